@@ -116,7 +116,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     ),
     "a million variables": (
         model("".join(f"a{i}:bool;" for i in range(25_000))),
-        "expected at most 20000 variables in a model, got more; raise the limit with limits=Limits(variables=",
+        "expected at most 20000 variables in a model, got more; raise the limit with limits=Limits(",
     ),
     "more bits than diagrams have levels for": (
         model("".join(f"a{i}:bool;" for i in range(3000))),

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from typing import NoReturn
 
 from hybrid.errors import InterchangeError
+from mtbdd.language.sources import unknown_byte
 
 _WORD = re.compile(
     r"""(?P<space>\s+) | (?P<comment>/\*) | (?P<section>--(?:BODY|END|ABORT)--)
@@ -53,6 +54,10 @@ class HoaTokens:
                 self.kind, self.text = "end", ""
                 return before
             found = _WORD.match(self._source, self._place)
+            unknown = unknown_byte(self._source[self._place] if found is None else found.group())
+            if unknown is not None:
+                self._start += unknown[0]
+                raise self._fault(unknown[1])
             if found is None:
                 raise self._fault(f"expected a word of the HOA format, got {self._source[self._place]!r}")
             self._place = found.end()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
 from mtbdd.language.errors import Fault, SourceError, suggestion
 from mtbdd.language.limits import current, raised
 from mtbdd.language.syntax import Position
+
+UNKNOWN_BYTE = re.compile("[\udc80-\udcff]")
+"""What stands for a byte that is no UTF-8 in a text decoded with `surrogateescape`."""
 
 
 class StandardInput(str):
@@ -47,17 +51,19 @@ def read_source(path: str | os.PathLike[str], what: str = "model") -> str:
     Returns
     -------
     str
-        Its text, without a byte-order mark.
+        Its text, taken as UTF-8, without a byte-order mark.
 
     Raises
     ------
     SourceError
-        If the file is missing, unreadable, a directory, larger than the limits allow, binary, not UTF-8 or
-        empty.
+        If the file is missing, unreadable, a directory, larger than the limits allow, binary or empty.
 
     Notes
     -----
     No more of a file is read than the limits allow, so that one without an end is told, too.
+
+    Bytes that are no UTF-8 are kept, as `os.fsdecode` does: comments may hold any, and what reads the text
+    tells others with their place, see `unknown_byte`.
     """
     name = os.fspath(path)
     most = current().source_bytes
@@ -84,16 +90,19 @@ def read_source(path: str | os.PathLike[str], what: str = "model") -> str:
         )
     if b"\0" in data:
         raise fail(f"{expected}, got a binary file (byte 0 at offset {data.index(0)}); give a text file")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise fail(
-            f"{expected} in UTF-8, got byte 0x{data[error.start]:02x} at offset {error.start}; "
-            "save the file as UTF-8"
-        ) from None
+    text = data.decode("utf-8-sig", "surrogateescape")
     if not text.strip():
         raise fail(f"{expected}, got an empty file; check the path")
     return text
+
+
+def unknown_byte(text: str) -> tuple[int, str] | None:
+    """Return where a byte first stands that is no UTF-8, and a message; None where there is none."""
+    found = None if text.isascii() else UNKNOWN_BYTE.search(text)
+    if found is None:
+        return None
+    byte = ord(found[0]) - 0xDC00
+    return found.start(), f"expected a text in UTF-8, got the byte 0x{byte:02x}; write it in UTF-8"
 
 
 def near_file(name: str) -> str:

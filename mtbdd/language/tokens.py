@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from mtbdd.language.errors import Fault, SyntaxFaultError, suggestion
 from mtbdd.language.limits import current, raised
+from mtbdd.language.sources import unknown_byte
 from mtbdd.language.syntax import Position
 
 # The words that PRISM keeps for itself; a name must not be one of them.
@@ -50,7 +51,7 @@ class TokenReader:
     Raises
     ------
     SyntaxFaultError
-        The text has more tokens than `Limits.tokens` allows.
+        The text has more tokens than `Limits.tokens` allows, or bytes outside of comments that are no UTF-8.
 
     Notes
     -----
@@ -79,11 +80,24 @@ class TokenReader:
             message = f"expected a text of at most {most} words, numbers and signs, got {len(tokens) - 1}"
             self.fail(f"{message}; {raised('tokens', len(tokens) - 1)}", most)
 
+        if unknown_byte(text) is not None:
+            self._refuse_unknown_bytes()
+
+    def _refuse_unknown_bytes(self) -> None:
+        """Raise a syntax fault at the first byte of a token that is no UTF-8; comments may hold any."""
+        for token, offset in zip(self.tokens, self._offsets, strict=True):
+            unknown = unknown_byte(token)
+            if unknown is not None:
+                raise SyntaxFaultError([Fault(self._place(offset + unknown[0]), unknown[1])])
+
     # ------------------------------------------------------------------ places
 
     def position(self, index: int | None = None) -> Position:
         """Return the place of a token, by default of the next one."""
-        offset = self._offsets[self.index if index is None else index]
+        return self._place(self._offsets[self.index if index is None else index])
+
+    def _place(self, offset: int) -> Position:
+        """Return the line and column of a character."""
         line = bisect_right(self._lines, offset)
         return Position(self.file, line, offset - self._lines[line - 1] + 1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import os
+import re
 import stat
 import zlib
 from collections.abc import Iterable, Iterator
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from hybrid.interchange.faults import InterchangeError
-from mtbdd.language.sources import near_file
+from mtbdd.language.sources import UNKNOWN_BYTE, near_file
 from mtbdd.memory import free_memory_bytes
 
 _BLOCK = 1 << 20
@@ -33,6 +34,10 @@ _XZ_MEMORY = 1 << 28
 _CONTROLS = bytes(c for c in range(32) if c not in b"\t\n") + b"\x7f"
 
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
+
+
+_COMMENT = re.compile(r'[ \t]*(//|#[^"]*\Z)')
+"""Lines whose text is no data: comments without a name in quotes."""
 
 
 @dataclass(frozen=True)
@@ -159,13 +164,7 @@ def _checked(source: str, data: bytes) -> Section:
         data += b"\n"
     whole = Section(source, data)
     if not data.isascii():
-        try:
-            data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            place = whole.place_of(error.start)
-            raise InterchangeError(
-                f"{place}: UTF-8 expected, got the byte {data[error.start]:#04x}; convert the file to UTF-8"
-            ) from None
+        whole = Section(source, data := _in_utf8(whole))
     if len(data.translate(None, _CONTROLS)) != len(data):
         position = min(k for k in (data.find(bytes([c])) for c in _CONTROLS) if k >= 0)
         raise InterchangeError(
@@ -173,6 +172,19 @@ def _checked(source: str, data: bytes) -> Section:
             "give a text file"
         )
     return whole
+
+
+def _in_utf8(section: Section) -> bytes:
+    """Return the bytes of a text, question marks in the place of those in comments that are no UTF-8."""
+    text = section.data.decode("utf-8", "surrogateescape")
+    for found in UNKNOWN_BYTE.finditer(text):
+        begin = text.rfind("\n", 0, found.start()) + 1
+        if not _COMMENT.match(text, begin, text.index("\n", begin)):
+            raise InterchangeError(
+                f"{section.place(text.count(chr(10), 0, begin))}: UTF-8 expected, got the byte "
+                f"0x{ord(found[0]) - 0xDC00:02x}; convert the file to UTF-8"
+            )
+    return UNKNOWN_BYTE.sub("?", text).encode("utf-8")
 
 
 def _blocks(stream: IO[bytes]) -> Iterator[bytes]:

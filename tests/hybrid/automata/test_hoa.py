@@ -49,6 +49,16 @@ def test_guards_are_short() -> None:
     assert sorted(cubes([1, 2, 3], 2)) == [(1, 0), (2, 0)]
 
 
+def test_f5_comments_of_hoa_may_hold_any_bytes(tmp_path: Path) -> None:
+    path, text = tmp_path / "a.hoa", hoa_text(automaton_of("F a")).encode()
+    path.write_bytes(b"/* caf\xe9 */" + text)
+    assert read_hoa(path).propositions == ("a",)
+    path.write_bytes(text.replace(b'"a"', b'"caf\xe9"'))
+    line = 1 + text[: text.index(b'"a"')].count(b"\n")
+    with pytest.raises(InterchangeError, match=rf"a\.hoa:{line}:\d+: .* got the byte 0xe9"):
+        read_hoa(path)
+
+
 UNTIL = """HOA: v1
 tool: "some tool" "1.0"
 States: 3

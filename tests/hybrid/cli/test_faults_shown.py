@@ -54,6 +54,16 @@ def test_declarations_with_faults_end_the_command(walk: str, capsys: pytest.Capt
     assert status == 2 and "bad.props:1:11:" in err and "bad.props:2:12:" in err
 
 
+def test_f5_a_comment_in_another_encoding_is_read(walk: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.prism").write_bytes(b"// caf\xe9 (a comment in Latin-1)\n" + Path(walk).read_bytes())
+    Path("m.props").write_bytes(b"// caf\xe9\nP=? [ F<=1 s=1 ]")
+    assert values(run(capsys, "check", "m.prism", "m.props", *GIVEN, "--json")) == [0.5]
+    Path("m.props").write_bytes(b'// caf\xe9\nP=? [ F<=1 "caf\xe9" ]')
+    _, out, err = run(capsys, "check", "m.prism", "m.props", *GIVEN)
+    assert "m.props:2:16: expected a text in UTF-8, got the byte 0xe9" in out + err
+    assert '    2 | P=? [ F<=1 "caf?" ]\n      |                ^' in out + err
+
+
 @pytest.mark.parametrize("declared", ["const int N = 3;", "const int N;"])
 def test_constants_of_both_files_are_told_as_such(
     walk: str, capsys: pytest.CaptureFixture[str], declared: str

@@ -246,6 +246,11 @@ DAMAGED = {
 }
 
 
+def test_f5_comments_of_drn_may_hold_any_bytes(tmp_path: Path) -> None:
+    model = read_text(tmp_path, MDP)
+    assert_same(read_text(tmp_path, "// caf\udce9\n" + MDP.replace("@type", "// \udcff\udc80\n@type")), model)
+
+
 @pytest.mark.parametrize(("text", "line"), DAMAGED.values(), ids=DAMAGED)
 def test_drn_damaged_is_refused_with_its_line(tmp_path: Path, text: str, line: int) -> None:
     with pytest.raises(InterchangeError, match=rf"m\.drn:{line}: .*expected"):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mtbdd.language import LanguageError, SourceError, load_model, parse_expression, parse_model
+from mtbdd.language.errors import SyntaxFaultError
 from mtbdd.language.model_syntax import (
     Assignment,
     Constant,
@@ -152,7 +153,6 @@ def test_load_reads_a_file(tmp_path: Path) -> None:
         (b"", "expected a model file, got an empty file"),
         (b" \n\t\n", "expected a model file, got an empty file"),
         (b"dtmc\0module", "got a binary file (byte 0 at offset 4)"),
-        (b"dtmc \xff", "expected a model file in UTF-8, got byte 0xff at offset 5"),
         (b"// nothing but this\n", "expected a model, got the end of the text"),
     ],
 )
@@ -163,6 +163,37 @@ def test_load_refuses_what_is_no_text(tmp_path: Path, data: bytes, message: str)
         load_model(path)
     assert str(caught.value).startswith(f"{path}:1:1: ")
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("comment", [b"// caf\xe9", b"// \xff\xfe\xed\xa0\x80 \xc3", b"//\x80"])
+def test_f5_comments_may_hold_any_bytes(tmp_path: Path, comment: bytes) -> None:
+    path = tmp_path / "m.prism"
+    path.write_bytes(comment + b"\ndtmc\n" + SMALL.encode() + comment)
+    model = load_model(path)
+    assert str(model.modules[0].position) == f"{path}:3:1"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "byte"),
+    [
+        (b"dtmc \xff", "1:6", "0xff"),
+        (b'// caf\xe9\ndtmc\n  label "caf\xe9" = true;', "3:13", "0xe9"),
+        (
+            "// \N{GREEK SMALL LETTER PI}\n/* \N{GREEK SMALL LETTER PI} ".encode() + b"\xa0 = 1;",
+            "2:6",
+            "0xa0",
+        ),
+    ],
+)
+def test_f5_other_bytes_that_are_no_utf8_are_told_with_their_place(
+    tmp_path: Path, text: bytes, place: str, byte: str
+) -> None:
+    path = tmp_path / "m.prism"
+    path.write_bytes(text)
+    with pytest.raises(SyntaxFaultError) as caught:
+        load_model(path)
+    told = f"expected a text in UTF-8, got the byte {byte}; write it in UTF-8"
+    assert str(caught.value) == f"{path}:{place}: {told}"
 
 
 def test_load_refuses_what_is_no_file(tmp_path: Path) -> None:
