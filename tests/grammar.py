@@ -100,7 +100,7 @@ class Grammar:
                 if what == "TEXT":
                     return [f'"file {next(names)}.hoa"']
                 if what == "QUOTED":
-                    return [f'"q{next(names)}"']
+                    return [f'"{rng.choice(["", " "])}q{next(names)}{rng.choice(["", "  "])}"']
                 if what == "NUMBER":
                     return [str(rng.choice(["0", "1", "42", "0.5", ".25", "1e-3", "2.5E+2"]))]
                 return grow(self.rules[what], left - 1)
@@ -174,7 +174,7 @@ def is_a(kind: str, token: str) -> bool:
     if kind == "NAME":
         return bool(_NAME.fullmatch(token)) and token not in RESERVED
     if kind == "TEXT":
-        return len(token) > 2 and token[0] == '"'
+        return len(token) > 2 and token[0] == '"' and bool(token[1:-1].strip())
     if kind == "QUOTED":
-        return len(token) > 2 and token[0] == token[-1] == '"' and bool(_NAME.fullmatch(token[1:-1]))
+        return len(token) > 2 and token[0] == token[-1] == '"' and bool(_NAME.fullmatch(token[1:-1].strip()))
     return token[0] in "0123456789." and token not in (".", "..")

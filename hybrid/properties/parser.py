@@ -150,11 +150,11 @@ class PropertyParser(SeveralParser):
         position, advice = self.position(), 'write HOA: {"file.hoa", "name" <- states}'
         self.index += 2
         self.expect("{", "after 'HOA:'", advice)
-        file = self._quoted("the name of a file")
+        file = self.quoted_reference("the name of a file")
         names: list[str] = []
         states = []
         while self.take(","):
-            names.append(self._quoted("a proposition of the automaton"))
+            names.append(self.quoted_reference("a proposition of the automaton"))
             if names[-1] in names[:-1]:
                 self.fail(f'expected every proposition once, got "{names[-1]}" again', self.index - 1)
             self.expect("<", "after a proposition", advice)
@@ -164,14 +164,6 @@ class PropertyParser(SeveralParser):
         if not self.file.startswith("<"):
             file = os.path.join(os.path.dirname(self.file), file)
         return AutomatonPath(position, file, tuple(names), tuple(states))
-
-    def _quoted(self, what: str) -> str:
-        """Read any text in double quotes."""
-        token = self.tokens[self.index]
-        if len(token) < 3 or token[0] != '"':
-            self.fail_expected(f"{what} in double quotes")
-        self.index += 1
-        return token[1:-1]
 
     def _steadystate(self, position: Position) -> Expression:
         self.index += 1
@@ -187,7 +179,7 @@ class PropertyParser(SeveralParser):
         if self.take("{"):
             if not self._is_discount():
                 if self.tokens[self.index][:1] == '"':
-                    structure = self.quoted_name("a reward structure's name")
+                    structure = self.quoted_reference("a reward structure's name")
                 else:
                     structure = self.plain(self.expression)
                 if self.take(",") and not self._is_discount():

@@ -235,7 +235,7 @@ class PathParser(DeclarationParser):
         if not (is_named and not self.at("{")):
             self.expect("{", "before the reward structure of a bound", 'write F{"x"}<=b')
             if self.tokens[self.index][:1] == '"':
-                structure = self.quoted_name("a reward structure's name")
+                structure = self.quoted_reference("a reward structure's name")
             elif self._is_number(self.index):
                 structure = self.plain(self.expression)
             else:

@@ -180,7 +180,7 @@ class ExpressionParser(TokenReader):
         if token == "func":
             return self._old_call(position)
         if token[:1] == '"' and len(token) > 1:
-            return LabelReference(position, self.quoted_name("a label's name"))
+            return LabelReference(position, self.quoted_reference("a label's name"))
         return self.special_operand(token, position)
 
     def bracketed(self) -> Expression:

@@ -172,17 +172,29 @@ class TokenReader:
         return token
 
     def quoted_name(self, what: str) -> str:
-        """Step over a name in double quotes and return it without them."""
-        token = self.tokens[self.index]
-        if len(token) < 2 or token[0] != '"':
-            self.fail_expected(f'{what} in double quotes, like "name"')
-        name = token[1:-1]
+        """Step over a name in double quotes and return it without them and without blanks around it."""
+        name = self._quoted(what)
         if not _NAME.fullmatch(name):
             self.fail(
                 f"expected {what} made of letters, digits and _ (no digit first), got {self.describe()}"
             )
         self.index += 1
         return name
+
+    def quoted_reference(self, what: str) -> str:
+        """Step over what stands for something by its name, which may be any text: files name things so."""
+        name = self._quoted(what)
+        if not name or not name.isprintable():
+            self.fail(f"expected {what} in double quotes, got {self.describe()}")
+        self.index += 1
+        return name
+
+    def _quoted(self, what: str) -> str:
+        """Return what stands in the double quotes that must come next, without blanks around it."""
+        token = self.tokens[self.index]
+        if len(token) < 2 or token[0] != '"':
+            self.fail_expected(f'{what} in double quotes, like "name"')
+        return token[1:-1].strip()
 
     def spelling(self, words: list[str]) -> str:
         """Return a hint if the next token looks like one of these words misspelt."""

@@ -165,6 +165,18 @@ def test_load_refuses_what_is_no_text(tmp_path: Path, data: bytes, message: str)
     assert message in str(caught.value)
 
 
+def test_f6_names_in_quotes_may_have_blanks_around_them() -> None:
+    text = 'mdp module m x:[0..1]; endmodule label " out " = x=1; system " s " m endsystem '
+    model = parse_model(text + 'rewards "\tcost" true : 1; endrewards')
+    assert [label.name for label in model.labels] == ["out"]
+    assert [reward.name for reward in model.rewards] == ["cost"]
+    assert [system.name for system in model.systems] == ["s"]
+    assert parse_expression('" out " & "out"') == parse_expression('"out"   & "out"')
+    for empty in ('""', '"  "'):
+        with pytest.raises(SyntaxFaultError, match="expected a label's name"):
+            parse_expression(empty)
+
+
 @pytest.mark.parametrize("comment", [b"// caf\xe9", b"// \xff\xfe\xed\xa0\x80 \xc3", b"//\x80"])
 def test_f5_comments_may_hold_any_bytes(tmp_path: Path, comment: bytes) -> None:
     path = tmp_path / "m.prism"
