@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from gpu_kernels import formats as formats
+    from gpu_kernels import graph as graph
     from gpu_kernels._launch import check_vector, index_bits, index_type
     from gpu_kernels._loader import seconds_loading
     from gpu_kernels.availability import is_available, unavailable_reason
@@ -201,14 +203,19 @@ _HOMES = {
     "window_words": "pushes",
 }
 
+_PARTS = ("formats", "graph")
 
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use; none may be a module's name, which would take its place."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'gpu_kernels' has no attribute {name!r}")
-    value = getattr(import_module(f"gpu_kernels.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # type checkers have the imports above
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name on first use; none may be a module's name, which would take its place."""
+        if name in _PARTS:
+            return import_module(f"gpu_kernels.{name}")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'gpu_kernels' has no attribute {name!r}")
+        value = getattr(import_module(f"gpu_kernels.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -5,7 +5,8 @@
 >>> matrix = hybrid.inject(model.transitions, level="min-time") # doctest: +SKIP
 >>> answer = hybrid.check(model, 'R{"throughput"}=? [ S ]')     # doctest: +SKIP
 
-Names are imported when first used, so that `import hybrid` costs next to nothing.
+Names and parts, such as `hybrid.linear`, are imported when first used, so that `import hybrid` costs next to
+nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +17,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from hybrid import backends as backends
+    from hybrid import explicit as explicit
+    from hybrid import exploration as exploration
+    from hybrid import explorer as explorer
+    from hybrid import graphs as graphs
+    from hybrid import interchange as interchange
+    from hybrid import linear as linear
+    from hybrid import lumping as lumping
+    from hybrid import ordering as ordering
+    from hybrid import properties as properties
+    from hybrid import simulation as simulation
+    from hybrid import solvers as solvers
     from hybrid.api import check, check_all
     from hybrid.certificates.verify import verify
     from hybrid.checking.answer import Answer
@@ -34,6 +47,8 @@ if TYPE_CHECKING:
     from mtbdd.errors import HybridError
     from mtbdd.language import LanguageError
     from mtbdd.model import SymbolicModel
+
+    __version__: str
 
 __all__ = [
     "Answer",
@@ -87,26 +102,43 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use."""
-    if name == "__version__":
-        from importlib.metadata import PackageNotFoundError, version
+_PARTS = (
+    "backends",
+    "explicit",
+    "exploration",
+    "explorer",
+    "graphs",
+    "interchange",
+    "linear",
+    "lumping",
+    "ordering",
+    "properties",
+    "simulation",
+    "solvers",
+)
 
-        try:
-            return version(DISTRIBUTION)
-        except PackageNotFoundError:
-            return "0+checkout"  # a folder of sources that is on the path, and not installed
-    if name not in _HOMES:
-        raise AttributeError(
-            f"module 'hybrid' (of {DISTRIBUTION}, not of dwave-hybrid) has no attribute {name!r}"
-        )
-    from importlib import import_module
+if not TYPE_CHECKING:  # type checkers have the imports above, and report a name that is not among them
 
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        """Import a public name or a part on first use."""
+        if name == "__version__":
+            from importlib.metadata import PackageNotFoundError, version
+
+            try:
+                return version(DISTRIBUTION)
+            except PackageNotFoundError:
+                return "0+checkout"  # a folder of sources that is on the path, and not installed
+        from importlib import import_module
+
+        if name in _PARTS:
+            return import_module(f"hybrid.{name}")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'hybrid' has no attribute {name!r}")
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    """Return the public names."""
-    return sorted([*__all__, "__version__"])
+    """Return the public names and parts."""
+    return sorted([*__all__, *_PARTS, "__version__"])

@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mtbdd import language as language
     from mtbdd.arithmetic import (
         add,
         divide,
@@ -104,11 +105,16 @@ __all__ = [
     "vector_matrix",
 ]
 
+_PARTS = ("language",)
 
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use, so that the language alone does not load `dd`."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'mtbdd' has no attribute {name!r}")
-    value = getattr(import_module(f"mtbdd.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # type checkers have the imports above
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name on first use, so that the language alone does not load `dd`."""
+        if name in _PARTS:
+            return import_module(f"mtbdd.{name}")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'mtbdd' has no attribute {name!r}")
+        value = getattr(import_module(f"mtbdd.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value

@@ -82,6 +82,7 @@ def test_the_wheel_has_the_packages_whole_and_the_examples(wheel: Path) -> None:
         if "__pycache__" not in path.parts and path.suffix != ".so" and path.is_file()
     }
     assert named == sources | EXAMPLES | {"hybrid_model_checker.py"}
+    assert {f"{package}/py.typed" for package in PACKAGES} <= named
     assert {Path(name).suffix for name in named} >= {".py", ".cu", ".cuh", ".typed", ".prism", ".props"}
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import hybrid
 from tests.source_tree import PACKAGES, ROOT
 
 ADVICE = "install hybrid-model-checker in an environment of its own: python -m venv ENV"
@@ -86,10 +85,3 @@ def test_a_fault_of_ones_own_is_not_blamed_on_others(site: Path) -> None:
     (site / "hybrid/cli/signals.py").write_text("import no_such_module\n")
     status, _, told = start(site, "--help")
     assert status == 1 and "ModuleNotFoundError: No module named 'no_such_module'" in told
-
-
-def test_names_of_the_other_are_told_apart() -> None:
-    with pytest.raises(
-        AttributeError, match=r"\(of hybrid-model-checker, not of dwave-hybrid\) has no attribute"
-    ):
-        hybrid.KerberosSampler  # noqa: B018

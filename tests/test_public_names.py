@@ -5,8 +5,13 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -29,6 +34,47 @@ OBJECTS = {f"{module}.{name}": getattr(importlib.import_module(module), name) fo
 CLASSES = {name: found for name, found in OBJECTS.items() if inspect.isclass(found)}
 FUNCTIONS = {name: found for name, found in OBJECTS.items() if callable(found) and not inspect.isclass(found)}
 CONSTANTS = OBJECTS.keys() - CLASSES.keys() - FUNCTIONS.keys()
+
+
+# What a user writes, as a type checker must read it.
+TYPICAL = """
+from pathlib import Path
+from typing import Any, assert_type
+
+import numpy as np
+from numpy.typing import NDArray
+
+model = hybrid.load(Path("kanban.prism"), constants={"t": 3})
+assert_type(model, hybrid.Model)
+assert_type(hybrid.parse("dtmc module m s: [0..1]; endmodule"), hybrid.Model)
+assert_type(model.labels["full"], NDArray[np.bool_])
+assert_type(model.steady_state(), NDArray[np.float64])
+
+answer = hybrid.check(model, "P=? [ F s=1 ]", epsilon=1e-6, backend="cpu")
+assert_type(answer, hybrid.Answer)
+assert_type(answer.lower, float | int | bool | None)
+assert_type(answer.values, NDArray[Any])
+assert_type(hybrid.check_all(model, "model.props"), list[hybrid.Answer])
+assert_type(hybrid.experiment(model, "P=? [ F<=T s=1 ]", constants={"T": [1, 2]}), hybrid.ExperimentTable)
+
+matrix = hybrid.inject(model.transitions, level="min-time")
+assert_type(matrix, hybrid.HybridMatrix)
+assert_type(matrix.nbytes, int)
+found = hybrid.transient(matrix, np.ones(4), 0.5, exit_rates="row sums")
+assert_type(found, hybrid.linear.Transient)
+assert_type(found.error, float)
+
+paths = hybrid.simulation.simulate("kanban.prism", paths=10, steps=5, seed=1)
+assert_type(paths, hybrid.simulation.SamplePaths)
+graph = hybrid.graphs.model_graph(model)
+assert_type(hybrid.graphs.decompose(graph), hybrid.graphs.Decomposition)
+assert_type(hybrid.explorer.report_levels(model.transitions), hybrid.explorer.LevelReport)
+
+try:
+    hybrid.verify("kanban.prism", "kanban.cert")
+except hybrid.HybridError as error:
+    print(error)
+"""
 
 
 def section(text: str, title: str) -> str:
@@ -123,3 +169,55 @@ def test_what_is_missing_is_noticed() -> None:
     assert missing(half, inspect.getdoc(half) or "") == ["b", "Returns"]
     assert len(FUNCTIONS) > 80
     assert len(CLASSES) > 100
+
+
+PARTS = sorted({module for module, _ in NAMES if module.count(".") == 1})
+
+
+def test_parts_are_attributes_of_their_packages_without_an_import() -> None:
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs/api").glob("*.md"))
+    documented = set(re.findall(r"currentmodule:: (\w+\.\w+)$", pages, re.MULTILINE))
+    assert {"hybrid.linear", "hybrid.graphs", "mtbdd.language", "gpu_kernels.formats"} <= documented
+    for package in ("hybrid", "mtbdd", "gpu_kernels"):
+        # What another part imports would be an attribute already.
+        code = f"import {package}; print([getattr({package}, name) for name in {package}._PARTS])"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        module = importlib.import_module(package)
+        assert {f"{package}.{name}" for name in module._PARTS} == {
+            name for name in documented if name.startswith(f"{package}.")
+        }
+        for name in module._PARTS:
+            vars(module).pop(name, None)
+            assert isinstance(getattr(module, name), ModuleType)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_an_unknown_attribute_is_told_by_its_name(package: str) -> None:
+    with pytest.raises(AttributeError, match=rf"^module '{package}' has no attribute 'solve_all'$"):
+        importlib.import_module(package).solve_all  # noqa: B018
+
+
+def checked(text: str, folder: Path) -> str:
+    """What mypy says to a user's file, with the packages found as installed ones are."""
+    (folder / "user.py").write_text(text)
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(folder / "cache"), "user.py"]
+    path = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=folder, env=path, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_every_name_has_its_type_for_users(tmp_path: Path) -> None:
+    pytest.importorskip("mypy", reason="mypy is not installed (extra 'test')")
+    imports = "".join(f"import {module}\n" for module in sorted({module for module, _ in NAMES}))
+    names = "".join(f"reveal_type({module}.{name})\n" for module, name in NAMES)
+    told = checked(imports + TYPICAL + names, tmp_path)
+    assert re.findall(r"^user\.py:\d+: error: .*", told, re.MULTILINE) == []
+    found = re.findall(r'Revealed type is "(.*)"$', told, re.MULTILINE)
+    assert len(found) == len(NAMES)
+    assert [name for name, kind in zip(NAMES, found, strict=True) if kind == "Any"] == []
+    # A name that no package has is an error, not Any.
+    told = checked("import hybrid\nimport mtbdd\n\nhybrid.chek\nmtbdd.indexed\n", tmp_path)
+    assert told.count('Module has no attribute "') == 2

@@ -53,11 +53,12 @@ __all__ = [
     "measure_structure",
 ]
 
+if not TYPE_CHECKING:  # type checkers have the imports above
 
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use, so that a check of a chain does not load every format."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'hybrid.explicit' has no attribute {name!r}")
-    value = getattr(import_module(f"hybrid.explicit.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        """Import a public name on first use, so that a check of a chain does not load every format."""
+        if name not in _HOMES:
+            raise AttributeError(f"module 'hybrid.explicit' has no attribute {name!r}")
+        value = getattr(import_module(f"hybrid.explicit.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["build_automatically", "build_explicitly"]
 
+if not TYPE_CHECKING:  # type checkers have the imports above
 
-def __getattr__(name: str) -> Any:
-    """Load what lists states where it is first used."""
-    if name == "build_explicitly":
-        from hybrid.exploration.build import build_explicitly
+    def __getattr__(name: str) -> Any:
+        """Load what lists states where it is first used."""
+        if name == "build_explicitly":
+            from hybrid.exploration.build import build_explicitly
 
-        return build_explicitly
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return build_explicitly
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -35,13 +35,14 @@ _HOMES = {
     "written_out": "hybrid.interchange.write_out",
 }
 
+if not TYPE_CHECKING:  # type checkers have the imports above
 
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'hybrid.interchange' has no attribute {name!r}")
-    from importlib import import_module
+    def __getattr__(name: str) -> Any:
+        """Import a public name on first use."""
+        if name not in _HOMES:
+            raise AttributeError(f"module 'hybrid.interchange' has no attribute {name!r}")
+        from importlib import import_module
 
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value

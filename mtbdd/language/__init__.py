@@ -52,11 +52,12 @@ _HOMES = {
     "to_text": "text",
 }
 
+if not TYPE_CHECKING:  # type checkers have the imports above
 
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use: limits and errors are wanted without the parser."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'mtbdd.language' has no attribute {name!r}")
-    value = getattr(import_module(f"mtbdd.language.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        """Import a public name on first use: limits and errors are wanted without the parser."""
+        if name not in _HOMES:
+            raise AttributeError(f"module 'mtbdd.language' has no attribute {name!r}")
+        value = getattr(import_module(f"mtbdd.language.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
