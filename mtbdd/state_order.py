@@ -14,7 +14,7 @@ from mtbdd.states import StateIndex
 
 def for_users(model: SymbolicModel, vector: NDArray[Any]) -> NDArray[Any]:
     """Return a vector over all states in the order of their numbers: the same one where that is the index."""
-    return vector if model.numbering is None else vector[model.numbering]
+    return vector if model.numbering is None else vector[..., model.numbering]
 
 
 def for_diagram(model: SymbolicModel, vector: NDArray[Any]) -> NDArray[Any]:

@@ -7,6 +7,8 @@ certain about a set of states is asked for with P or S, whose answers have bound
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,17 +33,41 @@ _ABOVE = 1.02  # q over the greatest exit rate, so that no chain is periodic
 _CHECK_EVERY = 32  # steps between questions whether the distribution has settled
 
 
+def times_of(given: float | Sequence[float] | NDArray[Any], name: str) -> Vector:
+    """Return one time or several, shape () or (k,), finite and none negative.
+
+    Raises
+    ------
+    OptionError
+        It is something else; `name` is what the message calls it.
+    """
+    try:
+        found = np.asarray(given)
+        times = found.astype(np.float64) if found.dtype.kind in "iufO" else np.array(np.nan)
+    except (TypeError, ValueError):
+        times = np.array(np.nan)
+    if times.ndim > 1 or not (np.isfinite(times) & (times >= 0)).all():
+        wanted = "a time or a sequence of times, finite, none negative"
+        raise OptionError(f"{name}: expected {wanted}; got {given!r}")
+    return times
+
+
 def transient_distribution(
-    model: SymbolicModel, time: float, options: CheckOptions, work: Work | None = None
+    model: SymbolicModel,
+    time: float | Sequence[float] | NDArray[Any],
+    options: CheckOptions,
+    work: Work | None = None,
 ) -> Vector:
     """Return the probability of being in each state after a time, shape (n,), in index order.
+
+    After several times a row each, shape (k, n).
 
     Parameters
     ----------
     model : SymbolicModel
         A chain; where it has several initial states it starts in each with the same probability.
-    time : float
-        Of a DTMC a number of steps, whole.
+    time : float or sequence of float, shape (k,)
+        Of a DTMC numbers of steps, whole.
     options : CheckOptions
         Engine, backend, level and epsilon: the share of the distribution that may be left out.
     work : Work, optional
@@ -52,18 +78,19 @@ def transient_distribution(
     UnsupportedError
         The model is an MDP.
     OptionError
-        The time is negative or no number, or not whole where it counts steps; or a method was chosen.
+        A time is negative or no number, or not whole where it counts steps; or a method was chosen.
 
     Notes
     -----
     A CTMC by uniformisation.  Steps are left out once they change no element by more than what they may.
-    Time: one product a step, and O(sqrt(q t)) more vectors to add, q being the uniformisation rate.
+    Time: one product a step, the steps of the last time serving all, and O(sqrt(q t)) more vectors to add for
+    each time, q being the uniformisation rate.
     """
     _refuse_choices(model, "the distribution after a time")
     continuous = model.type is ModelType.CTMC
-    if not (math.isfinite(time) and time >= 0) or (not continuous and time != int(time)):
-        wanted = "a number that is not negative" if continuous else "a number of steps, whole, not negative"
-        raise OptionError(f"time: expected {wanted}, got {time}")
+    times = times_of(time, "time")
+    if not continuous and (times != np.floor(times)).any():
+        raise OptionError(f"time: expected numbers of steps, whole, not negative; got {time!r}")
     if options.method != "auto":
         raise OptionError(
             "method: a distribution after a time comes from steps or uniformisation, which have no methods "
@@ -76,36 +103,46 @@ def transient_distribution(
     if continuous:
         rates = leaving_rates(model, model.index, options).rates
         rate = _ABOVE * float(rates.max(initial=0.0))
-        if rate == 0.0 or time == 0.0:
-            return start
+        if rate == 0.0 or not times.any():
+            return np.broadcast_to(start, (*times.shape, start.size)).copy()
         steps, divisor = space.system(rates, None).uniformised(rate), None
-        poisson = poisson_weights(rate * time)
-        first, weights = poisson.left, poisson.weights
+        found = [poisson_weights(rate * float(t)) for t in times.flat]
+        windows = [(poisson.left, poisson.weights) for poisson in found]
     else:
         divisor = model.exit_rates(model.index)
         steps = space.system(divisor, None).relaxation()
-        first, weights = int(time), np.ones(1)
-    space.reserve(5, start.size)
+        windows = [(int(t), np.ones(1)) for t in times.flat]
+    space.reserve(4 + len(windows), start.size)
     # Rows are divided by what they add up to: the iterate is the distribution divided by that, too.
     pair = space.vector(start if divisor is None else start / divisor), space.xp.empty(start.size)
-    result, made, last = space.xp.zeros(start.size), 0, first + weights.size - 1
+    sums, made = [space.xp.zeros(start.size) for _ in windows], 0
+    last = max((first + weights.size - 1 for first, weights in windows), default=0)
     while True:
-        if made >= first:
-            space.add_scaled(float(weights[made - first]), pair[made % 2], result)
+        ahead = _CHECK_EVERY - made % _CHECK_EVERY
+        for (first, weights), result in zip(windows, sums, strict=True):
+            if first <= made < first + weights.size:
+                space.add_scaled(float(weights[made - first]), pair[made % 2], result)
+            if made < first + weights.size - 1:
+                ahead = min(ahead, max(first - made, 1))
         if made == last:
             break
-        count = 1 if made >= first else min(_CHECK_EVERY - made % _CHECK_EVERY, first - made)
-        steps.sweep(pair, made, count)
-        made += count
+        steps.sweep(pair, made, ahead)
+        made += ahead
         if made % _CHECK_EVERY == 0:
             change, _ = space.read(steps.changes)
             if change * (last - made) <= options.criterion.epsilon / start.size:
-                space.add_scaled(float(weights[max(made - first, 0) :].sum()), pair[made % 2], result)
+                for (first, weights), result in zip(windows, sums, strict=True):
+                    left = float(weights[max(made - first, 0) :].sum())
+                    space.add_scaled(left, pair[made % 2], result)
                 break
-    work.note("uniformisation" if continuous else "steps", matrix, made, 0.0, 40 * start.size)
+    work.note(
+        "uniformisation" if continuous else "steps", matrix, made, 0.0, 8 * (4 + len(sums)) * start.size
+    )
     work.products += made
-    found: Vector = np.array(space.to_host(result), dtype=np.float64)
-    return found if divisor is None else found * divisor
+    rows: Vector = np.empty((len(sums), start.size))
+    for row, result in zip(rows, sums, strict=True):
+        row[:] = space.to_host(result)
+    return (rows if divisor is None else rows * divisor).reshape(*times.shape, start.size)
 
 
 def steady_distribution(model: SymbolicModel, options: CheckOptions, work: Work | None = None) -> Vector:

@@ -15,12 +15,15 @@ error of the step that was looked at.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpu_kernels.ragged import array_module
+from hybrid.analysis.distributions import times_of
 from hybrid.core.arrays import Array, to_host
 from hybrid.core.foreign import lies_on_device, on_host
 from hybrid.errors import NotConvergedError, OptionError
@@ -42,11 +45,11 @@ class Transient:
 
     Attributes
     ----------
-    values : ndarray, shape as x, float64
+    values : ndarray, shape as x, or (len(t), *x.shape), float64
         Where x lay.
     error : float
         Bound on the error: of every element, and transposed of the sum of all elements' errors (of any
-        column, if x has several).
+        column, if x has several). Of several times the greatest, here and below.
     kind : {"certified", "estimate"}
         Whether `error` bounds everything. An estimate leaves rounding errors out, and takes the operator at
         its word that it is a generator.
@@ -72,7 +75,7 @@ class Transient:
 def transient(
     operator: Any,
     x: Array,
-    t: float,
+    t: float | Sequence[float] | NDArray[Any],
     *,
     exit_rates: Any = None,
     transposed: bool = False,
@@ -88,8 +91,8 @@ def transient(
         the library; anything with ``matvec``, and ``rmatvec`` where transposed.
     x : array, shape (n,) or (n, k), real
         One vector or several, which share the products. CuPy's stay on the device.
-    t : float
-        Length of time, not negative.
+    t : float or sequence of float
+        Length of time, not negative; or several, each followed from the start.
     exit_rates : array, shape (n,), or "row sums", optional
         Makes the operator R with ``Q = R - diag(exit_rates)``. "row sums" are those of R, as of a CTMC
         without absorption.
@@ -121,8 +124,7 @@ def transient(
     Time: about ``q t + 6 sqrt(q t)`` products, fewer once the vectors settle. Memory: four arrays as x.
     Synchronises: yes, every 16 steps.
     """
-    if not (0.0 <= t < math.inf):
-        raise OptionError(f"t: expected a time, not negative and finite, got {t}")
+    times = times_of(t, "t")
     if not 0.0 < epsilon < 1.0:
         raise OptionError(f"epsilon: expected a number between 0 and 1, got {epsilon}")
     chain = uniformised(operator, exit_rates, rate, transposed)
@@ -130,12 +132,34 @@ def transient(
     if chain.exit_rates is not None:
         rates = chain.exit_rates
         chain = replace(chain, exit_rates=xp.asarray(to_host(rates) if xp is np else rates))
+    stays = lies_on_device(x) or xp is np
+    found = [_after(chain, vector, float(time), epsilon, transposed) for time in times.flat]
+    if not times.ndim:
+        return found[0] if stays else replace(found[0], values=to_host(found[0].values))
+    values = xp.empty((len(found), *vector.shape))
+    for row, one in zip(values, found, strict=True):
+        row[...] = one.values
+    certified = chain.units is not None
+    return Transient(
+        values if stays else to_host(values),
+        max((one.error for one in found), default=0.0),
+        "certified" if certified else "estimate",
+        max((one.truncation for one in found), default=0.0),
+        max((one.rounding or 0.0 for one in found), default=0.0) if certified else None,
+        sum(one.products for one in found),
+        chain.rate,
+    )
+
+
+def _after(chain: Uniformised, x: Array, t: float, epsilon: float, transposed: bool) -> Transient:
+    """Return what is found after one time, the values where the products are made."""
+    xp = array_module(x)
     if not chain.rate * t <= _MOST_STEPS:
         raise OptionError(
             f"t: {chain.rate:g} times {t:g} makes more than 2^40 steps; choose a shorter time, or the "
             "long-run behaviour"
         )
-    course = _Course(chain, vector, chain.rate * t, epsilon, transposed)
+    course = _Course(chain, x, chain.rate * t, epsilon, transposed)
     course.run()
     certified = chain.units is not None
     values, truncation = course.result, course.truncation * _WIDER
@@ -144,7 +168,7 @@ def transient(
     if not bool(xp.isfinite(values).all()) or not math.isfinite(error):
         raise NotConvergedError("values after a time", Status.DIVERGED, course.made, math.inf)
     return Transient(
-        values if lies_on_device(x) or xp is np else to_host(values),
+        values,
         error,
         "certified" if certified else "estimate",
         truncation,

@@ -5,7 +5,7 @@ The engine is imported where it is used: a model that is only built and looked a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
@@ -184,13 +184,16 @@ class Model(SymbolicModel):
 
     # ------------------------------------------------------------------ distributions
 
-    def transient(self, t: float, **options: Unpack[SolutionKeywords]) -> NDArray[np.float64]:
+    def transient(
+        self, t: float | Sequence[float] | NDArray[Any], **options: Unpack[SolutionKeywords]
+    ) -> NDArray[np.float64]:
         """Return the probability of being in each state at time t, of a DTMC after t steps, shape (n,).
 
         Parameters
         ----------
-        t : float
-            Not negative; whole in a DTMC.
+        t : float or sequence of float
+            Not negative; whole in a DTMC.  Of several times the result has a row each, shape (len(t), n); the
+            steps of the last serve all.
         **options
             As for `hybrid.check`: engine, backend, level, epsilon (here 1e-10).
 

@@ -51,6 +51,24 @@ def test_transient_of_a_dtmc() -> None:
             model.transient(time)
 
 
+def test_transient_of_several_times() -> None:
+    model, ends = tandem("reversed"), hybrid.parse(ENDS)
+    times = [5.0, 0.0, 400.0, 0.3, 5.0]
+    found = model.transient(times)
+    assert found.shape == (5, model.n_states)
+    np.testing.assert_allclose(found, [model.transient(t) for t in times], atol=1e-9)
+    np.testing.assert_array_equal(model.transient([5.0]), [model.transient(5.0)])
+    steps = np.array([1001, 1, 7, 0])
+    np.testing.assert_allclose(ends.transient(steps), [ends.transient(k) for k in steps], atol=1e-12)
+    np.testing.assert_array_equal(model.transient([0.0, 0.0]), [model.transient(0.0)] * 2)
+    assert ends.transient([]).shape == model.transient([]).shape[:1] + (7,) == (0, 7)
+    for given in ([1.0, -1.0], [[1.0]], ["1"], "1", [1.0, [2.0]], None):
+        with pytest.raises(hybrid.HybridError, match="time: expected"):
+            model.transient(given)  # type: ignore[arg-type]
+    with pytest.raises(hybrid.HybridError, match="steps, whole"):
+        ends.transient([1, 2.5])
+
+
 def test_steady_state_of_several_components() -> None:
     found = hybrid.parse(ENDS).steady_state()
     # From 0: 2 with a third, 3 and 4 with 0.4 (four fifths of the time in 3), 5 and 6 in turn.

@@ -229,6 +229,10 @@ def test_products_alone_make_an_estimate(rng: np.random.Generator) -> None:
         ({"operator": "Q"}, "expected a square matrix"),
         ({"operator": np.array([[-1.0, np.nan], [1.0, -1.0]])}, "finite"),
         ({"operator": np.array([[-np.inf, 1.0], [1.0, -1.0]])}, "finite"),
+        ({"t": [0.1, -0.5]}, "t: expected a time or a sequence of times"),
+        ({"t": [[0.1]]}, "t: expected a time or a sequence of times"),
+        ({"t": "0.1"}, "t: expected a time or a sequence of times"),
+        ({"t": [0.1, "late"]}, "t: expected a time or a sequence of times"),
         ({"exit_rates": "rows"}, "'row sums'"),
         ({"exit_rates": "row sums"}, "negative entries"),
         ({"exit_rates": [1.0]}, "expected 2 finite numbers"),
@@ -241,6 +245,18 @@ def test_what_does_not_fit_is_refused(changes: dict[str, Any], message: str) -> 
     options = {"operator": q, "x": np.ones(2), "t": 1.0} | changes
     with pytest.raises(OptionError, match=message):
         transient(options.pop("operator"), options.pop("x"), options.pop("t"), **options)
+
+
+def test_several_times_have_a_row_each() -> None:
+    q = np.array([[-1.0, 1.0], [2.0, -2.0]])
+    for x in (np.array([1.0, 0.0]), np.eye(2)):
+        found = transient(q, x, [0.1, 3.0, 0.5], transposed=True)
+        alone = [transient(q, x, t, transposed=True) for t in (0.1, 3.0, 0.5)]
+        np.testing.assert_array_equal(found.values, [one.values for one in alone])
+        assert found.error == max(one.error for one in alone)
+        assert found.rounding == max(one.rounding or 0.0 for one in alone)
+        assert found.products == sum(one.products for one in alone) and found.kind == "certified"
+    assert transient(q, x, []).values.shape == (0, 2, 2)
 
 
 def test_values_beyond_the_doubles_are_not_told() -> None:
