@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from gpu_kernels._launch import blocks_for, check_vector, index_bits, index_type, macros
 from gpu_kernels.choice_steps import ChoiceStep
 from gpu_kernels.device import Device
+from gpu_kernels.formats.scan import ScanPlan
 from gpu_kernels.steps import NULL
 
 Array = Any
@@ -40,6 +41,11 @@ class ChoiceRows:
         The layer that each choice comes from; uint16 on a device.
     state_lanes, choice_lanes : int
         Threads of a state, and of a choice: powers of two up to 32, the latter not greater.
+    plan : ScanPlan or None
+        Flags where choices begin: a step then makes all products, scans them and takes the first sum of each
+        choice ([BESW10]'s M2), instead of a sum a choice (its M1). See `scanned`.
+    products : ndarray, shape (transitions,), float64, or None
+        Scratch of the scan.
     """
 
     choice_ptr: Array
@@ -50,6 +56,8 @@ class ChoiceRows:
     layers: Array
     state_lanes: int = 1
     choice_lanes: int = 1
+    plan: ScanPlan | None = None
+    products: Array = None
 
     def to_device(self, device: Device, wide: bool = False) -> ChoiceRows:
         """Return the choices copied to a device, with the narrowest indices, and with a launch shape.
@@ -97,6 +105,20 @@ class ChoiceRows:
             choice_lanes,
         )
 
+    def scanned(self, device: Device) -> ChoiceRows:
+        """Return the choices on a device with what steps by a segmented scan need ([BESW10] §II, method M2).
+
+        Notes
+        -----
+        12 to 13 bytes more a transition. Synchronises: no.
+        """
+        xp, entries = device.xp, len(self.columns)
+        flags = xp.zeros(entries, np.uint8)
+        starts = self.offsets[:-1]
+        flags[starts[starts < entries]] = 1
+        plan = ScanPlan.create(device, flags)
+        return replace(self, choice_lanes=1, plan=plan, products=xp.empty(entries))
+
     @property
     def size(self) -> int:
         """States."""
@@ -114,8 +136,9 @@ class ChoiceRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that a step reads: matrices, pointers and gains."""
-        return self.matrix_bytes + int(self.gains.nbytes)
+        """Bytes that a step reads: matrices, pointers and gains, and what a scan needs."""
+        scan = 0 if self.plan is None else self.plan.nbytes + int(self.products.nbytes)
+        return self.matrix_bytes + int(self.gains.nbytes) + scan
 
 
 def _power(count: float) -> int:
@@ -141,7 +164,8 @@ def run_choice_rows(device: Device, rows: ChoiceRows, step: ChoiceStep, x: Array
 
     Notes
     -----
-    Synchronises: no. Time: O(transitions).
+    Synchronises: no. Time: O(transitions). One launch; with a plan one more for the products, and two a level
+    of the scan.
     """
     size = rows.size
     step.check(device, size, x, out)
@@ -157,10 +181,20 @@ def run_choice_rows(device: Device, rows: ChoiceRows, step: ChoiceStep, x: Array
     check_vector(device, rows.layers, len(rows.gains), "layers", np.uint16)
     if size == 0:
         return
-    options = macros(INDEX_BITS=bits, STATE_LANES=lanes[0], CHOICE_LANES=lanes[1], **step.macros())
+    scanned, values = int(rows.plan is not None), rows.values
+    if rows.plan is not None and entries:
+        special = macros(INDEX_BITS=bits, VALUE_BITS=64, SCAN_THREADS=rows.plan.threads)
+        kernel = device.kernel("scan.cu", "multiply_entries", special)
+        products = (index_type(bits)(entries), rows.columns, rows.values, NULL, x, rows.products)
+        kernel((blocks_for(entries, _THREADS),), (_THREADS,), products)
+        rows.plan.run(device, rows.products, bits == 64)
+        values = rows.products
+    options = macros(
+        INDEX_BITS=bits, STATE_LANES=lanes[0], CHOICE_LANES=lanes[1], SCANNED=scanned, **step.macros()
+    )
     kernel = device.kernel("choice_rows.cu", "step_choice_rows", options)
     arguments = (
-        index_type(bits)(size), rows.choice_ptr, rows.offsets, rows.columns, rows.values,
+        index_type(bits)(size), rows.choice_ptr, rows.offsets, rows.columns, values,
         NULL if step.plain else rows.gains, rows.layers, *step.arguments(), x, out,
     )  # fmt: skip
     kernel((blocks_for(size * lanes[0], _THREADS),), (_THREADS,), arguments)

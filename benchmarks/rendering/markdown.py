@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 __all__ = [
-    "Column", "Row", "made", "measured", "milliseconds", "name_of", "not_measured", "number", "section",
-    "source", "table", "table_of",
+    "Column", "Row", "columns_where", "made", "measured", "milliseconds", "name_of", "not_measured", "number",
+    "section", "source", "table", "table_of",
 ]  # fmt: skip
 
 Row = dict[str, Any]
@@ -34,6 +34,11 @@ def table_of(rows: Iterable[Row], *columns: Column) -> str:
         return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
     return table([head for head, _ in columns], [[cell(row, show) for _, show in columns] for row in rows])
+
+
+def columns_where(rows: Iterable[Row], key: str, *columns: Column) -> tuple[Column, ...]:
+    """Return the columns if some row has the entry, which older records lack, and none otherwise."""
+    return columns if any(row.get(key) is not None for row in rows) else ()
 
 
 def section(title: str, record: Row, *parts: str) -> str:

@@ -2,7 +2,8 @@
 //
 // choice_ptr   first choice of every state, and the end
 // offsets      first transition of every choice, and the end
-// columns, values  target and probability of every transition
+// columns, values  target and probability of every transition; where SCANNED the sum from every transition to the end
+//              of its choice, which scan.cu has made of the products ([BESW10]'s M2), and no columns
 // gains        what every choice is worth by itself; null for nothing
 // layers       the layer of every choice
 //
@@ -12,6 +13,7 @@
 // Macros besides those of common.cuh and choice.cuh, powers of two up to 32:
 //   STATE_LANES   threads of a state
 //   CHOICE_LANES  threads of a choice, at most STATE_LANES
+//   SCANNED       1 if the sums of choices have been made, at the first transition of each
 
 #include "choice.cuh"
 
@@ -50,7 +52,11 @@ step_choice_rows(const INDEX n_states, const INDEX *__restrict__ choice_ptr, con
         double total = 0.0;
         if (live) {
             const INDEX to = offsets[c + 1];
+#if SCANNED
+            if (part == 0 && offsets[c] < to) total = values[offsets[c]];
+#else
             for (INDEX j = offsets[c] + part; j < to; j += CHOICE_LANES) total += values[j] * __ldg(x + columns[j]);
+#endif
         }
         for (int distance = CHOICE_LANES / 2; distance > 0; distance /= 2) {
             total += __shfl_xor_sync(ALL_LANES, total, distance);

@@ -75,6 +75,7 @@ def step_by_numpy(rows: ChoiceRows, step: ChoiceStep, x: np.ndarray) -> tuple[np
     ],
 )
 @pytest.mark.parametrize("maximise", [True, False])
+@pytest.mark.parametrize("scanned", [False, True])
 def test_steps_match_numpy(
     device: Device,
     rng: np.random.Generator,
@@ -83,11 +84,14 @@ def test_steps_match_numpy(
     transitions: int,
     lanes: tuple[int, int],
     maximise: bool,
+    scanned: bool,
 ) -> None:
     arrays, xp = random_rows(rng, states, choices, transitions), device.xp
     rows = replace(
         ChoiceRows(**arrays).to_device(device, wide=maximise), state_lanes=lanes[0], choice_lanes=lanes[1]
     )
+    if scanned:
+        rows = replace(rows.scanned(device), choice_lanes=lanes[1])
     x, shape = rng.random(states), rng.random(states)
     out, chosen, state = xp.full(states, np.nan), xp.zeros(states, np.uint16), IterationState.create(device)
     step = ChoiceStep(maximise, 0.75, False, xp.asarray(shape), chosen=chosen, state=state)
@@ -98,6 +102,27 @@ def test_steps_match_numpy(
     np.testing.assert_allclose(to_numpy(out), expected, rtol=1e-13)
     np.testing.assert_allclose(to_numpy(state.differences)[0], np.abs(expected - x).max(), rtol=1e-12)
     np.testing.assert_array_equal(to_numpy(chosen), policy)
+
+
+def test_a_scan_goes_over_the_borders_of_tiles(device: Device) -> None:
+    # Two choices of 5,000 transitions with an empty one between them and behind them: three tiles.
+    xp = device.xp
+    arrays = {
+        "choice_ptr": np.array([0, 4]),
+        "offsets": np.array([0, 5000, 5000, 10_000, 10_000]),
+        "columns": np.zeros(10_000),
+        "values": np.repeat([1.0, 3.0], 5000) / 8192,
+        "gains": np.zeros(4),
+        "layers": np.arange(4),
+    }
+    rows = ChoiceRows(**arrays).to_device(device).scanned(device)
+    assert len(rows.plan.flags) == 2
+    assert rows.nbytes == ChoiceRows(**arrays).to_device(device).nbytes + rows.plan.nbytes + 80_000
+    out = xp.empty(1)
+    for maximise, layer, expected in ((True, 2, 15_000 / 8192), (False, 1, 0.0)):
+        chosen = xp.zeros(1, np.uint16)
+        run_choice_rows(device, rows, ChoiceStep(maximise, chosen=chosen), xp.ones(1), out)
+        assert (float(out[0]), int(chosen[0])) == (expected, layer)
 
 
 def test_policies_and_steps_without_gains_match_numpy(device: Device, rng: np.random.Generator) -> None:

@@ -36,8 +36,8 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
     ),
     "blocks.cu": ({"ELEMENT_BYTES": 1}, {"ELEMENT_BYTES": 8}),
     "choice_rows.cu": (
-        CHOICE | {"STATE_LANES": 4, "CHOICE_LANES": 1},
-        ALL_PARTS | {"STATE_LANES": 32, "CHOICE_LANES": 8},
+        CHOICE | {"STATE_LANES": 4, "CHOICE_LANES": 1, "SCANNED": 1},
+        ALL_PARTS | {"STATE_LANES": 32, "CHOICE_LANES": 8, "SCANNED": 0},
     ),
     "choices.cu": (
         CHOICE | LAYERS,

@@ -228,14 +228,17 @@ def test_sweeps_are_measured_and_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     row: dict[str, Any] = {"model": case.title, "constants": "H=8,M=3"}
     with use_device(HostDevice()):
         mdp_sweep.measure(row, case, with_cpu=True)
-    assert row["difference"] <= 1e-12
+    assert max(row["difference"], row["scan_difference"]) <= 1e-12
+    assert row["scan_bytes"] > row["explicit_bytes"]
     assert row["transitions"] == 410
     assert min(row[key] for key in ("seconds", "explicit_seconds", "cpu_hybrid_seconds", "bytes")) > 0
     assert min(row[key] for key in ("predicted_seconds", "predicted_set_up_seconds")) > 0
-    row |= {"seconds": 1e-3, "explicit_seconds": 3e-3, "set_up_seconds": 4.0}
+    row |= {"seconds": 1e-3, "explicit_seconds": 3e-3, "scan_seconds": 5e-3, "set_up_seconds": 4.0}
     row |= {"predicted_seconds": 2e-3, "predicted_set_up_seconds": 0.5}
     text = rendered("mdp_sweep", {**WHERE, "rows": [row]})
-    assert "| 1.00 | 3.00 |" in text
+    assert "| 1.00 | 3.00 | 5.00 |" in text
+    del row["scan_seconds"]  # as of older records
+    assert "M2 ms" not in rendered("mdp_sweep", {**WHERE, "rows": [row]})
     assert "| 4.0 | 2.00 | 0.50 | 500 |" in text
     given = mdp_sweep.given_case(f"{ROOT / 'examples' / 'coin.prism'}@K=2:x=1")
     assert replace(given, path=None) == mdp_sweep.Case("coin", None, {"K": 2}, "x=1")
