@@ -40,7 +40,8 @@ def weigh_levels(
     -------
     dict of int to int
         Bytes by level. Row types are built, see :func:`hybrid.levels.weighing.weigh`; what the backend
-        ``reference`` holds is counted, and tasks have the bound of the worst case.
+        ``reference`` holds and tasks are counted, but for levels of tasks that would have to be expanded for
+        it.
 
     Raises
     ------
@@ -49,7 +50,8 @@ def weigh_levels(
     """
     table = levels_of(matrix, backend.name, representation)
     if table.knows_bytes(backend.name):
-        return {c.level: table.bytes_predicted(c.level, backend.name) for c in table.levels}
+        known = ((k, table.bytes_known(k, backend.name)) for k in range(len(table)))
+        return {k: size for k, size in known if size is not None}
     if isinstance(table, StackedCurve):
         return weigh(table.weights(backend.name), partial(build_level, current_device(), table)).sizes
     parts: list[tuple[OffsetMTBDD, MatrixTable]] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,60 @@ class TaskList:
         return (self[number] for number in range(len(self)))
 
 
+class RowCuts(NamedTuple):
+    """Submatrices cut at the borders of tasks: the parts that have entries, owner by owner.
+
+    Attributes
+    ----------
+    owner : ndarray, shape (parts,), int64
+        Position of the submatrix that is cut among those given.
+    task : ndarray, shape (parts,), int64
+    begin, end : ndarray, shape (parts,), int64
+        Entries of the submatrix that lie in the rows of the task.
+    """
+
+    owner: Int64Array
+    task: Int64Array
+    begin: Int64Array
+    end: Int64Array
+
+
+def cut_rows(blocks: CooBlocks, row: Int64Array, number: Int64Array, task_rows: int = TASK_ROWS) -> RowCuts:
+    """Cut submatrices that begin at given rows at every multiple of ``task_rows`` rows.
+
+    Parameters
+    ----------
+    blocks : CooBlocks
+    row, number : ndarray, shape (m,), int64
+        First row of each, and which submatrix lies there.
+    task_rows : int
+
+    Returns
+    -------
+    RowCuts
+        Parts without entries are left out.
+
+    Notes
+    -----
+    Time: O(parts * log(entries)).
+    """
+    first_task = row // task_rows
+    parts = (row + blocks.n_rows[number] - 1) // task_rows - first_task + 1
+    owner = np.repeat(np.arange(len(row)), parts)
+    task = np.arange(len(owner)) - np.repeat(pointers(np, parts)[:-1] - first_task, parts)
+    number = number[owner]
+    stride = int(blocks.n_rows.max(initial=0)) + 1
+    block = np.repeat(np.arange(len(blocks)), np.diff(blocks.ptr))
+    # Entries are sorted by block, then by row: one search over all of them finds every cut.
+    key = block * stride + blocks.row
+    low = np.clip(task * task_rows - row[owner], 0, blocks.n_rows[number])
+    high = np.clip((task + 1) * task_rows - row[owner], 0, blocks.n_rows[number])
+    begin = np.searchsorted(key, number * stride + low) - blocks.ptr[number]
+    end = np.searchsorted(key, number * stride + high) - blocks.ptr[number]
+    kept = np.flatnonzero(begin < end)
+    return RowCuts(owner[kept], task[kept], begin[kept], end[kept])
+
+
 def cut_tasks(injected: InjectedMatrix, task_rows: int = TASK_ROWS) -> TaskList:
     """Cut the instances at every multiple of ``task_rows`` rows and group them by task.
 
@@ -112,21 +166,9 @@ def cut_tasks(injected: InjectedMatrix, task_rows: int = TASK_ROWS) -> TaskList:
     blocks, instances = injected.blocks, injected.instances
     row = instances["row"].astype(np.int64)
     number = instances["submatrix"].astype(np.int64)
-    first_task = row // task_rows
-    parts = (row + blocks.n_rows[number] - 1) // task_rows - first_task + 1
-    owner = np.repeat(np.arange(len(instances)), parts)
-    task = np.arange(len(owner)) - np.repeat(pointers(np, parts)[:-1] - first_task, parts)
-    number = number[owner]
-    stride = int(blocks.n_rows.max(initial=0)) + 1
-    block = np.repeat(np.arange(len(blocks)), np.diff(blocks.ptr))
-    # Entries are sorted by block, then by row: one search over all of them finds every cut.
-    key = block * stride + blocks.row
-    low = np.clip(task * task_rows - row[owner], 0, blocks.n_rows[number])
-    high = np.clip((task + 1) * task_rows - row[owner], 0, blocks.n_rows[number])
-    begin = np.searchsorted(key, number * stride + low) - blocks.ptr[number]
-    end = np.searchsorted(key, number * stride + high) - blocks.ptr[number]
-    kept = np.flatnonzero(begin < end)
-    kept = kept[np.argsort(task[kept], kind="stable")]
+    found = cut_rows(blocks, row, number, task_rows)
+    order = np.argsort(found.task, kind="stable")
+    owner, task = found.owner[order], found.task[order]
     index = instances.dtype["row"]
     offset = np.int32 if int(np.diff(blocks.ptr).max(initial=0)) < 2**31 else np.int64
     fields: list[tuple[str, Any]] = [
@@ -136,10 +178,10 @@ def cut_tasks(injected: InjectedMatrix, task_rows: int = TASK_ROWS) -> TaskList:
         ("offset_begin", offset),
         ("offset_end", offset),
     ]
-    cut = np.empty(len(kept), fields)
+    cut = np.empty(len(owner), fields)
     for name in ("row", "column", "submatrix"):
-        cut[name] = instances[name][owner[kept]]
-    cut["offset_begin"], cut["offset_end"] = begin[kept], end[kept]
+        cut[name] = instances[name][owner]
+    cut["offset_begin"], cut["offset_end"] = found.begin[order], found.end[order]
     n_tasks = -(-injected.shape[0] // task_rows)
-    task_ptr = pointers(np, np.bincount(task[kept], minlength=n_tasks))
+    task_ptr = pointers(np, np.bincount(task, minlength=n_tasks))
     return TaskList(injected.shape, blocks, task_rows, cut, task_ptr)

@@ -22,6 +22,7 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -216,14 +217,12 @@ def candidate_level(matrix: OffsetMTBDD, k: int, kinds: Sequence[RowTypes], span
     """
     below, above = matrix.entries_below[k], matrix.paths_above[k]
     wide = 8 if span >= 2**31 else 4
+    own = RecordBytes.of(matrix, k, wide)
     paths = _total(above, f"paths to level {k}")
     entries = _total(below, f"entries of the submatrices of level {k}")
     cuts = matrix.rows[k] // TASK_ROWS + 2
     instances = _total_product(above, cuts, f"instances of level {k}")
-    offset = 8 if int(below.max(initial=0)) >= 2**31 else 4
-    index = 8 if max(_widest(matrix.rows[k]), _widest(matrix.columns[k])) >= 2**31 else 4
-    stored = entries * (2 * index + 8) + 8 * (matrix.nodes[k] + 1)
-    tasks = 8 * (-(-matrix.n_rows // TASK_ROWS) + 1)
+    stored = entries * own.entry + 8 * (matrix.nodes[k] + 1)
     most = max(_ENTRY_LIMIT, entries)
     options = [
         (row_type_bytes(types, k, wide), types) for types in kinds if int(types[k].entries.sum()) <= most
@@ -237,14 +236,54 @@ def candidate_level(matrix: OffsetMTBDD, k: int, kinds: Sequence[RowTypes], span
         paths=paths,
         submatrix_nonzeros=entries,
         instances_worst_case=instances,
-        bytes_first=stored + paths * (2 * wide + 4),
-        bytes_worst_case=stored + instances * (2 * wide + 4 + 2 * offset) + tasks,
+        bytes_first=stored + paths * own.path,
+        bytes_worst_case=task_list_bytes(matrix, k, instances, own),
         row_types=None if chosen is None else chosen[k].n_types,
         groups=None if chosen is None else chosen[k].n_groups,
         row_type_bytes=smallest,
         seconds_predicted=seconds,
         scaled=is_scaled,
     )
+
+
+class RecordBytes(NamedTuple):
+    """Bytes of a record of a level, as the table at the top of this module says.
+
+    Attributes
+    ----------
+    entry, path, instance : int
+    """
+
+    entry: int
+    path: int
+    instance: int
+
+    @classmethod
+    def of(cls, matrix: OffsetMTBDD, k: int, wide: int) -> RecordBytes:
+        """Return those of a level; ``wide`` are the bytes of a row or column of the matrix."""
+        offset = 8 if _widest(matrix.entries_below[k]) >= 2**31 else 4
+        index = 8 if max(_widest(matrix.rows[k]), _widest(matrix.columns[k])) >= 2**31 else 4
+        return cls(2 * index + 8, 2 * wide + 4, 2 * wide + 4 + 2 * offset)
+
+
+def task_list_bytes(matrix: OffsetMTBDD, k: int, instances: int, own: RecordBytes | None = None) -> int:
+    """Return the bytes of the second representation of a level with so many instances.
+
+    Parameters
+    ----------
+    matrix : OffsetMTBDD
+    k : int
+        Level.
+    instances : int
+        Instances cut at every 256 rows.
+    own : RecordBytes, optional
+        Those of the level; of the matrix alone if left out.
+    """
+    if own is None:
+        own = RecordBytes.of(matrix, k, 8 if max(matrix.shape) >= 2**31 else 4)
+    entries = int(matrix.entries_below[k].sum())
+    pointers = matrix.nodes[k] + 1 - (-matrix.n_rows // TASK_ROWS) + 1
+    return entries * own.entry + 8 * pointers + instances * own.instance
 
 
 def _widest(counts: NDArray[np.int64]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hybrid.core.units import bytes_text, counted, seconds_text
+from hybrid.core.units import bytes_text, seconds_text
 from hybrid.errors import OptionError
 from hybrid.levels.table import CandidateLevel, LevelTable
 
@@ -77,13 +77,10 @@ def choose_level(
         usable = [k for k in candidates if backend == "reference" or curve.seconds(k, backend) is not None]
         if not usable:
             raise OptionError(_unusable(candidates[0], backend))
-        best = curve[min(usable, key=lambda k: (curve.bytes_predicted(k, backend), k))]
-        instances = counted(best.instances_worst_case, "instance")
-        size = bytes_text(curve.bytes_predicted(best.level, backend))
+        least = curve.least_memory(usable, backend)
+        size = bytes_text(curve.bytes_predicted(least, backend))
         return LevelChoice(
-            best.level,
-            f"level {best.level} needs the least memory, {size}"
-            f" for {counted(best.nodes, 'submatrix', 'submatrices')} and at most {instances}{within}",
+            least, f"level {least} needs the least memory, {size} for {curve.parts(least)}{within}"
         )
     if policy not in LEVEL_POLICIES:
         raise OptionError(f"level: expected a number or one of {', '.join(LEVEL_POLICIES)}, got {policy!r}")
@@ -142,18 +139,17 @@ def _whole_seconds(curve: LevelTable, product: float, level: int, backend: str) 
 
 def within_budget(curve: LevelTable, level: int, backend: str, memory_budget: int | None) -> bool:
     """Tell whether a level is predicted to keep a budget of bytes on a backend; None is no budget."""
-    return memory_budget is None or curve.bytes_predicted(level, backend) <= memory_budget
+    return memory_budget is None or curve.keeps(level, backend, memory_budget)
 
 
 def _within(curve: LevelTable, backend: str, memory_budget: int) -> frozenset[int]:
     """Return the levels that are predicted to keep a budget, of which there has to be one."""
     allowed = frozenset(k for k in range(len(curve)) if within_budget(curve, k, backend, memory_budget))
     if not allowed:
-        sizes = {k: curve.bytes_predicted(k, backend) for k in range(len(curve))}
-        least = min(sizes, key=lambda k: sizes[k])
+        least = curve.least_memory(range(len(curve)), backend)
         raise OptionError(
             f"memory_budget: no level fits {memory_budget} bytes; level {least} needs least, "
-            f"{sizes[least]} bytes"
+            f"{curve.bytes_predicted(least, backend)} bytes"
         )
     return allowed
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -83,7 +83,7 @@ class LevelTable(ABC):
 
     @property
     def min_memory(self) -> int:
-        """Level whose second representation is smallest in the worst case, the first of equals."""
+        """Level of least MemR, the second representation in the worst case; the first of equals."""
         return min(self.levels, key=lambda c: (c.bytes_worst_case, c.level)).level
 
     @property
@@ -175,8 +175,26 @@ class LevelTable(ABC):
             return candidate.bytes_first
         return candidate.bytes_worst_case if candidate.row_type_bytes is None else candidate.row_type_bytes
 
+    def bytes_known(self, level: int, backend: str) -> int | None:
+        """Return the bytes in which a backend holds a level; None where only building it would tell."""
+        return self.bytes_predicted(level, backend) if self.knows_bytes(backend) else None
+
+    def least_memory(self, levels: Iterable[int], backend: str) -> int:
+        """Return which of some levels is predicted to take the fewest bytes, the first of equals."""
+        return min(levels, key=lambda k: (self.bytes_predicted(k, backend), k))
+
+    def keeps(self, level: int, backend: str, memory_budget: int) -> bool:
+        """Tell whether a backend is predicted to hold a level in so many bytes."""
+        return self.bytes_predicted(level, backend) <= memory_budget
+
+    def parts(self, level: int) -> str:
+        """Return what a level is made of, in words."""
+        candidate = self[level]
+        instances = counted(candidate.instances_worst_case, "instance")
+        return f"{counted(candidate.nodes, 'submatrix', 'submatrices')} and at most {instances}"
+
     def knows_bytes(self, backend: str) -> bool:
-        """Return whether `bytes_predicted` is what is held, or a bound on it."""
+        """Return whether `bytes_predicted` is what is held."""
         return backend == "reference"
 
     @abstractmethod
