@@ -1,13 +1,18 @@
-"""Render the records in benchmarks/results/ as docs/benchmarks.md, and as tables in other pages.
+"""Render the records in benchmarks/results/ as docs/benchmarks.md, and as tables and figures in other pages.
 
-Tables in hand-written pages stand between markers, so that text and figures stay together.
+Tables in hand-written pages stand between markers, and so does every figure in their prose
+(`benchmarks/rendering/figures.py`), so that text and figures stay together. With ``--check`` nothing is
+written: what stands otherwise than the records say is told, page and line, with status 1.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
+import itertools
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks.rendering.answers import (
@@ -19,6 +24,7 @@ from benchmarks.rendering.answers import (
 )
 from benchmarks.rendering.components import auto_choice, scc_mec
 from benchmarks.rendering.decision_processes import mdp_agreement, mdp_sweep, symbolic_components
+from benchmarks.rendering.figures import Difference, figure_differences, with_figures
 from benchmarks.rendering.formats import byte_traffic, explicit_formats, structure_table
 from benchmarks.rendering.gpu import gpu_product, kernel_counters, limits
 from benchmarks.rendering.host import (
@@ -37,7 +43,17 @@ from benchmarks.rendering.spmv_papers import density_sweep, paper_tables, stream
 from benchmarks.rendering.thesis import thesis_tables
 from benchmarks.rendering.whole_answers import whole_answers
 
-__all__ = ["BLOCKS", "SECTIONS", "load", "page", "replace_block", "with_blocks"]
+__all__ = [
+    "BLOCKS",
+    "SECTIONS",
+    "differences",
+    "load",
+    "page",
+    "pages",
+    "rendered",
+    "replace_block",
+    "with_blocks",
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -116,14 +132,53 @@ def page() -> str:
     return "\n\n".join([HEAD, *(render(record) for render, record in found if record is not None)]) + "\n"
 
 
-def with_blocks(name: str) -> str:
+def pages() -> list[Path]:
+    """Return README and the pages of docs."""
+    found = [path for path in PAGE.parent.rglob("*.md") if "generated" not in path.parts]
+    return [ROOT / "README.md", *sorted(found)]
+
+
+def rendered(path: Path, text: str) -> str:
+    """Return a page with its tables and figures made anew from the records.
+
+    Raises
+    ------
+    ValueError
+        If markers of a table or a figure are broken, or no record has what they name.
+    """
+    if path == PAGE:
+        return page()
+    return with_figures(with_blocks(path.name, text), functools.cache(load))
+
+
+def with_blocks(name: str, text: str) -> str:
     """Return a hand-written page with its tables made anew."""
-    text = PAGE.with_name(name).read_text()
     for (where, block), (source, render) in BLOCKS.items():
         record = load(source) if where == name else None
         if record is not None:
             text = replace_block(text, block, render(record))
     return text
+
+
+def differences(path: Path, text: str) -> Iterator[Difference]:
+    """Yield what stands in a page otherwise than the records say, figures first, then lines of tables.
+
+    Raises
+    ------
+    ValueError
+        As :func:`rendered` does.
+    """
+    right = rendered(path, text)
+    if path != PAGE:
+        yield from figure_differences(text, functools.cache(load))
+        # Lines of prose differ in figures alone, which were told.
+        text = with_figures(text, functools.cache(load))
+    lines, others = text.splitlines(), right.splitlines()
+    for number, (line, other) in enumerate(itertools.zip_longest(lines, others, fillvalue=""), 1):
+        if line != other:
+            yield Difference(number, line, other, "the rendering")
+            if len(lines) != len(others):
+                return  # the lines after it have moved
 
 
 def replace_block(text: str, name: str, block: str) -> str:
@@ -141,15 +196,29 @@ def replace_block(text: str, name: str, block: str) -> str:
     return f"{before}\n\n{block}\n\n{after}"
 
 
-def main() -> None:
-    """Write the page of results, and the tables of other pages."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    pages = {PAGE: page()}
-    pages |= {PAGE.with_name(name): with_blocks(name) for name in dict.fromkeys(where for where, _ in BLOCKS)}
-    for path, text in pages.items():
-        path.write_text(text)
-        print(f"wrote {path.relative_to(ROOT)}")
+def main() -> int:
+    """Write the pages, or check them; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; status 1 if a page differs")
+    check = parser.parse_args().check
+    status = 0
+    for path in pages():
+        name, text = path.relative_to(ROOT), path.read_text(encoding="utf-8")
+        try:
+            found = list(differences(path, text)) if check else []
+            right = text if check else rendered(path, text)
+        except ValueError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            status = 1
+            continue
+        for difference in found:
+            print(f"{name}:{difference}", file=sys.stderr)
+            status = 1
+        if right != text:
+            path.write_text(right, encoding="utf-8")
+            print(f"wrote {name}")
+    return status
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
