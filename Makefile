@@ -63,13 +63,16 @@ version-%: venv
 	PYTHONDONTWRITEBYTECODE= PYTHONHASHSEED=$${PYTHONHASHSEED:-0} "$$own/bin/python" -m pytest -n $(WORKERS) \
 	  --dist worksteal -q -m 'not slow and not gpu' $(QUICK)
 
+# Where the targets from here on append what they ran and what came of it; docs/reliability.md is rendered from it.
+RECORDS ?= benchmarks/results
+
 # The tests that draw random numbers, with twenty other seeds, or with those of SEEDS.
 SEEDS ?= 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20
 seeds: venv
-	for seed in $(SEEDS); do \
+	status=0; for seed in $(SEEDS); do \
 	  HYBRID_TEST_SEED=$$seed PYTHONHASHSEED=$$seed $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q \
-	    --seeded -m 'not gpu' || exit; \
-	done
+	    --seeded -m 'not gpu' --record-to $(RECORDS)/seeds.json || status=1; \
+	done; exit $$status
 
 # The tests that draw random numbers explore afresh: a seed of their own, which the header names, and ten times the
 # examples; half an hour or so. What fails is kept in .hypothesis and tried first the next time.
@@ -79,29 +82,24 @@ nightly: venv
 
 # One-line mutations, each of which some test has to notice; see tests/mutants. MUTANTS="--only 'cpu-*'" takes some.
 mutants: venv
-	$(BIN)/python -m tests.mutants.run --jobs 2 $(MUTANTS)
+	$(BIN)/python -m tests.mutants.run --jobs 2 --record $(RECORDS)/mutants.json $(MUTANTS)
 
 # Only the tests that need a device; they fail instead of being skipped where there is none. CuPy is installed
 # first if it is missing: it takes 2 GB and a driver for CUDA 13, so that `make venv` leaves it out.
 test-gpu: venv
 	@$(BIN)/python -c 'import cupy' >/dev/null 2>&1 \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gpu]'
-	HYBRID_REQUIRE_GPU=1 $(BIN)/python -m pytest -m gpu
+	HYBRID_REQUIRE_GPU=1 $(BIN)/python -m pytest -m gpu --record-to $(RECORDS)/device_lane.json
 
-# The first case of every test that needs a device, under the two checkers of CUDA's toolkit: about fifty times slower.
-# racecheck has reports of a kernel within CuPy's nonzero, which is not ours to mend.
-NOT_OURS := --kernel-name-exclude kns=cupy_nonzero
-
+# The first case of every test that needs a device, under the checkers of CUDA's toolkit: about fifty times slower.
+# SANITIZE='--tool memcheck tests/gpu_kernels' takes some.
 sanitize-gpu: venv
-	for tool in memcheck racecheck; do \
-	  HYBRID_REQUIRE_GPU=1 compute-sanitizer --tool $$tool --error-exitcode 9 $(NOT_OURS) \
-	    $(BIN)/python -m pytest -m gpu --first-cases || exit; \
-	done
+	$(BIN)/python -m tests.sanitizers --record $(RECORDS)/sanitizers.json $(SANITIZE)
 
 # Random models against exact rational answers, many more than `make test` has: an hour or so on two cores.
 # ATTACK takes options, such as ATTACK='--cases 2000 --seed 5 --backend gpu'.
 attack: venv
-	$(BIN)/python -m tests.attack --processes 2 $(ATTACK)
+	$(BIN)/python -m tests.attack --processes 2 --record $(RECORDS)/attack.json $(ATTACK)
 
 lint: venv
 	$(BIN)/ruff check .

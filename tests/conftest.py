@@ -84,6 +84,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="only tests that draw random numbers: the others do not know the seed",
     )
+    parser.addoption(
+        "--record-to",
+        type=Path,
+        metavar="FILE",
+        help="append what ran and what came of it to a record of runs, at the end",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    path = config.getoption("--record-to")
+    if path is not None:
+        from tests.runs import RunRecorder
+
+        config.pluginmanager.register(RunRecorder(path.absolute(), _SEED, config))
 
 
 def pytest_collection() -> None:

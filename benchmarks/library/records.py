@@ -180,7 +180,7 @@ def device_record() -> dict[str, Any] | None:
 
 
 def _commit() -> str | None:
-    """Return the commit that is measured, marked when the tree has changes.
+    """Return the commit that is measured, marked when the tree has changes other than in records and pages.
 
     The environment variable BENCHMARK_COMMIT names it where the sources lie without their repository, or in
     an older one.
@@ -195,7 +195,9 @@ def _commit() -> str | None:
 
     try:
         commit = git("rev-parse", "--short=12", "HEAD")
-        return commit + ("+changes" if git("status", "--porcelain", "--untracked-files=no") else "")
+        measured = (":/", ":(top,exclude)benchmarks/results", ":(top,exclude)docs", ":(top,exclude)*.md")
+        changes = git("status", "--porcelain", "--untracked-files=no", "--", *measured)
+        return commit + ("+changes" if changes else "")
     except (OSError, subprocess.CalledProcessError):
         return None
 

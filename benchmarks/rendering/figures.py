@@ -1,8 +1,8 @@
 """Figures in prose: each stands between comments that name its record, its field and its format.
 
-In the source a figure looks like ``<!-- = whole_run.rows[0].wall_seconds .0f -->44<!-- . -->``, and like ``44``
-where the page is read. The expression is evaluated on the records: fields by name, rows by number or by
-``["key=value"]`` (also ``!=``, ``<``, ``>``), ``+ - * /`` with numbers, and :data:`FUNCTIONS` over what the rows
+In the source a figure looks like ``<!-- = whole_run.rows[0].wall_seconds .0f -->44<!-- . -->``; a reader of
+the page sees ``44``. The expression is evaluated on the records: fields by name, rows by number or by
+``["key=value"]`` (also ``!=``, ``<``, ``>``), ``+ - * /`` with numbers, and :data:`FUNCTIONS` over what rows
 have under a field. Rows without the field, those with an error for instance, are left out.
 """
 

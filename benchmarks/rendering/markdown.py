@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 __all__ = [
-    "Column", "Row", "columns_where", "made", "measured", "milliseconds", "name_of", "not_measured", "number",
+    "Column", "Row", "aged", "columns_where", "made", "measured", "milliseconds", "name_of", "not_measured",
+    "number",
     "section", "source", "table", "table_of",
 ]  # fmt: skip
 
@@ -51,7 +52,12 @@ def source(record: Row) -> str:
     """Return a link to a record, with where and when it was made."""
     # A program may have several records: `many_vectors_gpu` is the one of `many_vectors` on a card.
     name = record.get("file", record["benchmark"])
-    return f"[`{name}.json`](../benchmarks/results/{name}.json), {made(record)}"
+    return f"[`{name}.json`](../benchmarks/results/{name}.json), {made(record)}{aged(record)}"
+
+
+def aged(record: Row) -> str:
+    """Return how many commits changed what a record measures since, where rendering has counted them."""
+    return str(record.get("age", ""))
 
 
 def made(record: Row) -> str:

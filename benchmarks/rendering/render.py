@@ -15,6 +15,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from benchmarks.rendering import runs
+from benchmarks.rendering.ages import age, history_is_here, without_ages
 from benchmarks.rendering.answers import (
     certified_products,
     ltl_products,
@@ -70,7 +72,13 @@ table is in [benchmarks/README.md](../benchmarks/README.md)."""
 def load(name: str) -> Row | None:
     """Return a record, with the name of its file without the suffix; None if there is none."""
     path = RESULTS / f"{name}.json"
-    return {**json.loads(path.read_text()), "file": name} if path.exists() else None
+    return {**json.loads(path.read_text(encoding="utf-8")), "file": name} if path.exists() else None
+
+
+def load_with_age(name: str) -> Row | None:
+    """Return a record as :func:`load` does, with how many commits changed what it measures since."""
+    record = load(name)
+    return None if record is None else {**record, "age": age(record)}
 
 
 Renderer = Callable[[Row], str]
@@ -122,11 +130,17 @@ BLOCKS: dict[tuple[str, str], tuple[str, Renderer]] = {
     ("explicit.md", "structures"): ("structure_plots", structure_table),
     ("gpu.md", "limits"): ("gpu_product", limits),
     ("graphs.md", "the choice"): ("scc_mec", auto_choice),
+    ("reliability.md", "attack"): ("attack", runs.attack),
+    ("reliability.md", "formulas"): ("logic", runs.formulas),
+    ("reliability.md", "mutants"): ("mutants", runs.mutants),
+    ("reliability.md", "seeds"): ("seeds", runs.seeds),
+    ("reliability.md", "device lane"): ("device_lane", runs.device_lane),
+    ("reliability.md", "sanitizers"): ("sanitizers", runs.sanitizers),
 }
 """Record and renderer of every table in another page, by page and name."""
 
 
-def page() -> str:
+def page(load: Callable[[str], Row | None] = load) -> str:
     """Return the page of results."""
     found = ((render, load(name)) for name, render in SECTIONS.items())
     return "\n\n".join([HEAD, *(render(record) for render, record in found if record is not None)]) + "\n"
@@ -138,8 +152,8 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", *sorted(found)]
 
 
-def rendered(path: Path, text: str) -> str:
-    """Return a page with its tables and figures made anew from the records.
+def rendered(path: Path, text: str, load: Callable[[str], Row | None] = load) -> str:
+    """Return a page with its tables and figures made anew from the records, as `load` has them.
 
     Raises
     ------
@@ -147,11 +161,11 @@ def rendered(path: Path, text: str) -> str:
         If markers of a table or a figure are broken, or no record has what they name.
     """
     if path == PAGE:
-        return page()
-    return with_figures(with_blocks(path.name, text), functools.cache(load))
+        return page(load)
+    return with_figures(with_blocks(path.name, text, load), functools.cache(load))
 
 
-def with_blocks(name: str, text: str) -> str:
+def with_blocks(name: str, text: str, load: Callable[[str], Row | None] = load) -> str:
     """Return a hand-written page with its tables made anew."""
     for (where, block), (source, render) in BLOCKS.items():
         record = load(source) if where == name else None
@@ -163,12 +177,15 @@ def with_blocks(name: str, text: str) -> str:
 def differences(path: Path, text: str) -> Iterator[Difference]:
     """Yield what stands in a page otherwise than the records say, figures first, then lines of tables.
 
+    How many commits are younger than a record is left aside: that is counted when a page is written.
+
     Raises
     ------
     ValueError
         As :func:`rendered` does.
     """
-    right = rendered(path, text)
+    text = without_ages(text)
+    right = without_ages(rendered(path, text))
     if path != PAGE:
         yield from figure_differences(text, functools.cache(load))
         # Lines of prose differ in figures alone, which were told.
@@ -201,12 +218,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; status 1 if a page differs")
     check = parser.parse_args().check
+    counted = load_with_age if history_is_here() else load
+    if not check and counted is load:
+        print("there is no whole history here: pages say nothing of commits since their records")
     status = 0
     for path in pages():
         name, text = path.relative_to(ROOT), path.read_text(encoding="utf-8")
         try:
             found = list(differences(path, text)) if check else []
-            right = text if check else rendered(path, text)
+            right = text if check else rendered(path, text, functools.cache(counted))
         except ValueError as error:
             print(f"{name}: {error}", file=sys.stderr)
             status = 1

@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.attack.cases import draw_case, run_case
 from tests.attack.report import WAYS, Summary, attack, write_findings, write_json
 from tests.attack.shrink import shrunk
+from tests.runs import add_record_option, append_run
 
 _CASES = 20_000
 _SEED = 20261122
@@ -30,6 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.add_argument(f"--{name}", action="store_const", const=name, dest="way", default="", help=told)
     parser.add_argument("--processes", type=int, default=1, help="how many (default 1)")
     parser.add_argument("--json", type=Path, help="write counts and failures here")
+    add_record_option(parser, "attack")
     parser.add_argument(
         "--findings", type=Path, default=Path("attack-findings.txt"), help="text of the failures"
     )
@@ -49,7 +51,24 @@ def main(arguments: list[str] | None = None) -> int:
         chosen.seed, chosen.cases, chosen.backend, chosen.processes, chosen.first, progress, chosen.way
     )
     print(summary.table())
-    print(f"{time.perf_counter() - start:.0f} s")
+    seconds = time.perf_counter() - start
+    print(f"{seconds:.0f} s")
+    if chosen.record is not None:
+        told = summary.record()
+        append_run(
+            chosen.record,
+            seed=chosen.seed,
+            first=chosen.first,
+            whole=chosen.first == 0 and chosen.cases >= _CASES,
+            cases=summary.cases,
+            values=summary.values,
+            verdicts=told["verdicts"],
+            failures=sorted({finding.number for finding in summary.findings}),
+            way=chosen.way,
+            backend=chosen.backend,
+            processes=chosen.processes,
+            seconds=round(seconds),
+        )
     if chosen.json is not None:
         write_json(chosen.json, summary)
     if not summary.findings:

@@ -1,6 +1,6 @@
 """Run the mutations: apply each to a copy of the tree, run the tests that should notice, and report.
 
-    python -m tests.mutants.run [--only PATTERN] [-j 2] [--json FILE]
+    python -m tests.mutants.run [--only PATTERN] [-j 2] [--json FILE] [--record [FILE]]
 
 A mutant is killed if its tests fail or last too long. Before anything else all tests that are named run on
 the copy as it is, and must pass. Exit status: 0 if at least 95 % of the mutants that a test can notice were
@@ -26,6 +26,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.mutants.mutations import ROOT, Mutation, read_mutations
+from tests.runs import add_record_option, append_run
 
 TREES = ("hybrid", "mtbdd", "gpu_kernels", "tests", "examples", "benchmarks", "docs")
 FILES = ("pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "LICENSE")
@@ -196,7 +197,7 @@ def summarise(verdicts: list[Verdict], seconds: float) -> dict[str, object]:
         "killed": sum(v.verdict == "killed" for v in verdicts),
         "survived": [v.name for v in counted if v.verdict == "survived"],
         "explained": [v.name for v in verdicts if v.equal is not None and v.verdict == "survived"],
-        "killed although explained": [v.name for v in verdicts if v.equal and v.verdict == "killed"],
+        "killed_although_explained": [v.name for v in verdicts if v.equal and v.verdict == "killed"],
         "errors": [v.name for v in verdicts if v.verdict == "error"],
         "share": round(len(killed) / len(counted), 4) if counted else 1.0,
         "seconds": round(seconds),
@@ -215,6 +216,7 @@ def main() -> int:
     parser.add_argument(
         "--no-check", action="store_true", help="do not run the tests without mutations first"
     )
+    add_record_option(parser, "mutants")
     options = parser.parse_args()
     chosen = [m for m in read_mutations() if any(fnmatch.fnmatch(x, options.only) for x in (m.name, m.file))]
     problems = [p for m in chosen if (p := m.problem()) is not None]
@@ -227,9 +229,11 @@ def main() -> int:
     figures = summarise(verdicts, time.perf_counter() - begin)
     if options.json is not None:
         options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-    for key, value in figures.items():
-        if key != "verdicts":
-            print(f"{key}: {value}")
+    told = {key: value for key, value in figures.items() if key != "verdicts"}
+    for key, value in told.items():
+        print(f"{key}: {value}")
+    if options.record is not None:
+        append_run(options.record, only=options.only, whole=options.only == "*", jobs=options.jobs, **told)
     good = float(str(figures["share"])) >= LEAST_KILLED and not figures["errors"]
     return 0 if good else 1
 

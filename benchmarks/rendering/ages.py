@@ -1,0 +1,116 @@
+"""How many commits have changed what a record measures since it was made: told in the page by itself.
+
+The count is that of the moment of rendering. `--check` leaves it aside: a checkout may be shallow, or none.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from benchmarks.rendering.markdown import Row
+
+__all__ = ["MEASURED", "age", "history_is_here", "without_ages"]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+_ALL = ("mtbdd", "gpu_kernels", "hybrid")
+_HOST = ("mtbdd", "hybrid")
+_CARD = ("gpu_kernels", "hybrid/gpu")
+_FORMATS = ("gpu_kernels", "hybrid/explicit")
+_SHARED = ("hybrid/parts", "hybrid/communicators")
+_BOUNDS = ("hybrid/analysis", "hybrid/solvers")
+
+MEASURED: dict[str, tuple[str, ...]] = {
+    "agreement": _HOST,
+    "attack": _HOST,
+    "cards": (*_SHARED, *_CARD),
+    "cards_whole": _ALL,
+    "certified_pairs": _BOUNDS,
+    "certified_pairs_averages": _BOUNDS,
+    "certified_pairs_averages_gpu": (*_BOUNDS, *_CARD),
+    "certified_pairs_gpu": (*_BOUNDS, *_CARD),
+    "certified_pairs_gpu_kanban": (*_BOUNDS, *_CARD),
+    "certified_pairs_tandem": _BOUNDS,
+    "certified_products": _BOUNDS,
+    "certified_products_gpu": _BOUNDS,
+    "cold_start": _ALL,
+    "cpu_iteration": ("hybrid/cpu", "hybrid/injection", "hybrid/levels"),
+    "cpu_iteration_16": ("hybrid/cpu", "hybrid/injection", "hybrid/levels"),
+    "density_sweep": (*_FORMATS, "hybrid/solvers"),
+    "device_lane": (*_ALL, "tests"),
+    "explicit_formats": _FORMATS,
+    "file_formats": ("hybrid/interchange",),
+    "first_use": _ALL,
+    "gpu_product": _CARD,
+    "kernel_counters": _CARD,
+    "logic": ("hybrid/automata", "mtbdd/automaton_product.py"),
+    "ltl_products": ("hybrid/automata", "hybrid/analysis", "mtbdd/automaton_product.py"),
+    "lumping": ("hybrid/lumping",),
+    "many_vectors": ("hybrid/cpu",),
+    "many_vectors_gpu": _CARD,
+    "mdp_agreement": _HOST,
+    "mdp_sweep": _CARD,
+    "mutants": (*_ALL, "tests"),
+    "overlap": _SHARED,
+    "paper_tables": (*_FORMATS, "hybrid/solvers"),
+    "processes": _SHARED,
+    "sanitizers": ("gpu_kernels",),
+    "scaling": ("hybrid/parts",),
+    "scc_mec": ("gpu_kernels/graph", "gpu_kernels/cuda/graph", "hybrid/graphs"),
+    "seeds": (*_HOST, "tests"),
+    "simulation": ("hybrid/simulation",),
+    "spill": ("hybrid/disk",),
+    "streamed_parts": _FORMATS,
+    "structure_plots": ("hybrid/explicit",),
+    "symbolic_build": ("mtbdd",),
+    "symbolic_components": ("mtbdd/graph",),
+    "thesis_tables": ("gpu_kernels", "hybrid/cpu", "hybrid/gpu", "hybrid/levels", "hybrid/solvers"),
+    "variable_orders": ("hybrid/ordering", "mtbdd/order.py"),
+    "whole_answers": _ALL,
+    "whole_answers_cpu": _HOST,
+    "whole_run": _ALL,
+    "whole_run_certified": _ALL,
+    "whole_run_certified_large": _ALL,
+    "whole_run_large": _ALL,
+}
+"""The sources that each record measures."""
+
+_AGE = re.compile(
+    r"  (?:Since then [\d,]+ commits? changed what it measures|Its commit is not in this repository)\."
+)
+
+
+def _git(*arguments: str) -> str | None:
+    """Return what a command of git prints; None if it fails, or there is no git."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
+def history_is_here() -> bool:
+    """Return whether there is a repository with all of its commits."""
+    return _git("rev-parse", "--is-shallow-repository") == "false"
+
+
+def age(record: Row) -> str:
+    """Return a sentence on the commits since a record was made; empty if none changed what it measures."""
+    runs = record.get("runs")
+    made = (runs[-1] if runs else record.get("environment", {})).get("commit")
+    if made is None:
+        return ""
+    commit = made.removesuffix("+changes")
+    if _git("cat-file", "-e", f"{commit}^{{commit}}") is None:
+        return "  Its commit is not in this repository."
+    count = int(_git("rev-list", "--count", f"{commit}..HEAD", "--", *MEASURED[record["file"]]) or 0)
+    if count == 0:
+        return ""
+    return f"  Since then {count:,} commit{'s' if count > 1 else ''} changed what it measures."
+
+
+def without_ages(text: str) -> str:
+    """Return a page without these sentences."""
+    return _AGE.sub("", text)
