@@ -84,6 +84,10 @@ def operator_values(
         from hybrid.analysis.conditional_probabilities import conditional_probabilities
 
         return scope.of_values(conditional_probabilities(model, formula.path, states, options, work))
+    if model.is_mdp and isinstance(formula, Reward) and isinstance(formula.target, LongRun):
+        raise UnsupportedError(
+            "R [ S ] is not checked on an MDP by this version: long-run averages depend on the scheduler"
+        )
     maximise = not model.is_mdp or maximises(formula)
     if isinstance(formula, Probability):
         from hybrid.analysis.path_formulas import path_probabilities
@@ -93,10 +97,6 @@ def operator_values(
         raise UnsupportedError("the model has no reward structure for this property")
     structure, target = formula.index, formula.target
     if isinstance(target, LongRun):
-        if model.is_mdp:
-            raise UnsupportedError(
-                "R [ S ] is not checked on an MDP by this version: long-run averages depend on the scheduler"
-            )
         from hybrid.analysis.long_run import steady_rewards
 
         return scope.of_values(steady_rewards(model, structure, options, work))
@@ -137,21 +137,12 @@ def is_reached_set(target: Expression) -> TypeGuard[Path]:
 
 
 def maximises(formula: Probability | Reward) -> bool:
-    """Return whether an operator asks for the greatest value.
+    """Return whether an operator of an MDP asks for the greatest value.
 
-    Raises
-    ------
-    UnsupportedError
-        It asks for a value without saying which one.
+    One without a bound says which; it would not have been resolved otherwise.
     """
     if formula.optimum is not None:
         return formula.optimum == "max"
-    if formula.comparison is None:
-        letter = formula.letter
-        raise UnsupportedError(
-            f"{letter}=? has no single value on an MDP, which has one for every scheduler: "
-            f"write {letter}min=? or {letter}max=?"
-        )
     return formula.comparison in ("<", "<=")
 
 

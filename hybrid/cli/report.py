@@ -25,6 +25,7 @@ from hybrid.properties import Property
 from hybrid.run.state_files import write_state_values
 from hybrid.run.work import Work
 from mtbdd.communicator import ALONE, Communicator
+from mtbdd.language.errors import LanguageError
 from mtbdd.model import SymbolicModel
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class Report:
         self._given = ""
         self._failures: list[_Failure] | None = []
         self._told = ""
-        self._is_whole, self._is_headed = True, False
+        self._is_whole, self._is_headed, self._is_misused = True, False, False
         self._table: Table | None = None
 
         def open_table() -> None:
@@ -176,6 +177,7 @@ class Report:
         if self._certifier is not None:
             record["certificate"] = self._certifier.record()
             text = f"{text}\n{self._certifier.text()}"
+        self._is_misused |= isinstance(answer.fault, LanguageError) and answer.fault.is_usage
         self._keep([record])
         if self._is_text:
             if self._rows is not None and self._model is not None:
@@ -201,7 +203,7 @@ class Report:
             except OptionError as error:
                 self._spoilt(error)
         self._print_json()
-        if not self._is_whole:
+        if not self._is_whole or self._is_misused:
             return 2
         if self._certifier is not None and self._certifier.failed:
             return 1

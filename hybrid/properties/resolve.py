@@ -16,7 +16,7 @@ from mtbdd.language.errors import Fault, FaultCollector, LanguageError, shown_ci
 from mtbdd.language.model_syntax import Constant, ResolvedModel
 from mtbdd.language.names import BUILT_IN_LABELS, report_repeated
 from mtbdd.language.order import dependency_order
-from mtbdd.language.syntax import Expression, LabelReference, ModelType, Position, Type
+from mtbdd.language.syntax import Expression, LabelReference, Position, Type
 from mtbdd.language.types import TypeChecker, type_of_value
 from mtbdd.language.walk import expression_variables, walk
 
@@ -221,10 +221,9 @@ class _Resolver:
         if item.error is not None:
             return _Outcome(item, None, item.error.faults)
         model, faults = self.model, FaultCollector()
-        time = Type.DOUBLE if model.type is ModelType.CTMC else Type.INT
         structures = tuple(structure.name for structure in model.rewards)
         checker = PropertyTypeChecker(
-            self.definitions.types, faults, self.label_names, types, time, structures
+            self.definitions.types, faults, self.label_names, types, model.type, structures
         )
         found = checker.check(item.formula)
         for name in _labels_of(item.formula):

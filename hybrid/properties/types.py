@@ -22,8 +22,8 @@ from hybrid.properties.tree import (
     SteadyState,
     TimeBound,
 )
-from mtbdd.language.errors import FaultCollector, listed, suggestion
-from mtbdd.language.syntax import Expression, LabelReference, Type
+from mtbdd.language.errors import FaultCollector, UsageFault, listed, suggestion
+from mtbdd.language.syntax import Expression, LabelReference, ModelType, Type
 from mtbdd.language.text import short_text
 from mtbdd.language.types import TypeChecker
 
@@ -70,8 +70,9 @@ class PropertyTypeChecker(TypeChecker):
         The labels that may be mentioned.
     properties : mapping of str to (Type or None)
         The type of each named property that may be mentioned.
-    time : Type
-        What a time must be: INT in discrete time (steps), DOUBLE in continuous time.
+    kind : ModelType
+        A time is an integer in discrete time (steps), a double in continuous time; with choices an operator
+        without a bound says min or max.
     structures : sequence of str or None
         The names of the model's reward structures.
     """
@@ -82,12 +83,14 @@ class PropertyTypeChecker(TypeChecker):
         faults: FaultCollector,
         labels: Mapping[str, object],
         properties: Mapping[str, Type | None],
-        time: Type,
+        kind: ModelType,
         structures: tuple[str | None, ...],
     ) -> None:
         super().__init__(types, faults, labels)
         self._properties = properties
-        self._time = time
+        self._time = Type.DOUBLE if kind is ModelType.CTMC else Type.INT
+        self._is_mdp = kind is ModelType.MDP
+        self._objectives: set[int] = set()
         self._structures = structures
         self._asks_bound = False
 
@@ -106,6 +109,8 @@ class PropertyTypeChecker(TypeChecker):
         e = expression
         if isinstance(e, Path):
             return self._path(e)
+        if isinstance(e, (Probability, Reward)):
+            self._optimum(e)
         if isinstance(e, Probability):
             self.expect(e.path, Type.BOOL, "what P asks about")
             return self._value(e.threshold, "P")
@@ -142,6 +147,25 @@ class PropertyTypeChecker(TypeChecker):
             return Type.DOUBLE
         self.expect(threshold, Type.DOUBLE, f"the bound of {operator}")
         return Type.BOOL
+
+    def _optimum(self, e: Probability | Reward) -> None:
+        """Note that a value is asked for without saying which of those that schedulers have."""
+        is_objective = id(e) in self._objectives
+        if e.comparison is not None or e.optimum is not None or not (self._is_mdp or is_objective):
+            return
+        if isinstance(e, Reward) and isinstance(e.target, LongRun):
+            return  # refused on an MDP with min and max as well, and so are conditional probabilities
+        if isinstance(e, Probability) and isinstance(e.path, ConditionalPath):
+            return
+        letter = e.letter
+        if is_objective:
+            message = f"an objective without a bound says min or max: {letter}max=?"
+        else:
+            message = (
+                f"{letter}=? has no single value on an MDP, which has one for every scheduler: write "
+                f"{letter}min=? or {letter}max=?"
+            )
+        self.faults.extend([UsageFault(e.position, message)])
 
     def _path(self, e: Path) -> Type:
         if e.left is not None:
@@ -217,6 +241,7 @@ class PropertyTypeChecker(TypeChecker):
 
     def _multi(self, e: MultiObjective) -> Type:
         asked = bounded = 0
+        self._objectives.update(map(id, e.objectives))
         for objective in e.objectives:
             self.check(objective)
             if not isinstance(objective, (Probability, Reward)):
@@ -228,10 +253,6 @@ class PropertyTypeChecker(TypeChecker):
             letter = objective.letter
             if objective.comparison is None:
                 asked += 1
-                if objective.optimum is None:
-                    self.faults.add(
-                        objective.position, f"an objective without a bound says min or max: {letter}max=?"
-                    )
                 continue
             bounded += 1
             if objective.optimum is not None or objective.comparison in ("<", ">"):

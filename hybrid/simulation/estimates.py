@@ -16,7 +16,7 @@ from hybrid.properties import Property, parse_properties, resolve_properties
 from hybrid.simulation.draws import Doubles
 from hybrid.simulation.intervals import clopper_pearson, student
 from hybrid.simulation.monitors import FAILS, HOLDS, OPEN, Moment, Monitor
-from hybrid.simulation.questions import question
+from hybrid.simulation.questions import question, refuse_choices
 from hybrid.simulation.rules import Rules
 from hybrid.simulation.sampler import Constants, Model, Sampler, resolved_model
 from hybrid.simulation.variables import Columns
@@ -153,6 +153,7 @@ def estimate(
     names = {constant.name for constant in parsed.constants}
     own = {name: value for name, value in (constants or {}).items() if name in names}
     source = resolved_model(model, {n: v for n, v in (constants or {}).items() if n not in names})
+    refuse_choices(source.type)
     found = resolve_properties(parsed, source, own)
     if len(found.properties) != 1:
         raise OptionError(f"property: expected one, got {len(found.properties)}")
@@ -194,6 +195,7 @@ def estimate_property(
     begun = time.perf_counter()
     if not 0 < confidence < 1:
         raise OptionError(f"confidence: expected a number between 0 and 1, got {confidence!r}")
+    refuse_choices(model.type)
     if asked.error is not None:
         raise asked.error
     sampler = Sampler(Rules(model), steps, paths, seed, None, start)

@@ -69,6 +69,12 @@ class WatchedQuestion:
     is_complement: bool = False
 
 
+def refuse_choices(kind: ModelType) -> None:
+    """Refuse to estimate anything of a decision process, before its properties are looked at."""
+    if kind is ModelType.MDP:
+        _refuse("got an MDP, in which a scheduler decides what is asked for")
+
+
 def question(rules: Rules, formula: Expression, initial: Ints) -> WatchedQuestion:
     """Return what is to be watched to estimate a property.
 
@@ -85,8 +91,6 @@ def question(rules: Rules, formula: Expression, initial: Ints) -> WatchedQuestio
     UnsupportedError
         The property cannot be estimated from sample paths here.
     """
-    if rules.type is ModelType.MDP:
-        _refuse("got an MDP, in which a scheduler decides what is asked for")
     if isinstance(formula, (Probability, Reward)) and formula.comparison is not None:
         _refuse("got a comparison; ask for the number with =?")
     if isinstance(formula, Probability):

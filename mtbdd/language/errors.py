@@ -30,6 +30,10 @@ class Fault:
         return f"{self.position}: {self.message}"
 
 
+class UsageFault(Fault):
+    """A question that does not fit the kind of the model, wrong usage: `P=?` on an MDP."""
+
+
 class LanguageError(HybridError, ValueError):
     """A text that cannot be used; its string has one line a fault, `file:line:column: message`.
 
@@ -49,6 +53,11 @@ class LanguageError(HybridError, ValueError):
         # Sorting by file name as well would tear a properties file's faults from their own order.
         self.faults = tuple(sorted(unique, key=lambda f: (f.position.line, f.position.column)))
         super().__init__("\n".join(str(fault) for fault in self.faults))
+
+    @property
+    def is_usage(self) -> bool:
+        """Whether a question does not fit the kind of the model."""
+        return any(isinstance(fault, UsageFault) for fault in self.faults)
 
     @classmethod
     def single(cls, position: Position, message: str) -> LanguageError:
@@ -82,22 +91,22 @@ class FaultCollector:
         return iter(self._faults)
 
     def add(self, position: Position, message: str) -> None:
-        """Note one fault.
+        """Note one fault, see `extend`."""
+        self.extend([Fault(position, message)])
+
+    def extend(self, faults: Iterable[Fault]) -> None:
+        """Note some faults.
 
         Raises
         ------
         LanguageError
             There are more faults than the limits allow; it holds those that they do.
         """
-        if len(self._faults) >= self._most:
-            advice = f"more than {self._most} faults: mend these first, or {raised('faults')}"
-            raise LanguageError([*self._faults, Fault(position, advice)])
-        self._faults.append(Fault(position, message))
-
-    def extend(self, faults: Iterable[Fault]) -> None:
-        """Note several faults, see `add`."""
         for fault in faults:
-            self.add(fault.position, fault.message)
+            if len(self._faults) >= self._most:
+                advice = f"more than {self._most} faults: mend these first, or {raised('faults')}"
+                raise LanguageError([*self._faults, Fault(fault.position, advice)])
+            self._faults.append(fault)
 
     def raise_if_any(self) -> None:
         """Raise the collected faults.

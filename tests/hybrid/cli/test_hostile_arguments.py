@@ -58,14 +58,14 @@ def test_plots_in_missing_folders_are_told(die, tmp_path, capsys):
         assert str(target) in told
 
 
-def test_an_mdp_asked_without_min_or_max_is_a_property_not_answered(tmp_path, capsys):
+def test_an_mdp_asked_without_min_or_max_is_wrong_usage_and_hides_no_answer(tmp_path, capsys):
     path = tmp_path / "choice.nm"
     path.write_text("mdp module m s : [0..1]; [] s=0 -> (s'=1); [] s=0 -> true; endmodule")
     properties = tmp_path / "two.props"
     properties.write_text("P=? [ F s=1 ]; Pmax=? [ F s=1 ];")
-    assert main(["check", str(path), str(properties), "--quiet"]) == 1
+    assert main(["check", str(path), str(properties), "--quiet"]) == 2
     told = capsys.readouterr().out
-    assert "not answered: P=? has no single value on an MDP" in told
+    assert f"not answered: {properties}:1:1: P=? has no single value on an MDP" in told
     assert "result       1.0" in told
 
 

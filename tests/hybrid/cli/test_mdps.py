@@ -21,7 +21,7 @@ def model(tmp_path: Path) -> Path:
 
 def test_record(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     properties = "Pmax=? [ F x=2 ]; P=? [ F x=2 ]"
-    assert main(["check", str(model), properties, "--json", "--quiet", "--backend", "cpu"]) == 1
+    assert main(["check", str(model), properties, "--json", "--quiet", "--backend", "cpu"]) == 2
     record = json.loads(capsys.readouterr().out)
     assert record["model"]["type"] == "mdp"
     assert record["model"]["choices"] == 5
@@ -30,6 +30,39 @@ def test_record(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["method"] == "optimistic"
     assert found["error"] is None
     assert "Pmin=?" in refused["error"]
+
+
+@pytest.mark.parametrize("options", [[], ["--exact"], ["--bisimulation"], ["--engine", "explicit"]], ids=str)
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        ("P=? [ F x=2 ]", "write Pmin=? or Pmax=?"),
+        ("P=? [ F<=3 x=2 ]", "write Pmin=? or Pmax=?"),
+        ("P=? [ (G F x=2) & (F x=1) ]", "write Pmin=? or Pmax=?"),
+        ("T=? [ F x=2 ]", "write Tmin=? or Tmax=?"),
+        ("1 - P=? [ F x=2 ]", "write Pmin=? or Pmax=?"),
+        ("filter(max, P=? [ F x=2 ])", "write Pmin=? or Pmax=?"),
+        ("Pmax=? [ F P=? [ X x=2 ] > 0.5 ]", "write Pmin=? or Pmax=?"),
+        ("multi(P=? [ F x=2 ], P>=0 [ F x=1 ])", "says min or max: Pmax=?"),
+    ],
+)
+def test_f21_a_question_without_min_or_max_is_wrong_usage(
+    model: Path, capsys: pytest.CaptureFixture[str], asked: str, names: str, options: list[str]
+) -> None:
+    others = "Pmax>=0.1 [ F x=2 ]"
+    command = ["check", str(model), f"{asked}; {others}", "--json", "--quiet", "--backend", "cpu", *options]
+    assert main(command) == 2
+    refused, answered = json.loads(capsys.readouterr().out)["results"]
+    assert names in refused["error"] and refused["error"].startswith("<property>:1:")
+    assert answered["value"] is True
+
+
+@pytest.mark.parametrize("asked", ["S=? [ x=2 ]", "P=? [ F x=2 || F x=1 ]"])
+def test_f21_what_no_min_or_max_helps_is_not_answered(
+    model: Path, capsys: pytest.CaptureFixture[str], asked: str
+) -> None:
+    assert main(["check", str(model), asked, "--quiet", "--backend", "cpu"]) == 1
+    assert "on an MDP by this version" in capsys.readouterr().out
 
 
 def test_scheduler_file(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
