@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from fractions import Fraction
 
 import pytest
 
 import hybrid
+from mtbdd.language.errors import LanguageError
 from tests.builders.known_answers import OF_MDPS
 from tests.builders.mdp_texts import COINS, SLOW_WAY
 from tests.builders.models import build
@@ -99,8 +101,6 @@ def test_operators_nest_and_filters_see_all_states() -> None:
 @pytest.mark.parametrize(
     ("prop", "options", "part"),
     [
-        ("P=? [ F x=2 ]", {}, "write Pmin=? or Pmax=?"),
-        ('R{"tries"}=? [ F x=2 ]', {}, "write Rmin=? or Rmax=?"),
         ("S=? [ x=2 ]", {}, "S is not checked on an MDP"),
         ('R{"tries"}max=? [ S ]', {}, "R [ S ] is not checked on an MDP"),
         ("Pmax=? [ F x=2 ]", {"method": "bicgstab"}, "choose optimistic, interval"),
@@ -118,6 +118,19 @@ def test_refusals(prop: str, options: dict[str, object], part: str) -> None:
     answer = hybrid.check(build(SLOW_WAY), prop, **{"backend": "cpu", **options}, throw=False)
     assert answer.value is None
     assert part in str(answer.error)
+
+
+@pytest.mark.parametrize(
+    ("prop", "part"),
+    [
+        ("P=? [ F x=2 ]", "write Pmin=? or Pmax=?"),
+        ('R{"tries"}=? [ F x=2 ]', "write Rmin=? or Rmax=?"),
+    ],
+)
+def test_f21_a_value_without_min_or_max_is_wrong_usage(prop: str, part: str) -> None:
+    with pytest.raises(LanguageError, match=re.escape(part)) as caught:
+        hybrid.check(build(SLOW_WAY), prop, throw=False)
+    assert caught.value.is_usage
 
 
 def test_negative_rewards_are_refused() -> None:
