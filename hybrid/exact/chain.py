@@ -71,11 +71,13 @@ class ExactChain(BackwardInduction):
         return self._solve(unknown, known, [rewards[i] for i in unknown])
 
     def total_rewards(self, structure: int) -> list[Exact]:
-        """Return the expected reward in all time, from every state."""
+        """Return the expected reward in all time, from every state.
+
+        Infinite, or not a number, as for `reachability_rewards`: nothing is earned after the states from
+        which nothing more can be.
+        """
         model = self.model
         rewards = self._visits(structure)
-        if any(r < 0 for r in rewards):
-            raise NotExactError("totals of rewards of both signs are not solved exactly")
         earning = [i for i, r in enumerate(rewards) if r]
         if not earning:
             return [Fraction(0)] * len(rewards)

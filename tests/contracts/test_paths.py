@@ -36,6 +36,16 @@ FORK = """dtmc
 module m s:[0..2]; [] s=0 -> 0.25:(s'=1)+0.75:(s'=2); [] s>0 -> true; endmodule
 rewards "r" s=0 : 3; endrewards"""
 
+LOSS = """dtmc
+module t s:[0..2];
+  [] s=0 -> 0.8:(s'=1)+0.2:(s'=2);
+  [] s=1 -> 0.8:(s'=0)+0.2:(s'=2);
+  [] s=2 -> true;
+endmodule
+rewards "loss" s<2 : -7; endrewards
+rewards "both" s=0 : 6; s=1 : -5; endrewards
+rewards "endless" s=1 : -1; s=2 : 1; endrewards"""
+
 
 @dataclass(frozen=True)
 class Case:
@@ -52,6 +62,10 @@ CASES = {
     "f1 a sum of fractions": Case(WALK, "P=? [ F s=3 ]", Fraction(7, 25)),
     "f1 a tie": Case(WALK, "P>=0.28 [ F s=3 ]", True),
     "f1 a strict tie": Case(WALK, "P>0.28 [ F s=3 ]", False),
+    "f3 a negative total": Case(LOSS, 'R{"loss"}=? [ C ]', Fraction(-35)),
+    "f3 a total of both signs": Case(LOSS, 'R{"both"}=? [ C ]', Fraction(50, 9)),
+    "f3 a negative reward until": Case(LOSS, 'R{"loss"}=? [ F s=2 ]', Fraction(-35)),
+    "f3 a bound on a negative total": Case(LOSS, 'R{"loss"}>=0 [ C ]', False),
     "f2 Pmax": Case(FORK, "Pmax=? [ F s=1 ]", Fraction(1, 4), "Pmax is P here: a dtmc has no choices"),
     "f2 Pmin of a window": Case(FORK, "Pmin=? [ F<=3 s=1 ]", Fraction(1, 4), "Pmin is P here"),
     "f2 Pmax of a step": Case(FORK, "Pmax=? [ X s=1 ]", Fraction(1, 4), "Pmax is P here"),
@@ -91,6 +105,12 @@ def test_the_answer_is_the_same_on_every_path(name: str, path: dict[str, Any]) -
     answer = hybrid.check(model, case.prop, epsilon=1e-7, **path)
     assert_right(answer, case.right)
     assert case.warning in "; ".join(answer.warnings) if case.warning else not answer.warnings
+
+
+def test_a_total_that_is_no_number_is_told_on_every_path(path: dict[str, Any]) -> None:
+    model = hybrid.parse(LOSS, build=path.pop("build", "auto"))
+    with pytest.raises(hybrid.HybridError, match="need not add up to anything"):
+        hybrid.check(model, 'R{"endless"}=? [ C ]', **path)
 
 
 def assert_right(answer: Any, right: Fraction | bool | float) -> None:
