@@ -61,6 +61,7 @@ def test_the_rules_have_every_word_and_sign_of_the_parsers() -> None:
     words = GRAMMAR.words()
     named = {word for word in words if word.isalpha()}
     free = {"HOA", "multi", "T", "Tmin", "Tmax", "discount", "Cdiscount", "quantile", "rew"}
+    free |= {"LRA", "LRAmin", "LRAmax", "Smin", "Smax"}
     assert named - RESERVED == FUNCTIONS.keys() - RESERVED | free
     assert RESERVED - words == REFUSED
     assert words >= PRECEDENCE.keys() | COMPARISONS | PATH_UNARY | PATH_BINARY | _FILTER_SIGNS.keys()

@@ -71,12 +71,8 @@ def operator_values(
     NotConvergedError
     """
     scope = scope or Scope.every(model)
+    refuse_long_run(model, formula)
     if isinstance(formula, SteadyState):
-        if model.is_mdp:
-            raise UnsupportedError(
-                "S is not checked on an MDP by this version: its long-run probabilities depend on the "
-                "scheduler"
-            )
         from hybrid.analysis.long_run import steady_probabilities
 
         return scope.of_values(steady_probabilities(model, states(formula.states), options, work))
@@ -84,10 +80,6 @@ def operator_values(
         from hybrid.analysis.conditional_probabilities import conditional_probabilities
 
         return scope.of_values(conditional_probabilities(model, formula.path, states, options, work))
-    if model.is_mdp and isinstance(formula, Reward) and isinstance(formula.target, LongRun):
-        raise UnsupportedError(
-            "R [ S ] is not checked on an MDP by this version: long-run averages depend on the scheduler"
-        )
     maximise = not model.is_mdp or maximises(formula)
     if isinstance(formula, Probability):
         from hybrid.analysis.path_formulas import path_probabilities
@@ -134,6 +126,27 @@ def is_reached_set(target: Expression) -> TypeGuard[Path]:
         and target.bound is None
         and not has_path(target.right)
     )
+
+
+def refuse_long_run(model: SymbolicModel, formula: Probability | Reward | SteadyState) -> None:
+    """Refuse what is asked of a decision process in the long run.
+
+    Raises
+    ------
+    UnsupportedError
+    """
+    if not model.is_mdp:
+        return
+    if isinstance(formula, SteadyState):
+        raise UnsupportedError(
+            "S is not checked on an MDP by this version, nor LRA, which is the same: long-run probabilities "
+            "depend on the scheduler"
+        )
+    if isinstance(formula, Reward) and isinstance(formula.target, LongRun):
+        raise UnsupportedError(
+            "R [ S ] is not checked on an MDP by this version, nor R [ LRA ], which is the same: long-run "
+            "averages depend on the scheduler"
+        )
 
 
 def maximises(formula: Probability | Reward) -> bool:

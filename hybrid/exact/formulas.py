@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from hybrid.analysis.bounded_until import Window
-from hybrid.analysis.operator_values import is_reached_set, maximises
+from hybrid.analysis.operator_values import is_reached_set, maximises, refuse_long_run
 from hybrid.analysis.path_formulas import is_ltl, until_form
 from hybrid.analysis.repeated import repeated_form, repeated_target
 from hybrid.analysis.reward_bounded import units_of
@@ -127,6 +127,7 @@ class ExactFormulas:
         if isinstance(formula, Probability):
             return self._path(formula.path, self._maximises(formula))
         if isinstance(formula, SteadyState):
+            refuse_long_run(self.model, formula)
             return self._chain_alone().long_run_probabilities(self._states(formula.states))
         if isinstance(formula, Reward):
             return self._reward(formula)
@@ -163,10 +164,8 @@ class ExactFormulas:
         Raises
         ------
         NotExactError
-            The model is an MDP, or too large.
+            It is too large.
         """
-        if self.model.is_mdp:
-            raise NotExactError("long-run values of decision processes are not solved exactly")
         if self._chain is None:
             self._chain = ExactChain(self._numbers_of_model(), self._budget)
         return self._chain
@@ -253,6 +252,7 @@ class ExactFormulas:
 
     def _reward(self, formula: Reward) -> list[Exact]:
         """Return the values of R."""
+        refuse_long_run(self.model, formula)
         numbers = self._numbers(self._maximises(formula))
         target, structure = formula.target, formula.index
         if structure is None:

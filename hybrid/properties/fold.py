@@ -73,7 +73,7 @@ class PropertyFolder(Folder):
     def node(self, e: Expression) -> Expression:
         """Return a folded node that is no binary operator."""
         node = super().node(e)
-        if isinstance(node, (Probability, Reward)):
+        if isinstance(node, (Probability, Reward, SteadyState)):
             node = self._of_a_chain(node)
         if isinstance(node, (Probability, SteadyState)):
             self._number(node.threshold, e, "a bound on a probability", 1.0)
@@ -92,7 +92,7 @@ class PropertyFolder(Folder):
             self._number(node.time, e, "a time", None)
         return node
 
-    def _of_a_chain(self, node: Probability | Reward) -> Probability | Reward:
+    def _of_a_chain(self, node: Probability | Reward | SteadyState) -> Probability | Reward | SteadyState:
         """Return an operator without its optimum if the model has no choices."""
         if node.optimum is None or self._kind is ModelType.MDP:
             return node

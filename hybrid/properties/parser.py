@@ -25,6 +25,7 @@ from mtbdd.language.errors import LanguageError, SyntaxFaultError
 from mtbdd.language.syntax import Expression, Position
 
 _ELAPSED = ("T", "Tmin", "Tmax")
+_LONG_RUN = ("LRA", "LRAmin", "LRAmax", "Smin", "Smax")
 _FILTER_SIGNS = {"+": "sum", "&": "forall", "|": "exists"}
 
 
@@ -65,7 +66,7 @@ class PropertyParser(SeveralParser):
             if token in ("P", "Pmin", "Pmax"):
                 return self._nested(lambda: self._probability(token[1:] or None, position))
             if token == "S":
-                return self._nested(lambda: self._steadystate(position))
+                return self._nested(lambda: self._steadystate(None, position))
             if token in ("R", "Rmin", "Rmax"):
                 return self._nested(lambda: self._reward(token[1:] or None, position))
             if token == "filter":
@@ -103,9 +104,13 @@ class PropertyParser(SeveralParser):
         return self._nested(self.operand)
 
     def operand(self) -> Expression:
-        """Read an operand of an expression, the operator T and `multi(...)` among them."""
-        if self.operators and self.tokens[self.index] in _ELAPSED and self._is_elapsed():
+        """Read an operand of an expression, the operators T and LRA and `multi(...)` among them."""
+        token = self.tokens[self.index]
+        if self.operators and token in _ELAPSED and self._is_operator():
             return self._nested(lambda: self._elapsed(self.position()))
+        if self.operators and token in _LONG_RUN and self._is_operator():
+            given = token.removeprefix("LRA").removeprefix("S") or None
+            return self._nested(lambda: self._steadystate(given, self.position()))
         if self.at("multi") and self.peek() == "(" and self.operators:
             return self._nested(self.multi)
         if self.at("quantile") and self.peek() == "(" and self.operators:
@@ -165,12 +170,13 @@ class PropertyParser(SeveralParser):
             file = os.path.join(os.path.dirname(self.file), file)
         return AutomatonPath(position, file, tuple(names), tuple(states))
 
-    def _steadystate(self, position: Position) -> Expression:
+    def _steadystate(self, optimum: str | None, position: Position) -> Expression:
         self.index += 1
+        optimum = self.optimum(optimum)
         comparison, threshold = self._comparison("S")
         self.expect("[", "before the state formula of S", "write S=? [ states ]")
         states = self.state()
-        return self._closed(SteadyState(position, comparison, threshold, states), comparison, "S")
+        return self._closed(SteadyState(position, comparison, threshold, states, optimum), comparison, "S")
 
     def _reward(self, optimum: str | None, position: Position) -> Expression:
         self.index += 1
@@ -205,8 +211,8 @@ class PropertyParser(SeveralParser):
         """Whether `discount=` is next."""
         return self.at("discount") and self.peek() == "="
 
-    def _is_elapsed(self) -> bool:
-        """Whether the operator T is next, and not a variable or a constant that is called so.
+    def _is_operator(self) -> bool:
+        """Whether T, LRA or their like is an operator here, and not a variable or a constant of that name.
 
         `T=?` and `T min` begin no expression, and none ends before a bracket as `T<=x [` does.
         """
@@ -236,17 +242,21 @@ class PropertyParser(SeveralParser):
         optimum = self.optimum(given)
         comparison, threshold = self._comparison("T")
         self.expect("[", "before the path formula of T", "write T=? [ F states ]")
-        if self.at("C") or self.at("I") or (self.at("S") and self.peek() in ("]", "{")):
+        if self.at("C") or self.at("I") or self._is_long_run():
             self.fail_expected(
                 "a path formula", "T counts steps or time until one holds: write T=? [ F states ]"
             )
         result = Reward(position, Elapsed(position), optimum, comparison, threshold, self.path())
         return self._closed(result, comparison, "T")
 
+    def _is_long_run(self) -> bool:
+        """Whether `S` or `LRA` stands alone."""
+        return (self.at("S") or self.at("LRA")) and self.peek() in ("]", "{")
+
     def _target(self) -> Expression:
         """Read what a reward is asked for."""
         position = self.position()
-        if self.at("S") and self.peek() in ("]", "{"):
+        if self._is_long_run():
             self.index += 1
             return LongRun(position)
         if self.take("C"):

@@ -37,14 +37,15 @@ class Probability(Expression):
 
 @dataclass(frozen=True)
 class SteadyState(Expression):
-    """`S=? [ states ]` or `S>=0.9 [ states ]`; `comparison` and `threshold` as for `Probability`.
+    """`S=? [ states ]` or `S>=0.9 [ states ]`, or the same with `LRA` for `S`.
 
-    `states` is a state formula.
+    `states` is a state formula; `optimum`, `comparison` and `threshold` are as for `Probability`.
     """
 
     comparison: str | None
     threshold: Expression | None
     states: Expression
+    optimum: str | None = None
 
     @property
     def letter(self) -> str:
@@ -216,7 +217,7 @@ class Instantaneous(Expression):
 
 @dataclass(frozen=True)
 class LongRun(Expression):
-    """`S`: the reward per unit of time in the long run."""
+    """`S` or `LRA`: the reward per unit of time in the long run."""
 
 
 # ------------------------------------------------------------------ files

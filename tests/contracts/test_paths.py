@@ -13,6 +13,7 @@ import pytest
 
 import hybrid
 from gpu_kernels import use_device
+from hybrid.errors import UnsupportedError
 from tests.gpu_kernels.host_device import HostDevice
 
 PATHS: dict[str, dict[str, Any]] = {
@@ -34,7 +35,8 @@ module m s:[0..3];
 endmodule"""
 FORK = """dtmc
 module m s:[0..2]; [] s=0 -> 0.25:(s'=1)+0.75:(s'=2); [] s>0 -> true; endmodule
-rewards "r" s=0 : 3; endrewards"""
+rewards "r" s=0 : 3; endrewards
+rewards "kept" s=1 : 8; endrewards"""
 
 LOSS = """dtmc
 module t s:[0..2];
@@ -62,6 +64,13 @@ CASES = {
     "f1 a sum of fractions": Case(WALK, "P=? [ F s=3 ]", Fraction(7, 25)),
     "f1 a tie": Case(WALK, "P>=0.28 [ F s=3 ]", True),
     "f1 a strict tie": Case(WALK, "P>0.28 [ F s=3 ]", False),
+    "f10 LRA": Case(FORK, "LRA=? [ s=1 ]", Fraction(1, 4)),
+    "f10 LRA of a reward": Case(FORK, 'R{"kept"}=? [ LRA ]', Fraction(2)),
+    "f10 LRA with a bound": Case(FORK, "LRA>=0.25 [ s=1 ]", True),
+    "f10 LRA of a continuous chain": Case(FORK.replace("dtmc", "ctmc"), 'R{"kept"}=? [ LRA ]', Fraction(2)),
+    "f10 LRAmax on a chain": Case(FORK, "LRAmax=? [ s=1 ]", Fraction(1, 4), "Smax is S here"),
+    "f10 Smin on a chain": Case(FORK, "Smin=? [ s=1 ]", Fraction(1, 4), "Smin is S here"),
+    "f10 S min on a chain": Case(FORK, "S min=? [ s=1 ]", Fraction(1, 4), "Smin is S here"),
     "f3 a negative total": Case(LOSS, 'R{"loss"}=? [ C ]', Fraction(-35)),
     "f3 a total of both signs": Case(LOSS, 'R{"both"}=? [ C ]', Fraction(50, 9)),
     "f3 a negative reward until": Case(LOSS, 'R{"loss"}=? [ F s=2 ]', Fraction(-35)),
@@ -111,6 +120,30 @@ def test_a_total_that_is_no_number_is_told_on_every_path(path: dict[str, Any]) -
     model = hybrid.parse(LOSS, build=path.pop("build", "auto"))
     with pytest.raises(hybrid.HybridError, match="need not add up to anything"):
         hybrid.check(model, 'R{"endless"}=? [ C ]', **path)
+
+
+@pytest.mark.parametrize(
+    ("prop", "name"),
+    [
+        ("S=? [ s=1 ]", "S is not checked on an MDP"),
+        ("LRA=? [ s=1 ]", "nor LRA"),
+        ("Smax=? [ s=1 ]", "S is not checked on an MDP"),
+        ("LRAmin=? [ s=1 ]", "nor LRA"),
+        ("LRA>=0.5 [ s=1 ]", "nor LRA"),
+        ('R{"kept"}=? [ S ]', r"R \[ S \] is not checked on an MDP"),
+        ('R{"kept"}max=? [ LRA ]', r"nor R \[ LRA \]"),
+    ],
+)
+def test_f10_the_long_run_of_choices_is_refused_by_name(prop: str, name: str, path: dict[str, Any]) -> None:
+    model = hybrid.parse(FORK.replace("dtmc", "mdp"), build=path.pop("build", "auto"))
+    with pytest.raises(UnsupportedError, match=name):
+        hybrid.check(model, prop, **path)
+
+
+def test_f10_a_variable_may_be_called_lra() -> None:
+    model = hybrid.parse('dtmc module m LRA:[0..2]; [] LRA<2 -> (LRA\'=LRA+1); endmodule label "e" = LRA=2;')
+    assert hybrid.check(model, "P=? [ F LRA=2 ]", backend="reference").value == 1
+    assert hybrid.check(model, "P=? [ F LRA>=1 & LRA<=2 ]", backend="reference").value == 1
 
 
 def assert_right(answer: Any, right: Fraction | bool | float) -> None:
