@@ -7,7 +7,9 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from itertools import product
+from numbers import Rational
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -20,6 +22,8 @@ from hybrid.properties import load_properties, parse_properties, resolve_propert
 from hybrid.run.keywords import ExperimentKeywords, LoadKeywords
 from hybrid.run.options import CheckOptions
 from mtbdd.budget import BudgetError
+from mtbdd.language.constants import constant_value, is_range
+from mtbdd.language.rounded import from_real, real_of
 from mtbdd.model import SymbolicModel
 from mtbdd.wording import option
 
@@ -273,23 +277,29 @@ def count_runs(choices: Iterable[int]) -> int:
 
 def _values(name: str, given: Any) -> Iterator[Value]:
     """Yield the values that were given for one constant."""
-    if isinstance(given, str):
-        yield from (_number(text) for text in range_values(name, given))
+    if isinstance(given, str) and is_range(given):
+        yield from map(constant_value, range_values(name, given))
         return
     several = given.tolist() if hasattr(given, "tolist") else given
-    found = [several] if isinstance(several, (bool, int, float)) else list(several)
+    found = [several] if isinstance(several, (bool, int, float, str, Rational, Decimal)) else list(several)
     if not found:
         raise OptionError(f"constants: expected values for {name}, got none")
     for value in found:
-        plain = value.item() if hasattr(value, "item") else value
-        if not isinstance(plain, (bool, int, float)):
-            raise OptionError(f"constants: expected numbers or truth values for {name}, got {plain!r}")
-        yield plain
+        yield _plain_value(name, value.item() if hasattr(value, "item") else value)
 
 
-def _number(text: str) -> Value:
-    """Return the number that a part of a range stands for."""
-    return float(text) if "." in text else int(text)
+def _plain_value(name: str, value: Any) -> Value:
+    """Return one value that was given for a constant as it is shown, and knows what it was rounded from."""
+    try:
+        if isinstance(value, str):
+            return constant_value(value)
+    except ValueError as error:
+        raise OptionError(f"constants: {str(error).replace('@', name, 1)}") from None
+    if isinstance(value, (Rational, Decimal)) and not isinstance(value, int):
+        return from_real(Fraction(value))
+    if not isinstance(value, (bool, int, float)):
+        raise OptionError(f"constants: expected numbers or truth values for {name}, got {value!r}")
+    return value
 
 
 def range_values(name: str, text: str) -> list[str]:
@@ -312,7 +322,7 @@ def range_values(name: str, text: str) -> list[str]:
     try:
         numbers = [Decimal(part) for part in parts]
     except InvalidOperation:
-        raise wrong from None
+        return _fractions_of_range(name, parts, wrong)
     if len(numbers) not in (2, 3) or not all(number.is_finite() for number in numbers):
         raise wrong
     first, last = numbers[0], numbers[-1]
@@ -324,9 +334,36 @@ def range_values(name: str, text: str) -> list[str]:
             f"{option('const')}: the numbers of the range of {name} need more than {_MOST_DIGITS} digits "
             "when they are written out; choose others"
         )
-    count = int((last - first) / step) + 1
-    if count > MOST_RUNS:
+    return [f"{first + k * step:f}" for k in range(_steps(name, (last - first) / step))]
+
+
+def _fractions_of_range(name: str, parts: list[str], wrong: OptionError) -> list[str]:
+    """Return the values of a range whose ends or step are no decimals but expressions, like ``0:1/3:1``."""
+    try:
+        values = [constant_value(part) for part in parts]
+    except ValueError:
+        raise wrong from None
+    numbers = [real_of(value) for value in values if not isinstance(value, bool)]
+    exact = [number for number in numbers if isinstance(number, Fraction)]
+    if len(exact) not in (2, 3) or len(exact) != len(parts):
+        raise wrong
+    first, last = exact[0], exact[-1]
+    step = exact[1] if len(exact) == 3 else Fraction(1)
+    if step <= 0 or first > last:
+        raise wrong
+    return [str(first + k * step) for k in range(_steps(name, (last - first) / step))]
+
+
+def _steps(name: str, ratio: Decimal | Fraction) -> int:
+    """Return how many values a range has whose length is so many steps.
+
+    Raises
+    ------
+    OptionError
+        They are more than `MOST_RUNS`.
+    """
+    if ratio >= MOST_RUNS:
         raise OptionError(
             f"{option('const')}: the range of {name} has more than {MOST_RUNS} values; choose a larger step"
         )
-    return [f"{first + k * step:f}" for k in range(count)]
+    return int(ratio) + 1

@@ -226,7 +226,7 @@ def test_layers_a_public_name_of_hybrid_has_one_home() -> None:
     assert not twice, twice
 
 
-_LONGEST = 340
+_LONGEST = 600
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -14,6 +14,8 @@ from typing import Any
 
 from hybrid.errors import NotCertifiableError
 from mtbdd.language.model_syntax import Constant, Formula, Label
+from mtbdd.language.reals import Enclosure
+from mtbdd.language.rounded import Rounded
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
 from mtbdd.language.walk import walk
 
@@ -25,7 +27,9 @@ _MOST_POWER = 1 << 14
 
 
 def exact_number(value: object, written: str | None = None) -> Exact:
-    """Return the number that a constant stands for; a double is the shortest decimal that rounds to it.
+    """Return the number that a constant stands for.
+
+    A double that knows what it was rounded from is that; any other is the shortest decimal that rounds to it.
 
     Parameters
     ----------
@@ -36,10 +40,17 @@ def exact_number(value: object, written: str | None = None) -> Exact:
     Raises
     ------
     NotCertifiableError
-        The text is longer than can be calculated with.
+        The number is longer than can be calculated with, or known between bounds alone.
     """
     if isinstance(value, (bool, int, Fraction)):
         return value
+    if isinstance(value, Rounded) and written is None:
+        number = value.number
+        if isinstance(number, Enclosure):
+            raise NotCertifiableError(f"the constant {float(value)!r} is a rounded logarithm or power")
+        if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MOST_POWER:
+            raise NotCertifiableError(f"the number {float(value)!r} is too long for exact arithmetic")
+        return number
     text = repr(float(value)) if written is None else written  # type: ignore[arg-type]
     _, _, exponent = text.lower().partition("e")
     if len(text) > 4000 or len(exponent) > 6 or abs(int(exponent or 0)) > _MOST_EXPONENT:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from hybrid.experiments import count_runs, range_values
+from mtbdd.language.constants import constant_items, is_range
 
 
 def expand_ranges(text: str) -> list[str]:
@@ -29,13 +30,11 @@ def expand_ranges(text: str) -> list[str]:
     -----
     Steps are decimal, so that ``T=0:0.1:1`` ends with 1 and meets 0.3.
     """
-    if ":" not in text:
-        return [text]
     choices = []
-    for item in text.split(","):
-        name, sign, values = item.partition("=")
+    for item in constant_items(text):
+        name, _, values = item.partition("=")
         choices.append(
-            [f"{name}={v}" for v in range_values(name.strip(), values)] if ":" in values else [item]
+            [f"{name}={v}" for v in range_values(name.strip(), values)] if is_range(values) else [item]
         )
     count_runs(map(len, choices))
     return [",".join(combination) for combination in product(*choices)]

@@ -9,15 +9,20 @@ from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational, Real
 
-from mtbdd.language.errors import FaultCollector, listed, suggestion
+from mtbdd.language.errors import EvaluationError, FaultCollector, listed, suggestion
+from mtbdd.language.expression_parser import parse_expression
+from mtbdd.language.fold import Folder
 from mtbdd.language.model_syntax import Constant
 from mtbdd.language.rounded import LONGEST, Rounded, as_double, from_real, from_text
 from mtbdd.language.scalars import INT_LIMIT, Scalar
-from mtbdd.language.syntax import Position, Type
+from mtbdd.language.syntax import Literal, Position, Type
+from mtbdd.language.types import TypeChecker
 
+_SHOWN = 60  # characters of a value that are shown
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _INT = re.compile(r"[+-]?[0-9]{1,20}")
-_DOUBLE = re.compile(r"[+-]?[0-9]*\.?[0-9]+([eE][+-]?[0-9]+)?")
+_DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
 def parse_constants(text: str) -> dict[str, Scalar]:
@@ -26,8 +31,8 @@ def parse_constants(text: str) -> dict[str, Scalar]:
     Parameters
     ----------
     text : str
-        `NAME=VALUE,NAME=VALUE,...`; a value is an integer, a double or true/false.  Blanks around names
-        and values are skipped; an empty text gives no constants.
+        `NAME=VALUE,NAME=VALUE,...`; a value is an integer, a double, true or false, or an expression of such,
+        like `1/2`.  Blanks around names and values are skipped; an empty text gives no constants.
 
     Returns
     -------
@@ -41,13 +46,13 @@ def parse_constants(text: str) -> dict[str, Scalar]:
 
     Examples
     --------
-    >>> parse_constants("N=4, K=2.5, flag=true")
+    >>> parse_constants("N=4, K=5/2, flag=true")
     {'N': 4, 'K': 2.5, 'flag': True}
     """
     faults = FaultCollector()
     result: dict[str, Scalar] = {}
     column = 1
-    for item in text.split(",") if text.strip() else ():
+    for item in constant_items(text):
         position = Position("<constants>", 1, column + len(item) - len(item.lstrip()))
         column += len(item) + 1
         name, sign, value_text = (part.strip() for part in item.partition("="))
@@ -58,32 +63,68 @@ def parse_constants(text: str) -> dict[str, Scalar]:
         elif name in result:
             faults.add(position, f"constant '{name}' is given twice; keep one value")
         else:
-            value = _value(value_text)
-            if value is None:
-                advice = "; give one value, ranges are not supported" if ":" in value_text else ""
-                faults.add(
-                    position,
-                    f"expected an integer, a double, true or false for '{name}', got '{value_text}'{advice}",
-                )
-            else:
-                result[name] = value
+            try:
+                result[name] = constant_value(value_text)
+            except ValueError as error:
+                advice = "; give one value, ranges are not supported" if is_range(value_text) else ""
+                faults.add(position, f"{str(error).replace('@', name, 1)}{advice}")
     faults.raise_if_any()
     return result
 
 
-def _value(text: str) -> Scalar | None:
-    """Return the value that a text stands for, None if it stands for none."""
+def constant_items(text: str) -> list[str]:
+    """Return the parts between the commas of a list of constants; commas in brackets are their values'."""
+    items, depth, start = [], 0, 0
+    for place, sign in enumerate(text):
+        depth += (sign in _OPENING) - (sign in _CLOSING)
+        if sign == "," and depth <= 0:
+            items.append(text[start:place])
+            start = place + 1
+    return [*items, text[start:]] if text.strip() else []
+
+
+def is_range(value: str) -> bool:
+    """Whether the text of a constant's value is a range, ``2:10``, and no condition, ``a ? b : c``."""
+    return ":" in value and "?" not in value
+
+
+def constant_value(text: str) -> Scalar:
+    """Return the value of a constant that is given as text: a literal, or an expression of literals.
+
+    Raises
+    ------
+    ValueError
+        There is none; the message says what was expected, `@` standing for the constant's name.
+
+    Examples
+    --------
+    >>> constant_value("3"), constant_value("1."), constant_value("1/4"), constant_value("max(1, 2)")
+    (3, 1.0, 0.25, 2)
+    """
+    text = text.strip()
     if text in ("true", "false"):
         return text == "true"
-    if _INT.fullmatch(text):
-        number = int(text)
-        return number if -INT_LIMIT <= number < INT_LIMIT else None
-    if _DOUBLE.fullmatch(text):
-        try:
+    reason = ""
+    try:
+        if _INT.fullmatch(text) and -INT_LIMIT <= int(text) < INT_LIMIT:
+            return int(text)
+        if _DOUBLE.fullmatch(text) and not _INT.fullmatch(text):
             return from_text(text)
-        except ValueError:
-            return None
-    return None
+        faults = FaultCollector()
+        expression = parse_expression(text.removeprefix("+"))
+        if TypeChecker({}, faults).check(expression) is not None:
+            value = Folder({}, {})(expression)
+            if isinstance(value, Literal):
+                return value.value
+    except EvaluationError as error:
+        reason = f": {error.faults[0].message}"
+    except ValueError:
+        pass
+    shown = text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+    raise ValueError(
+        "expected an integer, a double, an expression of them like 1/2, true or false for '@', got "
+        f"'{shown}'{reason}"
+    )
 
 
 def check_given(
@@ -98,9 +139,9 @@ def check_given(
 
     Parameters
     ----------
-    given : mapping of str to bool, int, float, Fraction or Decimal
+    given : mapping of str to bool, int, float, Fraction, Decimal or str
         numpy's numbers are taken, too.  A float stands for the shortest decimal that rounds to it, as Python
-        shows it: 0.1 is one tenth, like 0.1 in a text.
+        shows it: 0.1 is one tenth, like 0.1 in a text.  Text is read as on a command line.
     declared : iterable of Constant
         The declarations.
     known_names : iterable of str
@@ -134,7 +175,7 @@ def check_given(
                 "out of the text, or do not give one",
             )
         else:
-            converted = _converted(value, constant.type)
+            converted = _converted(_read(value), constant.type)
             if converted is None:
                 shown = str(value).lower() if isinstance(value, bool) else repr(value)
                 faults.add(
@@ -153,6 +194,14 @@ def check_given(
 
 
 _VALUES = {Type.INT: "an int of 64 bits", Type.DOUBLE: "a finite number", Type.BOOL: "true or false"}
+
+
+def _read(value: object) -> object:
+    """Return what a text stands for, itself if it stands for nothing, and other values as they are."""
+    try:
+        return constant_value(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def _converted(value: object, type_: Type) -> Scalar | None:

@@ -69,7 +69,8 @@ def test_no_run_at_all_is_a_fault(path: Path) -> None:
     ("constants", "message"),
     [
         ({"n": []}, "got none"),
-        ({"n": ["a"]}, "numbers or truth values"),
+        ({"n": ["a"]}, "true or false for .n., got .a."),
+        ({"n": [None]}, "numbers or truth values"),
         ({"n": "3:1"}, "FROM not above TO"),
         ({"n": range(1000), "m": range(1000)}, "more than 100000"),
     ],

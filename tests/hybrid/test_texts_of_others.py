@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 import hybrid
+from hybrid.__main__ import main
 
 BLANKS = """dtmc
 module m
@@ -48,6 +52,57 @@ def test_f5_a_comment_in_latin_1(tmp_path: Path) -> None:
         b"// caf\xe9\ndtmc\nmodule m s:[0..2]; [] s=0 -> 0.25:(s'=1)+0.75:(s'=2); [] s>0 -> true; endmodule"
     )
     assert hybrid.check(hybrid.load(path), "P=? [ F s=1 ]").value == pytest.approx(0.25)
+
+
+OPEN = """dtmc
+const double q;
+module m s:[0..2]; [] s=0 -> q:(s'=1)+1-q:(s'=2); [] s>0 -> true; endmodule
+"""
+
+
+@pytest.mark.parametrize(("given", "expected"), [("1/2", 0.5), ("1.", 1.0), ("1-0.75", 0.25)])
+def test_f7_constants_of_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: str, expected: float
+) -> None:
+    path = tmp_path / "m.prism"
+    path.write_text(OPEN)
+    assert main(["check", str(path), "P=? [ F s=1 ]", "--const", f"q={given}", "--json", "--quiet"]) == 0
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert result["value"] == pytest.approx(expected)
+
+
+def test_f7_ranges_stand_beside_expressions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "m.prism"
+    path.write_text(OPEN.replace("const", "const int N; const int K; const"))
+    command = ["check", str(path), "P=? [ F<=K s=1 ]", "--json", "--quiet", "--const"]
+    for given, expected in [
+        ("q=1/4,K=min(1,2),N=0:2", [0.25] * 3),
+        ("K=1,N=true?1:2,q=0:0.25:0.5", [0.0, 0.25, 0.5]),
+        ("K=1,N=0,q=0:1/4:1/2", [0.0, 0.25, 0.5]),
+    ]:
+        assert main([*command, given]) == 0
+        found = [record["results"][0]["value"] for record in json.loads(capsys.readouterr().out)]
+        assert found == pytest.approx(expected)
+
+
+def test_f7_exact_answers_know_the_number_of_a_constant() -> None:
+    for given in ("1/3", Fraction(1, 3), "1-2/3", "0.5*2/3"):
+        model = hybrid.parse(OPEN, constants={"q": given})
+        for bound in (">=", "<="):
+            assert hybrid.check(model, f"P{bound}1/3 [ F s=1 ]", exact=True).value is True
+
+
+def test_f7_constants_of_the_library_may_be_texts_and_fractions(tmp_path: Path) -> None:
+    path = tmp_path / "m.prism"
+    path.write_text(OPEN)
+    for given in ("1/4", Fraction(1, 4), Decimal("0.25"), 0.25):
+        assert hybrid.check(hybrid.load(path, constants={"q": given}), "P=? [ F s=1 ]").value == 0.25
+        table = hybrid.experiment(path, "P=? [ F s=1 ]", constants={"q": given})
+        assert [(record["q"], record["value"]) for record in table] == [(0.25, 0.25)]
+    table = hybrid.experiment(path, "P=? [ F s=1 ]", constants={"q": ["1/4", Fraction(1, 2), 1]})
+    assert [record["value"] for record in table] == [0.25, 0.5, 1.0]
+    with pytest.raises(hybrid.HybridError, match="like 1/2, true or false for 'q', got 'half'"):
+        hybrid.experiment(path, "P=? [ F s=1 ]", constants={"q": "half"})
 
 
 @pytest.mark.parametrize("asked", ['"out"', '" out"', '"\tout  "'])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from mtbdd.language import LanguageError, parse_constants, parse_model, resolve
+from mtbdd.language.rounded import Rounded, real_of
 
 MODULE = " module m x : [0..1]; endmodule"
 
@@ -17,6 +19,25 @@ def test_parse_constants_reads_all_types() -> None:
     assert values == {"N": 4, "K": 2.5, "flag": True, "e": -0.001, "z": -7, "off": False, "dot": 0.5}
     assert all(map(isinstance, values.values(), [int, float, bool, float, int, bool, float]))
     assert parse_constants("  ") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1/4", 0.25), ("1.", 1.0), ("+1.", 1.0), ("-1/4", -0.25), ("3*2", 6), ("2^3", 8), ("1.e2", 100.0),
+        ("max(1, 2)", 2), ("1<2", True), ("!true", False), ("true ? 1 : 2", 1), ("0.5*(1-0.5)", 0.25),
+    ],
+)  # fmt: skip
+def test_f7_constants_may_be_expressions(text: str, expected: object) -> None:
+    values = parse_constants(f"K=2,q={text}, N=3")
+    assert values == {"K": 2, "q": expected, "N": 3}
+    assert isinstance(values["q"], type(expected))
+    assert type(resolve(parse_model("dtmc const double q;" + MODULE), {"q": "1/3"}).constants["q"]) is Rounded
+
+
+def test_f7_the_number_of_an_expression_is_not_rounded() -> None:
+    assert real_of(parse_constants("q=1/3")["q"]) == Fraction(1, 3)
+    assert real_of(parse_constants("q=0.1+0.2")["q"]) == Fraction(3, 10)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +54,12 @@ def test_parse_constants_reads_all_types() -> None:
         ("N=1e999", 1, "got '1e999'"),
         ("N=9223372036854775808", 1, "got '9223372036854775808'"),
         ("N=nan", 1, "got 'nan'"),
-        ("N=1/2", 1, "got '1/2'"),
+        ("K=1,N=1/0", 5, "got '1/0': expected a divisor other than zero"),
+        ("N=M", 1, "for 'N', got 'M'"),
+        ("N=(1", 1, "for 'N', got '(1'"),
+        ("N=max(1,2", 1, "got 'max(1,2'"),
+        ('N="x"', 1, "for 'N', got"),
+        ("N=true+1", 1, "for 'N', got 'true+1'"),
     ],
 )
 def test_parse_constants_faults(text: str, column: int, message: str) -> None:
@@ -73,7 +99,11 @@ def test_constants_may_use_formulas_of_constants() -> None:
         ("bool", True, True),
         ("int", 3.0, None),
         ("int", True, None),
-        ("int", "3", None),
+        ("int", "3", 3),
+        ("int", "3.0", None),
+        ("int", "three", None),
+        ("double", "1/4", 0.25),
+        ("bool", "1<2", True),
         ("int", 2**63, None),
         ("double", True, None),
         ("double", math.inf, None),
