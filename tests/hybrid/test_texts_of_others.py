@@ -54,6 +54,15 @@ def test_f5_a_comment_in_latin_1(tmp_path: Path) -> None:
     assert hybrid.check(hybrid.load(path), "P=? [ F s=1 ]").value == pytest.approx(0.25)
 
 
+def test_f8_a_scheduler_that_prism_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "adversary.tra"
+    path.write_text("2 3\n0 0 1 0.5 a\n0 0 0 0.5 a\n1 0 1 1 b\n")
+    (tmp_path / "adversary.sta").write_text("(s)\n0:(3) begins\n1:(7)\n")
+    assert main(["check", str(path), "Pmin=? [ F<=2 s=7 ]", "--json", "--quiet"]) == 0
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert result["value"] == pytest.approx(0.75)
+
+
 OPEN = """dtmc
 const double q;
 module m s:[0..2]; [] s=0 -> q:(s'=1)+1-q:(s'=2); [] s>0 -> true; endmodule

@@ -86,11 +86,11 @@ def read_transition_rewards(section: Section, model: TransitionTable) -> RewardT
     head = read_head(section, "counts of states and rewards")
     name = _name(section, head, "Transition rewards")
     is_mdp = model.type is ModelType.MDP
-    form = "states choices rewards" if is_mdp else "states rewards"
-    counts = read_counts(section, head, (form,))
+    forms = ("states choices rewards", "states rewards") if is_mdp else ("states rewards",)
+    counts = read_counts(section, head, forms)
     _require_states(section, head, counts[0], model.n_states)
     n_choices = len(model.row_starts) - 1
-    if is_mdp and counts[1] != n_choices:
+    if len(counts) == 3 and counts[1] != n_choices:
         raise InterchangeError(
             f"{section.place(head.number)}: {n_choices} choices expected, got {counts[1]}; give the rewards "
             "of the same model"

@@ -23,7 +23,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 
 _LABEL = re.compile(rb'\s*(\d+)="([^"]*)"')
 
-_LINE = re.compile(rb"(\d+)[ \t]*+:[ \t]*+\(([^()]*)\)")
+# Other programs write more behind a state, such as its labels.
+_LINE = re.compile(rb"(\d+)[ \t]*+:[ \t]*+\(([^()]*)\)(?:[ \t].*)?")
 
 _VALUE = re.compile(rb"-?\d+|true|false")
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from hybrid.interchange.text.places import TextPlaces
 from hybrid.interchange.text.rows import Rows, read_rows
 from hybrid.interchange.text.source import Section
 from mtbdd.language.syntax import ModelType
+from mtbdd.wording import option
 
 Numbers = NDArray[np.int64]
 Vector = NDArray[np.float64]
@@ -62,10 +64,17 @@ def read_transitions(section: Section, type: ModelType | None) -> TransitionTabl
     InterchangeError
         Other counts, states or choices than announced, a negative number, or a kind of model that is not
         offered.
+
+    Notes
+    -----
+    Rows of four numbers are those of an MDP also where choices are not counted, as in schedulers that PRISM
+    writes; a question mark stands there for the count of transitions.
     """
     head = read_head(section, "counts of states and transitions")
     forms = ("states transitions", "states choices transitions", "states choices transitions observations")
-    numbers = read_counts(section, head, forms)
+    told = head.line.split()
+    uncounted = len(told) == 2 and told[1] == b"?"
+    numbers = read_counts(section, replace(head, line=told[0] + b" 0") if uncounted else head, forms)
     kind = _kind(section, head, type, len(numbers))
     n_states, n_entries = numbers[0], numbers[-1]
     require_room(section.place(head.number), n_states, head.body.n_lines)
@@ -74,7 +83,8 @@ def read_transitions(section: Section, type: ModelType | None) -> TransitionTabl
     else:
         value = "rate" if kind is ModelType.CTMC else "probability"
         rows = read_rows(head.body, "iif", f"state, target, {value}", word=True)
-    require_count(section, head, n_entries, len(rows.words), "transitions")
+    if not uncounted:
+        require_count(section, head, n_entries, len(rows.words), "transitions")
     _check(head.body, rows, n_states)
     order = _order(rows.columns[:-2])
     return _arranged(section, head, kind, numbers, rows, order)
@@ -94,7 +104,7 @@ def _kind(section: Section, head: Head, type: ModelType | None, n_counts: int) -
                 "offered"
             )
         type = _TYPES[named]
-    if type is None and n_counts == 3:
+    if type is None and (n_counts == 3 or _numbers_of_row(head.body) == 4):
         type = ModelType.MDP
     if n_counts == 4:
         raise InterchangeError(
@@ -103,15 +113,23 @@ def _kind(section: Section, head: Head, type: ModelType | None, n_counts: int) -
     if type is None:
         raise InterchangeError(
             f"{place}: a comment '# Transitions (DTMC)' or '# Transitions (CTMC)' above expected, got none; "
-            "give the type of the model"
+            f"give the type of the model, {option('type', 'dtmc', 'ctmc')}"
         )
-    if (type is ModelType.MDP) != (n_counts == 3):
-        expected = "three counts (states, choices, transitions)" if type is ModelType.MDP else "two counts"
+    if type is not ModelType.MDP and n_counts == 3:
         raise InterchangeError(
-            f"{place}: {expected} of {'an' if type is ModelType.MDP else 'a'} {type.value.upper()} "
-            f"expected, got {n_counts}; give the type of the model, or another file"
+            f"{place}: two counts of a {type.value.upper()} expected, got 3; give the type of the model, "
+            f"{option('type', 'mdp')}, or another file"
         )
     return type
+
+
+def _numbers_of_row(body: Section) -> int:
+    """Return how many numbers the first row has; a name behind them is none."""
+    for line in io.BytesIO(body.data):
+        fields = line.split()
+        if fields and not fields[0].startswith(b"#"):
+            return sum(not _NAME.fullmatch(field.decode("utf-8")) for field in fields)
+    return 0
 
 
 def _check(body: Section, rows: Rows, n_states: int) -> None:
@@ -176,7 +194,8 @@ def _arranged(
     if kind is ModelType.MDP:
         begins = _first_entries(states, columns[1])
         _check_choices(place, states[begins], columns[1][begins], begins)
-        require_count(section, head, numbers[1], begins.size, "choices")
+        if len(numbers) == 3:
+            require_count(section, head, numbers[1], begins.size, "choices")
         row_starts = np.append(begins, np.int64(words.size))
         choice_starts = np.searchsorted(states[begins], np.arange(n_states + 1)).astype(np.int64)
         choice_actions, actions = _actions(place, words.astype(np.int64), row_starts, rows.names)

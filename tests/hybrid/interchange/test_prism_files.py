@@ -17,6 +17,7 @@ from hybrid.interchange.prism.files import read_prism_files
 from hybrid.interchange.prism.pexp import read_pexp, write_pexp
 from hybrid.interchange.prism.writing import write_lab, write_srew, write_sta, write_tra, write_trew
 from mtbdd.language.syntax import ModelType
+from mtbdd.wording import on_command_line
 from tests.builders.text_models import assert_same, random_model
 from tests.hybrid.interchange.foreign import foreign
 
@@ -117,6 +118,54 @@ def test_prism_files_without_a_comment_need_the_type_unless_they_have_choices(tm
         read_text(tmp_path, bare)
     assert read_text(tmp_path, bare, ModelType.CTMC).type is ModelType.CTMC
     assert read_text(tmp_path, MDP.split("\n", 1)[1]).type is ModelType.MDP
+
+
+def test_f8_a_missing_type_is_told_with_the_option(tmp_path: Path) -> None:
+    bare = CHAIN.split("\n", 1)[1]
+    with pytest.raises(InterchangeError, match=r"give the type of the model, type='dtmc' or 'ctmc'$"):
+        read_text(tmp_path, bare)
+    with on_command_line(), pytest.raises(InterchangeError, match="give .* --type dtmc or ctmc$"):
+        read_text(tmp_path, bare)
+    with on_command_line(), pytest.raises(InterchangeError, match="give .* --type mdp, or another file$"):
+        read_text(tmp_path, CHAIN.replace("3 4", "3 3 4"))
+
+
+ADVERSARY = "2 3\n0 0 1 0.5 a\n0 0 0 0.5 a\n1 0 1 1 b\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ADVERSARY,
+        "# Transitions (MDP)\n" + ADVERSARY,
+        ADVERSARY.replace("2 3", "2 ?"),
+        ADVERSARY.replace("2 3", "2 2 3"),
+        ADVERSARY.replace(" a", "").replace(" b", ""),
+    ],
+)
+def test_f8_rows_of_an_mdp_are_read_with_two_counts_too(tmp_path: Path, text: str) -> None:
+    model = read_text(tmp_path, text, trew="2 1\n0 0 1 3\n")
+    assert model.type is ModelType.MDP
+    assert (model.n_states, model.n_choices, model.n_entries) == (2, 2, 3)
+    assert sorted(zip(model.columns[:2].tolist(), model.values[:2].tolist(), strict=True)) == [
+        (0, 0.5),
+        (1, 0.5),
+    ]
+    assert model.actions == (("a", "b") if " a" in text else ())
+    assert model.rewards[0].choices is not None and model.rewards[0].choices.tolist() == [1.5, 0.0]
+
+
+def test_f8_transitions_need_not_be_counted(tmp_path: Path) -> None:
+    assert_same(read_text(tmp_path, CHAIN.replace("3 4", "3 ?")), read_text(tmp_path, CHAIN))
+    with pytest.raises(InterchangeError, match=r"m\.tra:1: 4 transitions, .* expected, got 3"):
+        read_text(tmp_path, ADVERSARY.replace("2 3", "2 4"))
+
+
+def test_f8_text_behind_a_state_is_passed_over(tmp_path: Path) -> None:
+    sta = STATES.replace("(1,false)", "(1,false) {label} (2,true), 7").replace(
+        "(2,true)\n", "(2,true)\t# x\n"
+    )
+    assert_same(read_text(tmp_path, CHAIN, sta=sta), read_text(tmp_path, CHAIN, sta=STATES))
 
 
 def test_prism_files_take_fractions_to_the_nearest_double(tmp_path: Path) -> None:
