@@ -177,15 +177,20 @@ def experiment(
     table, failures = ExperimentTable(), []
     built: SymbolicModel | None = model if isinstance(model, SymbolicModel) else None
     built_with: dict[str, Value] = {}
-    known = {c.name for c in parsed.constants}
+    known, spare = {c.name for c in parsed.constants}, parsed.undeclared()
     for values in runs:
         needed = {name: value for name, value in values.items() if name not in known}
+        if built is not None:
+            # What is declared nowhere is a constant of the properties, by being given.
+            own = built.source.constants
+            needed = {name: value for name, value in needed.items() if name in own or name not in spare}
         try:
             if isinstance(model, SymbolicModel):
                 _refuse_unknown(needed)
             elif built is None or needed != built_with:
                 built = None  # frees the last model before the next one is built
-                built, built_with = load(model, needed, **loading), needed
+                built = load(model, needed, ignore_unknown=spare, **loading)
+                built_with = {name: v for name, v in needed.items() if name in built.source.constants}
             assert built is not None
             resolved = resolve_properties(parsed, built.source, values, keep_faults=True)
             checker: Checker | LumpingChecker

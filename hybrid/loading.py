@@ -13,6 +13,7 @@ from hybrid.model import Model
 from mtbdd.budget import Budget, spending
 from mtbdd.build import build_model
 from mtbdd.language import load_model, parse_model, resolve
+from mtbdd.language.constants import Ignored, is_ignored
 from mtbdd.language.limits import Limits, limited
 from mtbdd.language.model_syntax import ModelSyntax
 from mtbdd.order import Order
@@ -28,7 +29,7 @@ def load(
     package: PackageName = "auto",
     order: OrderName = "auto",
     build: BuildName = "auto",
-    ignore_unknown: bool = False,
+    ignore_unknown: Ignored = False,
     progress: Callable[[str], None] | None = None,
     timeout: float | None = None,
     memory: int | None = None,
@@ -60,8 +61,9 @@ def load(
         Of a text: make diagrams of its commands, or list its reachable states and compress the list, which is
         quicker for models of up to some million states without structure; ``auto`` makes diagrams unless the
         commands are costly and the states few.
-    ignore_unknown : bool
-        Pass over constants that the model does not declare (they may belong to properties).
+    ignore_unknown : bool or collection of str
+        Pass over constants that the model does not declare (they may belong to properties), all or those of
+        these names.
     progress : callable, optional
         Called with a line of text at every stage.
     timeout : float, optional
@@ -120,7 +122,7 @@ def parse(
     package: PackageName = "auto",
     order: OrderName = "auto",
     build: BuildName = "auto",
-    ignore_unknown: bool = False,
+    ignore_unknown: Ignored = False,
     progress: Callable[[str], None] | None = None,
     timeout: float | None = None,
     memory: int | None = None,
@@ -160,13 +162,13 @@ def _read(
     fix_deadlocks: bool,
     package: PackageName,
     order: OrderName,
-    ignore_unknown: bool,
+    ignore_unknown: Ignored,
     timeout: float | None,
     memory: int | None,
     beside: Mapping[str, Any],
 ) -> Model:
     """Read a model that is written out, or its diagrams, within its limits."""
-    if constants and not ignore_unknown:
+    if not all(is_ignored(name, ignore_unknown) for name in constants or ()):
         raise OptionError(f"constants: expected none, for {path} has no constants left open")
     budget = Budget.of(timeout, memory) if timeout is not None or memory is not None else None
     with spending(budget):
@@ -180,7 +182,7 @@ def _build(
     package: PackageName,
     order: OrderName,
     build: BuildName,
-    ignore_unknown: bool,
+    ignore_unknown: Ignored,
     progress: Callable[[str], None] | None,
     timeout: float | None,
     memory: int | None,

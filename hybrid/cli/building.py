@@ -11,10 +11,14 @@ from hybrid.cli.console import Console
 from hybrid.loading import load
 from hybrid.model import Model
 from mtbdd.language import LanguageError, parse_constants
+from mtbdd.language.constants import Ignored
 
 
 def built_model(
-    options: argparse.Namespace, console: Console, constants: Mapping[str, Any] | None = None
+    options: argparse.Namespace,
+    console: Console,
+    constants: Mapping[str, Any] | None = None,
+    spare: Ignored = False,
 ) -> Model:
     """Build the model and show its warnings.
 
@@ -24,6 +28,8 @@ def built_model(
     console : Console
     constants : mapping, optional
         In place of those that the options give.
+    spare : bool or collection of str
+        Which constants the model need not declare.
 
     Raises
     ------
@@ -37,7 +43,7 @@ def built_model(
         console.progress(text)
 
     try:
-        model = _loaded(options, constants, told)
+        model = _loaded(options, constants, spare, told)
     except LanguageError as error:
         if not str(options.model).endswith(PROPERTY_SUFFIXES):
             raise
@@ -50,7 +56,10 @@ def built_model(
 
 
 def _loaded(
-    options: argparse.Namespace, constants: Mapping[str, Any] | None, told: Callable[[str], None]
+    options: argparse.Namespace,
+    constants: Mapping[str, Any] | None,
+    spare: Ignored,
+    told: Callable[[str], None],
 ) -> Model:
     """Read and build the model."""
     return load(
@@ -60,6 +69,7 @@ def _loaded(
         package=options.package,
         order=options.order,
         build=options.build,
+        ignore_unknown=spare,
         progress=told,
         type=options.type,
         states=options.states,

@@ -139,14 +139,19 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
                 console.run(number, len(combinations), text)
             constants = parse_constants(text)
             known = {c.name for c in properties.constants} if properties else set()
+            spare = properties.undeclared() if properties else frozenset()
             own = {k: v for k, v in constants.items() if k in known}
             rest = {k: v for k, v in constants.items() if k not in known}
+            if model is not None:
+                rest = _of_model(rest, spare, model)
             report.begin(constants, text, asked)
             try:
                 if model is None or rest != built:
                     model = None
-                    model, built = _built(options, console, rest, own), rest
-                resolved = _resolve(model, properties, own, options)
+                    model = _built(options, console, rest, own, spare)
+                    built = _of_model(rest, spare, model)
+                given = {k: v for k, v in constants.items() if k not in built}
+                resolved = _resolve(model, properties, given, options)
             except (LanguageError, MemoryError) as error:
                 # A point of an experiment that cannot be built does not hide the others.
                 failures.append(error)
@@ -167,8 +172,18 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
         return pictures.draw(report.runs, report.finish())
 
 
+def _of_model(rest: Mapping[str, Any], spare: frozenset[str], model: SymbolicModel) -> dict[str, Any]:
+    """Return the constants without those that properties mention and nothing declares: these are theirs."""
+    own = model.source.constants
+    return {name: value for name, value in rest.items() if name in own or name not in spare}
+
+
 def _built(
-    options: argparse.Namespace, console: Console, rest: dict[str, Any], own: dict[str, Any]
+    options: argparse.Namespace,
+    console: Console,
+    rest: dict[str, Any],
+    own: dict[str, Any],
+    spare: frozenset[str],
 ) -> SymbolicModel:
     """Build the model with the constants that the properties do not declare.
 
@@ -176,12 +191,12 @@ def _built(
     constant is declared twice.
     """
     try:
-        return built_model(options, console, rest)
+        return built_model(options, console, rest, spare)
     except LanguageError:
         if not own:
             raise
         try:
-            return built_model(options, console, rest | own)
+            return built_model(options, console, rest | own, spare)
         except LanguageError:
             pass
         raise

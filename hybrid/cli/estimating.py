@@ -41,11 +41,12 @@ def run_estimates(options: argparse.Namespace, console: Console) -> int:
     selected_properties(properties, options)  # before work begins
     constants = parse_constants(options.const)
     declared = {constant.name for constant in properties.constants}
-    own = {name: value for name, value in constants.items() if name in declared}
     model = resolve(
-        load_model(options.model), {name: v for name, v in constants.items() if name not in declared}
+        load_model(options.model),
+        {name: v for name, v in constants.items() if name not in declared},
+        ignore_unknown=properties.undeclared(),
     )
-    asked = resolved_asked(properties, model, own, options).properties
+    asked = resolved_asked(properties, model, constants, options).properties
     if not asked:
         raise OptionError("expected a property to estimate, got declarations alone")
     excerpts = Excerpts(options)

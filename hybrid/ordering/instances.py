@@ -10,6 +10,7 @@ from mtbdd.budget import BudgetError
 from mtbdd.build import build_model
 from mtbdd.errors import HybridError
 from mtbdd.language import resolve
+from mtbdd.language.constants import Ignored
 from mtbdd.language.model_syntax import ModelSyntax, ResolvedModel
 
 _log = logging.getLogger(__name__)
@@ -23,7 +24,9 @@ _STATES = 10_000
 """States from which on an instance is large enough to tell orders apart, and larger ones cost too much."""
 
 
-def small_instance(syntax: ModelSyntax, constants: Constants | None, ignore_unknown: bool) -> ResolvedModel:
+def small_instance(
+    syntax: ModelSyntax, constants: Constants | None, ignore_unknown: Ignored
+) -> ResolvedModel:
     """Return an instance of a model with some thousand states, or the smallest that there is.
 
     Parameters
@@ -32,7 +35,7 @@ def small_instance(syntax: ModelSyntax, constants: Constants | None, ignore_unkn
     constants : mapping or None
         Values of the constants that the model leaves open; whole numbers above 1 are made smaller, all by the
         same share.
-    ignore_unknown : bool
+    ignore_unknown : bool or collection of str
         Whether constants may be given that the model does not declare.
 
     Returns

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from hybrid.levels.layers import layer_levels
 from hybrid.ordering.instances import Constants, small_instance
 from mtbdd.build import build_model
+from mtbdd.language.constants import Ignored
 from mtbdd.language.model_syntax import ModelSyntax, ResolvedModel
 from mtbdd.order import ORDERS, order_variables
 
@@ -29,7 +30,7 @@ def search_order(
     syntax: ModelSyntax,
     constants: Constants | None = None,
     *,
-    ignore_unknown: bool = False,
+    ignore_unknown: Ignored = False,
     package: str = "auto",
     progress: Callable[[str], None] | None = None,
 ) -> Names:

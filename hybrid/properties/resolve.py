@@ -10,7 +10,7 @@ from typing import Any
 from hybrid.properties.fold import PropertyFolder
 from hybrid.properties.tree import Properties, Property
 from hybrid.properties.types import PropertyTypeChecker
-from mtbdd.language.constants import check_given
+from mtbdd.language.constants import check_given, type_of_given
 from mtbdd.language.definitions import Definitions, missing_message, work_out
 from mtbdd.language.errors import Fault, FaultCollector, LanguageError, shown_circle
 from mtbdd.language.model_syntax import Constant, ResolvedModel
@@ -39,7 +39,8 @@ def resolve_properties(
     model : ResolvedModel
         The model that they speak of.
     constants : mapping of str to bool, int or float, optional
-        Values for the constants declared here without one; the model's own are passed over.
+        Values for the constants declared here without one; the model's own are passed over.  A name that is
+        mentioned and declared nowhere is declared by its value.
     keep_faults : bool
         Leave a faulty property in the result, unresolved, with its `error` set, instead of raising, so that
         the others can be answered.  Faults of declarations, which names of properties are not, are raised
@@ -63,10 +64,24 @@ def resolve_properties(
     Time: O(size of the model's formulas and labels and of the properties with them written out).
     """
     try:
-        return _Resolver(properties, model).resolve(constants or {}, keep_faults)
+        given = constants or {}
+        return _Resolver(_declared_by(given, properties, model), model).resolve(given, keep_faults)
     except RecursionError:
         message = "expected properties nested less deeply; split them with labels and formulas"
         raise LanguageError([Fault(Position(properties.file, 1, 1), message)]) from None
+
+
+def _declared_by(given: Mapping[str, Any], properties: Properties, model: ResolvedModel) -> Properties:
+    """Return properties with the constants that given values declare: names that nothing else declares."""
+    names = given.keys() & properties.undeclared()
+    names -= {*model.constants, *(f.name for f in model.formulas), *(v.name for v in model.variables)}
+    place = Position(properties.file, 1, 1)
+    added = [
+        Constant(name, kind, None, place)
+        for name, value in given.items()
+        if name in names and (kind := type_of_given(value)) is not None
+    ]
+    return replace(properties, constants=(*properties.constants, *added)) if added else properties
 
 
 def repeated_names(properties: Properties) -> FaultCollector:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from mtbdd.language.errors import Fault, LanguageError, listed, suggestion
 from mtbdd.language.model_syntax import Constant, Formula, Label
 from mtbdd.language.syntax import Expression, Position
+from mtbdd.language.walk import expression_variables
 
 # ------------------------------------------------------------------ operators
 
@@ -274,6 +275,19 @@ class Properties:
     labels: tuple[Label, ...]
     properties: tuple[Property, ...]
     values: dict[str, bool | int | float] = field(default_factory=dict)
+
+    def undeclared(self) -> frozenset[str]:
+        """Return the names that are mentioned here and not declared here; the model may declare them.
+
+        Notes
+        -----
+        Time: O(size of the properties).
+        """
+        texts = [p.formula for p in self.properties]
+        texts += [item.expression for item in (*self.formulas, *self.labels)]
+        texts += [constant.value for constant in self.constants if constant.value is not None]
+        named = frozenset().union(*map(expression_variables, texts))
+        return named - {item.name for item in (*self.constants, *self.formulas)}
 
     def select(self, keys: Iterable[str | int]) -> Properties:
         """Return these properties with some of them only.

@@ -151,10 +151,10 @@ def estimate(
     """
     parsed = parse_properties(property, "<property>")
     names = {constant.name for constant in parsed.constants}
-    own = {name: value for name, value in (constants or {}).items() if name in names}
-    source = resolved_model(model, {n: v for n, v in (constants or {}).items() if n not in names})
+    rest = {n: v for n, v in (constants or {}).items() if n not in names}
+    source = resolved_model(model, rest, parsed.undeclared())
     refuse_choices(source.type)
-    found = resolve_properties(parsed, source, own)
+    found = resolve_properties(parsed, source, constants)
     if len(found.properties) != 1:
         raise OptionError(f"property: expected one, got {len(found.properties)}")
     return estimate_property(

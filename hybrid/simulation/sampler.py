@@ -29,13 +29,15 @@ Constants = Mapping[str, bool | int | float]
 Model = ResolvedModel | str | os.PathLike[str]
 
 
-def resolved_model(model: Model, constants: Constants | None) -> ResolvedModel:
-    """Return a model with its constants, read from a file where need be."""
+def resolved_model(
+    model: Model, constants: Constants | None, spare: frozenset[str] = frozenset()
+) -> ResolvedModel:
+    """Return a model with its constants, read from a file where need be; spare ones it need not declare."""
     if isinstance(model, ResolvedModel):
-        if constants:
+        if (constants or {}).keys() - (spare - model.constants.keys()):
             raise OptionError("constants: expected none for a model whose constants are resolved")
         return model
-    return resolve(load_model(model), constants)
+    return resolve(load_model(model), constants, ignore_unknown=spare)
 
 
 def whole(value: int, name: str, least: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from mtbdd.language.collector import paused_collector
 from mtbdd.language.command_check import CommandChecker
 from mtbdd.language.composition_check import resolve_system
-from mtbdd.language.constants import check_given
+from mtbdd.language.constants import Ignored, check_given
 from mtbdd.language.definitions import Definitions, missing_message, work_out
 from mtbdd.language.errors import EvaluationError, Fault, FaultCollector, LanguageError, listed, suggestion
 from mtbdd.language.limits import current, raised
@@ -34,7 +34,7 @@ def resolve(
     syntax: ModelSyntax,
     constants: Mapping[str, Any] | None = None,
     *,
-    ignore_unknown: bool = False,
+    ignore_unknown: Ignored = False,
 ) -> ResolvedModel:
     """Check names and types of a model, and fold its constants and formulas.
 
@@ -44,8 +44,9 @@ def resolve(
         From `mtbdd.language.parser.parse_model`.
     constants : mapping of str to bool, int or float, optional
         Values for the constants that have none in the text; an int will do for a double.
-    ignore_unknown : bool
-        Pass over given constants that the model does not declare; they may belong to properties.
+    ignore_unknown : bool or collection of str
+        Pass over given constants that the model does not declare, all or those of these names; they may
+        belong to properties.
 
     Returns
     -------
@@ -82,7 +83,7 @@ class _Resolver:
         self.checker = TypeChecker(self.definitions.types, self.faults, labels)
         self.folder = self.definitions.state_folder()
 
-    def resolve(self, constants: Mapping[str, Any], ignore_unknown: bool) -> ResolvedModel:
+    def resolve(self, constants: Mapping[str, Any], ignore_unknown: Ignored) -> ResolvedModel:
         syntax, faults, definitions = self.syntax, self.faults, self.definitions
         given = check_given(constants, syntax.constants, (), syntax.file, faults, ignore_unknown)
         work_out(syntax.constants, syntax.formulas, syntax.labels, given, definitions, faults)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational, Real
@@ -17,6 +17,9 @@ from mtbdd.language.rounded import LONGEST, Rounded, as_double, from_real, from_
 from mtbdd.language.scalars import INT_LIMIT, Scalar
 from mtbdd.language.syntax import Literal, Position, Type
 from mtbdd.language.types import TypeChecker
+
+Ignored = bool | Collection[str]
+"""Which constants may be given that are not declared."""
 
 _SHOWN = 60  # characters of a value that are shown
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -127,13 +130,28 @@ def constant_value(text: str) -> Scalar:
     )
 
 
+def is_ignored(name: str, ignored: Ignored) -> bool:
+    """Whether a constant that is not declared is passed over: all of them, or those of some names."""
+    return ignored if isinstance(ignored, bool) else name in ignored
+
+
+def type_of_given(value: object) -> Type | None:
+    """Return the type that a value would give a constant, None if it would give it none."""
+    found = _read(value)
+    if type(found).__name__ in ("bool", "bool_"):
+        return Type.BOOL
+    if isinstance(found, Integral):
+        return Type.INT
+    return Type.DOUBLE if isinstance(found, (Real, Decimal)) else None
+
+
 def check_given(
     given: Mapping[str, object],
     declared: Iterable[Constant],
     known_names: Iterable[str],
     file: str,
     faults: FaultCollector,
-    ignore_unknown: bool = False,
+    ignore_unknown: Ignored = False,
 ) -> dict[str, Scalar]:
     """Return the given constants with values of their declared types.
 
@@ -151,8 +169,8 @@ def check_given(
     faults : FaultCollector
         Takes a fault for each value of a wrong type, each constant that has a value already and, unless
         ignored, each constant that is not declared.
-    ignore_unknown : bool
-        Pass over constants that are not declared.
+    ignore_unknown : bool or collection of str
+        Pass over constants that are not declared, all or those of these names.
 
     Returns
     -------
@@ -166,7 +184,7 @@ def check_given(
     for name, value in given.items():
         constant = constants.get(name)
         if constant is None:
-            if name not in others:
+            if name not in others and not is_ignored(name, ignore_unknown):
                 unknown.append(name)
         elif constant.value is not None:
             faults.add(
@@ -184,7 +202,7 @@ def check_given(
                 )
             else:
                 result[name] = converted
-    if unknown and not ignore_unknown:
+    if unknown:
         open_names = [c.name for c in constants.values() if c.value is None] + sorted(others)
         known = f"known are {listed(open_names)}" if open_names else "no constant is left open here"
         for name in unknown:

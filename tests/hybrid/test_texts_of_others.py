@@ -11,6 +11,7 @@ import pytest
 
 import hybrid
 from hybrid.__main__ import main
+from hybrid.simulation import estimate
 
 BLANKS = """dtmc
 module m
@@ -112,6 +113,67 @@ def test_f7_constants_of_the_library_may_be_texts_and_fractions(tmp_path: Path) 
     assert [record["value"] for record in table] == [0.25, 0.5, 1.0]
     with pytest.raises(hybrid.HybridError, match="like 1/2, true or false for 'q', got 'half'"):
         hybrid.experiment(path, "P=? [ F s=1 ]", constants={"q": "half"})
+
+
+COIN = """dtmc
+const double q;
+module m s:[0..2]; [] s<2 -> q:(s'=s+1)+1-q:true; [] s=2 -> true; endmodule
+formula T0 = 2;
+"""
+
+
+def test_f17_a_constant_that_is_given_need_not_be_declared(tmp_path: Path) -> None:
+    path = tmp_path / "m.prism"
+    path.write_text(COIN)
+    table = hybrid.experiment(path, "P=? [ F<=T s=2 ]", constants={"T": [1, 2, 3], "q": 0.5})
+    assert [r["T"] for r in table] == [1, 2, 3]
+    assert [r["value"] for r in table] == pytest.approx([0.0, 0.25, 0.5])
+    table = hybrid.experiment(path, "P=? [ F<=T s=2 ]", constants={"T": 2, "q": [0.5, 1.0]})
+    assert [r["value"] for r in table] == pytest.approx([0.25, 1.0])
+    model = hybrid.load(path, constants={"q": 0.5})
+    table = hybrid.experiment(model, "P=? [ F<=T s=2 ]", constants={"T": range(1, 4)})
+    assert [r["value"] for r in table] == pytest.approx([0.0, 0.25, 0.5])
+    assert hybrid.check(model, "P>p [ F<=T+1 s=2 ]", {"T": 1, "p": "1/5"}).value is True
+    both = "P=? [ F<=T s=2 ]; P>=1 [ F a ? s=2 : true ]"
+    assert [answer.value for answer in hybrid.check_all(model, both, {"T": 2, "a": True})] == [0.25, True]
+    found = estimate(path, "P=? [ F<=T s=2 ]", constants={"q": 1.0, "T": 2}, paths=10)
+    assert found.value == 1.0
+
+
+def test_f17_a_constant_of_the_command_line_need_not_be_declared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "m.prism"
+    path.write_text(COIN)
+
+    def found(*arguments: str) -> list[float]:
+        assert main(["check", str(path), *arguments, "--json", "--quiet"]) == 0
+        records = json.loads(capsys.readouterr().out)
+        return [r["results"][0]["value"] for r in (records if isinstance(records, list) else [records])]
+
+    assert found("P=? [ F<=T s=2 ]", "--const", "q=0.5,T=2") == [0.25]
+    assert found("P=? [ F<=T s=2 ]", "--const", "T=1:3,q=0.5") == pytest.approx([0.0, 0.25, 0.5])
+    assert found("P=? [ F<=T s=2 ]", "--const", "T=2,q=0.5:0.5:1") == pytest.approx([0.25, 1.0])
+    (tmp_path / "m.props").write_text('label "end" = s=goal; P=? [ F<=2 "end" ]')
+    assert found(str(tmp_path / "m.props"), "--const", "q=0.5,goal=1") == [0.75]
+
+
+@pytest.mark.parametrize(
+    ("asked", "given", "message"),
+    [
+        ("P=? [ F<=T s=2 ]", {"q": 0.5, "t": 2}, "unknown constant 't' was given"),
+        ("P=? [ F<=2 s=2 ]", {"q": 0.5, "T": 2}, "unknown constant 'T' was given"),
+        ("P=? [ F<=T0 s=2 ]", {"q": 0.5, "T0": 2}, "unknown constant 'T0' was given"),
+        ("P=? [ F<=s s=2 ]", {"q": 0.5, "s": 2}, "unknown constant 's' was given"),
+        ("P=? [ F<=T s=2 ]", {"q": 0.5}, "unknown name 'T'"),
+        ("P=? [ F<=T s=2 ]", {"q": 0.5, "T": 0.5}, "must be an int"),
+    ],
+)
+def test_f17_other_constants_are_refused(tmp_path: Path, asked: str, given: dict, message: str) -> None:
+    path = tmp_path / "m.prism"
+    path.write_text(COIN)
+    with pytest.raises(hybrid.HybridError, match=message):
+        raise hybrid.HybridError(hybrid.experiment(path, asked, constants=given)[0]["error"])
 
 
 @pytest.mark.parametrize("asked", ['"out"', '" out"', '"\tout  "'])
