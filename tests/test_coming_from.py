@@ -12,7 +12,8 @@ import pytest
 
 import hybrid
 from hybrid.checking.answer import Answer
-from hybrid.cli.prism_options import SAME
+from hybrid.cli.arguments import build_parser
+from hybrid.cli.prism_options import ELSEWHERE, SAME, advice_on
 from hybrid.errors import HybridError
 from tests.source_tree import ROOT
 
@@ -65,6 +66,23 @@ def test_spellings_that_are_called_the_same_are_read() -> None:
     }
     assert called <= spelt
     assert len(called) > 15
+
+
+@pytest.mark.parametrize("page", ["from-prism", "from-storm"])
+def test_f18_every_option_of_the_left_column_is_read_or_told_what_to_do(page: str) -> None:
+    parser = next(a for a in build_parser()._actions if isinstance(a.choices, dict)).choices["check"]
+    left = {option for row in rows(page) for option in re.findall(r"`(--?[a-z][\w:+-]*)", row[0])}
+    assert len(left) > 40
+    assert not [o for o in left if o not in parser._option_string_actions and not advice_on(o)]
+
+
+def test_f18_advice_names_options_that_exist() -> None:
+    names = [name for told in ELSEWHERE for name in told.split(", ")]
+    assert len(set(names)) == len(names)
+    for advice in ELSEWHERE.values():
+        commands = re.findall(r"hybrid ([a-z]+)", advice) or ["check"]
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", advice):
+            assert option in options_of(commands[0]), advice
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 # Before what follows `--`, so that it is read as a position; no argument of a process holds this character.
 _MARK = "\0"
 
-_WORD = re.compile(r"-[A-Za-z][\w-]+")
-_LONG_WORD = re.compile(r"--[A-Za-z][\w-]*")
+_WORD = re.compile(r"-[A-Za-z][\w:+-]+")
+_LONG_WORD = re.compile(r"--[A-Za-z][\w:+-]*")
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -95,8 +95,10 @@ class CommandParser(argparse.ArgumentParser):
         from hybrid.cli.prism_options import advice_on
         from mtbdd.language.errors import suggestion
 
-        advice = advice_on(left[0])
-        if not advice and left[0].startswith("-"):
+        if instead := advice_on(left[0]):
+            self.error(f"{left[0].partition('=')[0]} is no option here: {instead}")
+        advice = ""
+        if left[0].startswith("-"):
             advice = suggestion(left[0].partition("=")[0], self._option_string_actions)
         if not left[0].startswith("-") and "property" in (action.dest for action in self._actions):
             advice = "; several properties are one text, with ';' between them, or a file"

@@ -164,7 +164,18 @@ def test_misspelt_options_are_told_with_the_nearest(walk: str, capsys: pytest.Ca
     assert "write answers with --csv" in refused(capsys, "check", walk, "-exportresults", "x.csv")
     # Neither `-s im` nor `-e xporttrans`, though there are `-s` and `-e`.
     for option in ("-sim", "-exporttrans"):
-        assert f"unrecognized arguments: {option}; " in refused(capsys, "check", walk, option)
+        assert f"{option} is no option here: " in refused(capsys, "check", walk, option)
     assert "unrecognized arguments: -mtbd" in refused(capsys, "check", walk, "-mtbdx")
     assert parse_arguments(["plot-matrix", walk, "-om.png"]).output == "m.png"
-    assert advice_on("-sim").startswith("; estimate with") and not advice_on("sim")
+    assert advice_on("-sim").startswith("estimate with") and not advice_on("sim")
+
+
+@pytest.mark.parametrize(
+    "given", ["-fair", "--fair", "--minmax:method=vi", "-timeout", "-simsamples", "--jani"]
+)
+def test_f18_options_of_other_tools_are_refused_by_name(
+    walk: str, capsys: pytest.CaptureFixture[str], given: str
+) -> None:
+    told = refused(capsys, "check", walk, "P=? [ F s=1 ]", given, "5")
+    assert f"error: {given.partition('=')[0]} is no option here: " in told
+    assert "unrecognized" not in told
