@@ -2,12 +2,14 @@
 
     python examples/explore_levels.py examples/kanban.prism t=3,4,5 --curves curves.png --shares shares.png
     python examples/explore_levels.py examples/brp.prism N=64,256 --const MAX=5 --curves curves.svg
+    python examples/explore_levels.py examples/kanban.prism t=3,4,5 --representation tasks --shares shares.png
     python examples/explore_levels.py examples/coin.prism K=4,16 --curves curves.png
 
 One parameter takes several values; the others are given with --const.  The first plot shows the
 memory of the representation by level (thesis figure 5.2), the second what share of the vectors'
-memory it is at the two levels (figure 5.3).  No matrix is expanded: sizes of 10^9 states take
-seconds.  `hybrid explore` makes one page of all of this, to look at level by level.
+memory it is at the chosen levels (figure 5.3).  With `--representation tasks` both are of the thesis's own
+representation.  No matrix is expanded: sizes of 10^9 states take seconds.  `hybrid explore` makes one page
+of all of this, to look at level by level.
 """
 
 from __future__ import annotations
@@ -17,28 +19,35 @@ import sys
 
 from hybrid import LanguageError, load
 from hybrid.errors import OptionError
-from hybrid.explorer.model_choices import model_choices
+from hybrid.explorer import LevelReport, matrix_held, report_levels
 from hybrid.explorer.plots import plot_level_curves, plot_memory_shares
-from hybrid.explorer.report import LevelReport, report_levels
 from mtbdd.language import parse_constants
 
 
-def explore(model: str, parameter: str, values: list[str], others: str) -> list[LevelReport]:
+def explore(
+    model: str, parameter: str, values: list[str], others: str, representation: str
+) -> list[LevelReport]:
     """Build the model at every value and count."""
     reports = []
     for value in values:
         constants = parse_constants(",".join(part for part in (others, f"{parameter}={value}") if part))
         built = load(model, constants)
-        matrix = model_choices(built) if built.is_mdp else built.transitions
-        report = report_levels(matrix, f"{parameter}={value}")
+        matrix = matrix_held(built, "cpu", representation)
+        report = report_levels(matrix, f"{parameter}={value}", representation=representation)
         reports.append(report)
-        least, fastest = report.curve[report.min_memory], report.curve[report.min_time]
+        least_memr = report.curve[report.min_memr].bytes_worst_case
+        marked = [
+            ("least held", report.min_memory, report.bytes_at(report.min_memory)),
+            ("least time", report.min_time, report.bytes_at(report.min_time)),
+            ("least MemR", report.min_memr, least_memr),
+        ]
         print(
             f"{report.label:10} {built.n_states:>13,} states {built.n_transitions:>15,} transitions   "
-            f"MemB {report.base_memory_bytes / 1e6:10,.1f} MB   "
-            f"min-memory: level {least.level:3}, {least.bytes_worst_case / 1e6:9,.2f} MB   "
-            f"min-time: level {fastest.level:3}, {fastest.bytes_worst_case / 1e6:9,.2f} MB"
+            f"MemB {report.base_memory_bytes / 1e6:10,.1f} MB"
         )
+        for name, level, size in marked:
+            kind = "in the worst case" if name == "least MemR" else f"in {representation.replace('-', ' ')}"
+            print(f"    {name}: level {level:3}, {'-' if size is None else f'{size / 1e6:,.3f} MB'} {kind}")
     return reports
 
 
@@ -52,12 +61,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--shares", help="where to draw memory as a share of the vectors' (.png, .svg or .pdf)"
     )
+    parser.add_argument(
+        "--representation", choices=("row-types", "tasks"), default="row-types", help="how matrices are held"
+    )
     options = parser.parse_args(arguments)
     name, equals, listed = options.parameter.partition("=")
     if not equals or not listed:
         parser.error(f"expected a constant and its values such as t=3,4,5, got {options.parameter!r}")
     try:
-        reports = explore(options.model, name, listed.split(","), options.const)
+        reports = explore(options.model, name, listed.split(","), options.const, options.representation)
         if options.curves:
             plot_level_curves(reports, options.curves, options.model)
         if options.shares:

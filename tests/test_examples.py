@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import hybrid
+from hybrid.explorer import report_levels
+from hybrid.explorer.plots import memory_shares
 from hybrid.properties import load_properties, parse_properties, resolve_properties
 from mtbdd.language import load_model, parse_model, resolve
 from tests.exploring import taken_in_turn
@@ -20,15 +22,19 @@ NAMES = (
 )
 
 
-def generate(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run_example(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(EXAMPLES / "generate.py"), *arguments],
+        [sys.executable, str(EXAMPLES / name), *arguments],
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        timeout=60,
+        timeout=120,
         check=False,
     )
+
+
+def generate(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return run_example("generate.py", *arguments)
 
 
 def test_examples_come_in_pairs() -> None:
@@ -302,18 +308,27 @@ def test_examples_answers(
         assert answer.value == pytest.approx(value, rel=1e-6)
 
 
-def test_explorer_draws_both_figures(tmp_path: Path) -> None:
+@pytest.mark.parametrize("representation", ["row-types", "tasks"])
+def test_explorer_shows_the_bytes_of_what_is_held(tmp_path: Path, representation: str) -> None:
     curves, shares = tmp_path / "curves.png", tmp_path / "shares.svg"
-    command = [sys.executable, str(EXAMPLES / "explore_levels.py"), str(EXAMPLES / "kanban.prism"), "t=2,10"]
-    result = subprocess.run(
-        [*command, "--curves", str(curves), "--shares", str(shares)],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=120,
-        check=False,
+    result = run_example(
+        *("explore_levels.py", str(EXAMPLES / "kanban.prism"), "t=3,10", "--representation", representation),
+        *("--curves", str(curves), "--shares", str(shares)),
     )
     assert result.returncode == 0, result.stderr
     assert "1,005,927,208 states  12,032,229,352 transitions" in result.stdout
     assert curves.read_bytes().startswith(b"\x89PNG")
-    assert "<svg" in shares.read_text(encoding="utf-8")
+    matrix = hybrid.load(EXAMPLES / "kanban.prism", {"t": 3}).transitions
+    report = report_levels(matrix, representation=representation)
+    kind = representation.replace("-", " ")
+    # Not the bytes of tasks at the level of row types, nor the other way round.
+    assert report.bytes_at(report.min_memory) == {"row-types": 295_680, "tasks": 131_704}[representation]
+    for name, level in (("least held", report.min_memory), ("least time", report.min_time)):
+        size = report.bytes_at(level)
+        assert size is not None
+        assert f"{name}: level {level:3}, {size / 1e6:,.3f} MB in {kind}\n" in result.stdout
+    assert "least MemR: level  32, 0.151 MB in the worst case\n" in result.stdout
+    text = shares.read_text(encoding="utf-8")
+    assert all(name in text for name in memory_shares(report))
+    # The heights of the bars are written on them.
+    assert all(f">{height:.2g}<" in text for height in memory_shares(report).values())

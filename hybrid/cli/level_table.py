@@ -20,8 +20,14 @@ class _Column(NamedTuple):
     cells: list[str]
 
 
+MARKS = {"min_memory": "least held", "min_memr": "least MemR", "min_time": "least time"}
+"""What a level is marked with, by the name of the mark in `LevelReport.reasons`."""
+
+_POLICIES = {"min_memory": " (min-memory)", "min_memr": "", "min_time": " (min-time)"}
+"""How `--level` asks for a marked level."""
+
 # Columns that a narrow terminal goes without, the first one first.
-_SPARED = ("instances ≤", "paths", "nodes", "MemR ≤", "product")
+_SPARED = ("instances ≤", "paths", "nodes", "MemR ≤", "counted", "product")
 
 
 def plain_levels(report: LevelReport) -> str:
@@ -39,8 +45,6 @@ def drawn_levels(report: LevelReport, screen: Screen) -> str:
     from rich.text import Text
 
     columns, marks = _columns(report), _marks(report)
-    if not report.seconds:
-        columns = [c for c in columns if c.name != "product"]
     room = screen.width - 2 - max(map(len, marks))
     for name in _SPARED:
         if sum(max(map(len, (c.name, *c.cells))) + 2 for c in columns) > room:
@@ -64,18 +68,51 @@ def _empty_table(columns: list[_Column]) -> Table:
 
 def _columns(report: LevelReport) -> list[_Column]:
     levels = report.curve.levels
-    return [
+    columns = [
         _Column("level", 5, [str(c.level) for c in levels]),
         _Column("nodes", 9, [f"{c.nodes:,}" for c in levels]),
         _Column("paths", 15, [f"{c.paths:,}" for c in levels]),
         _Column("instances ≤", 15, [f"{c.instances_worst_case:,}" for c in levels]),
         _Column("MemR ≤", 10, [bytes_text(c.bytes_worst_case) for c in levels]),
-        _Column("held", 10, [bytes_text(report.held.get(c.level)) for c in levels]),
-        _Column("product", 9, [seconds_text(report.seconds.get(c.level)) for c in levels]),
     ]
+    if report.representation == "row-types":
+        columns.append(_Column("counted", 10, [bytes_text(c.row_type_bytes) for c in levels]))
+    # What was neither weighed nor measured has no column.
+    if report.held:
+        columns.append(_Column("held", 10, [bytes_text(report.held.get(c.level)) for c in levels]))
+    if report.seconds:
+        columns.append(_Column("product", 9, [seconds_text(report.seconds.get(c.level)) for c in levels]))
+    return columns
 
 
 def _marks(report: LevelReport) -> list[str]:
     """Return what each level was chosen for."""
-    chosen = (("min-memory", report.min_memory), ("min-time", report.min_time))
-    return [", ".join(name for name, level in chosen if level == c.level) for c in report.curve.levels]
+    chosen = {"min_memory": report.min_memory, "min_memr": report.min_memr, "min_time": report.min_time}
+    return [
+        ", ".join(MARKS[name] for name, level in chosen.items() if level == c.level)
+        for c in report.curve.levels
+    ]
+
+
+def legend(report: LevelReport) -> list[str]:
+    """Return what the marks and the columns of the table mean, a line each."""
+    kind = report.representation.replace("-", " ")
+    columns = [
+        ("nodes, paths", "submatrices of the level, and the paths from the root to them"),
+        ("instances ≤", "paths cut at every 256 rows, in the worst case"),
+        ("MemR ≤", "bytes of submatrices and of these instances in tasks, in the worst case"),
+    ]
+    if report.representation == "row-types":
+        columns.append(
+            (
+                "counted",
+                "bytes of row types before any is built; --level min-memory builds some to weigh them",
+            )
+        )
+    if report.held:
+        columns.append(("held", f"bytes in {kind} as the backend holds them"))
+    if report.seconds:
+        columns.append(("product", "median time of a product"))
+    marks = [(MARKS[name] + _POLICIES[name], reason) for name, reason in report.reasons.items()]
+    width = max(len(name) for name, _ in (*marks, *columns))
+    return [f"{name.ljust(width)}  {text}" for name, text in (*marks, *columns)]

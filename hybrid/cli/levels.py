@@ -8,7 +8,7 @@ import json
 from hybrid.backends import choose_backend
 from hybrid.cli.building import built_model
 from hybrid.cli.console import Console
-from hybrid.cli.level_table import drawn_levels, plain_levels
+from hybrid.cli.level_table import drawn_levels, legend, plain_levels
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
 from hybrid.cli.outputs import refuse_overwriting
@@ -16,14 +16,8 @@ from hybrid.cli.part_table import part_table
 from hybrid.cli.screen import Screen
 from hybrid.core.units import bytes_text
 from hybrid.drawing.figures import check_ending
-from hybrid.explorer.measure import measure_levels
-from hybrid.explorer.model_choices import square_matrices
-from hybrid.explorer.page import write_page
+from hybrid.explorer.model_choices import matrix_held, square_matrices
 from hybrid.explorer.report import LevelReport, report_levels
-from hybrid.explorer.sheet import matrix_held, model_sheet
-from hybrid.explorer.weigh import weigh_levels
-from hybrid.parts.plan import plan_parts
-from hybrid.parts.sharing import fields_of
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -44,16 +38,31 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
     model = built_model(options, console)
     held = options.representation
     matrix = matrix_held(model, backend, held)
-    seconds = measure_levels(matrix, backend, console.progress, held) if options.measure else None
+    seconds = None
+    if options.measure:
+        from hybrid.explorer.measure import measure_levels
+
+        seconds = measure_levels(matrix, backend, console.progress, held)
     plan = None
     if options.parts is not None:
+        from hybrid.parts.plan import plan_parts
+        from hybrid.parts.sharing import fields_of
+
         console.progress("choosing the parts")
         plan = plan_parts(model.index, square_matrices(model), options.parts, fields_of(model))
-    weighed = weigh_levels(matrix, engine, held)
+    # Levels are built for their bytes where that is asked for; all else is counted on the diagram.
+    weighed = None
+    if options.measure or options.level == "min-memory":
+        from hybrid.explorer.weigh import weigh_levels
+
+        weighed = weigh_levels(matrix, engine, held)
     report = report_levels(matrix, options.const, options.level, backend, seconds, held, weighed)
     if plot is not None:
         with plot.told():
             if plot.temporary.suffix.lower() == ".html":
+                from hybrid.explorer.page import write_page
+                from hybrid.explorer.sheet import model_sheet
+
                 times = None if seconds is None else {held: seconds}
                 sheet = model_sheet(model, engine, options.const, times, console.progress)
                 write_page([sheet], plot.temporary)
@@ -77,11 +86,13 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
 
 
 def _table(report: LevelReport, screen: Screen | None) -> str:
-    """Return the levels as a table, and what was chosen for which reason."""
+    """Return the levels as a table, what its marks and columns mean, and why a level asked for is chosen."""
     lines = [plain_levels(report) if screen is None else drawn_levels(report, screen)]
     lines.append("")
     lines.append(f"vectors (MemB) {bytes_text(report.base_memory_bytes)}")
     if report.curve.form:
         lines.append(report.curve.form)
-    lines.append(report.reason if screen is None else screen.drawn(report.reason))
-    return "\n".join(lines)
+    shown = legend(report)
+    if report.reason not in report.reasons.values():
+        shown.append(report.reason)
+    return "\n".join([*lines, *(shown if screen is None else map(screen.drawn, shown))])

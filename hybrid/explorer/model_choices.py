@@ -26,6 +26,26 @@ def square_matrices(model: SymbolicModel) -> list[OffsetMTBDD]:
     return [layer.matrix for layer in choices if layer.matrix is not None]
 
 
+def matrix_held(model: SymbolicModel, backend: str, representation: str) -> OffsetMTBDD | list[LayerChoices]:
+    """Return the matrix of a chain, or an MDP's choices as a backend holds them in a representation.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    backend : str
+        Where it is held.
+    representation : {"row-types", "tasks"}
+
+    Returns
+    -------
+    OffsetMTBDD or list of LayerChoices
+    """
+    if not model.is_mdp:
+        return model.transitions
+    # In tasks layers are held one by one, on a device too.
+    return model_choices(model, "cpu" if representation == "tasks" else backend)
+
+
 def model_choices(model: SymbolicModel, backend: str = "cpu") -> list[LayerChoices]:
     """Return all choices between the reachable states of an MDP, worth nothing by themselves.
 

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hybrid.backends import Backend
 from hybrid.core.option_types import BackendName
 from hybrid.core.representations import REPRESENTATIONS
-from hybrid.core.units import bytes_text, seconds_text
 from hybrid.errors import OptionError
 from hybrid.explorer.blocks import BlockPicture, block_picture
 from hybrid.explorer.measure import measure_levels
-from hybrid.explorer.model_choices import model_choices
+from hybrid.explorer.model_choices import matrix_held
+from hybrid.explorer.report import least_held, least_time
 from hybrid.explorer.tables import levels_of
 from hybrid.explorer.weigh import weigh_levels
 from hybrid.levels.curve import base_memory_bytes
-from hybrid.levels.policy import choose_level
+from hybrid.levels.policy import LevelChoice
 from hybrid.levels.table import LevelTable
 from mtbdd.model import SymbolicModel
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.state_order import keeps_text
-
-if TYPE_CHECKING:
-    from hybrid.operators.layer_choices import LayerChoices
 
 Record = dict[str, Any]
 
@@ -47,7 +44,8 @@ def model_sheet(
     label : str
         Name of the model among others, for example ``t=5``.
     seconds : mapping, optional
-        Measured times of a product, by representation and level (`measure_representations`).
+        Measured times of a product, by representation and level (`measure_representations`). Row types whose
+        times are given are built to weigh their levels, too.
     progress : callable, optional
         Called with a line of text at each stage.
 
@@ -63,8 +61,8 @@ def model_sheet(
 
     Notes
     -----
-    Time: that of `hybrid.explorer.report_levels` and `weigh_levels`, and less than a second for the blocks of
-    a diagram of 10^5 nodes. The explicit matrix is never built.
+    Time: that of `hybrid.explorer.report_levels`, with times that of `weigh_levels`, and less than a second
+    for the blocks of a diagram of 10^5 nodes. The explicit matrix is never built.
     """
     times = seconds or {}
     tell = progress or (lambda _: None)
@@ -72,8 +70,8 @@ def model_sheet(
     for name in REPRESENTATIONS:
         tell(f"levels in {name.replace('-', ' ')}")
         matrix = matrix_held(model, backend.name, name)
-        held = weigh_levels(matrix, backend, name)
         table = levels_of(matrix, backend.name, name)
+        held = weigh_levels(matrix, backend, name) if name in times else table.all_bytes_known(backend.name)
         representations.append(_representation(name, table, backend.name, held, times.get(name, {})))
         if name == "row-types":
             counted = table
@@ -103,26 +101,6 @@ def model_sheet(
         "representations": representations,
         "pictures": _pictures(model),
     }
-
-
-def matrix_held(model: SymbolicModel, backend: str, representation: str) -> OffsetMTBDD | list[LayerChoices]:
-    """Return the matrix of a chain, or an MDP's choices as a backend holds them in a representation.
-
-    Parameters
-    ----------
-    model : SymbolicModel
-    backend : str
-        Where it is held.
-    representation : {"row-types", "tasks"}
-
-    Returns
-    -------
-    OffsetMTBDD or list of LayerChoices
-    """
-    if not model.is_mdp:
-        return model.transitions
-    # In tasks layers are held one by one, on a device too.
-    return model_choices(model, "cpu" if representation == "tasks" else backend)
 
 
 def measure_representations(
@@ -157,45 +135,20 @@ def _representation(
         "name": name,
         "title": name.replace("-", " "),
         "bytes": [c.bytes_worst_case if name == "tasks" else c.row_type_bytes for c in table.levels],
-        "held": [None if name == "tasks" else held.get(k) for k in levels],
+        "held": [held.get(k) for k in levels],
         "predicted": [table.seconds(k, backend) for k in levels],
         "measured": [seconds.get(k) for k in levels],
         "row_types": [c.row_types for c in table.levels],
         "groups": [c.groups for c in table.levels],
-        "min_memory": _least_memory(table, backend, {} if name == "tasks" else held),
-        "min_time": _least_time(table, backend, seconds),
+        "min_memory": _chosen(lambda: least_held(table, backend, name, held)),
+        "min_time": _chosen(lambda: least_time(table, backend, seconds)),
     }
 
 
-def _least_memory(table: LevelTable, backend: str, held: dict[int, int]) -> Record | None:
-    """Return the level of least memory and why it is that: built and weighed, if any was, else counted."""
-    if held:
-        level = min(held, key=lambda k: (held[k], list(held).index(k)))
-        many = "the one level" if len(held) == 1 else f"the {len(held)} levels"
-        return {
-            "level": level,
-            "reason": f"level {level} takes the fewest bytes of {many} built to weigh them, "
-            f"{bytes_text(held[level])}",
-        }
-    return _chosen(table, "min-memory", backend)
-
-
-def _least_time(table: LevelTable, backend: str, seconds: dict[int, float]) -> Record | None:
-    """Return the level of least time and why it is that: measured, if any was, else predicted."""
-    if seconds:
-        level = min(seconds, key=lambda k: (seconds[k], k))
-        return {
-            "level": level,
-            "reason": f"level {level} was measured to be the fastest of {len(seconds)} levels, "
-            f"{seconds_text(seconds[level])} a product",
-        }
-    return _chosen(table, "min-time", backend)
-
-
-def _chosen(table: LevelTable, policy: str, backend: str) -> Record | None:
-    """Return what a policy chooses; None where the backend can use no level."""
+def _chosen(choose: Callable[[], LevelChoice]) -> Record | None:
+    """Return a choice as plain values; None where the backend can use no level."""
     try:
-        choice = choose_level(table, policy, backend)
+        choice = choose()
     except OptionError:
         return None
     return {"level": choice.level, "reason": choice.reason}

@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpu_kernels import current_device
 from hybrid.backends import Backend
 from hybrid.backends.base import MatrixTable
 from hybrid.backends.select_level import weigh_parts
 from hybrid.explorer.tables import levels_of
 from hybrid.levels.curve import LevelCurve
 from hybrid.levels.layers import LayerCurve
-from hybrid.levels.probe_choices import build_level
-from hybrid.levels.stacked_curve import StackedCurve
 from hybrid.levels.weighing import weigh
 from mtbdd.offset import OffsetMTBDD
 
@@ -50,16 +47,24 @@ def weigh_levels(
     """
     table = levels_of(matrix, backend.name, representation)
     if table.knows_bytes(backend.name):
-        known = ((k, table.bytes_known(k, backend.name)) for k in range(len(table)))
-        return {k: size for k, size in known if size is not None}
-    if isinstance(table, StackedCurve):
-        return weigh(table.weights(backend.name), partial(build_level, current_device(), table)).sizes
-    parts: list[tuple[OffsetMTBDD, MatrixTable]] = []
+        return table.all_bytes_known(backend.name)
+    if isinstance(table, LayerCurve | LevelCurve):
+        return weigh_parts(_parts(matrix, table), table, backend).sizes
+    from gpu_kernels import current_device
+    from hybrid.levels.probe_choices import build_level
+    from hybrid.levels.stacked_curve import StackedCurve
+
+    assert isinstance(table, StackedCurve)
+    return weigh(table.weights(backend.name), partial(build_level, current_device(), table)).sizes
+
+
+def _parts(
+    matrix: OffsetMTBDD | Sequence[LayerChoices], table: LevelCurve | LayerCurve
+) -> list[tuple[OffsetMTBDD, MatrixTable]]:
+    """Return matrices that are held one by one with their levels."""
     if isinstance(matrix, OffsetMTBDD):
         assert isinstance(table, LevelCurve)
-        parts = [(matrix, table)]
-    else:
-        assert isinstance(table, LayerCurve)
-        layers = (o.matrix for o in matrix if o.matrix is not None)
-        parts = list(zip(layers, table.curves, strict=True))
-    return weigh_parts(parts, table, backend).sizes
+        return [(matrix, table)]
+    assert isinstance(table, LayerCurve)
+    layers = (o.matrix for o in matrix if o.matrix is not None)
+    return list(zip(layers, table.curves, strict=True))

@@ -179,6 +179,11 @@ class LevelTable(ABC):
         """Return the bytes in which a backend holds a level; None where only building it would tell."""
         return self.bytes_predicted(level, backend) if self.knows_bytes(backend) else None
 
+    def all_bytes_known(self, backend: str) -> dict[int, int]:
+        """Return the bytes of the levels for which `bytes_known` tells them."""
+        known = ((k, self.bytes_known(k, backend)) for k in range(len(self)))
+        return {k: size for k, size in known if size is not None}
+
     def least_memory(self, levels: Iterable[int], backend: str) -> int:
         """Return which of some levels is predicted to take the fewest bytes, the first of equals."""
         return min(levels, key=lambda k: (self.bytes_predicted(k, backend), k))

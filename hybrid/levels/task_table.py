@@ -37,7 +37,7 @@ Int64Array = NDArray[np.int64]
 _DENSE_CELLS = 1 << 24
 """Nodes of a level times places in a task up to which paths are counted in an array of all of them."""
 
-_EXPANDED_ENTRIES = 1 << 20
+_EXPANDED_ENTRIES = 1 << 16
 """Entries that are expanded, at most, to count the instances of a level that need not be known."""
 
 _CACHED_ENTRIES = 30_000

@@ -55,7 +55,7 @@ function factsOf(sheet, level) {
   const costs = element(
     "table",
     {},
-    row("th", ["held as", "bytes", "built", "predicted", ...(isMeasured ? ["measured"] : [])]),
+    row("th", ["held as", "counted", "held", "predicted", ...(isMeasured ? ["measured"] : [])]),
     ...lines,
   );
   return [counts, costs, element("p", { class: "note" }, grouped)];
@@ -91,7 +91,7 @@ function fillTable(table, sheet, choose) {
     "instances ≤",
     "tasks ≤",
     "row types",
-    "built",
+    "row types held",
     ...["row types", "tasks"].flatMap((name) => times.map((time) => `${name}, ${time}`)),
   ]);
   const lines = sheet.levels.nodes.map((nodes, level) => {

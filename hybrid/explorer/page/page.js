@@ -80,7 +80,7 @@ function drawCurves() {
   charts.memory.show(
     [
       ...curves("bytes", "solid", ", counted"),
-      ...curves("held", "solid", ", built", true),
+      ...curves("held", "solid", ", held", true),
       { name: "vectors (MemB)", colour: "vectors", values: flat, dash: "dashed" },
     ],
     marks((level) => usual.held[level] ?? usual.bytes[level]),

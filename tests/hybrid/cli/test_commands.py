@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -49,6 +50,10 @@ MODEL_KEYS = {
     "mtbdd_nodes",
     "terminals",
     "peak_rss_mb",
+}
+LEVELS_KEYS = {
+    *("model", "base_memory_bytes", "levels", "min_memory", "min_time", "reason"),
+    *("min_memr", "reasons"),
 }
 LEVEL_KEYS = {
     "level",
@@ -253,15 +258,55 @@ def test_backends_and_levels(capsys, queue, backend, level):
 def test_levels_json_as_agreed(capsys, queue):
     status, record, err = run_json(capsys, "levels", queue)
     assert status == 0
-    assert set(record) == {"model", "base_memory_bytes", "levels", "min_memory", "min_time", "reason"}
+    assert set(record) == LEVELS_KEYS
     assert [row["level"] for row in record["levels"]] == list(range(7))
     assert all(set(row) == LEVEL_KEYS for row in record["levels"])
     assert record["levels"][0]["paths"] == 1
     assert record["levels"][0]["submatrix_nonzeros"] == 8
     assert record["levels"][6]["paths"] == 8
     assert record["base_memory_bytes"] == 3 * 8 * 5
+    # Nothing is built: row types are counted.
+    assert not any(row["representation_bytes"] for row in record["levels"])
+    sizes = [row["row_type_bytes"] for row in record["levels"]]
+    assert sizes[record["min_memory"]] == min(sizes)
+    worst = [row["bytes_worst_case"] for row in record["levels"]]
+    assert worst[record["min_memr"]] == min(worst)
+    assert set(record["reasons"]) == {"min_memory", "min_memr", "min_time"}
+    assert all(reason.startswith(f"level {record[mark]} ") for mark, reason in record["reasons"].items())
+
+
+@pytest.mark.parametrize("asked", [("--level", "min-memory"), ("--measure",)])
+def test_levels_are_built_to_weigh_them_where_that_is_asked_for(capsys, queue, asked):
+    status, record, _ = run_json(capsys, "levels", queue, "--backend", "cpu", *asked)
+    assert status == 0
     sizes = {r["level"]: r["representation_bytes"] for r in record["levels"] if r["representation_bytes"]}
     assert sizes[record["min_memory"]] == min(sizes.values())
+    assert "built to weigh them" in record["reasons"]["min_memory"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peak memory is read from /proc")
+def test_f23_levels_of_a_billion_states_are_counted_in_seconds_and_little_memory(examples_folder):
+    # Whole processes, and seconds of processors: this machine may have others at work.
+    code = (
+        "import resource, sys; from hybrid.__main__ import main\n"
+        f"status = main(['levels', {str(examples_folder / 'kanban.prism')!r}, '--const', 't=10', '--json'])\n"
+        "used = resource.getrusage(resource.RUSAGE_SELF)\n"
+        "(peak,) = [line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM:')]\n"
+        "print(used.ru_utime + used.ru_stime, peak, *sys.modules, file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120,
+        check=True,
+    )  # fmt: skip
+    record = json.loads(done.stdout)
+    assert record["model"]["states"] == 1_005_927_208
+    assert not any(row["representation_bytes"] for row in record["levels"])
+    assert record["min_memr"] == 64
+    seconds, kilobytes, *modules = done.stderr.splitlines()[-1].split()
+    assert float(seconds) < 10  # 1.4 where nothing else is at work, 35 when levels were built
+    assert int(kilobytes) < 200_000
+    unused = {"numba", "scipy", "hybrid.levels.probe", "hybrid.gpu.build", "hybrid.explorer.sheet"}
+    assert not unused & set(modules)
 
 
 def test_levels_measured(capsys, queue):
@@ -275,8 +320,19 @@ def test_levels_measured(capsys, queue):
 def test_levels_table_marks_the_choice(capsys, queue):
     status, out, _ = run(capsys, "levels", queue)
     assert status == 0
-    assert "<- min-memory" in out
+    marked = [line.partition("  <- ")[2].split(", ") for line in out.splitlines() if "<- " in line]
+    assert sorted(mark for marks in marked for mark in marks) == ["least MemR", "least held", "least time"]
     assert "vectors (MemB) 120 B" in out
+    # The legend: every mark with its reason, every column.
+    for name in ("least held (min-memory)", "least MemR", "least time (min-time)"):
+        assert re.search(rf"^{re.escape(name)} +level \d+ ", out, re.MULTILINE)
+    for column in ("nodes, paths", "instances ≤", "MemR ≤", "counted"):
+        assert re.search(rf"^{column}  ", out, re.MULTILINE)
+    assert not re.search(r"^(held|product)  ", out, re.MULTILINE)
+    _, out, _ = run(capsys, "levels", queue, "--level", "min-memory")
+    assert re.search(r"^held  ", out, re.MULTILINE)
+    _, out, _ = run(capsys, "levels", queue, "--level", "3")
+    assert out.endswith("level 3 was asked for\n")
 
 
 @pytest.mark.parametrize(
@@ -331,7 +387,7 @@ def walk(tmp_path):
 def test_levels_of_an_mdp(capsys, walk):
     status, record, err = run_json(capsys, "levels", walk, "--backend", "cpu")
     assert (status, err) == (0, "")
-    assert set(record) == {"model", "base_memory_bytes", "levels", "min_memory", "min_time", "reason"}
+    assert set(record) == LEVELS_KEYS
     assert record["model"]["choices"] > record["model"]["states"] == 41
     assert [row["level"] for row in record["levels"]] == list(range(13))
     assert all(set(row) == LEVEL_KEYS for row in record["levels"])
@@ -340,9 +396,8 @@ def test_levels_of_an_mdp(capsys, walk):
     assert (root["nodes"], root["paths"]) == (layers, layers)
     assert root["submatrix_nonzeros"] == terminals["paths"] == record["model"]["transitions"]
     assert record["base_memory_bytes"] == 3 * 8 * 41
-    sizes = {r["level"]: r["representation_bytes"] for r in record["levels"] if r["representation_bytes"]}
-    assert sizes[record["min_memory"]] == min(sizes.values())
-    assert all(row["row_type_bytes"] > 0 for row in record["levels"])
+    sizes = [row["row_type_bytes"] for row in record["levels"]]
+    assert sizes[record["min_memory"]] == min(sizes) > 0
     assert str(record["min_time"]) in record["reason"]
 
 

@@ -108,11 +108,12 @@ def test_levels_on_a_terminal(monkeypatch: pytest.MonkeyPatch, coin: str) -> Non
     lines = plain(text).splitlines()
     head = next(i for i, line in enumerate(lines) if line.startswith("level"))
     assert "paths" in lines[head] and "product" not in lines[head]
-    assert sum("min-time" in line for line in lines) == 1
-    assert re.search(r"\x1b\[1;32m[^\n]*min-time", text)
+    assert sum("← " in line and "least time" in line for line in lines) == 1
+    assert re.search(r"\x1b\[1;32m[^\n]*least time", text)
+    assert "held" not in lines[head]
     monkeypatch.setattr(Screen, "width", 42)
     _, narrow = on_terminal(monkeypatch, *command)
     shown = plain(narrow).splitlines()
     head = next(i for i, line in enumerate(shown) if line.startswith("level"))
-    assert shown[head].split() == ["level", "held"]
+    assert shown[head].split() == ["level", "MemR", "≤", "counted"]
     assert all(len(line) <= 42 for line in shown[head : head + 11])

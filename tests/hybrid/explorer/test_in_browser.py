@@ -129,9 +129,9 @@ def test_reasons_have_the_units_of_the_tables(browser: Browser, pages: Path) -> 
             predicted = browser.evaluate(cells % (number + 1))[3]
             assert f" {predicted} a product" in browser.evaluate(reason)
             browser.click("#to-memory")
-            counted, built = browser.evaluate(cells % (number + 1))[1:3]
+            counted, held = browser.evaluate(cells % (number + 1))[1:3]
             told = browser.evaluate(reason)
-            assert f", {built if number == 1 else counted}" in told
+            assert f", {counted if held == '-' else held}" in told
             assert "1 submatrices" not in told and "1 row types" not in told
 
 

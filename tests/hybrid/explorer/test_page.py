@@ -21,7 +21,6 @@ from hybrid.explorer import (
     model_sheet,
     page_text,
     report_levels,
-    weigh_levels,
 )
 from hybrid.explorer.page import write as page_write
 from tests.builders.chain_texts import QUEUE, load_text
@@ -86,13 +85,16 @@ def test_a_sheet_says_what_the_report_says(tmp_path: Path) -> None:
     for own, name in zip(sheet["representations"], ("row-types", "tasks"), strict=True):
         matrix = matrix_held(model, "cpu", name)
         times = {2: 0.5, 3: 0.25} if name == "tasks" else None
-        report: LevelReport = report_levels(
-            matrix, "", "auto", "cpu", times, name, weigh_levels(matrix, backend, name)
-        )
+        report: LevelReport = report_levels(matrix, "", "auto", "cpu", times, name)
         assert own["name"] == name
         assert (own["min_memory"]["level"], own["min_time"]["level"]) == (report.min_memory, report.min_time)
         assert own["predicted"] == [report.curve.seconds(k, "cpu") for k in range(len(report.curve))]
-        assert (own["held"] == [None] * len(report.curve)) == (name == "tasks")
+        # Nothing is built to weigh it where nothing was measured; tasks are counted exactly.
+        assert own["held"] == [report.held.get(k) for k in range(len(report.curve))]
+        assert any(own["held"]) == (name == "tasks")
+        assert [report.reasons[mark] for mark in ("min_memory", "min_time")] == [
+            own[mark]["reason"] for mark in ("min_memory", "min_time")
+        ]
     assert own["measured"][:4] == [None, None, 0.5, 0.25]
     assert "measured to be the fastest of 2 levels, 250 ms" in own["min_time"]["reason"]
     assert sheet["levels"]["entries"] == [c.submatrix_nonzeros for c in report.curve.levels]
