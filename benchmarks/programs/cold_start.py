@@ -1,15 +1,18 @@
-"""A start: how long whole processes take once files are in memory and functions are compiled.
+"""A start: how long whole processes take, and their memory, once files are read and functions are compiled.
 
 Each command is run once to compile what it needs, then --repeat times. Byte code is written, as it is where
 the package is installed. On a loaded machine wall times say little; processor times are given beside them.
+Peak memory is known of processes that have more than the one that starts them.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from typing import Any
 
@@ -26,6 +29,7 @@ STARTS: dict[str, tuple[tuple[str, ...], float | None]] = {
     "import hybrid": (("-c", "import hybrid"), 0.03),
     "hybrid --help": (("-m", "hybrid", "--help"), 0.06),
     "hybrid info kanban t=3": (("-m", "hybrid", "info", _KANBAN[0], *_KANBAN[2:]), None),
+    "hybrid levels kanban t=10": (("-m", "hybrid", "levels", _KANBAN[0], "--const", "t=10"), 1.5),
     "hybrid check kanban t=3": (("-m", "hybrid", "check", *_KANBAN), 1.0),
 }
 """Arguments of Python by name, and the wall seconds that they should not exceed."""
@@ -40,29 +44,33 @@ def measure(row: dict[str, Any], arguments: tuple[str, ...], repeat: int, goal: 
         If the command fails.
     """
     environment = child_environment()
-    wall, processor = [], []
+    wall, processor, peaks = [], [], []
     for _ in range(1 + repeat):
-        before, begin = os.times(), time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, *arguments],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        wall.append(time.perf_counter() - begin)
-        after = os.times()
-        used = after.children_user + after.children_system
-        processor.append(used - before.children_user - before.children_system)
-        if done.returncode != 0:
-            raise RuntimeError(f"{row['command']} ended with {done.returncode}: {done.stderr[-500:]}")
+        with tempfile.TemporaryFile("w+") as printed:
+            begin = time.perf_counter()
+            process = subprocess.Popen(
+                [sys.executable, *arguments], cwd=ROOT, env=environment, stdout=printed, stderr=printed
+            )
+            _, status, used = os.wait4(process.pid, 0)
+            wall.append(time.perf_counter() - begin)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            if process.returncode != 0:
+                printed.seek(0)
+                raise RuntimeError(
+                    f"{row['command']} ended with {process.returncode}: {printed.read()[-500:]}"
+                )
+        processor.append(used.ru_utime + used.ru_stime)
+        peaks.append(used.ru_maxrss)
+    # The peak of a process that is started counts from that of the one that starts it.
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    kilobyte = 1 if sys.platform == "darwin" else 1024
     row.update(
         first_seconds=wall[0],
         wall_seconds=statistics.median(wall[1:]),
         processor_seconds=statistics.median(processor[1:]),
         all_wall_seconds=wall[1:],
         all_processor_seconds=processor[1:],
+        peak_rss_bytes=kilobyte * max(peaks[1:]) if min(peaks[1:]) > own else None,
         goal_seconds=goal,
         load=os.getloadavg()[0],
     )

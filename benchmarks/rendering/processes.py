@@ -87,14 +87,16 @@ def cold_start(record: Row) -> str:
         "A start",
         record,
         f"Processes from start to exit, the median of {record['repeat']}, with functions compiled before; "
-        "processor time is that of all threads, user and system.  The goal is one of wall time on a machine "
-        "with nothing else to do; the load is the system's average over a minute as the row ended.",
+        "processor time is that of all threads, user and system.  Peak memory is resident, the greatest of "
+        "all runs, where it is more than the measuring process has.  The goal is one of wall time on a "
+        "machine with nothing else to do; the load is the system's average over a minute as the row ended.",
         table_of(
             measured(record),
             ("process", name_of),
             ("wall ms", lambda r: milliseconds(r["wall_seconds"])),
             ("least", lambda r: milliseconds(min(r["all_wall_seconds"]))),
             ("processor ms", lambda r: milliseconds(r["processor_seconds"])),
+            ("peak MB", lambda r: f"{r['peak_rss_bytes'] / 1e6:.0f}" if r.get("peak_rss_bytes") else ""),
             ("goal ms", lambda r: milliseconds(r["goal_seconds"]) if r["goal_seconds"] is not None else ""),
             ("load", lambda r: f"{r['load']:.1f}"),
         ),

@@ -82,11 +82,12 @@ class _Paths(NamedTuple):
     ----------
     key : ndarray, shape (distinct pairs,), int64
         ``node * 256 + row % 256``, ascending.
-    count : ndarray, shape (distinct pairs,), int64
+    number : ndarray, shape (distinct pairs,), int64
+        How many paths have the pair.
     """
 
     key: Int64Array
-    count: Int64Array
+    number: Int64Array
 
 
 class InstanceCounts:
@@ -139,7 +140,7 @@ class InstanceCounts:
         nodes, number = np.unique(paths.key // TASK_ROWS, return_inverse=True)
         cuts = cut_rows(expand_nodes(np, self.matrix, k, nodes), paths.key % TASK_ROWS, number)
         return int(
-            (np.bincount(cuts.owner, minlength=len(number)) * paths.count).sum() - 2 * paths.count.sum()
+            (np.bincount(cuts.owner, minlength=len(number)) * paths.number).sum() - 2 * paths.number.sum()
         )
 
     @cached_property
@@ -154,10 +155,10 @@ class InstanceCounts:
             first, last, gap = (own[node] for own in spans[k])
             tasks = (place + last) // TASK_ROWS - (place + first) // TASK_ROWS + 1
             is_open = (gap >= TASK_ROWS) & (tasks > 2)
-            most = int((tasks * paths.count).sum())
+            most = int((tasks * paths.number).sum())
             left = np.flatnonzero(is_open)
-            least = most - int(((tasks[left] - 2) * paths.count[left]).sum())
-            found.append((least, most, _Paths(paths.key[left], paths.count[left])))
+            least = most - int(((tasks[left] - 2) * paths.number[left]).sum())
+            found.append((least, most, _Paths(paths.key[left], paths.number[left])))
             if k < matrix.n_levels:
                 paths = self._next(k, paths)
         return found
@@ -170,7 +171,7 @@ class InstanceCounts:
         moved = (place + level.offset[node]) % TASK_ROWS if k % 2 == 0 else place
         left, right = low >= 0, high >= 0
         keys = np.concatenate((low[left] * TASK_ROWS + place[left], high[right] * TASK_ROWS + moved[right]))
-        counts = np.concatenate((paths.count[left], paths.count[right]))
+        counts = np.concatenate((paths.number[left], paths.number[right]))
         if nodes * TASK_ROWS <= _DENSE_CELLS:
             cells = np.zeros(nodes * TASK_ROWS, np.int64)
             np.add.at(cells, keys, counts)

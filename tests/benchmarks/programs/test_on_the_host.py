@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import resource
 import statistics
 import time
 from collections.abc import Callable
@@ -283,13 +285,20 @@ def test_starts(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -> None:
         "hybrid check kanban t=3",
         (("-m", "hybrid", "check", *KANBAN, "--const", "t=1"), 1.0),
     )
-    record = record_of(
-        cold_start, "--only", "hybrid check kanban t=3", "--only", "import hybrid", "--repeat", "2"
-    )
-    check, alone = record["rows"]
+    names = ("hybrid check kanban t=3", "import hybrid", "hybrid levels kanban t=10")
+    record = record_of(cold_start, *(word for name in names for word in ("--only", name)), "--repeat", "2")
+    check, alone, levels = record["rows"]
     assert len(check["all_wall_seconds"]) == 2 and check["wall_seconds"] > alone["wall_seconds"] > 0
     assert check["processor_seconds"] > 0 and alone["goal_seconds"] == 0.03
-    shown = rendered("cold_start", record)
+    # Of a process that has less than this one nothing is known.
+    own = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert alone["peak_rss_bytes"] is None
+    assert levels["peak_rss_bytes"] is None or levels["peak_rss_bytes"] > own
+    assert levels["goal_seconds"] == 1.5
+    shown = rendered(
+        "cold_start", {**record, "rows": [check, alone, {**levels, "peak_rss_bytes": 118_000_000}]}
+    )
+    assert re.search(r"\| hybrid levels kanban t=10 \|.*\| 118 \| 1500 \|", shown)
     assert f"| hybrid check kanban t=3 | {check['wall_seconds'] * 1000:.0f} |" in shown
     with pytest.raises(RuntimeError, match="ended with 2"):
         cold_start.measure({"command": "python"}, ("-c", "raise SystemExit(2)"), 1, None)
