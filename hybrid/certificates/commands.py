@@ -111,7 +111,7 @@ class Commands:
         """Refuse probabilities that do not add up to 1, give or take 1e-5."""
         for place in np.unique(total).tolist():
             value = self.table.values[place]
-            if abs(value - 1) > _NEAR_ONE:
+            if abs(value - 1) > _NEAR_ONE:  # lemma: text
                 state = self.states.describe(int(rows[np.flatnonzero(total == place)[0]]))
                 raise CertificateError(
                     f"{command.position}: the probabilities of a command add up to {float(value)} in {state}"

@@ -31,15 +31,17 @@ class Until(Condition):
 
     def lower_faults(self, lower: Vector) -> tuple[Mask, str]:
         """Return where ``l <= f(l)`` fails, or where nothing leads from a positive value to the target."""
-        lost = ~self.safe & ~self.target & (lower > 0)
+        lost = ~self.safe & ~self.target & (lower > 0)  # lemma: lower-probability
         if lost.any():
             return lost, "l = 0 outside of the safe and target states"
         inside = (lower > 0) & ~self.target
+        # lemma: lower-probability
         holds = self.sweep.signs(lower, lower, wanted=self._choices_of(inside)) >= 0
         wrong = inside & ~self._of_states(holds, every=not self.maximise)
         if wrong.any():
             return wrong, "l <= f(l)"
-        base = self.target | (lower == 0)
+        base = self.target | (lower == 0)  # lemma: lower-probability
+        # lemma: lower-probability
         reached = self.search.every(base) if self.maximise is False else self.search.some(base, holds)
         return (
             inside & ~reached,
@@ -48,10 +50,11 @@ class Until(Condition):
 
     def upper_faults(self, upper: Vector) -> tuple[Mask, str]:
         """Return where ``u >= f(u)`` fails."""
-        low = self.target & (upper < 1)
+        low = self.target & (upper < 1)  # lemma: upper-probability
         if low.any():
             return low, "u = 1 in the target"
         inside = (upper < 1) & self.safe & ~self.target
+        # lemma: upper-probability
         holds = self.sweep.signs(upper, upper, wanted=self._choices_of(inside)) <= 0
         return inside & ~self._of_states(holds, every=self.maximise is not False), "u >= f(u)"
 
@@ -67,12 +70,13 @@ class Next(Condition):
 
     def lower_faults(self, lower: Vector) -> tuple[Mask, str]:
         """Return where ``l`` is greater than the probability of one step."""
+        # lemma: one-step
         holds = self.sweep.signs(self.target.astype(np.float64), lower) >= 0
         return ~self._of_states(holds, every=not self.maximise), "l <= P(next in the set)"
 
     def upper_faults(self, upper: Vector) -> tuple[Mask, str]:
         """Return where ``u`` is less than the probability of one step."""
-        holds = self.sweep.signs(self.target.astype(np.float64), upper) <= 0
+        holds = self.sweep.signs(self.target.astype(np.float64), upper) <= 0  # lemma: one-step
         every = self.maximise is not False
         return ~self._of_states(holds, every=every), "u >= P(next in the set)"
 
@@ -110,12 +114,12 @@ class Total(Condition):
 
     def lower_faults(self, lower: Vector) -> tuple[Mask, str]:
         """Return where ``l <= r + P l`` fails, or where l is infinite and the value is not."""
-        above = self.target & (lower > 0)
+        above = self.target & (lower > 0)  # lemma: lower-reward
         if above.any():
             return above, "l <= 0 in the target"
         endless = np.isposinf(lower)
         if endless.any():
-            wrong = endless & ~self._may_miss()
+            wrong = endless & ~self._may_miss()  # lemma: lower-reward
             if wrong.any():
                 return wrong, "that the target is missed with positive probability where l is infinite"
             if self._losing:
@@ -126,21 +130,23 @@ class Total(Condition):
         if not self._losing:
             inside &= lower > 0
         center = np.where(endless, 0.0, lower)
+        # lemma: lower-reward
         holds = self.sweep.signs(lower, center, self.earned, wanted=self._choices_of(inside)) >= 0
         wrong = inside & ~self._of_states(holds, every=not self.maximise)
         if wrong.any() or not self._losing:
             return wrong, "l <= r + P l"
+        # lemma: signed-reward
         return inside & ~self.search.some(self.target), "that the target is reached from every state"
 
     def _may_miss(self) -> Mask:
         """Return where the value is infinite: the target is missed with positive probability."""
         if self.maximise is False:
-            return ~self.search.surely(self.target)
+            return ~self.search.surely(self.target)  # lemma: lower-reward
         return self.search.sources_avoiding(~self.search.every(self.target), self.target)
 
     def upper_faults(self, upper: Vector) -> tuple[Mask, str]:
         """Return where ``u >= r + P u`` fails, or where the target is not surely reached."""
-        below = self.target & (upper < 0)
+        below = self.target & (upper < 0)  # lemma: upper-reward
         if below.any():
             return below, "u >= 0 in the target"
         if bool(np.isneginf(upper).any()):
@@ -149,14 +155,15 @@ class Total(Condition):
         inside = finite & ~self.target
         center = np.where(finite, upper, 0.0)
         wanted = self._choices_of(inside)
+        # lemma: upper-reward
         holds = (self.sweep.signs(upper, center, self.earned, wanted=wanted) <= 0) & wanted
         wrong = inside & ~self._of_states(holds, every=self.maximise is not False)
         if wrong.any():
             return wrong, "u >= r + P u"
         if self.maximise is False:
-            reached = self.search.some(self.target, holds)
+            reached = self.search.some(self.target, holds)  # lemma: upper-reward
         else:
-            reached = self.search.every(self.target)
+            reached = self.search.every(self.target)  # lemma: upper-reward
         return inside & ~reached, "that the target is surely reached where u is finite"
 
 
@@ -185,12 +192,13 @@ class Average(Condition):
         endless = ~np.isfinite(bound)
         if endless.any():
             return endless, f"that {letter} is finite"
-        wrong = self.sweep.signs(bound, bound) * sign < 0
+        wrong = self.sweep.signs(bound, bound) * sign < 0  # lemma: average
         if wrong.any():
             return wrong, f"{letter} {relation} P {letter}"
         # Where the second inequality fails the chain must be bound to go, and never to come back.
+        # lemma: average
         fails = self.sweep.signs(self.bias, self.bias, self.earned, self.scale, bound) * sign < 0
-        settled = ~self.search.some(fails)
+        settled = ~self.search.some(fails)  # lemma: average
         wrong = fails & ~self.search.some(settled)
         return wrong, f"{letter} {relation} r + P h - h in the states visited for ever"
 

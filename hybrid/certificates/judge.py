@@ -134,6 +134,7 @@ class Judge:
         if operator.kind == "repeated":
             met = ~right if operator.release else right
             # Again and again with certainty: no state can be reached from which the set cannot.
+            # lemma: again-and-again
             return Until(*everywhere, np.ones(size, np.bool_), ~self._search.some(~self._search.some(met)))
         earned = self._earned(operator, right)
         if operator.kind == "reward":
@@ -178,11 +179,11 @@ class Judge:
             raise CertificateError("a comparison without a bound")
         bound, relation = Fraction(self._meaning.value(node.threshold)), node.comparison
         if operator.complement:
-            bound = 1 - bound
+            bound = 1 - bound  # lemma: complement
             relation = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}[relation]
         strict = relation in (">", "<=")  # x > b, or its negation x <= b, parts the doubles behind b
         edge = _first_double(bound, strict)
-        at_least, below = part.lower >= edge, part.upper < edge
+        at_least, below = part.lower >= edge, part.upper < edge  # lemma: comparison
         undecided = ~at_least & ~below
         if node is self._top:
             undecided &= self._scope()
@@ -203,7 +204,7 @@ class Judge:
         if self._question.filter is None:
             return self._built_in["init"]
         # The list may hold states that are not reachable, which a filter does not look at.
-        found = self._search.forward(self._t.initial)
+        found = self._search.forward(self._t.initial)  # lemma: listed-states
         if self._question.states is not None:
             found &= self.truth(self._question.states)
         if not found.any():
@@ -226,7 +227,7 @@ class Judge:
         lower, upper = part.lower[scope], part.upper[scope]
         if question.value.complement:
             pair = [_one_less(v, -1) for v in upper.tolist()], [_one_less(v, 1) for v in lower.tolist()]
-            lower, upper = np.array(pair[0]), np.array(pair[1])
+            lower, upper = np.array(pair[0]), np.array(pair[1])  # lemma: complement
         return Finding(None, *_gathered(question.filter, lower, upper))
 
 
@@ -239,7 +240,7 @@ def _gathered(
         return float(choose(lower)), float(choose(upper))
     if name in ("sum", "avg"):
         count = 1 if name == "sum" else lower.size
-        return _total(lower, count, -1), _total(upper, count, 1)
+        return _total(lower, count, -1), _total(upper, count, 1)  # lemma: arithmetic
     return float(lower.min()), float(upper.max())
 
 
@@ -256,19 +257,19 @@ def _rounded(exact: Fraction, direction: int) -> float:
         found = float(exact)
     except OverflowError:
         found = math.inf if exact > 0 else -math.inf
-        return math.nextafter(found, 0.0) if (exact > 0) != (direction > 0) else found
-    if (Fraction(found) - exact) * direction < 0:
-        found = math.nextafter(found, math.inf * direction)
+        return math.nextafter(found, 0.0) if (exact > 0) != (direction > 0) else found  # lemma: arithmetic
+    if (Fraction(found) - exact) * direction < 0:  # lemma: arithmetic
+        found = math.nextafter(found, math.inf * direction)  # lemma: arithmetic
     return found
 
 
 def _first_double(bound: Fraction, strict: bool) -> float:
     """Return the least double that is at least a number, or greater than it."""
     value = float(bound)
-    enough = Fraction(value) > bound if strict else Fraction(value) >= bound
-    return value if enough else math.nextafter(value, math.inf)
+    enough = Fraction(value) > bound if strict else Fraction(value) >= bound  # lemma: comparison
+    return value if enough else math.nextafter(value, math.inf)  # lemma: comparison
 
 
 def _one_less(value: float, direction: int) -> float:
     """Return one less a probability, rounded down (-1) or up (1)."""
-    return min(max(_rounded(1 - Fraction(value), direction), 0.0), 1.0)
+    return min(max(_rounded(1 - Fraction(value), direction), 0.0), 1.0)  # lemma: complement

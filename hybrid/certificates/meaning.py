@@ -143,7 +143,7 @@ class Meaning:
         lines = self._lines.get(place.file, [])
         if 1 <= place.line <= len(lines):
             match = _NUMBER.match(lines[place.line - 1], place.column - 1)
-            if match and float(match.group()) == literal.value:
+            if match and float(match.group()) == literal.value:  # lemma: text
                 return exact_number(literal.value, match.group())
         return exact_number(literal.value)
 

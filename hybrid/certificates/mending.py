@@ -44,7 +44,7 @@ def mended(
         lower = upper = _best(condition, lower)
     lower, upper = (np.clip(v, condition.least, condition.greatest) for v in (lower, upper))
     with np.errstate(invalid="ignore"):
-        middle = np.where(lower == upper, lower, 0.5 * (lower + upper))
+        middle = np.where(lower == upper, lower, 0.5 * lower + 0.5 * upper)
     if _mend(condition, lower, -1.0) and _mend(condition, upper, 1.0):
         return lower, upper
     for low, high in slackened(condition, middle, condition.unknown(middle) if unknown is None else unknown):

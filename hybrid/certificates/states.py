@@ -71,6 +71,7 @@ class States:
         count = count_valuations(variables)
         if self.size == 0:
             raise CertificateError("the certificate lists no states")
+        # lemma: listed-states
         if int(numbers[0]) < 0 or int(numbers[-1]) >= count or bool((np.diff(numbers) <= 0).any()):
             raise CertificateError(
                 f"states: expected numbers from 0 to {count - 1}, strictly ascending; they are not"

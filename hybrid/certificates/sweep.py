@@ -127,20 +127,20 @@ class Sweep:
                 own = earned[choices]
                 total, size = total + self._doubles[own], size + np.abs(self._doubles[own])
                 awkward |= self._awkward[own]
-                still &= own == t.states.table.zero
+                still &= own == t.states.table.zero  # lemma: signs
             if scale is not None and offset is not None:
                 own = scale[choices]
                 taken = self._doubles[own] * offset[state]
                 total, size = total - taken, size + np.abs(taken)
                 awkward |= self._awkward[own]
                 still &= offset[state] == 0
-            error = size * ((count + 16) * 2.0**-52) + (count + 4) * 2.0**-1070
-            decided = (np.abs(total) > error) & np.isfinite(error) & ~awkward
+            error = size * ((count + 16) * 2.0**-52) + (count + 4) * 2.0**-1070  # lemma: signs
+            decided = (np.abs(total) > error) & np.isfinite(error) & ~awkward  # lemma: signs
         signs = np.where(decided, np.sign(np.where(np.isfinite(total), total, 0.0)), 0.0).astype(np.int8)
         decided |= still
         if infinite.any():
             endless = np.logical_or.reduceat(infinite[target], heads)
-            signs[endless] = 1
+            signs[endless] = 1  # lemma: signs
             decided |= endless
         return signs, decided
 
@@ -173,11 +173,11 @@ class Sweep:
         total: int | Fraction = 0
         pairs = zip(t.weight[begin:end].tolist(), x[t.target[begin:end]].tolist(), strict=True)
         for weight, value in pairs:
-            total += self._number(weight) * (_units(value) - here)
+            total += self._number(weight) * (_units(value) - here)  # lemma: signs
         if earned is not None:
             total += self._number(int(earned[choice])) * _ONE
         if scale is not None and offset is not None:
-            total -= self._number(int(scale[choice])) * _units(float(offset[state]))
+            total -= self._number(int(scale[choice])) * _units(float(offset[state]))  # lemma: signs
         return total
 
     def _number(self, place: int) -> int | Fraction:

@@ -21,6 +21,7 @@ Ints = NDArray[np.int64]
 
 _MOST_BITS = 1 << 16  # of a numerator or denominator
 _MOST_NUMBERS = 1 << 24
+# lemma: signs
 _TINY = 2.0**-1000  # doubles below are left to exact arithmetic: products with them may underflow
 
 
@@ -103,8 +104,9 @@ class RationalTable:
         """Return the nearest double of every number, and which numbers are no normal doubles."""
         nearest = np.array([_nearest(v) for v in self.values])
         size = np.abs(nearest)
+        # lemma: signs
         awkward = (~np.isfinite(nearest) | (size < _TINY) | (size > 1 / _TINY)) & (nearest != 0)
-        awkward |= (nearest == 0) & np.array([v != 0 for v in self.values])
+        awkward |= (nearest == 0) & np.array([v != 0 for v in self.values])  # lemma: signs
         return np.where(np.isfinite(nearest), nearest, 0.0), awkward
 
     def signs(self) -> NDArray[np.int8]:

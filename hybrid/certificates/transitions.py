@@ -95,7 +95,7 @@ def expand(syntax: ModelSyntax, states: States, initial: Ints) -> Transitions:
     """
     table, size = states.table, states.size
     starts, there = states.find(initial)
-    if not bool(there.all()):
+    if not bool(there.all()):  # lemma: listed-states
         raise CertificateError("the certificate does not list every initial state")
     commands = Commands(syntax, states)
     parts: list[Entries] = []
@@ -111,6 +111,7 @@ def expand(syntax: ModelSyntax, states: States, initial: Ints) -> Transitions:
         if entries.row.size == 0:
             continue
         found, there = states.find(states.numbers[entries.row] + entries.change)
+        # lemma: listed-states
         _check_closed(states, entries, there, together)
         entries.change = found
         parts.append(entries)

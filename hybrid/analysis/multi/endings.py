@@ -126,7 +126,7 @@ def endings(space: ObjectiveProduct) -> Endings | None:
     states, kept = model.reachable, enabled
     if costs:
         free = _unpaid(space, states, enabled, costs)
-        states = prob1e(model, states, end_components(model, states, free).states)
+        states = prob1e(model, states, end_components(model, states, free).states)  # lemma: endings
         kept = _staying(space, states)
     ends = end_components(model, states, kept)
     for i in gains:
@@ -163,7 +163,7 @@ def _staying(space: ObjectiveProduct, states: Node) -> list[Node]:
     outside = model.reachable & ~states
     if outside != model.manager.false:
         for step in model.choice_relations:
-            kept[step.layer] = kept[step.layer] & ~step.before(outside)
+            kept[step.layer] = kept[step.layer] & ~step.before(outside)  # lemma: endings
     return kept
 
 
@@ -188,7 +188,7 @@ def _refuse_endless(
     unpaid = _unpaid(space, states, kept, [objective])
     for component in (ends.single, *ends.components):
         for choices, free in zip(component.choices, unpaid, strict=True):
-            if choices & ~free != space.model.manager.false:
+            if choices & ~free != space.model.manager.false:  # lemma: endings
                 raise PropertyError(
                     f"multi: {space.objectives[objective].text} can be infinite: there is an end component "
                     "in which it is earned for ever; let the model end, or give steps with C<=k"

@@ -135,7 +135,7 @@ def objective_product(
         components, fates = component_fates(automata[place[i]])
         if None in fates:
             condition = joined.conditions[place[i]]
-            conditions[i] = condition if objective.maximise else condition.negated()
+            conditions[i] = condition if objective.maximise else condition.negated()  # lemma: turned
         else:
             wanted = {q for q, c in enumerate(components.tolist()) if fates[c] == objective.maximise}
             accepted[i] = _within(product, joined, place[i], wanted)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from hybrid.core.directed_rounding import GREATEST
 from hybrid.errors import UnsupportedError
 from hybrid.properties.tree import (
     ConditionalPath,
@@ -52,7 +53,7 @@ class Objective:
         """The bound where all objectives are maximised: of 1 - P for a least P, of -R for a least R."""
         if self.bound is None or self.maximise:
             return self.bound
-        return (1 - self.bound) if self.path is not None else -self.bound
+        return (1 - self.bound) if self.path is not None else -self.bound  # lemma: turned
 
     def shown(self, lower: float, upper: float) -> tuple[float, float]:
         """Return bounds on the objective itself from bounds on what is maximised in its place."""
@@ -60,7 +61,7 @@ class Objective:
             found = (lower, upper) if self.maximise else (0.0 - upper, 0.0 - lower)
             return max(found[0], 0.0), found[1]
         if not self.maximise:
-            lower, upper = rounded_down(1 - Fraction(upper)), rounded_up(1 - Fraction(lower))
+            lower, upper = rounded_down(1 - Fraction(upper)), rounded_up(1 - Fraction(lower))  # lemma: turned
         return max(lower, 0.0), min(upper, 1.0)
 
 
@@ -74,13 +75,16 @@ def _rational(value: float, text: str) -> Fraction:
 
 def rounded_up(number: Fraction) -> float:
     """Return the least double from a number."""
-    return 0.0 - rounded_down(-number)
+    return 0.0 - rounded_down(-number)  # lemma: arithmetic
 
 
 def rounded_down(number: Fraction) -> float:
     """Return the greatest double up to a number."""
-    found = float(number)
-    return math.nextafter(found, -math.inf) if Fraction(found) > number else found
+    try:
+        found = float(number)
+    except OverflowError:
+        return GREATEST if number > 0 else -math.inf
+    return math.nextafter(found, -math.inf) if Fraction(found) > number else found  # lemma: arithmetic
 
 
 def objectives_of(formula: MultiObjective) -> list[Objective]:

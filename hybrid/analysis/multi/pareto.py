@@ -90,13 +90,13 @@ def _corners_of_two(half_spaces: Sequence[HalfSpace]) -> list[Corner]:
     for half_space in half_spaces:
         a, b = map(Fraction, half_space.weights)
         a, b, c = a / (a + b), b / (a + b), Fraction(half_space.most) / (a + b)
-        if a not in tightest or c < tightest[a][2]:
+        if a not in tightest or c < tightest[a][2]:  # lemma: corners
             tightest[a] = (a, b, c)
     kept: list[tuple[Fraction, Fraction, Fraction]] = []
     for line in sorted(tightest.values(), reverse=True):
         while len(kept) > 1:
             x, y = _crossing(kept[-2], kept[-1])
-            if line[0] * x + line[1] * y < line[2]:
+            if line[0] * x + line[1] * y < line[2]:  # lemma: corners
                 break
             kept.pop()
         kept.append(line)
@@ -138,7 +138,8 @@ def _curve(search: ObjectiveSearch, scale: Vector, corners: Sequence[Corner], pr
     for corner in corners:
         proposal: Proposal = widest_margin(values, corner, scale)
         near = mixed(values, cleaned(proposal.shares))
-        greatest = [max(g, c - v) for g, c, v in zip(greatest, corner, near, strict=True)]
-    distances = tuple(rounded_up(g) for g in greatest)
+        greatest = [max(g, c - v) for g, c, v in zip(greatest, corner, near, strict=True)]  # lemma: corners
+    distances = tuple(rounded_up(g) for g in greatest)  # lemma: corners
     parts = [g / Fraction(size) for g, size in zip(greatest, scale.tolist(), strict=True)]
+    # lemma: corners
     return Curve(tuple(corners), distances, precision, rounded_up(max(parts)), len(scale) == 2)

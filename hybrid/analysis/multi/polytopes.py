@@ -21,6 +21,7 @@ from hybrid.solvers.base import Status
 Vector = NDArray[np.float64]
 Demands = Sequence[Fraction | None]
 
+_FARTHEST = 1e15  # numbers beyond 1e20 count as infinite in linear programs
 _SLIGHT = 1e-9  # shares below it are an error of the linear program
 
 
@@ -41,7 +42,7 @@ class HalfSpace:
     def excess(self, values: Demands) -> Fraction:
         """Return how far values lie beyond, exactly; those without a demand have weight 0."""
         total = sum(Fraction(w) * v for w, v in zip(self.weights, values, strict=True) if v is not None)
-        return Fraction(total) - Fraction(self.most)
+        return Fraction(total) - Fraction(self.most)  # lemma: outside
 
 
 @dataclass(frozen=True)
@@ -67,11 +68,11 @@ def widest_margin(points: Sequence[Sequence[float]], demands: Demands, scale: Ve
     """Return the mixture of points that exceeds demands by the greatest multiple of a scale."""
     lower = np.array(points, np.float64)
     asked = [i for i, demand in enumerate(demands) if demand is not None]
-    wanted = np.array([float(demands[i] or 0) for i in asked])
+    wanted = _in_parts(demands, asked, scale)
     k = len(lower)
     # Variables: shares, then the margin.
     rows = np.hstack([-(lower[:, asked] / scale[asked]).T, np.ones((len(asked), 1))])
-    found = _solved(np.append(np.zeros(k), -1.0), rows, -wanted / scale[asked], k)
+    found = _solved(np.append(np.zeros(k), -1.0), rows, -wanted, k)
     direction = np.zeros(len(demands))
     direction[asked] = np.maximum(-found.ineqlin.marginals, 0.0) / scale[asked]
     return Proposal(float(found.x[-1]), found.x[:k], direction)
@@ -83,16 +84,23 @@ def best_value(
     """Return the mixture that meets demands with the greatest value of one objective; None if none does."""
     lower = np.array(points, np.float64)
     asked = [i for i, demand in enumerate(demands) if demand is not None]
-    wanted = np.array([float(demands[i] or 0) for i in asked])
+    wanted = _in_parts(demands, asked, scale)
     k = len(lower)
     rows = np.hstack([-(lower[:, asked] / scale[asked]).T, np.zeros((len(asked), 1))])
-    found = _solved(np.append(-lower[:, aim] / scale[aim], 0.0), rows, -wanted / scale[asked], k, False)
+    found = _solved(np.append(-lower[:, aim] / scale[aim], 0.0), rows, -wanted, k, False)
     if found is None:
         return None
     direction = np.zeros(len(demands))
     direction[asked] = np.maximum(-found.ineqlin.marginals, 0.0) / scale[asked]
     direction[aim] = 1.0 / scale[aim]
     return Proposal(float(-found.fun * scale[aim]), found.x[:k], direction)
+
+
+def _in_parts(demands: Demands, asked: Sequence[int], scale: Vector) -> Vector:
+    """Return demands in parts of a scale; those far beyond it, as far as a linear program can take."""
+    with np.errstate(over="ignore"):
+        parts = np.array([float(demands[i] or 0) for i in asked]) / scale[asked]
+    return np.clip(parts, -_FARTHEST, _FARTHEST)
 
 
 def _solved(cost: Vector, rows: Vector, most: Vector, k: int, must: bool = True) -> Any:
@@ -119,7 +127,7 @@ def cleaned(shares: Vector) -> Shares:
     """Return shares as rational numbers that add up to 1, without slight ones."""
     kept = {i: Fraction(x) for i, x in enumerate(shares.tolist()) if x > _SLIGHT}
     total = sum(kept.values())
-    return {i: x / total for i, x in kept.items()}
+    return {i: x / total for i, x in kept.items()}  # lemma: mixture
 
 
 def mixed(points: Sequence[Sequence[float]] | Sequence[Sequence[Fraction]], shares: Shares) -> list[Fraction]:
@@ -132,7 +140,7 @@ def mixed(points: Sequence[Sequence[float]] | Sequence[Sequence[Fraction]], shar
 
 def meets(values: Sequence[Fraction], demands: Demands) -> bool:
     """Return whether values meet demands."""
-    return all(d is None or v >= d for v, d in zip(values, demands, strict=True))
+    return all(d is None or v >= d for v, d in zip(values, demands, strict=True))  # lemma: mixture
 
 
 def repaired(
@@ -148,9 +156,9 @@ def repaired(
         if demand is not None and value < demand:
             if sure < demand or sure == value:
                 return None
-            part = max(part, (demand - value) / (sure - value))
+            part = max(part, (demand - value) / (sure - value))  # lemma: mixture
     joined = {i: (1 - part) * x for i, x in shares.items()}
     for i, x in other.items():
         joined[i] = joined.get(i, Fraction(0)) + part * x
     joined = {i: x for i, x in joined.items() if x}
-    return joined if meets(mixed(points, joined), demands) else None
+    return joined if meets(mixed(points, joined), demands) else None  # lemma: mixture

@@ -128,26 +128,28 @@ def achievable(search: ObjectiveSearch, demands: Demands) -> Found:
     ``truth`` is None where the demands lie on the border as closely as bounds tell.
     """
     while True:
-        if any(h.excess(demands) > 0 for h in search.half_spaces if _asks(h, demands)):
+        if any(h.excess(demands) > 0 for h in search.half_spaces if _asks(h, demands)):  # lemma: outside
             return Found(search, truth=False)
         proposal = widest_margin(search.values, demands, search.scale())
-        shares = _confirmed(search, proposal, demands)
+        shares = _confirmed(search, proposal, demands)  # lemma: mixture
         if shares is not None:
             return Found(search, truth=True, shares=shares)
         if not search.solve(proposal.direction):
+            # lemma: outside
             refused = any(h.excess(demands) > 0 for h in search.half_spaces if _asks(h, demands))
             return Found(search, truth=False if refused else None)
 
 
 def _asks(half_space: HalfSpace, demands: Demands) -> bool:
     """Return whether a half-space is about demands alone."""
+    # lemma: outside
     return all(d is not None or w == 0.0 for w, d in zip(half_space.weights, demands, strict=True))
 
 
 def _confirmed(search: ObjectiveSearch, proposal: Proposal, demands: Demands) -> Shares | None:
     """Return a proposed mixture if it meets demands exactly."""
     shares = cleaned(proposal.shares)
-    return shares if meets(mixed(search.values, shares), demands) else None
+    return shares if meets(mixed(search.values, shares), demands) else None  # lemma: mixture
 
 
 def greatest_value(search: ObjectiveSearch, aim: int, demands: Demands) -> Found:
@@ -164,13 +166,13 @@ def greatest_value(search: ObjectiveSearch, aim: int, demands: Demands) -> Found
     while True:
         scale, values = search.scale(), search.values
         safe = cleaned(widest_margin(values, demands, scale).shares) if met is not None else {}
-        if met is not None and not meets(mixed(values, safe), demands):
+        if met is not None and not meets(mixed(values, safe), demands):  # lemma: mixture
             safe = met.shares
         proposal = best_value(values, demands, aim, scale)
         shares = safe if proposal is None else cleaned(proposal.shares)
-        if met is not None and not meets(mixed(values, shares), demands):
+        if met is not None and not meets(mixed(values, shares), demands):  # lemma: mixture
             shares = repaired(values, shares, safe, demands) or safe
-        lower = rounded_down(mixed(values, shares)[aim])
+        lower = rounded_down(mixed(values, shares)[aim])  # lemma: mixture
         upper = _least_upper(search, aim, demands)
         close = upper - lower <= search.epsilon * max(abs(lower), abs(upper))
         if close or proposal is None or not search.solve(proposal.direction):
@@ -189,6 +191,6 @@ def _least_upper(search: ObjectiveSearch, aim: int, demands: Demands) -> float:
             for i, (w, o) in enumerate(zip(half_space.weights, others, strict=True))
             if i != aim
         )
-        if own > 0 and not blind:
-            least = min(least, rounded_up(-half_space.excess(others) / own))
+        if own > 0 and not blind:  # lemma: outside
+            least = min(least, rounded_up(-half_space.excess(others) / own))  # lemma: outside
     return least

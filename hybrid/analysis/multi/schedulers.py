@@ -123,7 +123,7 @@ class Schedulers:
             policy[missing] = self._numbers(maker)[missing]
         ended = FixedPolicy(self._choices, policy, (policy == self.stop).astype(np.float64))
         lost = ~self._positive(ended)
-        policy[lost] = self.default[lost]
+        policy[lost] = self.default[lost]  # lemma: point
         return policy
 
     def _numbers(self, maker: SchedulerMaker) -> Policy:
@@ -153,7 +153,7 @@ class Schedulers:
         for i, objective in enumerate(self._ends.space.objectives):
             if objective.path is None:
                 lower, upper = self._reward(i, policy)
-                bounds.append((lower, upper) if objective.maximise else (-upper, -lower))
+                bounds.append((lower, upper) if objective.maximise else (-upper, -lower))  # lemma: turned
             else:
                 bounds.append(self._probability(policy, stopped, stopped & self._wins(i, sets)))
         lowest, highest = tuple(b[0] for b in bounds), tuple(b[1] for b in bounds)
@@ -163,6 +163,7 @@ class Schedulers:
         """Return an upper bound on what a policy earns of a reward from any pair."""
         found = self._solved(FixedPolicy(self._choices, policy, self._rewards(objective, policy)), None)
         units = self._ends.space.units(objective)
+        # lemma: from-above
         return self._model.communicator.greatest(scaled_bounds(found, units).upper.max(initial=0.0))
 
     def _wins(self, objective: int, sets: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -190,7 +191,7 @@ class Schedulers:
         system = FixedPolicy(self._choices, policy, self._rewards(objective, policy))
         if not at_start(self._positive(system)):
             return 0.0, 0.0
-        found = scaled_bounds(self._solved(system, None), self._ends.space.units(objective))
+        found = scaled_bounds(self._solved(system, None), self._ends.space.units(objective))  # lemma: point
         return at_start(found.lower), at_start(found.upper)
 
     def _rewards(self, objective: int, policy: Policy) -> Vector:

@@ -143,15 +143,18 @@ class Weighing:
         """Return a bound on a sum without costs, or without gains, and what to choose."""
         space, at_start = self._ends.space, self._ends.at_start
         asked = [w for w, o in zip(weights, space.objectives, strict=True) if o.path is not None]
+        # lemma: half-space
         known = float(sum(map(Fraction, asked))) * (1.0 + 4.0 * UNIT) if not rewards else None
         found = solve_choices(system, known, self._options, self._work, "a weighted sum of objectives")
+        # lemma: half-space, entry-units
         units = max((space.units(i) for i in rewards), default=0.0) + 4.0 * len(weights)
-        found = scaled_bounds(found, units)
+        found = scaled_bounds(found, units)  # lemma: half-space
         near = found.lower if system.maximise else found.upper
         policy = system.space.to_host(system.choose(system.space.vector(near)))
         self._work.products += 1
         if system.maximise:
-            return at_start(found.upper), policy
+            return at_start(found.upper), policy  # lemma: half-space
+        # lemma: half-space
         return rounded_up(sum(map(Fraction, asked), Fraction(0)) - Fraction(at_start(found.lower))), policy
 
     def _start(
@@ -167,16 +170,17 @@ class Weighing:
         x += greatest
         for i in rewards:
             size += weights[i] * self._largest(i)
-            units = max(units, space.units(i))
+            units = max(units, space.units(i))  # lemma: from-above, entry-units
             if space.objectives[i].maximise:
                 x += weights[i] * self._bound(i)
             else:
                 least -= weights[i] * self._cost(i)
-        x += 16.0 * len(weights) * UNIT * x
-        least *= 1.0 + 16.0 * len(weights) * UNIT
+        x += 16.0 * len(weights) * UNIT * x  # lemma: from-above
         scale = max(self._alike.greatest(x.max(initial=0.0)), -least) + size
+        # lemma: from-above, underflow
         error = (3.0 * system.slack + (2.0 * units + 8.0 * len(weights)) * UNIT) * scale + system.underflow
-        return x, least - scale * 1e-3, error
+        # Far more than what adding up the costs may have rounded.
+        return x, least - scale * 1e-3, error  # lemma: from-above
 
     def _largest(self, i: int) -> float:
         """Return the greatest reward of a choice."""
@@ -205,7 +209,7 @@ class Weighing:
                 stop=np.where(self._ends.sets[0][1], 0.0, -np.inf),
             )  # fmt: skip
             found = solve_choices(system, None, self._options, self._work, "greatest rewards")
-            self._greatest[i] = scaled_bounds(found, space.units(i)).upper
+            self._greatest[i] = scaled_bounds(found, space.units(i)).upper  # lemma: from-above
         return self._greatest[i]
 
     # ------------------------------------------------------------------ the iteration
@@ -232,7 +236,7 @@ class Weighing:
             while made < criterion.max_iterations:
                 for _ in range(_BATCH):
                     system.improve(x, y)
-                    y += error
+                    y += error  # lemma: from-above
                     xp.minimum(y, x, out=y)
                     xp.maximum(y, least, out=y)
                     x, y = y, x

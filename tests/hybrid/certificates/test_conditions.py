@@ -326,6 +326,51 @@ def test_complements_are_rounded_outward(tmp_path: Path) -> None:
     assert found.lower <= Fraction("1e-20") <= found.upper < 1e-14
 
 
+# 2 is reached from 1 with 1/4 and from 2 alone with certainty: from 1 on the average is a third.
+THIRD = """dtmc
+module m
+  s : [0..3] init 0;
+  [] s=0 -> 0.5:(s'=1) + 0.25:(s'=2) + 0.25:(s'=3);
+  [] s=1 -> (s'=3);
+  [] s>1 -> true;
+endmodule
+rewards "far" s=1 : 1; s=2 : 1e-30; endrewards
+rewards "huge" s>0 & s<3 : 1e308; endrewards
+"""
+
+
+def test_averages_and_sums_over_states_are_rounded_outward(tmp_path: Path) -> None:
+    found = make(tmp_path, THIRD, "filter(avg, P=? [ F s=2 ], s>0)").verify().finding
+    assert found.lower is not None and found.upper is not None
+    assert found.lower < Fraction(1, 3) < found.upper
+    assert found.upper - found.lower < 1e-16
+    loop = THIRD.replace("s>1 -> true", "s=2 -> (s'=3); [] s=3 -> true")
+    found = make(tmp_path, loop, 'filter(sum, R{"far"}=? [ F s=3 ], s=1|s=2)').verify().finding
+    assert found.lower is not None and found.upper is not None
+    assert found.lower <= 1 + Fraction("1e-30") <= found.upper
+    found = make(tmp_path, loop, 'filter(sum, R{"huge"}=? [ F s=3 ], s=1|s=2)').verify().finding
+    assert found.lower is not None
+    assert 1.79e308 < found.lower < math.inf
+    assert found.upper == math.inf
+
+
+@pytest.mark.parametrize(("relation", "bound"), [(">", "0.3"), ("<=", "0.3"), (">=", "0.3"), ("<", "0.3")])
+def test_comparisons_between_neighbouring_doubles_are_open(relation: str, bound: str, tmp_path: Path) -> None:
+    """The probability 3/10 is the bound itself, and lies between two doubles."""
+    case = make(tmp_path, CHAIN, f"filter(count, P{relation}0.7 [ X x=3 ], x=2)")
+    below = 0.3
+    assert Fraction(below) < Fraction(3, 10)
+
+    def tight(c: Certificate) -> None:
+        c.property = c.properties = f"filter(count, P{relation}{bound} [ X x=3 ], x=2)"
+        c.parts[0].lower[2], c.parts[0].upper[2] = below, math.nextafter(below, 1.0)
+        for x in (0, 1, 3, 4, 5, 6):
+            c.parts[0].lower[x], c.parts[0].upper[x] = (1 / 3, 0.4) if x == 0 else (float(x == 3),) * 2
+
+    with pytest.raises(CertificateError, match=r"does not decide the comparison in state \(x=2\)"):
+        case.spoilt(tight)
+
+
 def test_constants_of_properties(tmp_path: Path) -> None:
     text = 'const int k; const double p; label "far" = x>=k; P>=p [ F "far" ]'
     case = make(tmp_path, CHAIN, text, {"k": 3, "p": 0.0})

@@ -78,6 +78,9 @@ ROUNDED = [
     # A weight that is no double at all.
     (["1e-400:(x'=1)", "1e-401:(x'=2)"], 1.0, 1),
     (["1e-400:(x'=2)", "1e-401:(x'=1)"], 1e300, -1),
+    # The nearest double is 0, and what it leaves out decides.
+    (["1e-330:(x'=1)", "1e-100:(x'=2)"], 1e300, -1),
+    (["1e-330:(x'=1)", "1e-335:(x'=2)"], 1e300, 1),
     # The nearest doubles are 3, 3 and 5 times the smallest one.
     (["1.26e-323:(x'=1)", "1.26e-323:(x'=1)", "2.6e-323:(x'=2)"], 1e300, -1),
 ]
@@ -91,6 +94,20 @@ def test_what_rounding_would_turn_is_decided_exactly(
     sweep = Sweep(transitions(tmp_path / "m", text))
     assert sweep.signs(np.array([0.0, value, -value]), np.zeros(3))[0] == sign
     assert sweep.exact == 1
+
+
+def test_numbers_below_and_above_all_doubles_are_left_to_whole_numbers(tmp_path: Path) -> None:
+    """In doubles only the second term is there, and decides; exactly the first is greater."""
+    text = "ctmc module m x:[0..2]; [] x=0 -> 1e-330:(x'=1) + 1e-40:(x'=2); endmodule"
+    sweep = Sweep(transitions(tmp_path / "m", text))
+    assert sweep.signs(np.array([0.0, 1e300, -1.0]), np.zeros(3))[0] == 1
+    assert sweep.exact == 1
+    table = RationalTable()
+    numbers = [Fraction(10) ** -400, Fraction(10) ** 400, Fraction(10) ** -310, Fraction(1, 3), Fraction(0)]
+    places = table.places(numbers)
+    doubles, awkward = table.doubles()
+    assert awkward[places].tolist() == [True, True, True, False, False]
+    assert np.isfinite(doubles).all()
 
 
 def test_infinite_successors_make_the_sum_infinite(tmp_path: Path) -> None:
