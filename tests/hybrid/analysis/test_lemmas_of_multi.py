@@ -380,8 +380,19 @@ def test_iterates_from_above_stay_above_whatever_a_step_loses(
     assert 0.5 <= fresh.solve((1.0, 1.0)).most < 0.51
 
 
+def test_iterates_from_above_cover_the_products_with_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten times 0.1, the weight of a gain that is exact, add up to less in doubles."""
+    fresh = _weighing(TENTHS.replace(": 0.1", ": 1"))
+    _careless(monkeypatch, 0.0, 0.0, 0.0)
+    exact = 10 * Fraction(0.1) - Fraction(1, 2)
+    assert exact <= fresh.solve((0.1, 1.0)).most < 0.51
+
+
 @pytest.mark.parametrize("direction", [-1, 1])
-@pytest.mark.parametrize(("weights", "exact"), [((1.0, 0.0), 1.0), ((0.0, 1.0), -0.5), ((1.0, 1.0), 0.5)])
+@pytest.mark.parametrize(
+    ("weights", "exact"),
+    [((1.0, 0.0), 1.0), ((0.0, 1.0), -0.5), ((1.0, 1.0), 0.5), ((1.0, 2.0**-30), 1.0 - 2.0**-31)],
+)
 def test_bounds_allow_for_rewards_that_are_off(
     fresh: Weighing,
     monkeypatch: pytest.MonkeyPatch,
@@ -507,13 +518,13 @@ def test_sums_of_many_bounds_begin_above_their_exact_sum(monkeypatch: pytest.Mon
         assert first[0] >= sum(map(Fraction, weights[:3])) * Fraction(1.1)
 
 
-@pytest.mark.parametrize("weight", [0.1, 0.3, 0.7])
+@pytest.mark.parametrize("weight", [0.1, 0.3, 0.6, 0.7, 0.9])
 def test_iterates_are_cut_where_no_optimum_is(
     fresh: Weighing, monkeypatch: pytest.MonkeyPatch, weight: float
 ) -> None:
     """Steps that lose everything show where they are cut: below what any scheduler pays at most."""
     _careless(monkeypatch, 0.0, 0.0, math.inf)
-    cost = 0.5
+    cost = 0.3
     monkeypatch.setattr(type(fresh.schedulers), "cost", lambda *_: cost)
     most = fresh.solve((1e-6, weight)).most
     assert most <= -Fraction(weight) * Fraction(cost)
