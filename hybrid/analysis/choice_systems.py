@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,13 @@ from hybrid.analysis.recorded_steps import RecordedSteps
 from hybrid.analysis.transient_errors import Course
 from hybrid.errors import NotConvergedError, UnsupportedError
 from hybrid.operators.discount import Discount
-from hybrid.operators.layer_choices import LayerChoices, RewardOf, choice_slack, layer_choices_of
+from hybrid.operators.layer_choices import (
+    LayerChoices,
+    LayerMatrix,
+    RewardOf,
+    choice_slack,
+    layer_matrices,
+)
 from hybrid.operators.rounding import far_from_underflow
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
@@ -31,6 +38,13 @@ from mtbdd.manager import Node
 from mtbdd.memory import free_memory_bytes
 from mtbdd.model import SymbolicModel
 from mtbdd.states import StateIndex
+
+if TYPE_CHECKING:
+    from hybrid.operators.device_choices import DeviceChoices
+    from hybrid.operators.explicit_choices import DeviceRows, ExplicitChoices
+    from hybrid.operators.hybrid_choices import HybridChoices
+
+    HeldChoices = HybridChoices | ExplicitChoices | DeviceRows | DeviceChoices
 
 Vector = NDArray[np.float64]
 
@@ -56,85 +70,152 @@ def choice_operator(
 
     Parameters
     ----------
+    gain, maximise, groups, stop
+        As of `ChoiceMatrices.system`; the others as of `ChoiceMatrices`.
+    """
+    stops = None if stop is None else np.isfinite(stop)
+    matrices = ChoiceMatrices(model, unknown, allowed, options, stops, discount)
+    return matrices.system(gain, maximise, groups, stop)
+
+
+class ChoiceMatrices:
+    """The matrices of what may be chosen, laid out once in the form that the engine asks for.
+
+    Systems over them differ in what choices are worth, in their groups, and in the optimum.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    unknown : StateIndex
     allowed : sequence of Node
         For every layer, the states whose choice in it is allowed.
-    gain : callable
-        See `hybrid.operators.layer_choices.layer_choices_of`.
-    stop : ndarray, shape (unknown.size,), float64, optional
-        What stopping is worth: one choice more, an infinity where there is none.
+    options : CheckOptions
+    stops : ndarray, shape (unknown.size,), bool, optional
+        Where stopping is one choice more.
     discount : Discount, optional
         What the products with the matrices are multiplied with.
+
+    Notes
+    -----
+    The first system lays the matrices out.  Systems are used one after the other.
     """
-    least = [float(model.layer_transitions(i).terminals.min(initial=1.0)) for i in range(len(model.layers))]
-    lost = 0.0 if discount is None else _digits_lost(discount.factor * model.communicator.least(min(least)))
 
-    def noted(layer: int, rows: StateIndex) -> Vector:
-        own = gain(layer, rows)
-        least.append(float(own.min(initial=1.0, where=own > 0.0)))
-        return own
+    def __init__(
+        self,
+        model: SymbolicModel,
+        unknown: StateIndex,
+        allowed: Sequence[Node],
+        options: CheckOptions,
+        stops: NDArray[np.bool_] | None = None,
+        discount: Discount | None = None,
+    ) -> None:
+        self._model, self._unknown, self._allowed = model, unknown, allowed
+        self._options, self._stops, self._discount = options, stops, discount
+        self._layers: tuple[bool, list[LayerMatrix]] | None = None
+        self._built: HeldChoices | None = None
+        layers = range(len(model.layers))
+        least = (float(model.layer_transitions(i).terminals.min(initial=1.0)) for i in layers)
+        self._least = min(least, default=1.0)
+        self._lost = 0.0
+        self._slack = choice_slack(model)
+        if discount is not None:
+            self._lost = _digits_lost(discount.factor * model.communicator.least(self._least))
+            self._slack += (discount.units + 4.0) * UNIT
+        if options.engine == "explicit":
+            if self._lost > _MOST_LOST:
+                raise UnsupportedError(
+                    "R: the discount times the least probability is too small a double to be written out; "
+                    "ask the hybrid engine, or give a greater discount"
+                )
+            self._slack += self._lost
 
-    found = _built(model, unknown, allowed, noted, maximise, groups, options, stop, discount, lost)
-    found.loses_digits = lost > 0.0
-    found.least_entry = model.communicator.least(min(least)) * (1.0 if discount is None else discount.factor)
-    return found
+    def system(
+        self, gain: RewardOf, maximise: bool, groups: Quotient | None, stop: Vector | None = None
+    ) -> ChoiceOperator:
+        """Return the operator of a system.
+
+        Parameters
+        ----------
+        gain : callable
+            See `hybrid.operators.layer_choices.layer_choices_of`.
+        maximise : bool
+        groups : Quotient, optional
+        stop : ndarray, shape (unknown.size,), float64, optional
+            What stopping is worth, where it is a choice; an infinity elsewhere.
+
+        Raises
+        ------
+        ValueError
+            If `stop` is finite elsewhere than where stopping is a choice.
+        """
+        if (stop is None) != (self._stops is None) or (
+            stop is not None and not np.array_equal(np.isfinite(stop), self._stops)
+        ):
+            raise ValueError("stop: expected a number for each state in which stopping is a choice, no other")
+        alike, least = self._model.communicator, self._least
+
+        def noted(layer: int, rows: StateIndex) -> Vector:
+            nonlocal least
+            own = gain(layer, rows)
+            least = min(least, float(own.min(initial=1.0, where=own > 0.0)))
+            return own
+
+        def offers(whole: bool = False) -> list[LayerChoices]:
+            if self._layers is None or self._layers[0] != whole:
+                own = layer_matrices(self._model, self._unknown, self._allowed, whole)
+                self._layers = whole, own
+            found = [own.choices(noted, maximise) for own in self._layers[1]]
+            if self._discount is not None:
+                found = [_discounted(offer, self._discount) for offer in found]
+            return found if stop is None else [*found, _stopping(self._model, stop)]
+
+        problem = ChoiceProblem(self._unknown.size, maximise, groups, self._slack, alike)
+        if self._built is None:
+            self._built = found = _built(offers, problem, self._options)
+        else:
+            assert self._layers is not None
+            found = self._built.regained(offers(self._layers[0]), problem)
+            found.backend_reason = self._built.backend_reason
+        found.loses_digits = self._lost > 0.0
+        factor = 1.0 if self._discount is None else self._discount.factor
+        found.least_entry = alike.least(least) * factor
+        return found
 
 
 def _built(
-    model: SymbolicModel,
-    unknown: StateIndex,
-    allowed: Sequence[Node],
-    gain: RewardOf,
-    maximise: bool,
-    groups: Quotient | None,
-    options: CheckOptions,
-    stop: Vector | None,
-    discount: Discount | None,
-    lost: float,
-) -> ChoiceOperator:
+    offers: Callable[[bool], list[LayerChoices]], problem: ChoiceProblem, options: CheckOptions
+) -> HeldChoices:
     """Return the operator of a system in the form that the engine asks for.
 
-    `lost` is the relative error of entries that are written out with the discount in them.
+    `offers` returns the choices of all layers, with a row for every unknown state if it is asked for them.
     """
     # Imported here: chains start quicker without.
     from hybrid.operators.device_choices import DeviceChoices, fused_choices
     from hybrid.operators.eligibility import why_ineligible
-    from hybrid.operators.explicit_choices import DeviceRows, ExplicitChoices, device_rows, write_choices
+    from hybrid.operators.explicit_choices import ExplicitChoices, device_rows, write_choices
     from hybrid.operators.hybrid_choices import hybrid_choices
 
-    slack = choice_slack(model)
-    if discount is not None:
-        slack += (discount.units + 4.0) * UNIT
     if options.engine == "explicit":
-        if lost > _MOST_LOST:
-            raise UnsupportedError(
-                "R: the discount times the least probability is too small a double to be written out; ask "
-                "the hybrid engine, or give a greater discount"
-            )
-        slack += lost
-    problem = ChoiceProblem(unknown.size, maximise, groups, slack, model.communicator)
-    stopping = [] if stop is None else [LayerChoices(len(model.layers), None, None, stop, None)]
-
-    def offers(whole: bool = False) -> list[LayerChoices]:
-        found = layer_choices_of(model, unknown, allowed, gain, maximise, whole)
-        return (found if discount is None else [_discounted(o, discount) for o in found]) + stopping
-
-    if options.engine == "explicit":
-        layer_choices = offers()
+        layer_choices = offers(False)
         written: DeviceRows | ExplicitChoices
         if options.matrix_backend().name == "gpu":
             written = device_rows(layer_choices, problem)
         else:
-            written = ExplicitChoices(write_choices(layer_choices, unknown.size), problem)
+            written = ExplicitChoices(write_choices(layer_choices, problem.size), problem)
         written.backend_reason = options.matrix_backend().reason
         return written
     refusal = why_ineligible(options, problem)
     if refusal is None and options.representation == "row-types":
-        layer_choices = offers(whole=True)
-        found = fused_choices(layer_choices, problem, options)
+        found = fused_choices(offers(True), problem, options)
         if isinstance(found, DeviceChoices):
             return found
         refusal = found
-    return hybrid_choices(offers(), problem, options, refusal)
+    return hybrid_choices(offers(False), problem, options, refusal)
+
+
+def _stopping(model: SymbolicModel, stop: Vector) -> LayerChoices:
+    """Return stopping as the choice of a layer more."""
+    return LayerChoices(len(model.layers), None, None, stop, None)
 
 
 def _digits_lost(least: float) -> float:

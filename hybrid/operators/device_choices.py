@@ -90,21 +90,13 @@ def fused_choices(
     entries = int(alike.total([sum(m.n_entries for m in matrices.values())])[0])
     if engine.is_free and entries < SMALL_ENTRIES:
         return Ineligible(f"{entries} non-zeros of all layers are too few for the GPU to be faster", True)
-    device, size, maximise = current_device(), problem.size, problem.maximise
+    device, maximise = current_device(), problem.maximise
     known: list[ChoiceGains] = []
 
     def gains_for(tiles: TileMatrix) -> ChoiceGains:
         # The same for all levels: which layers have entries in a row does not depend on them.
         if not known:
-            own = {o.layer: o.gain for o in layer_choices}
-            factors = {o.layer: o.factor for o in layer_choices if o.factor is not None}
-            marks = mark_entries(device, tiles)
-
-            def make(place: Place) -> ChoiceGains:
-                there = marks if place is device else to_host(marks)
-                return code_gains(place, there, own, factors, layers, maximise)
-
-            known.append(made_for(device, gain_items(len(own) * size), make))
+            known.append(_coded(device, tiles, layer_choices, maximise))
         return known[0]
 
     built, own = None, None
@@ -135,6 +127,21 @@ def fused_choices(
     return found
 
 
+def _coded(
+    device: Device, tiles: TileMatrix, layer_choices: list[LayerChoices], maximise: bool
+) -> ChoiceGains:
+    """Return the gains of all layers in tables, on the device."""
+    own = {o.layer: o.gain for o in layer_choices}
+    factors = {o.layer: o.factor for o in layer_choices if o.factor is not None}
+    marks = mark_entries(device, tiles)
+
+    def make(place: Place) -> ChoiceGains:
+        there = marks if place is device else to_host(marks)
+        return code_gains(place, there, own, factors, tiles.layers, maximise)
+
+    return made_for(device, gain_items(len(own) * tiles.n_rows), make)
+
+
 class DeviceChoices(DeviceOperator):
     """See `DeviceOperator`; the matrices of all layers compressed, in tiles.
 
@@ -161,8 +168,18 @@ class DeviceChoices(DeviceOperator):
     ) -> None:
         super().__init__(device, problem, space)
         self._tiles, self._gains = tiles, gains
-        self.level = level
+        self.level = self._level = level
         self.nbytes, self.operand_bytes = tiles.nbytes, gains.nbytes
+
+    def regained(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> DeviceChoices:
+        """Return the choices on the same matrices with other gains, groups or optimum."""
+        gains = _coded(self._device, self._tiles, layer_choices, problem.maximise)
+        return self._on(gains, problem)
+
+    def _on(self, gains: ChoiceGains, problem: ChoiceProblem) -> DeviceChoices:
+        found = DeviceChoices(self._device, self._tiles, gains, self._level, problem)
+        found.backend_reason = self.backend_reason
+        return found
 
     @property
     def tuning(self) -> Tuning:
@@ -207,6 +224,9 @@ class DividedDeviceChoices(DeviceChoices):
         self.backend_reason = f"{alike.size} parts share the states, elements are carried {halo.way}"
         # What one process records all have to record.
         self._is_repeated = not alike.any(self.groups is not None)
+
+    def _on(self, gains: ChoiceGains, problem: ChoiceProblem) -> DividedDeviceChoices:
+        return DividedDeviceChoices(self._device, self._tiles, gains, self._level, problem, self._halo)
 
     @property
     def changes(self) -> Array:

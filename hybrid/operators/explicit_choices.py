@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpu_kernels import ChoiceRows, ChoiceStep, Device, current_device, run_choice_rows
 from gpu_kernels.csr import index_types
@@ -21,6 +23,8 @@ from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.workspace import Array
 from mtbdd.memory import free_memory_bytes
 from mtbdd.wording import option
+
+Vector = NDArray[np.float64]
 
 
 class ExplicitChoices(ChoiceOperator):
@@ -46,6 +50,10 @@ class ExplicitChoices(ChoiceOperator):
         self.rows = rows
         self.nbytes, self.operand_bytes = self.rows.matrix_bytes, self.rows.operand_bytes
         self._no_policy, self._no_shape = np.zeros(0, np.uint16), np.zeros(0)
+
+    def regained(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> ExplicitChoices:
+        """Return the choices on the same matrices with other gains, groups or optimum."""
+        return ExplicitChoices(replace(self.rows, gains=_merged_gains(layer_choices)), problem)
 
     def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
         from hybrid.cpu import choice_kernels as kernels
@@ -122,6 +130,11 @@ class DeviceRows(DeviceOperator):
         self._rows = rows
         self.nbytes, self.operand_bytes = rows.matrix_bytes, rows.operand_bytes
 
+    def regained(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> DeviceRows:
+        """Return the choices on the same matrices with other gains, groups or optimum."""
+        gains = self._device.xp.asarray(_merged_gains(layer_choices))
+        return DeviceRows(self._device, replace(self._rows, gains=gains), problem)
+
     def _run(self, step: ChoiceStep, x: Array, out: Array) -> None:
         run_choice_rows(self._device, self._rows, step, x, out)
 
@@ -175,6 +188,21 @@ def write_choices(layer_choices: list[LayerChoices], size: int) -> ChoiceRows:
     """
     _check_room(layer_choices, size)
     return merge_layers([_layer_rows(o) for o in sorted(layer_choices, key=lambda offer: offer.layer)], size)
+
+
+def _merged_gains(layer_choices: list[LayerChoices]) -> Vector:
+    """Return the gains of choices in the order in which `write_choices` writes them."""
+    owners, layers, gains = [], [], []
+    for offer in layer_choices:
+        has = np.isfinite(offer.gain)
+        owners.append(np.flatnonzero(has) if offer.place is None else offer.place[has])
+        layers.append(np.full(len(owners[-1]), offer.layer))
+        gains.append(offer.gain[has])
+    if not gains:
+        return np.zeros(0)
+    order = np.lexsort((np.concatenate(layers), np.concatenate(owners)))
+    found: Vector = np.concatenate(gains)[order]
+    return found
 
 
 def _layer_rows(offer: LayerChoices) -> LayerRows:

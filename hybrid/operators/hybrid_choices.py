@@ -168,6 +168,7 @@ class HybridChoices(ChoiceOperator):
         space: Workspace = next(iter(spaces.values())) if spaces else _space_of_none(problem)
         super().__init__(problem, space)
         self.backend, self.backend_reason = engine.name, engine.reason
+        self._injected, self._engine = injected, engine
         xp = space.xp
         self.layers = []
         for offer in layer_choices:
@@ -197,6 +198,10 @@ class HybridChoices(ChoiceOperator):
         self._compiled = engine.name == "cpu"
         self._no_policy = np.zeros(0, np.uint16)
         self._no_codes = np.zeros(0, np.uint8)
+
+    def regained(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> HybridChoices:
+        """Return the choices on the same matrices with other gains, groups or optimum."""
+        return HybridChoices(layer_choices, self._injected, problem, self._engine)
 
     # ------------------------------------------------------------------ steps
 

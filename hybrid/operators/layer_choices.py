@@ -71,6 +71,43 @@ class LayerChoices:
     factor: Vector | None
 
 
+@dataclass(frozen=True, eq=False)
+class LayerMatrix:
+    """The choices of one layer in the unknown states, but for what they are worth.
+
+    Attributes
+    ----------
+    layer : int
+        Number of the model's layer.
+    chosen : StateIndex
+        The unknown states that have the choice.
+    place : ndarray, shape (chosen.size,), int64, or None
+        Their places among the unknown states; None if they are all of them.
+    size : int
+        Unknown states.
+    is_whole : bool
+        Whether there is a row for every unknown state, and not for `chosen` alone.
+    matrix : OffsetMTBDD or None
+    factor : ndarray, shape (rows,), float64, or None
+        See `LayerChoices`.
+    """
+
+    layer: int
+    chosen: StateIndex
+    place: NDArray[np.int64] | None
+    size: int
+    is_whole: bool
+    matrix: OffsetMTBDD | None
+    factor: Vector | None
+
+    def choices(self, gain: RewardOf, maximise: bool) -> LayerChoices:
+        """Return the choices with what they are worth; parameters as of `layer_choices_of`."""
+        own, place = gain(self.layer, self.chosen), self.place
+        if place is not None and self.is_whole:
+            own = _scattered(own, place, self.size, -np.inf if maximise else np.inf)
+        return LayerChoices(self.layer, None if self.is_whole else place, self.matrix, own, self.factor)
+
+
 def layer_choices_of(
     model: SymbolicModel,
     unknown: StateIndex,
@@ -83,24 +120,40 @@ def layer_choices_of(
 
     Parameters
     ----------
+    gain : callable
+        Called with a layer and the states that have the choice; returns what it is worth.
+    maximise : bool
+        Which infinity stands for no choice.
+
+    Returns
+    -------
+    list of LayerChoices
+        The one with the most rows first; other parameters as of `layer_matrices`.
+    """
+    return [own.choices(gain, maximise) for own in layer_matrices(model, unknown, allowed, whole)]
+
+
+def layer_matrices(
+    model: SymbolicModel, unknown: StateIndex, allowed: Sequence[Node], whole: bool = False
+) -> list[LayerMatrix]:
+    """Return the matrices of all layers that have an allowed choice in some unknown state.
+
+    Parameters
+    ----------
     model : SymbolicModel
         An MDP.
     unknown : StateIndex
     allowed : sequence of Node
         For every layer the states whose choice in it is allowed.
-    gain : callable
-        Called with a layer and the states that have the choice; returns what it is worth.
-    maximise : bool
-        Which infinity stands for no choice.
     whole : bool
-        Give every offer a row for every unknown state.
+        Give every layer a row for every unknown state.
 
     Returns
     -------
-    list of LayerChoices
+    list of LayerMatrix
         The one with the most rows first.
     """
-    found: list[tuple[StateIndex, SymbolicMatrix, LayerChoices]] = []
+    found: list[tuple[StateIndex, SymbolicMatrix, LayerMatrix]] = []
     columns = model.manager.to_columns(unknown.states)
     for layer, states in enumerate(allowed):
         inside = states & model.layers[layer].enabled & unknown.states
@@ -110,23 +163,22 @@ def layer_choices_of(
         place = None
         if chosen is not unknown:
             place = np.flatnonzero(model.indicator(inside, unknown)).astype(np.int64)
-        own, totals = gain(layer, chosen), choice_totals(model, layer, chosen)
+        totals = choice_totals(model, layer, chosen)
         factor = None if totals is None else 1.0 / totals
-        if place is not None and (whole or _FEW * chosen.total > unknown.total):
-            own = _scattered(own, place, unknown.size, -np.inf if maximise else np.inf)
-            factor = None if factor is None else _scattered(factor, place, unknown.size, 1.0)
-            place = None
+        is_whole = place is None or whole or _FEW * chosen.total > unknown.total
+        if place is not None and is_whole and factor is not None:
+            factor = _scattered(factor, place, unknown.size, 1.0)
         # Cut by one set after the other: their product may be far larger than the matrix.
         entries = model.layers[layer].matrix.only(inside).only(columns)
-        rows = unknown if place is None else chosen
-        found.append((rows, entries, LayerChoices(layer, place, None, own, factor)))
+        own = LayerMatrix(layer, chosen, place, unknown.size, is_whole, None, factor)
+        found.append((unknown if is_whole else chosen, entries, own))
     found.sort(key=lambda triple: -triple[0].total)
     entered = [k for k, (_, entries, _) in enumerate(found) if entries.node != model.manager.false]
     matrices = model.numbered_together(
         [found[k][1] for k in entered], [found[k][0] for k in entered], unknown
     )
     held = dict(zip(entered, matrices, strict=True))
-    return [replace(offer, matrix=held.get(k)) for k, (_, _, offer) in enumerate(found)]
+    return [replace(own, matrix=held.get(k)) for k, (_, _, own) in enumerate(found)]
 
 
 def _scattered(values: Vector, place: NDArray[np.int64], size: int, other: float) -> Vector:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from hybrid.operators.device_choices import DeviceChoices
 from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator
-from hybrid.solvers.choice_problem import Quotient
+from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
 from tests.builders.choice_systems import Choices
 from tests.contracts.choice_operators import Operators
 from tests.exploring import taken_in_turn
@@ -62,6 +65,28 @@ class TestSteps:
         np.testing.assert_array_equal(improved(system, x), improved(system, x))
         assert system.nbytes > 0
         assert system.operand_bytes >= 0
+
+    def test_f9_other_gains_groups_and_optima_on_the_same_matrices(
+        self, operators: Operators, rng: np.random.Generator, maximise: bool
+    ) -> None:
+        case, system = operators(rng, maximise, None, True)
+        x = rng.random(case.size)
+        first = improved(system, x)
+        worst = np.inf if maximise else -np.inf
+        gains = np.where(np.isfinite(case.gains), rng.uniform(0.0, 1.0, case.gains.shape), worst)
+        offers = [
+            replace(o, gain=gains[o.layer] if o.place is None else gains[o.layer][o.place])
+            for o in case.offers
+        ]
+        other = Choices(offers, case.dense, gains, not maximise)
+        held: Any = system
+        found = held.regained(offers, ChoiceProblem(case.size, not maximise, GROUPS, system.slack))
+        worth, _ = values_of(other, x)
+        np.testing.assert_allclose(improved(found, x), other.best(worth, GROUPS), rtol=1e-13)
+        chosen = found.space.to_host(found.choose(found.space.vector(x)))
+        assert (chosen[GROUPS.members] == NO_CHOICE).sum() == len(GROUPS.members) - len(GROUPS.starts)
+        assert found.nbytes == system.nbytes
+        np.testing.assert_array_equal(improved(system, x), first)
 
     @pytest.mark.in_turn(2)
     @pytest.mark.parametrize("groups", [None, GROUPS], ids=["single states", "groups"])

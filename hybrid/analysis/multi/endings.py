@@ -60,6 +60,11 @@ class Endings:
     sets: tuple[tuple[frozenset[int], NDArray[np.bool_]], ...]
     decided: dict[int, NDArray[np.bool_]]
 
+    @property
+    def may_stop(self) -> NDArray[np.bool_]:
+        """Where runs may end, shape (pairs.size,)."""
+        return self.sets[0][1]
+
     def at_start(self, values: NDArray[np.float64] | NDArray[np.bool_]) -> float:
         """Return the value of the first pair, the same in all processes."""
         own = float(values[self.initial]) if self.initial >= 0 else 0.0

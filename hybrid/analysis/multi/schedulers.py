@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.choice_systems import choice_operator, solve_choices
+from hybrid.analysis.choice_systems import ChoiceMatrices, solve_choices
 from hybrid.analysis.multi.endings import Endings
 from hybrid.analysis.scheduler import SchedulerMaker
 from hybrid.operators.rounding import scaled_bounds
@@ -43,19 +43,27 @@ class Point:
 
 
 class Schedulers:
-    """Evaluates schedulers on the matrices of the choices kept, built once.
+    """Evaluates schedulers on the matrices of the choices kept, laid out once.
 
     Parameters
     ----------
     ends : Endings
     options : CheckOptions
     work : Work
+
+    Attributes
+    ----------
+    stop : int
+        The layer that stands for stopping.
+    matrices : ChoiceMatrices
+        Of all choices kept.
     """
 
     def __init__(self, ends: Endings, options: CheckOptions, work: Work) -> None:
         self._ends, self._options, self._work = ends, options, work
         self._model = ends.space.model
         self.stop = len(self._model.layers)
+        self.matrices = ChoiceMatrices(self._model, ends.pairs, ends.kept, options, ends.may_stop)
         self._earned: dict[tuple[int, int], Vector | None] = {}
         self._held: ChoiceOperator | None = None
         self._default: Policy | None = None
@@ -70,12 +78,8 @@ class Schedulers:
         return self._held
 
     def _built(self) -> ChoiceOperator:
-        ends = self._ends
-        stop = np.where(ends.sets[0][1], 0.0, -np.inf)
-        return choice_operator(
-            self._model, ends.pairs, ends.kept, lambda layer, rows: np.zeros(rows.size), True, None,
-            self._options, stop=stop,
-        )  # fmt: skip
+        stop = np.where(self._ends.may_stop, 0.0, -np.inf)
+        return self.matrices.system(lambda layer, rows: np.zeros(rows.size), True, None, stop)
 
     @property
     def default(self) -> Policy:

@@ -22,7 +22,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.choice_systems import choice_operator, note_steps, solve_choices
+from hybrid.analysis.choice_systems import ChoiceMatrices, note_steps, solve_choices
 from hybrid.analysis.multi.endings import Endings
 from hybrid.analysis.multi.objectives import rounded_up
 from hybrid.analysis.multi.schedulers import Point, Schedulers
@@ -34,6 +34,7 @@ from hybrid.run.work import Work
 from hybrid.solvers.base import Clock, Status
 from hybrid.solvers.bounded_solution import UNIT
 from hybrid.solvers.choice_operator import ChoiceOperator, Policy
+from hybrid.solvers.choice_problem import Quotient
 from mtbdd.graph.components import EndComponents
 from mtbdd.states import StateIndex
 
@@ -63,6 +64,24 @@ class Weighted:
     point: Point
 
 
+@dataclass(frozen=True, eq=False)
+class Collapsed:
+    """The pairs with some end components as one each.
+
+    Attributes
+    ----------
+    components : EndComponents
+    groups : Quotient or None
+        Their pairs; None if no component has several.
+    matrices : ChoiceMatrices
+        Of the choices that stay in none of them.
+    """
+
+    components: EndComponents
+    groups: Quotient | None
+    matrices: ChoiceMatrices
+
+
 class Weighing:
     """Solves weighted sums of the objectives.
 
@@ -77,7 +96,7 @@ class Weighing:
         self._ends, self._options, self._work = ends, options, work
         self._alike = ends.space.model.communicator
         self.schedulers = Schedulers(ends, options, work)
-        self._components: dict[tuple[int, ...], EndComponents] = {}
+        self._known: dict[tuple[int, ...], Collapsed] = {}
         self._greatest: dict[int, Vector] = {}
         self._costs: dict[int, float] = {}
         self._most: dict[int, float] = {}
@@ -92,36 +111,44 @@ class Weighing:
         space = self._ends.space
         rewards = [i for i in space.rewards if weights[i] > 0.0]
         priced = tuple(i for i in rewards if not space.objectives[i].maximise)
-        components = self._collapsed(priced)
+        collapsed = self._collapsed(priced)
+        components = collapsed.components
         worth, sets = self._ends.worth(weights)
         if priced and len(priced) < len(rewards):
-            system = self._system(weights, rewards, components, worth, True)
+            system = self._system(weights, rewards, collapsed, worth, True)
             start = self._start(system, weights, rewards)
             return self._iterated(system, weights, components, sets, start)
         stop = self._ends.missed(weights, sets) if priced else worth
-        system = self._system(weights, rewards, components, stop, not priced)
+        system = self._system(weights, rewards, collapsed, stop, not priced)
         most, policy = self._of_one_sign(system, weights, rewards)
         point = self.schedulers.evaluated(self.schedulers.completed(policy, components), sets)
         return Weighted(tuple(weights), most, point)
 
     # ------------------------------------------------------------------ the system
 
-    def _collapsed(self, priced: tuple[int, ...]) -> EndComponents:
-        """Return the end components in which a sum with some costs earns nothing."""
-        if priced not in self._components:
-            self._components[priced] = self._ends.components(priced)
-        return self._components[priced]
+    def _collapsed(self, priced: tuple[int, ...]) -> Collapsed:
+        """Return the pairs, the end components in which a sum with some costs earns nothing as one each."""
+        if priced not in self._known:
+            model, pairs, kept = self._ends.space.model, self._ends.pairs, self._ends.kept
+            components = self._ends.components(priced)
+            leaving = leaving_choices(model, kept, components)
+            matrices = self.schedulers.matrices
+            if not self._alike.all(tuple(leaving) == tuple(kept)):
+                matrices = ChoiceMatrices(model, pairs, leaving, self._options, self._ends.may_stop)
+            groups = group_states(model, pairs, components)
+            self._known[priced] = Collapsed(components, groups, matrices)
+        return self._known[priced]
 
     def _system(
         self,
         weights: Sequence[float],
         rewards: Sequence[int],
-        components: EndComponents,
+        collapsed: Collapsed,
         stop: Vector,
         maximise: bool,
     ) -> ChoiceOperator:
         """Return the operator of a weighted sum, to be minimised that of what it lacks."""
-        space, pairs = self._ends.space, self._ends.pairs
+        space = self._ends.space
 
         def gain(layer: int, rows: StateIndex) -> Vector:
             total = np.zeros(rows.size)
@@ -131,11 +158,7 @@ class Weighing:
                 total = total - own if is_cost else total + own
             return total
 
-        model = space.model
-        return choice_operator(
-            model, pairs, leaving_choices(model, self._ends.kept, components), gain, maximise,
-            group_states(model, pairs, components), self._options, stop=stop,
-        )  # fmt: skip
+        return collapsed.matrices.system(gain, maximise, collapsed.groups, stop)
 
     def _of_one_sign(
         self, system: ChoiceOperator, weights: Sequence[float], rewards: Sequence[int]
@@ -200,13 +223,10 @@ class Weighing:
     def _bound(self, i: int) -> Vector:
         """Return what no scheduler earns more of, by pair."""
         if i not in self._greatest:
-            space, pairs, components = self._ends.space, self._ends.pairs, self._collapsed(())
-            model = space.model
-            system = choice_operator(
-                model, pairs, leaving_choices(model, self._ends.kept, components),
-                lambda layer, rows: space.earned(i, layer, rows), True,
-                group_states(model, pairs, components), self._options,
-                stop=np.where(self._ends.sets[0][1], 0.0, -np.inf),
+            space, collapsed = self._ends.space, self._collapsed(())
+            system = collapsed.matrices.system(
+                lambda layer, rows: space.earned(i, layer, rows), True, collapsed.groups,
+                np.where(self._ends.may_stop, 0.0, -np.inf),
             )  # fmt: skip
             found = solve_choices(system, None, self._options, self._work, "greatest rewards")
             self._greatest[i] = scaled_bounds(found, space.units(i)).upper  # lemma: from-above

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import pkgutil
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -259,3 +261,38 @@ def test_shares_are_exact(gamble: SymbolicModel) -> None:
     assert answer.several is not None
     shares = answer.several.found.found.shares
     assert sum(shares.values(), Fraction(0)) == 1
+
+
+# ------------------------------------------------------------------ layouts
+
+
+@pytest.mark.parametrize(
+    ("engine", "laid_out"),
+    [
+        ("hybrid", "hybrid.operators.hybrid_choices.select_level"),
+        ("explicit", "hybrid.operators.explicit_choices.write_choices"),
+    ],
+)
+def test_f9_layouts_are_made_once_for_all_weights(
+    gamble: SymbolicModel, monkeypatch: pytest.MonkeyPatch, engine: str, laid_out: str
+) -> None:
+    # One of the choices that leave end components, and one of all choices.
+    made = calls_of(monkeypatch, laid_out)
+    solved = calls_of(monkeypatch, "hybrid.analysis.multi.weighing.Weighing.solve")
+    question = 'multi(Pmax=? [ F s=2 ], R{"prize"}max=? [ C ], R{"prize"}max=? [ C<=1 ])'
+    answer = hybrid.check(gamble, question, engine=engine)
+    assert answer.several is not None
+    assert len(solved) > 2
+    assert len(made) == 2
+
+
+def calls_of(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
+    """A list that grows with every call of a function."""
+    original, calls = pkgutil.resolve_name(name), list[str]()
+
+    def called(*arguments: Any, **options: Any) -> Any:
+        calls.append(name)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(name, called)
+    return calls
