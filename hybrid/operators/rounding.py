@@ -72,7 +72,8 @@ def scaled_bounds(found: StateValues, units: float) -> StateValues:
         return found
     share = (units + 4.0) * UNIT
     with np.errstate(over="ignore"):
-        lower = found.lower * max(1.0 - share, 0.0)
+        # A part of a number next to the least double may be rounded up to that number.
+        lower = np.nextafter(found.lower * max(1.0 - share, 0.0), 0.0)
         upper = np.where(found.upper > 0.0, found.upper * (1.0 + share) + TINIEST, found.upper)
     return StateValues(found.values, lower, upper, found.open_lower)
 
