@@ -13,10 +13,12 @@ import pytest
 from mtbdd import arithmetic, products
 from mtbdd.convert import entry_units, offset_label
 from mtbdd.given import GivenReward
+from mtbdd.language.expression_parser import parse_expression
 from mtbdd.manager import Manager
 from mtbdd.matrix import UNITED_UNITS, SymbolicMatrix
 from mtbdd.offset import SCALED_UNITS
 from mtbdd.partition import Partition
+from mtbdd.real_partitions import RealPartitions, constant_partition
 from mtbdd.stacked_layers import stack_layers
 from mtbdd.states import index_states
 from tests.builders.dense import dense_vector, symbolic_matrix, symbolic_vector
@@ -229,3 +231,17 @@ def test_sums_near_to_one_that_are_taken_for_one_are_off_by_what_that_is() -> No
     assert model.divisors is not None
     assert {v for v, _ in model.divisors} == {1}
     assert model.divisors.units == 0.0 or model.divisors.units >= 9.0
+
+
+def test_units_of_an_expression_are_those_of_its_worst_value() -> None:
+    """Some of its values are doubles, others are not."""
+    model = build("dtmc module m x : [0..7]; [] true -> (x'=mod(x+1, 8)); endmodule")
+    expression = parse_expression("x/3 + 0.1*x*x + 0.5")
+    found = RealPartitions(model.translator).rounded(expression)
+    exact = [Fraction(x, 3) + Fraction(x * x, 10) + Fraction(1, 2) for x in range(8)]
+    assert len(found) == 8
+    holds(sorted(value for value, _ in found), exact, found.units)
+    literal = constant_partition(MANAGER, parse_expression("0.3"))
+    holds([value for value, _ in literal], [Fraction(3, 10)], literal.units)
+    exact_literal = constant_partition(MANAGER, parse_expression("0.25"))
+    assert (list(exact_literal.pieces), exact_literal.units) == ([0.25], 0.0)
