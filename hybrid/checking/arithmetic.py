@@ -19,6 +19,7 @@ from mtbdd.language.rounded import doubles_around
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+# lemma: arithmetic
 _LIBRARY = 32 * 2.0**-53  # relative error granted to powers and logarithms
 _WHOLE = 2.0**53
 
@@ -154,7 +155,7 @@ Bounded = tuple[Vector, Vector, Vector]
 def _widened(function: Callable[[Vector, Vector], Vector], x: Vector, y: Vector) -> Directed:
     """Return bounds on a function of the library at a point."""
     value = function(x, y)
-    low, high = outward(value, np.abs(value) * _LIBRARY + 2.0**-1074)
+    low, high = outward(value, np.abs(value) * _LIBRARY + 2.0**-1074)  # lemma: arithmetic, underflow
     finite = np.isfinite(x) & np.isfinite(y)
     return (
         np.where(finite & (value == np.inf), GREATEST, low),

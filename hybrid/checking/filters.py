@@ -255,16 +255,17 @@ def _sum(values: NDArray[np.float64]) -> tuple[float, float]:
                 raise PropertyError("filter(sum|avg, ...): infinite values of both signs add up to nothing")
             return total, total
         with np.errstate(over="ignore"):
-            low, high = (part * 2.0**64 for part in _sum(values * 2.0**-64))
+            low, high = (part * 2.0**64 for part in _sum(values * 2.0**-64))  # lemma: arithmetic
         # Between the greatest double and infinity; what scaling loses is below the last place.
-        low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+        low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)  # lemma: arithmetic
         return (GREATEST if low == math.inf else low), (-GREATEST if high == -math.inf else high)
     if values.size > _FEW:
-        slack = size * sum_slack(values.size)
-        lower, upper = outward(np.array([total]), np.array([slack]))
+        slack = size * sum_slack(values.size)  # lemma: arithmetic, rounding
+        lower, upper = outward(np.array([total]), np.array([slack]))  # lemma: arithmetic, rounding
         return float(lower[0]), float(upper[0])
     total = math.fsum(values.tolist())
     rest = math.fsum([*values.tolist(), -total])
+    # lemma: arithmetic
     return (
         math.nextafter(total, -math.inf) if rest < 0 else total,
         math.nextafter(total, math.inf) if rest > 0 else total,

@@ -161,7 +161,7 @@ class FormulaChecker(ABC):
             raise self._undefined(formula, missing)
         if error is None:
             return StateValues.exact(values)
-        return StateValues(values, *outward(values, error))
+        return StateValues(values, *outward(values, error))  # lemma: arithmetic
 
     def _undefined(self, formula: Expression, missing: NDArray[np.bool_]) -> EvaluationError:
         """Return the fault of a number that has no value in some states of the present scope."""

@@ -16,6 +16,7 @@ GREATEST = float(np.finfo(np.float64).max)
 """The greatest finite double."""
 
 _SPLIT = 2.0**27 + 1
+# lemma: arithmetic
 _LARGE, _SMALL = 2.0**500, 2.0**-480  # products of factors within these bounds are split exactly
 
 Vector = NDArray[np.float64]
@@ -29,9 +30,9 @@ def added(a: Vector, b: Vector) -> Directed:
         total = a + b
         rest = total - a
         error = (a - (total - rest)) + (b - rest)  # lemma: arithmetic
-        lower = np.where(error < 0, np.nextafter(total, -np.inf), total)
-        upper = np.where(error > 0, np.nextafter(total, np.inf), total)
-        lower, upper = _where_unsure(~np.isfinite(error), total, lower, upper)
+        lower = np.where(error < 0, np.nextafter(total, -np.inf), total)  # lemma: arithmetic
+        upper = np.where(error > 0, np.nextafter(total, np.inf), total)  # lemma: arithmetic
+        lower, upper = _where_unsure(~np.isfinite(error), total, lower, upper)  # lemma: arithmetic
         return _finite_operands(total, np.isfinite(a) & np.isfinite(b), lower, upper)
 
 
@@ -40,10 +41,10 @@ def multiplied(a: Vector, b: Vector) -> Directed:
     with np.errstate(all="ignore"):
         total, error, known = _product(a, b)
         unity = (a == 0) | (b == 0) | (np.abs(a) == 1) | (np.abs(b) == 1)
-        error, known = np.where(unity, 0.0, error), known | unity
-        lower = np.where(error < 0, np.nextafter(total, -np.inf), total)
-        upper = np.where(error > 0, np.nextafter(total, np.inf), total)
-        lower, upper = _where_unsure(~known, total, lower, upper)
+        error, known = np.where(unity, 0.0, error), known | unity  # lemma: arithmetic
+        lower = np.where(error < 0, np.nextafter(total, -np.inf), total)  # lemma: arithmetic
+        upper = np.where(error > 0, np.nextafter(total, np.inf), total)  # lemma: arithmetic
+        lower, upper = _where_unsure(~known, total, lower, upper)  # lemma: arithmetic
         return _finite_operands(total, np.isfinite(a) & np.isfinite(b), lower, upper)
 
 
@@ -53,15 +54,15 @@ def divided(a: Vector, b: Vector) -> Directed:
         total = a / b
         back, error, known = _product(total, b)
         exact = known & (back == a) & (error == 0) | (a == 0) | (np.abs(b) == 1) | (b == 0)
-        lower, upper = _where_unsure(~exact, total, total, total)
+        lower, upper = _where_unsure(~exact, total, total, total)  # lemma: arithmetic
         return _finite_operands(total, np.isfinite(a) & np.isfinite(b) & (b != 0), lower, upper)
 
 
 def outward(values: Vector, error: Vector) -> Directed:
     """Return bounds on numbers that are off by at most an error; itself where that is zero."""
     with np.errstate(all="ignore"):
-        lower = np.where(error > 0, np.nextafter(values - error, -np.inf), values)
-        upper = np.where(error > 0, np.nextafter(values + error, np.inf), values)
+        lower = np.where(error > 0, np.nextafter(values - error, -np.inf), values)  # lemma: arithmetic
+        upper = np.where(error > 0, np.nextafter(values + error, np.inf), values)  # lemma: arithmetic
     return lower, upper
 
 
@@ -83,8 +84,8 @@ def _halves(a: Vector) -> tuple[Vector, Vector]:
 
 def _where_unsure(unsure: Any, total: Vector, lower: Vector, upper: Vector) -> Directed:
     """Return bounds moved outwards where it is not known whether the result was rounded."""
-    lower = np.where(unsure, np.nextafter(total, -np.inf), lower)
-    upper = np.where(unsure, np.nextafter(total, np.inf), upper)
+    lower = np.where(unsure, np.nextafter(total, -np.inf), lower)  # lemma: arithmetic
+    upper = np.where(unsure, np.nextafter(total, np.inf), upper)  # lemma: arithmetic
     return lower, upper
 
 

@@ -314,6 +314,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=50, help="how many are drawn of all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tests", nargs="*", default=[], metavar="TEST", help="in place of the room's")
+    parser.add_argument("--seconds", type=float, default=300.0, help="after which a mutant counts as killed")
     parser.add_argument("-j", "--jobs", type=int, default=2, help="mutants side by side")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
     parser.add_argument("--show", action="store_true", help="list the mutations and run none")
@@ -331,7 +332,7 @@ def main() -> int:
         return 2
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="hybrid-mutants-") as folder:
-        verdicts = run(mutations, options.jobs, Path(folder), check=False)
+        verdicts = run(mutations, options.jobs, Path(folder), check=False, seconds=options.seconds)
     figures = report(mutations, verdicts)
     figures["seconds"] = round(time.perf_counter() - begin)
     if options.json is not None:

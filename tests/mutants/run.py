@@ -55,8 +55,8 @@ _COMPILED = re.compile(r"numba|mtbdd\.compiled")
 class Copy:
     """A copy of the tree, which one mutation at a time is applied to, with caches of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        self.root = folder / "tree"
+    def __init__(self, folder: Path, seconds: float = SECONDS) -> None:
+        self.root, self.seconds = folder / "tree", seconds
         self.cache = folder / "numba"
         self.temporary = folder / "tmp"
         for name in TREES:
@@ -94,10 +94,15 @@ class Copy:
             }
             try:
                 done = subprocess.run(
-                    command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=SECONDS
+                    command,
+                    cwd=self.root,
+                    env=environment,
+                    capture_output=True,
+                    text=True,
+                    timeout=self.seconds,
                 )
             except subprocess.TimeoutExpired:
-                return 1, f"no end within {SECONDS} s", time.perf_counter() - begin
+                return 1, f"no end within {self.seconds} s", time.perf_counter() - begin
             if done.returncode != 0:
                 lines = [x for x in done.stdout.splitlines() if x.startswith(("FAILED", "ERROR"))]
                 words_ = lines[0] if lines else (done.stdout + done.stderr)[-400:]
@@ -163,10 +168,12 @@ def check_selections(copy: Copy, mutations: list[Mutation]) -> str | None:
     return None if status == 0 else words
 
 
-def run(mutations: list[Mutation], jobs: int, folder: Path, check: bool) -> list[Verdict]:
-    """Judge all mutations on some copies side by side."""
+def run(
+    mutations: list[Mutation], jobs: int, folder: Path, check: bool, seconds: float = SECONDS
+) -> list[Verdict]:
+    """Judge all mutations on some copies side by side; tests that last longer have noticed."""
     copies: queue.Queue[Copy] = queue.Queue()
-    made = [Copy(folder / str(number)) for number in range(jobs)]
+    made = [Copy(folder / str(number), seconds) for number in range(jobs)]
     if check:
         failure = check_selections(made[0], mutations)
         if failure is not None:

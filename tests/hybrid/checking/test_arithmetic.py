@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hybrid
+from hybrid.checking import filters
 from hybrid.checking.arithmetic import apply_arithmetic, apply_call, choose, constant_values, negate
 from hybrid.checking.combine import compare
-from hybrid.core.directed_rounding import GREATEST, added, divided, multiplied
+from hybrid.core.directed_rounding import GREATEST, added, divided, multiplied, outward
 from hybrid.run.state_values import StateTruth, StateValues
 from mtbdd.language.rounded import from_text
 
@@ -203,3 +205,88 @@ def test_a_choice_covers_both_branches_where_it_is_unknown() -> None:
     found = choose(condition, exactly(1.0, 1.0, 1.0), exactly(3.0, 3.0, 3.0))
     assert found.lower.tolist() == [1, 3, 1]
     assert found.upper.tolist() == [1, 3, 3]
+
+
+# ------------------------------------------------------------------ line by line
+
+TURNS = [(0.1, 0.2), (0.1, 0.7), (1e16, 0.1), (1e16, -0.1), (1 / 3, 2 / 3), (-0.1, -0.2), (-0.1, -0.7)]
+
+
+@pytest.mark.parametrize(("x", "y"), TURNS)
+def test_sums_products_and_quotients_lie_strictly_between_their_bounds(x: float, y: float) -> None:
+    a, b, p, q = np.array([x]), np.array([y]), Fraction(x), Fraction(y)
+    for found, exact in ((added(a, b), p + q), (multiplied(a, b), p * q), (divided(a, b), p / q)):
+        low, high = (float(part[0]) for part in found)
+        assert low < exact < high or low == exact == high
+        assert high <= math.nextafter(math.nextafter(low, math.inf), math.inf)
+
+
+def test_products_of_huge_and_tiny_factors_are_not_split() -> None:
+    """The rounding error of the first is below all doubles, and halves of the second are beyond them."""
+    more = 1.0 + 2.0**-52
+    for x, y in ((2.0**-500 * more, 2.0**-490 * more), (2.0**1010 * more, 2.0**-10 * more)):
+        low, high = (float(part[0]) for part in multiplied(np.array([x]), np.array([y])))
+        assert low < Fraction(x) * Fraction(y) < high
+
+
+def test_factors_that_round_nothing_leave_numbers_as_they_are() -> None:
+    for x in (1e300, 5e-324, 0.1):
+        for y in (1.0, -1.0, 0.0):
+            low, high = (float(part[0]) for part in multiplied(np.array([x]), np.array([y])))
+            assert low == high == x * y
+
+
+def test_numbers_with_an_error_lie_within_their_bounds() -> None:
+    values, error = np.array([0.3, 0.3, -0.7, 0.5]), np.array([0.1, 1e-17, 1e-18, 0.0])
+    low, high = outward(values, error)
+    for v, e, below, above in zip(*(x.tolist() for x in (values, error, low, high)), strict=True):
+        assert below <= Fraction(v) - Fraction(e) and Fraction(v) + Fraction(e) <= above
+    assert low[3] == high[3] == 0.5
+
+
+def test_functions_of_the_library_are_off_by_some_units_and_by_underflow() -> None:
+    found = apply_call("pow", [exactly(1e-200), exactly(2.0)])
+    assert found.lower[0] <= 0.0 < found.upper[0]
+    found = apply_call("log", [exactly(3.0), exactly(7.0)])
+    value = math.log(3) / math.log(7)
+    assert found.lower[0] < value * (1 - 2**-50) and value * (1 + 2**-50) < found.upper[0]
+
+
+# ------------------------------------------------------------------ sums over states
+
+COUNT = "dtmc module m s:[0..3] init 0; [] s<3 -> (s'=s+1); [] s=3 -> true; endmodule"
+SUMS = [
+    ("s=0 ? 0.1 : s=1 ? 0.2 : s=2 ? 0.7 : 0", ["0.1", "0.2", "0.7"]),
+    ("s=0 ? 1 : s=1 ? 1e-30 : 0", ["1", "1e-30"]),
+    ("s=0 ? 1 : s=1 ? -1e-30 : 0", ["1", "-1e-30"]),
+    ("s=0 ? 1.7e308 : s=1 ? 1.7e308 : s=2 ? -1.7e308 : 1", ["1.7e308", "1"]),
+]
+
+
+@pytest.mark.parametrize("few", [1 << 20, 2])
+@pytest.mark.parametrize(("values", "terms"), SUMS)
+def test_sums_over_states_lie_between_their_bounds(
+    values: str, terms: list[str], few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exactly for few states, by a bound on the rounding for many."""
+    monkeypatch.setattr(filters, "_FEW", few)
+    model = hybrid.parse(COUNT)
+    exact = sum(map(Fraction, terms), Fraction(0))
+    found = hybrid.check(model, f"filter(sum, {values}, true)")
+    assert found.lower <= exact <= found.upper
+    mean = hybrid.check(model, f"filter(avg, {values}, true)")
+    assert mean.lower <= exact / 4 <= mean.upper
+
+
+def test_sums_beyond_the_doubles_are_between_the_greatest_and_infinity() -> None:
+    found = hybrid.check(hybrid.parse(COUNT), "filter(sum, s<2 ? 1.7e308 : 0, true)")
+    assert (found.lower, found.upper) == (GREATEST, math.inf)
+    found = hybrid.check(hybrid.parse(COUNT), "filter(sum, s<2 ? -1.7e308 : 0, true)")
+    assert (found.lower, found.upper) == (-math.inf, -GREATEST)
+
+
+def test_numbers_of_the_text_lie_between_the_doubles_next_to_them() -> None:
+    model = hybrid.parse(COUNT)
+    for text, exact in (("1/3", Fraction(1, 3)), ("0.1+0.2", Fraction(3, 10)), ("s+0.7", Fraction(7, 10))):
+        found = hybrid.check(model, f"filter(state, {text} + 0*s, s=0)")
+        assert found.lower <= exact <= found.upper
