@@ -151,6 +151,7 @@ class _Search:
                 is_ended = sweep.ended or clock.tick(sweep.made, math.inf)
                 lower = (k + 1 if opened is None else opened) - (not self._least)
                 if is_ended:
+                    # lemma: arithmetic
                     return Summary(None, rounded_down(max(lower, 0) * self._split.unit), math.inf)
                 if sweep.made >= most:
                     raise PropertyError(
@@ -207,7 +208,7 @@ class _Search:
             )
         exact = last * self._split.unit
         value = exact.numerator if exact.denominator == 1 else float(exact)
-        return Summary(value, rounded_down(exact), rounded_up(exact))
+        return Summary(value, rounded_down(exact), rounded_up(exact))  # lemma: arithmetic
 
     def _shown(self, units: int) -> str:
         return str(Fraction(units) * self._split.unit)

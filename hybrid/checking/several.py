@@ -172,4 +172,4 @@ def _half_space(objectives: list[Objective], half_space: HalfSpace) -> dict[str,
     for objective, weight in zip(objectives, half_space.weights, strict=True):
         if objective.path is not None and not objective.maximise:
             most -= Fraction(weight)
-    return {"weights": _turned(objectives, half_space.weights), "most": rounded_up(most)}
+    return {"weights": _turned(objectives, half_space.weights), "most": rounded_up(most)}  # lemma: half-space

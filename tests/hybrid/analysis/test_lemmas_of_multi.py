@@ -13,14 +13,16 @@ import pytest
 
 import hybrid
 from hybrid.analysis.multi import weighing as weighing_module
+from hybrid.analysis.multi.check import MultiFound
 from hybrid.analysis.multi.endings import Endings
 from hybrid.analysis.multi.memory import ObjectiveProduct
 from hybrid.analysis.multi.objectives import Objective, rounded_down, rounded_up
 from hybrid.analysis.multi.pareto import explore_curve
 from hybrid.analysis.multi.polytopes import HalfSpace, Proposal, cleaned, meets, mixed, repaired
-from hybrid.analysis.multi.queries import ObjectiveSearch, achievable, greatest_value
+from hybrid.analysis.multi.queries import Found, ObjectiveSearch, achievable, greatest_value
 from hybrid.analysis.multi.schedulers import Point
 from hybrid.analysis.multi.weighing import Weighing, Weighted
+from hybrid.checking.several import SeveralObjectives
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
@@ -305,6 +307,20 @@ def test_a_curve_is_explored_until_corners_are_close() -> None:
     assert set(search.values) == {(1.0, 0.0), (0.75, 0.5), (0.5, 0.75), (0.0, 1.0)}
     corners = np.array(curve.corners, np.float64)
     np.testing.assert_allclose(corners, [(1.0, 0.0), (0.75, 0.5), (0.5, 0.75), (0.0, 1.0)], atol=1e-12)
+
+
+@pytest.mark.parametrize("k", range(1, 10))
+def test_half_spaces_of_least_probabilities_are_told_rounded_up(k: int) -> None:
+    """Of a least probability the weight is taken off the bound, since one less it was maximised."""
+    search = _search(SQUARE, begun=False)
+    search.half_spaces = [HalfSpace((0.1 * k, 1.0), 0.77)]
+    objectives = [Objective("P", Literal(Position("", 1, 1), True), None, None, False, None)]
+    objectives.append(Objective("R", None, 0, None, True, None))
+    record = SeveralObjectives(MultiFound(objectives, Found(search)), None).record()
+    (told,) = record["half_spaces"]
+    assert told["weights"] == [-0.1 * k, 1.0]
+    assert told["most"] >= Fraction(0.77) - Fraction(0.1 * k)
+    assert told["most"] < 0.77 - 0.1 * k + 1e-15
 
 
 # ------------------------------------------------------------------ weighted sums

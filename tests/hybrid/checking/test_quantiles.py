@@ -144,3 +144,11 @@ def test_it_is_about_one_initial_state() -> None:
     model = hybrid.parse(WALK + "init s<2 endinit")
     with pytest.raises(HybridError, match="expected one initial state, .* got 2"):
         hybrid.check(model, 'quantile(B, P>=0.4 [ F{"steps"}<=B s=2 ])', backend="cpu")
+
+
+@pytest.mark.parametrize(("least", "value"), [("0.25", "0.2"), ("0.26", "0.3"), ("0.4", "0.4")])
+def test_sums_of_rewards_that_are_no_doubles_have_bounds(least: str, value: str) -> None:
+    text = FALLING_WALK + 'rewards "tenths" s<2 : 0.1; endrewards'
+    found = hybrid.check(hybrid.parse(text), f'quantile(B, P>={least} [ F{{"tenths"}}<=B s=2 ])')
+    assert found.lower < Fraction(value) < found.upper
+    assert found.upper - found.lower < 1e-15
