@@ -20,7 +20,8 @@ MANAGER = Manager(2, FASTEST)
 INDEX = index_states(MANAGER, MANAGER.true)
 CUBES = MANAGER.cubes(MANAGER.rows, 4)
 UNIT = Fraction(1, 2**53)
-LEAST = Fraction(5e-324)
+UP = 1e-12
+"""Errors here are far below this share of what they are errors of."""
 
 
 def function(*numbers: object) -> Partition:
@@ -88,6 +89,8 @@ def test_what_is_read_out_lies_within_its_error(numbers: list[Fraction], error: 
     amounts = [Amount(n, error * (k == 1)) for k, n in enumerate(numbers)]
     values, bound = added_up([function(*amounts)], [], INDEX)
     held(values, bound, [ends(a) for a in amounts])
+    if bound is not None and error < Fraction(1, 10**300):
+        assert (bound <= 2 * UP * np.abs(values) + 1e-320).all()
 
 
 @pytest.mark.parametrize("own", [0.0, 1e-9])

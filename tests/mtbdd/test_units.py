@@ -19,6 +19,7 @@ from mtbdd.matrix import UNITED_UNITS, SymbolicMatrix
 from mtbdd.offset import SCALED_UNITS
 from mtbdd.partition import Partition
 from mtbdd.real_partitions import RealPartitions, constant_partition
+from mtbdd.rewards import relative_units
 from mtbdd.stacked_layers import stack_layers
 from mtbdd.states import index_states
 from tests.builders.dense import dense_vector, symbolic_matrix, symbolic_vector
@@ -184,7 +185,7 @@ def test_given_rewards_are_off_by_their_units_and_by_their_sum(rng: np.random.Ge
                 for part, taken in ((own, with_states), (moved, layer is not None))
             ]
             for value, bound, *exact in zip(values.tolist(), error.tolist(), *parts, strict=True):
-                assert abs(Fraction(value) - sum(exact)) <= Fraction(bound)
+                assert abs(Fraction(value) - sum(exact)) <= Fraction(bound) <= Fraction(value) / 10**12
     exact_own, exact_moved = (replace(part, units=0.0) for part in (own, moved))
     values, error = GivenReward("r", exact_own, (exact_moved,)).values(states, True, 0)
     assert error is not None
@@ -245,3 +246,25 @@ def test_units_of_an_expression_are_those_of_its_worst_value() -> None:
     holds([value for value, _ in literal], [Fraction(3, 10)], literal.units)
     exact_literal = constant_partition(MANAGER, parse_expression("0.25"))
     assert (list(exact_literal.pieces), exact_literal.units) == ([0.25], 0.0)
+
+
+def test_a_process_is_as_uncertain_as_its_worst_layer() -> None:
+    text = """mdp module m x : [0..1]; [a] true -> 0.5:(x'=1-x) + 0.5:true;
+        [b] true -> {}:(x'=1-x) + {}:true; endmodule"""
+    sure, rough = build(text.format("0.25", "0.75")), build(text.format("1/3", "2/3"))
+    assert rough.entry_units > sure.entry_units == SCALED_UNITS
+    turned = build(text.format("1/3", "2/3").replace("[a]", "[c]"))
+    assert turned.entry_units == rough.entry_units
+
+
+def test_relative_units_of_rewards_are_rounded_up(rng: np.random.Generator) -> None:
+    for _ in range(50):
+        rewards, error = rng.random(3) + 0.01, rng.random(3) * 1e-12
+        rewards[2] = error[2] = 0.0
+        units = Fraction(relative_units(rewards, error)) * UNIT
+        for reward, bound in zip(rewards.tolist(), error.tolist(), strict=True):
+            assert Fraction(bound) <= Fraction(reward) * units
+        assert (
+            units <= max(Fraction(e) / Fraction(r) for r, e in zip(rewards[:2], error[:2], strict=True)) * 2
+        )
+    assert relative_units(rewards, None) == relative_units(np.zeros(2), np.zeros(2)) == 0.0
