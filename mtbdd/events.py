@@ -15,6 +15,7 @@ from mtbdd.composition import Synchronisation, synchronisations
 from mtbdd.expressions import NO_VALUE, ExpressionTranslator
 from mtbdd.language.errors import EvaluationError
 from mtbdd.language.model_syntax import Assignment, Command, ResolvedModel, Update
+from mtbdd.language.rounded import from_text
 from mtbdd.language.scalars import apply_binary
 from mtbdd.language.syntax import Binary, Expression, Literal, Position
 from mtbdd.manager import Node
@@ -246,6 +247,10 @@ def _strays(assignment: Assignment, active: Node, translator: ExpressionTranslat
             yield Suspect(assignment.position, piece, f"the update {text}", moves=True)
 
 
+SURELY_NEAR, PERHAPS_NEAR = 0.9999e-5, 1.0001e-5
+"""How far doubles are from 1 whose numbers are within 1e-5 for certain, and perhaps."""
+
+
 def total_weight(command: Command) -> Expression:
     """Return the sum of the weights of a command's updates as an expression, a balanced tree of sums."""
     weights: list[Expression] = [u.weight or Literal(u.position, 1) for u in command.updates]
@@ -267,17 +272,29 @@ def _sum(position: Position, a: Expression, b: Expression) -> Expression:
     return Binary(position, "+", a, b)
 
 
-def probability_suspects(model: ResolvedModel, translator: ExpressionTranslator) -> list[Suspect]:
-    """Return where the probabilities of a command do not add up to 1 (DTMCs and MDPs).
+def adds_up(total: Expression) -> Expression:
+    """Return the condition that probabilities add up to 1, give or take 1e-5.
 
-    The tolerance is 1e-5 relative, as in PRISM: probabilities are often given rounded.
+    The tolerance is PRISM's, for probabilities are often rounded. A condition of the language is decided on
+    the numbers that the text means: 0.99999 and 1.00001 are both within it, though not as doubles.
     """
+    place = total.position
+    least, most = (Literal(place, from_text(text)) for text in ("0.99999", "1.00001"))
+    return Binary(place, "&", Binary(place, ">=", total, least), Binary(place, "<=", total, most))
+
+
+def probability_suspects(model: ResolvedModel, translator: ExpressionTranslator) -> list[Suspect]:
+    """Return where the probabilities of a command do not add up to 1 (DTMCs and MDPs), see `adds_up`."""
     found = []
     for module in model.modules:
         for command in module.commands:
             guard = translator.states(command.guard) & translator.encoding.valid
-            for value, piece in translator.partition(total_weight(command), guard):
-                if not abs(value - 1) <= 1e-5:
+            total = total_weight(command)
+            for value, piece in translator.partition(total, guard):
+                off = abs(value - 1)
+                if not off <= SURELY_NEAR:
+                    if off <= PERHAPS_NEAR:
+                        piece = piece & ~translator.states(adds_up(total))
                     message = f"the probabilities of a command add up to {value}, expected 1"
                     if value > 1:
                         message += " (if these are rates, let the text begin with ctmc)"

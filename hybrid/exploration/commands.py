@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ from hybrid.exploration.codes import StateCodes
 from hybrid.exploration.programs import Code, Programs
 from hybrid.simulation.variables import Variables
 from mtbdd.composition import synchronisations
+from mtbdd.events import adds_up, total_weight
+from mtbdd.language.evaluate import evaluate
 from mtbdd.language.model_syntax import Command, ResolvedModel
 from mtbdd.language.syntax import Binary, Expression, Literal, ModelType, Name
 
@@ -48,6 +51,8 @@ class CommandTables(NamedTuple):
     equals : ndarray of int64, shape (m, 2)
         Rows and values that a command asks for.
     update_starts : ndarray of int64, shape (commands + 1,)
+    adds_up : ndarray of bool, shape (commands,)
+        Whether weights are constants that add up to 1 as probabilities must.
     weights : ndarray of int64, shape (updates,)
         Programs, -1 for 1.
     assignment_starts : ndarray of int64, shape (updates + 1,)
@@ -71,6 +76,7 @@ class CommandTables(NamedTuple):
     equal_starts: Longs
     equals: Longs
     update_starts: Longs
+    adds_up: NDArray[np.bool_]
     weights: Longs
     assignment_starts: Longs
     assignments: Longs
@@ -120,6 +126,7 @@ class CompiledCommands:
         self._guards: list[int] = []
         self._equals: list[dict[int, int]] = []
         self._updates: list[int] = []
+        self._adds_up: list[bool] = []
         self._weights: list[int] = []
         self._assigned = [0]
         self._assignments: list[tuple[int, int]] = []
@@ -181,6 +188,7 @@ class CompiledCommands:
             _starts([len(own) for own in self._equals]),
             _longs([pair for own in self._equals for pair in own.items()]).reshape(-1, 2),
             _starts(self._updates),
+            np.array(self._adds_up, dtype=np.bool_),
             _longs(self._weights),
             _longs(self._assigned),
             _longs(self._assignments).reshape(-1, 2),
@@ -194,6 +202,9 @@ class CompiledCommands:
         is_true = isinstance(rest, Literal) and rest.value is True
         self._guards.append(-1 if is_true else self._programs.number(rest))
         self._updates.append(len(command.updates))
+        total = total_weight(command)
+        constant = isinstance(total, Literal) and math.isfinite(total.value)
+        self._adds_up.append(constant and evaluate(adds_up(total), {}) is True)
         for update in command.updates:
             self._weights.append(-1 if update.weight is None else self._programs.number(update.weight))
             self._assignments += [

@@ -19,7 +19,7 @@ DONE, FULL, TROUBLE = 0, 1, 2
 """Why a search stopped: every state is explored; no room is left; a state is none for the machine."""
 
 _UNIT = 2.0**-53
-_TOLERANCE = 1e-5
+_SURELY_NEAR = 0.9999e-5  # beyond, the text is asked what weights add up to
 
 
 class Room(NamedTuple):
@@ -184,7 +184,7 @@ def _component(number, first, used, tables, code, room, is_chain, is_probability
                     room.values[used] = value
                     used += 1
                 found += 1
-            if is_probability and not abs(total - 1.0) <= _TOLERANCE:
+            if is_probability and not (tables.adds_up[command] or abs(total - 1.0) <= _SURELY_NEAR):
                 return found, used, False
             if not is_chain:
                 updates = tables.update_starts[command + 1] - tables.update_starts[command]

@@ -17,7 +17,7 @@ from hybrid.modelling.quantities import Applied, Array, ModelVariable, Quantity,
 from mtbdd.encoding import EncodedVariable, Encoding
 from mtbdd.expressions import ExpressionTranslator
 from mtbdd.language.errors import listed
-from mtbdd.language.syntax import Binary, Expression, Position
+from mtbdd.language.syntax import Binary, Expression, Literal, Position
 from mtbdd.manager import Node
 from mtbdd.partition import Partition, from_table
 from mtbdd.tables import relation_from_table, set_from_table
@@ -78,9 +78,21 @@ class TableTranslator(ExpressionTranslator):
 
     def states(self, expression: Expression) -> Node:
         """Return where a condition holds."""
+        if isinstance(expression, Binary) and expression.operator in ("<=", ">="):
+            return self._bounded(expression)
         if not isinstance(expression, PythonExpression):
             return super().states(expression)
         return self._set(expression.quantity, expression)
+
+    def _bounded(self, comparison: Binary) -> Node:
+        """Return where a sum of weights is at most a number, or at least, give or take rounding."""
+        assert isinstance(comparison.right, Literal)
+        found, bound = self.partition(comparison.left), float(comparison.right.value)
+        room = min((found.units + 2.0) * 2.0**-53, 1e-9)
+        sign = 1.0 if comparison.operator == "<=" else -1.0
+        return self.encoding.manager.disjunction(
+            piece for value, piece in found if sign * (value - bound) <= room
+        )
 
     def undefined(self, expression: Expression) -> Node:
         """Return the empty set: what is no number is found as a value."""

@@ -10,13 +10,14 @@ process a component counts its enabled commands instead, each of which is as lik
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from hybrid.simulation.functions import (
     TABLE,
+    TRUE,
     Combined,
     Function,
     NewValue,
@@ -28,11 +29,9 @@ from hybrid.simulation.functions import (
 )
 from hybrid.simulation.variables import Array, Columns, Variables
 from mtbdd.composition import synchronisations
+from mtbdd.events import PERHAPS_NEAR, SURELY_NEAR, adds_up, total_weight
 from mtbdd.language.model_syntax import Command, ResolvedModel, Update
 from mtbdd.language.syntax import Literal, ModelType
-
-_TOLERANCE = 1e-5
-"""How far the probabilities of a command may be from 1 in the text, as in the engine."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +173,10 @@ class Rules:
             guard = condition(v, command.guard)
             one = Number(v, Literal(command.position, 1))
             weights = [one if u.weight is None else Number(v, u.weight) for u in command.updates]
-            total = _Total(v, weights, self.type is not ModelType.CTMC, is_chain)
+            near = None
+            if self.type is not ModelType.CTMC:
+                near = condition(v, adds_up(total_weight(command)))
+            total = _Total(v, weights, near, is_chain)
             totals.append(Where(v, [guard, total]))
             for number, update in enumerate(command.updates):
                 share = _Share(v, weights, number, is_chain)
@@ -191,25 +193,44 @@ class Rules:
 
 
 class _Total(Combined):
-    """The rate of an enabled command: the sum of its weights, in a decision process 1; NaN if wrong."""
+    """The rate of an enabled command: the sum of its weights, in a decision process 1; NaN if wrong.
+
+    Where doubles do not show whether probabilities are near enough to 1, the condition `near` decides.
+    """
 
     def __init__(
-        self, variables: Variables, parts: Sequence[Function], is_probability: bool, is_chain: bool
+        self, variables: Variables, parts: Sequence[Function], near: Function | None, is_chain: bool
     ) -> None:
         super().__init__(variables, parts)
-        self._is_probability, self._is_chain = is_probability, is_chain
+        self._near, self._is_chain = near, is_chain
+
+    def over(self, values: Mapping[str, Array], shape: tuple[int, ...]) -> Array:
+        """Return the rates."""
+        return self._sound(super().over(values, shape), lambda near: near.over(values, shape))
+
+    def __call__(self, columns: Columns) -> Array:
+        """Return the rates in some states."""
+        return self._sound(super().__call__(columns), lambda near: near(columns))
+
+    def _sound(self, total: Array, decided: Callable[[Function], Array]) -> Array:
+        """Return totals as rates, without those of probabilities that do not add up to 1."""
+        sound = ~np.isnan(total)
+        if self._near is not None:
+            off = np.abs(total - 1)
+            sound = off <= SURELY_NEAR
+            if (~sound & (off <= PERHAPS_NEAR)).any():
+                sound |= (off <= PERHAPS_NEAR) & (decided(self._near) == TRUE)
+        return np.where(sound, total if self._is_chain else 1.0, math.nan)
 
     def combine(self, found: list[Array]) -> Array:
-        """Return the rates."""
+        """Return the sums; NaN where a weight is none."""
         total = np.zeros(np.broadcast_shapes(*(weight.shape for weight in found)))
         sound = np.ones(total.shape, dtype=np.bool_)
         with np.errstate(over="ignore"):
             for weight in found:
                 sound &= weight >= 0  # False for NaN
                 total = total + weight
-        if self._is_probability:
-            sound &= np.abs(total - 1) <= _TOLERANCE
-        return np.where(sound, total if self._is_chain else 1.0, math.nan)
+        return np.where(sound, total, math.nan)
 
 
 class _Share(Combined):

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 import hybrid
 from gpu_kernels import use_device
 from hybrid.errors import UnsupportedError
+from hybrid.exploration.programs import UnsuitableError
 from tests.gpu_kernels.host_device import HostDevice
 
 PATHS: dict[str, dict[str, Any]] = {
@@ -48,6 +50,12 @@ rewards "loss" s<2 : -7; endrewards
 rewards "both" s=0 : 6; s=1 : -5; endrewards
 rewards "endless" s=1 : -1; s=2 : 1; endrewards"""
 
+NEAR = """dtmc
+module m s:[0..2];
+  [] s=0 -> {}:(s'=1) + {}:(s'=2);
+  [] s>0 -> true;
+endmodule"""
+
 
 @dataclass(frozen=True)
 class Case:
@@ -75,6 +83,12 @@ CASES = {
     "f3 a total of both signs": Case(LOSS, 'R{"both"}=? [ C ]', Fraction(50, 9)),
     "f3 a negative reward until": Case(LOSS, 'R{"loss"}=? [ F s=2 ]', Fraction(-35)),
     "f3 a bound on a negative total": Case(LOSS, 'R{"loss"}>=0 [ C ]', False),
+    "f12 just above 1": Case(NEAR.format("0.00001", "1"), "P=? [ F s=1 ]", Fraction(1, 100001)),
+    "f12 just below 1": Case(NEAR.format("0.00001", "0.99998"), "P=? [ F s=1 ]", Fraction(1, 99999)),
+    "f12 three thirds of five digits": Case(
+        NEAR.format("0.33333", "0.33333 + 0.33333"), "P=? [ F s=1 ]", Fraction(1, 3)
+    ),
+    "f12 by the state": Case(NEAR.format("0.00001*(s+1)", "1-0.5*s"), "P=? [ F s=1 ]", Fraction(1, 100001)),
     "f2 Pmax": Case(FORK, "Pmax=? [ F s=1 ]", Fraction(1, 4), "Pmax is P here: a dtmc has no choices"),
     "f2 Pmin of a window": Case(FORK, "Pmin=? [ F<=3 s=1 ]", Fraction(1, 4), "Pmin is P here"),
     "f2 Pmax of a step": Case(FORK, "Pmax=? [ X s=1 ]", Fraction(1, 4), "Pmax is P here"),
@@ -138,6 +152,55 @@ def test_f10_the_long_run_of_choices_is_refused_by_name(prop: str, name: str, pa
     model = hybrid.parse(FORK.replace("dtmc", "mdp"), build=path.pop("build", "auto"))
     with pytest.raises(UnsupportedError, match=name):
         hybrid.check(model, prop, **path)
+
+
+@pytest.mark.parametrize("build", ["symbolic", "explicit", "without the compiled search"])
+@pytest.mark.parametrize("kind", ["dtmc", "mdp"])
+@pytest.mark.parametrize(
+    ("weights", "taken"),
+    [
+        (("0.00001", "1"), True),
+        (("0.0000100001", "1"), False),
+        (("0.99", "0.00999"), True),
+        (("0.99", "0.0099899999"), False),
+        (("1/3", "2/3 + 1e-5"), True),
+        (("1/3", "2/3 + 1e-5 + 1e-25"), False),
+        (("(s+1)/3", "(s+2)/3 - 1e-5"), True),
+        (("(s+1)/3", "(s+2)/3 - 1e-5 - 1e-25"), False),
+    ],
+)
+def test_f12_the_tolerance_of_sums_is_that_of_the_text(
+    weights: tuple[str, str], taken: bool, kind: str, build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = NEAR.format(*weights).replace("dtmc", kind)
+    if build.startswith("without"):
+        monkeypatch.setattr("hybrid.exploration.search.CompiledSearch", unsuitable)
+        build = "explicit"
+    if taken:
+        assert hybrid.parse(text, build=build).n_states == 3
+    else:
+        with pytest.raises(hybrid.HybridError, match="probabilities of a command add up to"):
+            hybrid.parse(text, build=build)
+
+
+def unsuitable(*_: object) -> None:
+    raise UnsuitableError
+
+
+@pytest.mark.parametrize(
+    ("other", "taken"), [(1.0, True), (0.99998, True), (1.000001, False), (0.999979, False)]
+)
+def test_f12_arrays_and_models_of_python_have_the_same_tolerance(other: float, taken: bool) -> None:
+    written = hybrid.ModelBuilder("dtmc")
+    s = written.variable("s", 0, 2)
+    written.module("m").command(s == 0, updates=[(0.00001, {s: 1}), (other, {s: 2})])
+    matrix = np.array([[0.0, 0.00001, other], [0, 1, 0], [0, 0, 1]])
+    for make in (written.build, lambda: hybrid.from_scipy(matrix)):
+        if taken:
+            assert make().n_states == 3
+        else:
+            with pytest.raises(hybrid.HybridError, match="add up to"):
+                make()
 
 
 def test_f10_a_variable_may_be_called_lra() -> None:

@@ -62,7 +62,8 @@ def divided_rows(
     """
     values = sums.terminals
     off = np.abs(values - 1)
-    for k in np.flatnonzero(~(off <= _TOLERANCE)).tolist():
+    rounding = min((matrix.units + sums.units + 2.0) * 2.0**-53, 1e-9)
+    for k in np.flatnonzero(~(off <= _TOLERANCE + rounding)).tolist():
         wrong = _where(sums, k)
         if wrong != encoding.manager.false:
             state = format_state(encoding.pick(wrong))
