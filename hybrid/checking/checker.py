@@ -156,6 +156,7 @@ class Checker(OperatorChecker):
         seconds = time.perf_counter() - start
         engine, work = self.options.engine, self._work
         work.disk_bytes = stored_bytes()
+        work.warn_of_method(self.options.method)
         stopped = self._stopped()
         if stopped is not None and not _is_decided(summary):
             if summary is None or self._unproven or not summary.proven or summary.lower is None:

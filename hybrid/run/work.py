@@ -12,6 +12,9 @@ from hybrid.solvers import Solution, Status
 from hybrid.solvers.bounded_solution import BoundedSolution
 from mtbdd.states import StateIndex
 
+_WITHOUT_SYSTEMS = {"uniformisation": "windows of time", "steps": "numbers of steps"}
+"""What is done by methods that no option chooses."""
+
 
 class Accounted(Protocol):
     """What the account asks of a matrix, or of the matrices of all choices.
@@ -98,6 +101,7 @@ class Work:
     settles: bool = False
     unfinished: NotConvergedError | None = field(default=None, repr=False)
     warnings: list[str] = field(default_factory=list, repr=False)
+    _methods: dict[str, None] = field(default_factory=dict, repr=False)
     _reasons: dict[str, str] = field(default_factory=dict, repr=False)
     _only_products: bool = field(default=False, repr=False)
 
@@ -137,8 +141,10 @@ class Work:
             self._reasons.setdefault(operator.backend, operator.backend_reason)
             return
         if self._only_products and not is_product:
+            self._methods = {}
             self.iterations, self.seconds, self.base_bytes, self.representation_bytes = 0, 0.0, 0, 0
         self._only_products = is_product
+        self._methods[method] = None
         self.method = method
         self.iterations += iterations
         self.seconds += seconds
@@ -148,6 +154,15 @@ class Work:
             self.base_bytes, self.representation_bytes = base_bytes, operator.nbytes
         if largest or operator.backend not in self._reasons:
             self._reasons[operator.backend] = operator.backend_reason
+
+    def warn_of_method(self, asked: str) -> None:
+        """Tell that a method that was asked for does not apply to some of what was done."""
+        for name in self._methods:
+            if asked != "auto" and name in _WITHOUT_SYSTEMS:
+                self.warnings.append(
+                    f"the method {asked} does not apply to {_WITHOUT_SYSTEMS[name]}, where no system of "
+                    f"equations is solved: the answer comes by {name}"
+                )
 
     def settle_for(self, error: NotConvergedError, is_bounded: bool) -> None:
         """Keep why a system was left with the bounds that it had; raise it where that is not enough."""

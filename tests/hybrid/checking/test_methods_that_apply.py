@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
 import hybrid
+from hybrid.__main__ import main
 from hybrid.core.option_types import MethodName
 from hybrid.errors import OptionError, UnsupportedError
 from hybrid.model import Model
@@ -74,6 +76,48 @@ def method_names(model: Model, method: Any) -> set[str]:
 def test_systems_have_every_method(ring: Model, method: Any) -> None:
     answer = hybrid.check(ring, "P=? [ F s=3 ]", method=method, backend="cpu")
     assert answer.value == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("engine", ["hybrid", "explicit"])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("prop", "comes_by"),
+    [
+        ("P=? [ F<=1 s=3 ]", "uniformisation"),
+        ("P=? [ F[0.5,1] s=3 ]", "uniformisation"),
+        ('R{"r"}=? [ C<=1 ]', "uniformisation"),
+        ('R{"r"}=? [ I=1 ]', "uniformisation"),
+        ("P=? [ X s=3 ]", "steps"),
+        ("P=? [ F s=3 ]", None),
+    ],
+)
+def test_f16_what_solves_no_system_tells_that_the_method_does_not_apply(
+    ring: Model, prop: str, comes_by: str | None, method: Any, engine: Any
+) -> None:
+    answer = hybrid.check(ring, prop, method=method, backend="cpu", engine=engine)
+    if method == "auto" or comes_by is None:
+        assert answer.warnings == ()
+        return
+    (told,) = answer.warnings
+    assert f"the method {method} does not apply" in told and told.endswith(comes_by)
+    assert answer.record()["warnings"] == [told]
+    assert answer.value == hybrid.check(ring, prop, backend="cpu", engine=engine).value
+
+
+@pytest.mark.parametrize("prop", ["Pmax=? [ F<5 s=1 ]", "Pmin=? [ X s=1 ]"])
+def test_f16_windows_of_choices_tell_it_as_well(prop: str) -> None:
+    (told,) = hybrid.check(hybrid.parse(CHOICES), prop, method="interval", backend="cpu").warnings
+    assert "the method interval does not apply to numbers of steps" in told
+
+
+def test_f16_the_line_is_printed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "ring.prism"
+    path.write_text(RING)
+    assert main(["check", str(path), "P=? [ F<=1 s=3 ]", "--method", "jacobi", "--backend", "cpu"]) == 0
+    assert (
+        "warning: P=? [ F<=1 s=3 ]: the method jacobi does not apply to windows of time"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_property_without_an_answer_hides_no_other(ring: Model) -> None:
