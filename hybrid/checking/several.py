@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,6 +21,8 @@ from hybrid.run.work import Work
 from mtbdd.language.syntax import Expression
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
+
+_INFEASIBLE = "multi: no scheduler meets the bounds, so that there is no value"
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +118,7 @@ def several_objectives(
     inner, objectives = found.found, found.objectives
     asked = [o for o in objectives if o.bound is None]
     if inner.search is None and asked:
-        raise PropertyError("multi: under every scheduler some reward that is to be small is infinite")
+        return _endless(model, formula, states, options, work, found)
     if inner.truth is None and not asked:
         inner = _decided_exactly(model, found, work) or inner
         found = replace(found, found=inner)
@@ -125,7 +128,7 @@ def several_objectives(
             "change one of them a little, or lower epsilon"
         )
     if inner.truth is False and asked:
-        raise PropertyError("multi: no scheduler meets the bounds, so that there is no value")
+        raise PropertyError(_INFEASIBLE)
     made = point_schedulers(model, found.ends, inner) if schedulers else None
     if not asked:
         summary = Summary(inner.truth, inner.truth, inner.truth)
@@ -136,6 +139,47 @@ def several_objectives(
     else:
         summary = Summary(None, None, None)
     return summary, SeveralObjectives(found, made)
+
+
+def _endless(
+    model: SymbolicModel,
+    formula: MultiObjective,
+    states: Callable[[Expression], Node],
+    options: CheckOptions,
+    work: Work,
+    found: MultiFound,
+) -> tuple[Summary, SeveralObjectives]:
+    """Answer what is asked for where under every scheduler some reward that is to be small is infinite.
+
+    A least reward by itself is infinite then, if the bounds can be met beside it.
+
+    Raises
+    ------
+    PropertyError
+        They cannot, or several values are asked for.
+    """
+    objectives = found.objectives
+    (aim, *others) = (i for i, o in enumerate(objectives) if o.bound is None)
+    if others:
+        raise PropertyError(
+            "multi: under every scheduler some reward that is to be small is infinite, so that there is no "
+            "curve: ask for one value, and give the others bounds"
+        )
+    asked = objectives[aim]
+    is_cost = asked.structure is not None and asked.steps is None and not asked.maximise
+    rest = [i for i in range(len(objectives)) if i != aim]
+    feasible = is_cost
+    if is_cost and rest:
+        bounds = replace(
+            formula,
+            objectives=tuple(formula.objectives[i] for i in rest),
+            texts=tuple(formula.texts[i] for i in rest),
+        )
+        feasible = bool(several_objectives(model, bounds, states, options, work, False)[0].value)
+    if not feasible:
+        raise PropertyError(_INFEASIBLE)
+    infinite = Found(None, True, -math.inf, -math.inf)
+    return Summary(math.inf, math.inf, math.inf), SeveralObjectives(replace(found, found=infinite), None)
 
 
 def _decided_exactly(model: SymbolicModel, found: MultiFound, work: Work) -> Found | None:

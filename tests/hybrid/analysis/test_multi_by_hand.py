@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import pkgutil
 from fractions import Fraction
 from pathlib import Path
@@ -244,16 +245,49 @@ def test_refused_methods_models_and_schedulers(gamble: SymbolicModel, walk: Symb
         hybrid.check(build("dtmc module m s : [0..2]; [] true -> true; endmodule"), text)
     with pytest.raises(UnsupportedError, match="the model has several"):
         hybrid.check(build(WALK + "init true endinit"), text)
-    with pytest.raises(PropertyError, match="every scheduler some reward"):
-        hybrid.check(
-            build('mdp module m s : [0..1]; [] true -> true; endmodule rewards "c" true : 1; endrewards'),
-            'multi(R{"c"}min=? [ C ], P>=0.5 [ F s=1 ])',
-        )
     rough = (
         "mdp module m s : [0..2]; [] true -> 0.333333:(s'=0) + 0.333333:(s'=1) + 0.333333:(s'=2); endmodule"
     )
     with pytest.raises(UnsupportedError, match="only roughly"):
         hybrid.check(build(rough), text)
+
+
+ENDLESS = """mdp module m s : [0..2];
+  [] s=0 -> 0.5 : (s'=1) + 0.5 : (s'=2);  [] s=0 -> (s'=2);
+  [] s>0 -> true;
+endmodule
+rewards "c" true : 1; endrewards
+rewards "d" s=0 : 3; endrewards
+rewards "e" s=1 : 1; endrewards"""
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ('multi(R{"c"}min=? [ C ])', math.inf),
+        ('multi(R{"c"}min=? [ C ], P>=0 [ F s=1 ])', math.inf),
+        ('multi(R{"c"}min=? [ C ], P>=0.5 [ F s=1 ])', math.inf),
+        ('multi(P>=0.25 [ F s=1 ], R{"c"}min=? [ C ], R{"d"}<=3 [ C ])', math.inf),
+        ('multi(R{"c"}min=? [ C ], R{"e"}<=0 [ C ])', math.inf),
+        ('multi(R{"c"}min=? [ C ], P>=0.6 [ F s=1 ])', "no scheduler meets the bounds"),
+        ('multi(R{"c"}min=? [ C ], R{"d"}<=2.5 [ C ])', "no scheduler meets the bounds"),
+        ('multi(R{"c"}min=? [ C ], R{"e"}<=0 [ C ], P>=0.1 [ F s=1 ])', "no scheduler meets the bounds"),
+        ('multi(R{"d"}min=? [ C ], R{"c"}<=100 [ C ])', "no scheduler meets the bounds"),
+        ('multi(Pmax=? [ F s=1 ], R{"c"}<=100 [ C ])', "no scheduler meets the bounds"),
+        ('multi(R{"c"}<=100 [ C ], P>=0 [ F s=1 ])', False),
+        ('multi(Pmax=? [ F s=1 ], R{"c"}min=? [ C ])', "there is no curve"),
+    ],
+)
+def test_f20_a_cost_that_is_infinite_under_every_scheduler(text: str, right: float | bool | str) -> None:
+    model = build(ENDLESS)
+    if isinstance(right, str):
+        with pytest.raises(PropertyError, match=right):
+            hybrid.check(model, text)
+        return
+    for options in ({}, {"engine": "explicit"}, {"backend": "reference"}, {"scheduler": True}):
+        answer = hybrid.check(model, text, **options)  # type: ignore[arg-type]
+        assert answer.value == right and answer.kind == "exact"
+    assert hybrid.check(model, 'R{"c"}min=? [ C ]').value == math.inf
 
 
 def test_shares_are_exact(gamble: SymbolicModel) -> None:
