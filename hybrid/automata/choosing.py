@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import logging
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -134,10 +135,13 @@ def _smaller(own: DeterministicAutomaton, formula: Formula, propositions: Sequen
 
 def _spot_hoa(text: str, most_states: int | None) -> str:
     """Return Spot's deterministic automaton of a formula in the HOA format."""
-    spot: Any = importlib.import_module("spot")
     limit = None if most_states is None else f"det-max-states={most_states}"
-    found = spot.translate(text, "deterministic", "generic", xargs=limit)
-    return str(found.to_str("hoa"))
+    with warnings.catch_warnings():
+        # SWIG's types warn as they are made; where warnings are errors this ends the process inside of Spot.
+        warnings.simplefilter("ignore")
+        spot: Any = importlib.import_module("spot")
+        found = spot.translate(text, "deterministic", "generic", xargs=limit)
+        return str(found.to_str("hoa"))
 
 
 def _read(hoa: str, source: str, formula: Formula, propositions: Sequence[str]) -> DeterministicAutomaton:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -169,6 +170,24 @@ def test_spot_is_taken_where_it_is_smaller() -> None:
     own, chosen = automaton_of(LARGE), automaton_of(LARGE, "auto")
     assert chosen.n_states < own.n_states
     assert automaton_of("a U b", "spot").n_states == 3
+
+
+def test_f11_warnings_of_spot_are_no_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in that warns where SWIG's modules do: as it is imported, and as its types are made."""
+    smaller = hoa_text(automaton_of("G F a")).replace('"a"', '"p0"')
+    warn = "import warnings\nwarnings.warn('builtin type has no __module__ attribute', DeprecationWarning)\n"
+    found = f"class Found:\n    def to_str(self, form):\n        return {smaller!r}\n"
+    translate = "def translate(*texts, xargs=None):\n    warnings.warn('made')\n    return Found()\n"
+    (tmp_path / "spot.py").write_text(warn + found + translate)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "spot", raising=False)
+    monkeypatch.setattr(choosing, "has_spot", lambda: True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert automaton_of("G F a", "spot").n_states == 1
+    finally:
+        sys.modules.pop("spot", None)
 
 
 def test_a_wrong_automaton_of_spot_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,9 +170,7 @@ def test_misspelt_options_are_told_with_the_nearest(walk: str, capsys: pytest.Ca
     assert advice_on("-sim").startswith("estimate with") and not advice_on("sim")
 
 
-@pytest.mark.parametrize(
-    "given", ["-fair", "--fair", "--minmax:method=vi", "-timeout", "-simsamples", "--jani"]
-)
+@pytest.mark.parametrize("given", ["-fair", "--fair", "--minmax:method=vi", "-timeout", "--jani"])
 def test_f18_options_of_other_tools_are_refused_by_name(
     walk: str, capsys: pytest.CaptureFixture[str], given: str
 ) -> None:
