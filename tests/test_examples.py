@@ -11,6 +11,7 @@ import pytest
 import hybrid
 from hybrid.explorer import report_levels
 from hybrid.explorer.plots import memory_shares
+from hybrid.injection import cut_tasks, inject_level
 from hybrid.properties import load_properties, parse_properties, resolve_properties
 from mtbdd.language import load_model, parse_model, resolve
 from tests.exploring import taken_in_turn
@@ -306,6 +307,25 @@ def test_examples_answers(
         (answer,) = hybrid.check_all(model, chosen, backend=backend, level=level, epsilon=1e-10)
         assert answer.error is None
         assert answer.value == pytest.approx(value, rel=1e-6)
+
+
+def test_injection_shows_every_stage() -> None:
+    result = run_example("injection.py", str(EXAMPLES / "kanban.prism"), "t=3")
+    assert result.returncode == 0, result.stderr
+    matrix = hybrid.load(EXAMPLES / "kanban.prism", {"t": 3}).transitions
+    injected = inject_level(matrix, 32)
+    tasks = cut_tasks(injected)
+    assert "2,473 nodes for 446,400 entries of 58,400 rows\n" in result.stdout
+    assert "level 32 needs the least memory" in result.stdout
+    entries = len(injected.blocks.value)
+    assert (
+        f"{len(injected.blocks)} submatrices of {entries:,} entries, 2,100 paths to them\n" in result.stdout
+    )
+    assert f"{len(tasks)} tasks of 256 rows with {len(tasks.instances):,} instances\n" in result.stdout
+    assert result.stdout.count("  row ") == 4
+    sizes, difference = result.stdout.splitlines()[-1].rsplit(maxsplit=1)
+    assert sizes.startswith(f"{tasks.nbytes:,} bytes on the cpu, ") and float(difference) < 1e-13
+    assert run_example("injection.py", str(EXAMPLES / "herman.prism")).returncode == 0
 
 
 @pytest.mark.parametrize("representation", ["row-types", "tasks"])

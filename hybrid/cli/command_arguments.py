@@ -34,7 +34,9 @@ def add_levels(parser: argparse.ArgumentParser) -> None:
     add_matrix(parser)
     parser.add_argument("--plot", metavar="FILE.png|.html", help="draw the curve")
     parser.add_argument(
-        "--measure", action="store_true", help="time a product at every level that fits in memory"
+        "--measure",
+        action="store_true",
+        help="time a product at every level that fits in memory, and weigh levels that are built",
     )
     parser.add_argument(
         "--parts",

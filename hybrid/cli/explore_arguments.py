@@ -18,6 +18,8 @@ def add_explore(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--backend", default="auto", choices=("auto", "cpu", "gpu", "reference"))
     parser.add_argument(
-        "--measure", action="store_true", help="time a product at every level that fits in memory"
+        "--measure",
+        action="store_true",
+        help="time a product at every level that fits in memory, and weigh levels that are built",
     )
     parser.add_argument("--title", default="", help="heading of the page (default the model's name)")

@@ -25,7 +25,15 @@ Int64Array = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Instance:
-    """One occurrence of a submatrix: its corner lies at (row, column) of the matrix."""
+    """One occurrence of a submatrix, a path of the diagram.
+
+    Attributes
+    ----------
+    row, column : int
+        Where its corner lies in the matrix.
+    submatrix : int
+        Number of the submatrix.
+    """
 
     row: int
     column: int
