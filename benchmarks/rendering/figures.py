@@ -129,7 +129,7 @@ def _value(node: ast.expr, load: Load) -> Any:
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
             return _combined(_OPERATIONS[type(op)], _value(left, load), _value(right, load))
         case ast.Call(func=ast.Name(id=name), args=[argument], keywords=[]) if name in FUNCTIONS:
-            values = _value(argument, load)
+            values = _alone(_value(argument, load))
             return FUNCTIONS[name](values.known() if isinstance(values, Column) else values)
     raise FigureError(f"expected fields, rows, numbers, + - * / or {', '.join(FUNCTIONS)}")
 
@@ -152,7 +152,7 @@ def _field(value: Any, key: str) -> Any:
 
 def _chosen(value: Any, selection: str) -> Any:
     """Return the field of that name, or the rows for which a relation holds."""
-    parts = _SELECTION.fullmatch(selection)
+    value, parts = _alone(value), _SELECTION.fullmatch(selection)
     if parts is None:
         return _field(value, selection)
     if not isinstance(value, list):
@@ -173,6 +173,7 @@ def _holds(row: Row, key: str, relation: str, value: str) -> bool:
 
 
 def _at(value: Any, index: Any) -> Any:
+    value = _alone(value)
     if not isinstance(value, list) or not isinstance(index, int):
         raise FigureError(f"no row {index}")
     try:
@@ -183,6 +184,7 @@ def _at(value: Any, index: Any) -> Any:
 
 def _combined(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     """Return what an operation makes of two numbers, or of a column and a number or column, row by row."""
+    left, right = _alone(left), _alone(right)
     columns = [side for side in (left, right) if isinstance(side, Column)]
     if len(columns) == 2 and [id(row) for row in left.rows] != [id(row) for row in right.rows]:
         raise FigureError("expected columns of the same rows")
@@ -196,10 +198,14 @@ def _combined(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> An
     return Column(rows, [None if a is None or b is None else operation(a, b) for a, b in pairs])
 
 
+def _alone(value: Any) -> Any:
+    """Return what a row that was chosen alone has."""
+    return value.values[0] if isinstance(value, Column) and len(value.values) == 1 else value
+
+
 def _scalar(value: Any) -> Any:
     """Return a value that is one number or text."""
-    if isinstance(value, Column) and len(value.values) == 1:
-        value = value.values[0]
+    value = _alone(value)
     if not isinstance(value, int | float | str):
         what = f"{len(value.values)} values" if isinstance(value, Column) else f"a {type(value).__name__}"
         raise FigureError(f"expected one number, got {what}; choose a row, or take min, max, geomean")

@@ -32,18 +32,18 @@ LANES = "CSR by 2 to 32 lanes a row"
 """What the format msr-subwarp does: as many as suit the length of the rows."""
 
 PAYS_FOR = {
-    "tandem": "three or four entries a row, almost only vectors move; the second-level cache is the limit: "
-    "an element of x is asked for 3.5 times, and two thirds of the requests are not found in the first",
-    "brp": "rows of 1.4 entries: no unit is far over half busy, warps wait for loads; a few waves of short "
+    "tandem": "few entries a row, almost only vectors move; the second-level cache is the limit: an element "
+    "of x is asked for several times, and most of the requests are not found in the first",
+    "brp": "the shortest rows: no unit is far over half busy, warps wait for loads; a few waves of short "
     "blocks",
     "cluster": "the first-level cache and shared memory are the limit: terms, the factors of blocks shared "
-    "up to a scale, and x, two thirds of whose requests are found there",
-    "polling": "eleven entries a row at distances up to 2^20: the first-level cache and shared memory are "
-    "the limit, for terms are looked up and half of the requests for x are found there",
-    "kanban": "the second-level cache is the limit: two thirds of the requests for x are not found in the "
-    "first, because groups that share parts of x are not always at work at the same time",
-    "fms": "100 to 150 terms a tile and 4.3 cache lines a request: looking up terms and reading x in more "
-    "pieces keep both caches busy, and warps wait for loads",
+    "up to a scale, and x, most of whose requests are found there",
+    "polling": "entries at great distances: the first-level cache and shared memory are the limit, for terms "
+    "are looked up and many of the requests for x are found there",
+    "kanban": "the second-level cache is the limit: most of the requests for x are not found in the first, "
+    "because groups that share parts of x are not always at work at the same time",
+    "fms": "many terms a tile: looking up terms and reading x in more pieces keep both caches busy, and "
+    "warps wait for loads",
 }
 """What a product pays for beyond its vectors, by model; read from the record kernel_counters."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks.rendering.markdown import Row, measured, section, table_of
+from benchmarks.rendering.markdown import Row, measured, section, source, table_of
 
-__all__ = ["cards", "on_paper", "overlap", "whole_on_cards"]
+__all__ = ["cards", "halos", "on_paper", "overlap", "whole_on_cards"]
 
 
 def overlap(record: Row) -> str:
@@ -151,3 +151,14 @@ def on_paper(record: Row) -> str:
             ("GB a card", lambda r: f"{r['card_bytes'] / 1e9:,.2f}"),
         ),
     )
+
+
+def halos(record: Row) -> str:
+    """Return the table of what a part receives, by the number of parts."""
+    rows = [row for row in measured(record) if row["cards"] <= 8]
+    counts = sorted({row["cards"] for row in rows})
+    shares: dict[str, Row] = {}
+    for row in rows:
+        shares.setdefault(row["model"], {"model": row["model"]})[str(row["cards"])] = f"{row['halo']:.2f}"
+    columns = [(f"P = {count}", str(count)) for count in counts]
+    return f"{table_of(shares.values(), ('model', 'model'), *columns)}\n\n{source(record)}"

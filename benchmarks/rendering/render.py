@@ -39,7 +39,7 @@ from benchmarks.rendering.host import (
     variable_orders,
 )
 from benchmarks.rendering.markdown import Row
-from benchmarks.rendering.parts import cards, on_paper, overlap, whole_on_cards
+from benchmarks.rendering.parts import cards, halos, on_paper, overlap, whole_on_cards
 from benchmarks.rendering.processes import cold_start, first_use, whole_run
 from benchmarks.rendering.spmv_papers import density_sweep, paper_tables, streamed_parts
 from benchmarks.rendering.thesis import thesis_tables
@@ -130,6 +130,7 @@ BLOCKS: dict[tuple[str, str], tuple[str, Renderer]] = {
     ("explicit.md", "structures"): ("structure_plots", structure_table),
     ("gpu.md", "limits"): ("gpu_product", limits),
     ("graphs.md", "the choice"): ("scc_mec", auto_choice),
+    ("parts.md", "halos"): ("scaling", halos),
     ("reliability.md", "attack"): ("attack", runs.attack),
     ("reliability.md", "formulas"): ("logic", runs.formulas),
     ("reliability.md", "mutants"): ("mutants", runs.mutants),
