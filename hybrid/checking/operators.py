@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _LOOSE = 1000.0  # times epsilon that bounds may be apart before exact answers are tried
 _FEW_STATES = 5000  # beyond, exact answers are not worth trying
+_FEW_ITERATIONS = 4096  # beyond, iterations over few states may well lead nowhere
+_FEW_OPERATIONS = 125_000  # of an exact solution, which take about as long
 
 
 class OperatorChecker(FormulaChecker):
@@ -109,7 +112,9 @@ class OperatorChecker(FormulaChecker):
         patient = self.options.method == "auto" and formula is not self._scheduled and not is_divided
         before = self._work.unfinished
         try:
-            found = self._iterated(formula, scope)
+            found = self._soon(formula, scope) if patient else None
+            if found is None:
+                found = self._iterated(formula, scope)
         except NotConvergedError:
             exact = self._exactly(formula) if patient and self._stopped() is None else None
             if exact is None:
@@ -132,12 +137,44 @@ class OperatorChecker(FormulaChecker):
                 self._progress.stopped = spent  # the bounds stay
         return found
 
-    def _exactly(self, formula: Probability | SteadyState | Reward) -> StateValues | None:
-        """Return exact values, rounded to the doubles around them; None if they cannot be had."""
+    def _soon(self, formula: Probability | SteadyState | Reward, scope: Scope) -> StateValues | None:
+        """Return the values of a small model by few iterations, or exact ones where these do not do.
+
+        None where neither ends soon, where iterations are kept for a run to come, or are few anyway.
+        """
+        options, before = self.options, self._work.unfinished
+        criterion = options.criterion
+        if self.model.n_states > _FEW_STATES or criterion.max_iterations <= _FEW_ITERATIONS:
+            return None
+        if self._work.checkpoint is not None:
+            return None
+        self.options = replace(options, criterion=replace(criterion, max_iterations=_FEW_ITERATIONS))
+        try:
+            found = self._iterated(formula, scope)
+        except NotConvergedError:
+            pass
+        except UnsupportedError:
+            return None  # too many steps for the limit, perhaps
+        else:
+            if self._work.unfinished is before or self._stopped() is not None:
+                return found
+        finally:
+            self.options = options
+        self._work.unfinished = before
+        exact = self._exactly(formula, _FEW_OPERATIONS)
+        return None if exact is None else scope.of_values(exact)
+
+    def _exactly(
+        self, formula: Probability | SteadyState | Reward, most: int | None = None
+    ) -> StateValues | None:
+        """Return exact values, rounded to the doubles around them; None if they cannot be had.
+
+        `most` is how many operations they may take, if that is fewer than usual.
+        """
         from hybrid.exact.formulas import ExactFormulas
 
         try:
-            found = ExactFormulas(self.model, self.states).enclosures(formula)
+            found = ExactFormulas(self.model, self.states, most=most).enclosures(formula)
         except NotExactError:
             return None
         self._work.method = "exact"

@@ -62,17 +62,23 @@ class ExactFormulas:
         Returns the states that satisfy a state formula.
     asked : bool
         Whether exact answers were asked for: models and work are then limited by time and memory alone.
+    most : int, optional
+        Operations that they may take where they were not; default `hybrid.exact.induction.WORK`.
     """
 
     def __init__(
-        self, model: SymbolicModel, states: Callable[[Expression], Node], asked: bool = False
+        self,
+        model: SymbolicModel,
+        states: Callable[[Expression], Node],
+        asked: bool = False,
+        most: int | None = None,
     ) -> None:
         self.model = model
         self._states = states
         self._model: ExactModel | None = None
         self._chain: ExactChain | None = None
         self._asked = asked
-        self._budget = Budget(None if asked else WORK)
+        self._budget = Budget(None if asked else WORK if most is None else most)
         self._known: dict[int, tuple[Expression, list[Exact]]] = {}
 
     def enclosures(self, formula: Expression) -> StateValues:

@@ -59,6 +59,51 @@ def test_slow_chains_are_solved_exactly_where_iterations_do_not_end(tmp_path, en
     assert steps.value == pytest.approx(expected, rel=1e-15)
 
 
+# Out of the middle both ways, and back with all but 1e-170: no product of two such steps is a double.
+SUNK = """
+dtmc
+module m
+  s : [-3..3];
+  [] s=0 -> 0.5 : (s'=1) + 0.5 : (s'=-1);
+  [] s>0 & s<3 -> 1e-170 : (s'=s+1) + 1-1e-170 : (s'=0);
+  [] s<0 & s>-3 -> 1e-170 : (s'=s-1) + 1-1e-170 : (s'=0);
+  [] s=3 | s=-3 -> true;
+endmodule
+init s=0 endinit
+"""
+
+
+@pytest.mark.parametrize("engine", ["hybrid", "explicit"])
+@pytest.mark.parametrize(
+    ("text", "constants", "prop", "expected"),
+    [
+        (RETURNING, {"n": 100}, "P=? [ F x=0 ]", 0.7),
+        (RETURNING, {"n": 100}, 'R{"steps"}=? [ F x=0 | x=2*n ]', 3 * 2**99 - 2),
+        (SUNK, {}, "P=? [ F s=3 ]", 0.5),
+        (SUNK, {}, "S=? [ s=3 ]", 0.5),
+    ],
+)
+def test_f15_few_iterations_come_before_exact_solution(tmp_path, engine, text, constants, prop, expected):
+    answer = hybrid.check(load_text(tmp_path, text, constants=constants), prop, engine=engine)
+    assert answer.statistics.method == "exact"
+    assert answer.statistics.iterations < 5000
+    assert answer.lower <= expected <= answer.upper
+    assert answer.upper - answer.lower <= 2 * math.ulp(expected)
+
+
+def test_f15_iterations_go_on_where_exact_solution_takes_long(tmp_path, monkeypatch):
+    monkeypatch.setattr("hybrid.checking.operators._FEW_ITERATIONS", 40)
+    monkeypatch.setattr("hybrid.checking.operators._FEW_OPERATIONS", 10)
+    model = load_text(tmp_path, RETURNING, constants={"n": 4})
+    answer = hybrid.check(model, "P=? [ F x=0 ]")
+    assert answer.statistics.method != "exact"
+    assert answer.statistics.iterations > 80
+    assert answer.lower <= 0.7 <= answer.upper
+    assert answer.upper - answer.lower <= 1e-7
+    monkeypatch.undo()
+    assert hybrid.check(model, "P=? [ F x=0 ]").statistics.iterations < answer.statistics.iterations
+
+
 def test_slow_chains_are_compared_exactly(tmp_path):
     model = load_text(tmp_path, RETURNING, constants={"n": 30})
     assert hybrid.check(model, "P>=0.7 [ F x=0 ]", max_iterations=500).value is True
