@@ -27,6 +27,7 @@ from mtbdd.wording import option
 if TYPE_CHECKING:
     # Loaded on first use: a matrix on the host needs no format of the device.
     from gpu_kernels import ExplicitMatrix
+    from hybrid.gpu.colours import ColouredRows
 
 Vector = NDArray[np.float64]
 
@@ -110,7 +111,7 @@ class Relaxing(LinearProtocol):
 class _Unrecorded:
     """A device that repeats work by doing it again; everything else is the device's."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device | None) -> None:
         self._device = device
 
     def __getattr__(self, name: str) -> Any:
@@ -227,6 +228,14 @@ class ExplicitOperator(Relaxing, TransposedProtocol):
         if target is not out:
             out[:] = to_host(target)
         return out
+
+    def coloured(self) -> ColouredRows:
+        """Return the rows by colours, for sweeps of Gauss-Seidel on a device."""
+        from gpu_kernels import FORMATS
+        from hybrid.gpu.colours import ColouredRows
+
+        device: Any = self.device if self.recorded else _Unrecorded(self.device)
+        return ColouredRows(device, self.matrix, FORMATS[self.storage])
 
     @cached_property
     def T(self) -> ExplicitOperator:  # noqa: N802

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gpu_kernels import Device, PairMatrix, Place, TileMatrix, current_device, made_for
 from hybrid.gpu.admission import check_memory
 from hybrid.gpu.cost import layout_items, types_of_level, uses_pairs
@@ -39,7 +42,11 @@ def build_product(curve: TypedMatrix, k: int, options: LayoutOptions | None = No
 
 
 def build_layout(
-    curve: TypedMatrix, k: int, options: LayoutOptions | None = None, own_columns: int | None = None
+    curve: TypedMatrix,
+    k: int,
+    options: LayoutOptions | None = None,
+    own_columns: int | None = None,
+    strip: NDArray[np.int64] | None = None,
 ) -> TileMatrix | PairMatrix:
     """Return the arrays of `build_product` alone.
 
@@ -47,16 +54,16 @@ def build_layout(
     ----------
     curve, k, options
         As for `build_product`.
-    own_columns : int, optional
-        See `hybrid.gpu.tile_layout.build_tile_matrix`.
+    own_columns, strip : optional
+        See `hybrid.gpu.tile_layout.build_tile_matrix`; with strips the level is held as tiles.
     """
     device = current_device()
     types = types_of_level(curve, k)
-    pairs = options is None and uses_pairs(curve, k)
-    layout = _build(device, types, k, options, pairs, own_columns)
+    pairs = options is None and strip is None and uses_pairs(curve, k)
+    layout = _build(device, types, k, options, pairs, own_columns, strip)
     if layout is None:
         # Sharing up to a scale would cost accuracy here.
-        layout = _build(device, curve.plain, k, options, pairs, own_columns)
+        layout = _build(device, curve.plain, k, options, pairs, own_columns, strip)
     if layout is None:
         raise RuntimeError("classes of equal blocks are exact, yet were refused as inexact")
     return layout
@@ -69,12 +76,13 @@ def _build(
     options: LayoutOptions | None,
     pairs: bool,
     own_columns: int | None,
+    strip: NDArray[np.int64] | None,
 ) -> TileMatrix | PairMatrix | None:
     check_memory(device, types, k, pairs)
 
     def make(place: Place) -> TileMatrix | PairMatrix | None:
         if pairs:
             return build_pairs(place, types, k)
-        return build_tile_matrix(place, types, k, options, own_columns=own_columns)
+        return build_tile_matrix(place, types, k, options, own_columns=own_columns, strip=strip)
 
     return made_for(device, layout_items(types, k), make)

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpu_kernels.ragged import pointers, ranges
 from hybrid.core.arrays import Array
+from hybrid.core.lists import concatenated_ranges
 from hybrid.injection.row_types import RowTypes
 
 
@@ -135,3 +137,31 @@ def find_gaps(xp: Any, row: Array, rows: Array, n_rows: int) -> tuple[Array, Arr
     end = xp.concatenate((row, xp.full(1, n_rows, np.int64)))
     kept = begin < end
     return begin[kept], pointers(xp, end[kept] - begin[kept])
+
+
+def group_arrows(
+    groups: RowGroups, size: NDArray[np.int64], width: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return which group of a square matrix leads to which other ones, once for every submatrix.
+
+    Parameters
+    ----------
+    groups : RowGroups
+        On the host.
+    size : ndarray, shape (groups,), int64
+        Rows of every group.
+    width : ndarray, shape (nodes,), int64
+        Columns of every node of the level.
+
+    Returns
+    -------
+    source, target : ndarray, shape (arrows,), int64
+        The sources ascending.
+    """
+    owner = np.repeat(np.arange(len(groups)), np.diff(groups.ptr))
+    first = np.searchsorted(groups.row + size, groups.base, "right")
+    end = np.searchsorted(groups.row, groups.base + width[groups.node], "left")
+    count: NDArray[np.int64] = np.maximum(end - first, 0)
+    source, target = np.repeat(owner, count), concatenated_ranges(np.asarray(first), count)
+    other = source != target
+    return source[other], target[other]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gpu_kernels import current_device
 from hybrid.backends import Backend, Product
 from hybrid.backends.base import MatrixTable
 from hybrid.core.foreign import lies_on_device, on_host, through_host
@@ -19,6 +20,7 @@ from hybrid.core.operands import aligned_empty, as_columns, as_vector, check_out
 from hybrid.core.option_types import Representation
 from hybrid.injection.injected import InjectedMatrix, inject_level
 from hybrid.injection.tasks import TaskList, cut_tasks
+from hybrid.levels.curve import LevelCurve
 from hybrid.levels.policy import LevelChoice
 from hybrid.levels.task_table import TaskTable
 from hybrid.operators.matrix_statistics import MatrixStatistics
@@ -28,6 +30,7 @@ from mtbdd.offset import OffsetMTBDD
 from mtbdd.places import VectorPlace
 
 if TYPE_CHECKING:
+    from hybrid.gpu.colours import ColouredTiles
     from hybrid.solvers.workspace import Workspace
 
 _log = logging.getLogger(__name__)
@@ -287,6 +290,15 @@ class HybridMatrix(TransposedProtocol):
     def workspace(self) -> Workspace:
         """Return memory and operations for a solution where the backend has the matrix."""
         return self.engine.workspace(self.product, self)
+
+    def coloured(self) -> ColouredTiles:
+        """Return the rows by colours, for sweeps of Gauss-Seidel on a device; of tasks a ValueError."""
+        from hybrid.gpu.colours import ColouredTiles
+
+        if not isinstance(self.curve, LevelCurve):
+            raise ValueError("matrix: groups of row types have colours, and tasks have none")
+        self._square("a sweep")
+        return ColouredTiles(current_device(), self.curve, self.level)
 
     def row_sums(self) -> Float64Array:
         """Return the sums of the rows, shape (n_rows,)."""

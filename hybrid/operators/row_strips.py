@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hybrid.core.lists import concatenated_ranges
 from hybrid.cpu.csr import CsrMatrix
-from hybrid.injection.groups import RowGroups
+from hybrid.injection.groups import group_arrows
 from hybrid.injection.row_types import RowTypes
 from hybrid.operators.group_units import Units, ordered_units, strips_of_units, units_from_bottom
 from hybrid.operators.written_groups import WrittenGroups
@@ -129,27 +129,13 @@ def find_units(
             return None
         written = WrittenGroups(types, level)
         size = written.size
-        arrows = _arrows(written.groups, size, matrix.columns[level])
+        arrows = group_arrows(written.groups, size, matrix.columns[level])
         units = units_from_bottom(count, *arrows) if is_small else ordered_units(_graph(count, *arrows))
         if len(units) == 1:
             return None
         if int(units.sizes(size).max()) <= _MOST_SHARE * matrix.n_rows:
             return written, units, level
     return None
-
-
-def _arrows(groups: RowGroups, size: Int64Array, width: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return which group leads to which other ones, once for every submatrix.
-
-    ``width``: columns of every node of the level.
-    """
-    owner = np.repeat(np.arange(len(groups)), np.diff(groups.ptr))
-    first = np.searchsorted(groups.row + size, groups.base, "right")
-    end = np.searchsorted(groups.row, groups.base + width[groups.node], "left")
-    count: Int64Array = np.maximum(end - first, 0)
-    source, target = np.repeat(owner, count), concatenated_ranges(np.asarray(first), count)
-    other = source != target
-    return source[other], target[other]
 
 
 def _graph(groups: int, source: Int64Array, target: Int64Array) -> CsrMatrix:

@@ -40,8 +40,8 @@ class CheckOptions:
         The matrix as a decision diagram above explicit blocks, or written out; "auto" writes out matrices
         whose diagrams are about as large, see `hybrid.checking.engine_choice`.
     backend : {"auto", "cpu", "gpu", "reference"}
-        The method gauss-seidel does not run on the gpu, and the explicit engine not on "reference"; with
-        either "auto" is the cpu.  What was chosen, and why, is told by ``answer.statistics``.
+        The explicit engine is not on "reference"; with it and with the method gauss-seidel "auto" is the cpu.
+        What was chosen, and why, is told by ``answer.statistics``.
     storage : str
         Format of the explicit engine's matrices: on the gpu one of `gpu_kernels.FORMATS`, on the cpu "csr";
         "auto" is the one expected to be fastest.
@@ -127,10 +127,11 @@ class CheckOptions:
                 f"explicit: choose {option('engine', 'hybrid')}, or leave the representation out"
             )
         self._check_storage()
-        if self.method == "gauss-seidel" and self.backend == "gpu":
+        if (self.method, self.backend, self.representation) == ("gauss-seidel", "gpu", "tasks"):
             raise OptionError(
-                "the method gauss-seidel takes rows one after the other and does not run on the gpu; "
-                f"choose {option('backend', 'cpu')}, or another {option('method')}"
+                "the method gauss-seidel on the gpu gives groups of row types colours, and tasks have none; "
+                f"choose {option('representation', 'row-types')}, {option('backend', 'cpu')}, or another "
+                f"{option('method')}"
             )
         if not 0 < self.pareto_epsilon < 1:
             raise OptionError(
@@ -212,7 +213,7 @@ class CheckOptions:
         if self.engine == "explicit":
             return "auto is the cpu with the engine explicit, which takes the gpu only if it is asked for"
         if self.method == "gauss-seidel":
-            return "the method gauss-seidel takes rows one after the other, as only the cpu does"
+            return "auto is the cpu with gauss-seidel, which takes the gpu only if it is asked for"
         return None
 
     def _refuse_for_averages(self) -> None:

@@ -4,15 +4,16 @@ On compressed sparse rows it goes row by row.  On the hybrid matrix it relaxes e
 Parker, with larger blocks, calls pseudo-Gauss-Seidel (D. Parker, Implementation of symbolic model checking
 for probabilistic systems, PhD thesis, University of Birmingham 2002): more than the cost of a Jacobi step,
 and fewer iterations.  Threads take up to eight parts of the rows, which see the old values of one another.
-The reference backend takes the tasks of 256 rows for blocks.
+The reference backend takes the tasks of 256 rows for blocks.  A device takes rows, or groups of rows, by
+colours (`hybrid.gpu.colours`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -29,9 +30,27 @@ from hybrid.solvers.base import (
     true_residual,
 )
 from hybrid.solvers.host import HostWorkspace, workspace_of
+from hybrid.solvers.iteration import iterate
 from hybrid.solvers.record import Numbers
+from hybrid.solvers.workspace import Array, Steps, Workspace
 
 Sweep = Callable[[Vector, "Vector | None", Vector, float], tuple[float, float]]
+
+
+class Coloured(Protocol):
+    """The rows of a matrix by colours, one of which is relaxed at once."""
+
+    def workspace(self) -> Workspace:
+        """Return the workspace of the matrix, whose rows may have another order."""
+
+    def into(self, x: Vector) -> Array:
+        """Return a vector over the rows in that order."""
+
+    def back(self, x: Array) -> Array:
+        """Return a vector in the order of the rows."""
+
+    def sweeps(self, steps: Steps) -> Steps:
+        """Return relaxation steps of the workspace as sweeps, colour by colour from the newest values."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +88,16 @@ class GaussSeidel:
         Raises
         ------
         ValueError
-            The matrix lies on a GPU.
+            The matrix has no sweeps, as where processes share its rows.
 
         Notes
         -----
-        The iterate and, on the hybrid matrix, its new values: two vectors.
+        The iterate and, on the hybrid matrix, its new values: two vectors.  On a device a layout by colours
+        besides.
         """
+        coloured = getattr(matrix, "coloured", None)
+        if coloured is not None and getattr(matrix, "backend", None) == "gpu":
+            return self._by_colours(coloured(), diagonal, b, start, progress)
         sweep = _sweep_of(matrix)
         HostWorkspace(matrix).reserve(self.vectors, diagonal.size)
         space, clock = HostWorkspace(matrix), Clock(progress)
@@ -104,6 +127,18 @@ class GaussSeidel:
         with np.errstate(invalid="ignore", over="ignore"):
             residual = true_residual(matrix, x, b, diagonal, np.empty_like(x))
         return Solution(x, status, iteration, seconds, difference, residual, products=iteration - before + 1)
+
+    def _by_colours(
+        self, coloured: Coloured, diagonal: Vector, b: Vector | None, start: Vector, progress: Progress | None
+    ) -> Solution:
+        """Sweep on a device; what is kept for a later run has the order of the colours."""
+        space = coloured.workspace()
+        space.reserve(space.more(self.vectors, diagonal), diagonal.size)
+        system = space.system(coloured.into(diagonal), None if b is None else coloured.into(b))
+        steps = coloured.sweeps(system.relaxation(self.omega, criterion=self.criterion))
+        name, begun = f"{self.name} by colours", coloured.into(start)
+        found = iterate(space, system, steps, self.criterion, begun, progress, diagonal, name)
+        return replace(found, values=coloured.back(found.values))
 
 
 def relax_by_tasks(

@@ -66,7 +66,7 @@ def test_auto_says_why_a_device_is_taken_or_not(tmp_path: Path, monkeypatch: pyt
     ("options", "part"),
     [
         ({"engine": "explicit"}, "auto is the cpu with the engine explicit"),
-        ({"method": "gauss-seidel"}, "gauss-seidel takes rows one after the other"),
+        ({"method": "gauss-seidel"}, "auto is the cpu with gauss-seidel"),
     ],
 )
 def test_auto_says_why_a_device_is_not_asked(tmp_path: Path, options: dict[str, object], part: str) -> None:

@@ -100,12 +100,6 @@ def test_sweeps_stay_on_the_cpu():
     assert CheckOptions().matrix_backend().is_free
 
 
-def test_sweeps_on_a_device_are_refused(monkeypatch):
-    monkeypatch.setattr("hybrid.run.options.choose_backend", lambda name: None)
-    with pytest.raises(OptionError, match="does not run on the gpu"):
-        CheckOptions(method="gauss-seidel", backend="gpu")
-
-
 def test_symbolic_vectors_are_refused_with_advice():
     with pytest.raises(OptionError, match="choose hybrid or explicit"):
         CheckOptions(engine="symbolic")

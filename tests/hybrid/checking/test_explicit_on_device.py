@@ -132,5 +132,3 @@ def test_the_host_says_when_there_is_no_room(tmp_path: Path, monkeypatch: pytest
 def test_other_backends_are_refused(device: Device) -> None:
     with pytest.raises(OptionError, match="not on reference"):
         CheckOptions(engine="explicit", backend="reference")
-    with pytest.raises(OptionError, match="does not run on the gpu"):
-        CheckOptions(engine="explicit", backend="gpu", method="gauss-seidel")
