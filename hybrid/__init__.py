@@ -104,10 +104,12 @@ _HOMES = {
 
 _PARTS = (
     "backends",
+    "cpu",
     "explicit",
     "exploration",
     "explorer",
     "graphs",
+    "injection",
     "interchange",
     "linear",
     "lumping",
