@@ -1,25 +1,22 @@
 """Rewards until a co-safe formula of linear temporal logic holds.
 
-A run satisfies a co-safe formula by a prefix: whatever follows, the formula holds.  What is earned before
+A run satisfies a co-safe formula by a prefix that tells it, read letter by letter.  What is earned before
 the first such prefix ends is a reward until a set is reached, that of the pairs in which the automaton's
-next step leads to where it accepts everything.
+next step leads to where the formula is told.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hybrid.analysis.model_automata import model_automaton, model_formula
+from hybrid.analysis.model_automata import model_formula
 from hybrid.analysis.model_products import model_product
 from hybrid.analysis.rewards import reachability_rewards
-from hybrid.automata.acceptance import ALL
-from hybrid.automata.automaton import DeterministicAutomaton
-from hybrid.automata.comparing import distinguishing_word
-from hybrid.automata.reduction import component_fates
+from hybrid.automata.translation import prefixes
 from hybrid.errors import UnsupportedError
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
@@ -31,6 +28,8 @@ from mtbdd.model import SymbolicModel
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker
+
+_log = logging.getLogger(__name__)
 
 
 def cosafe_rewards(
@@ -45,8 +44,9 @@ def cosafe_rewards(
 ) -> StateValues:
     """Return the expected reward earned until a co-safe formula holds, of an MDP the least or the greatest.
 
-    Zero where the formula holds at once, that is of every run from the state on.  Infinite where it does not
-    hold almost surely: by some scheduler of an MDP (greatest), by every one (least).
+    Zero where the state itself tells that the formula holds; ``X true`` takes the first step, though all runs
+    satisfy it.  Infinite where the formula does not hold almost surely: by some scheduler of an MDP
+    (greatest), by every one (least).
 
     Parameters
     ----------
@@ -65,24 +65,28 @@ def cosafe_rewards(
         A reward of an MDP is negative.
     NotConvergedError
     """
-    formula = model_formula(model, path, states)
+    formula = model_formula(model, path, states, keeps_steps=True)
     if formula.formula.has_weak:
         raise UnsupportedError(
             "R: expected a co-safe formula, which some prefix of a run decides (X, F, U, and G, W, R with a "
             "bound, negations of state formulas alone), got one with G, W or R, or a negated F or U; ask for "
             "its probability with P, or for rewards until a set is reached with R [ F states ]"
         )
-    chosen = model_automaton(formula, options.automaton_tool)
-    automaton = chosen.automaton
-    sure = universal_states(automaton)
+    if options.automaton_tool not in ("auto", "own"):
+        work.warnings.append(
+            "the automaton tool has no part in rewards until a formula holds, which take our own automaton"
+        )
+    names = [f"p{i}" for i in range(len(formula.propositions))]
+    automaton = prefixes(formula.store, formula.formula, names)
+    _log.info("automaton of %d states that reads the formula", automaton.n_states)
+    told = np.flatnonzero(automaton.marks.all(axis=1)).tolist()
     if automaton.n_states == 1:
-        target = model.reachable if sure[0] else model.manager.false
-        found = reachability_rewards(model, structure, target, maximise, options, work, maker)
-        return found if chosen.proven else found.without_bounds()
+        target = model.reachable if told else model.manager.false
+        return reachability_rewards(model, structure, target, maximise, options, work, maker)
     if maker is None:
         own_structures = [] if structure == ELAPSED else [structure]
         product = model_product(model, automaton, formula.propositions, options, own_structures)
-        won = product.stepping_into(q for q in range(automaton.n_states) if sure[q])
+        won = product.stepping_into(told)
         found = reachability_rewards(product.model, min(structure, 0), won, maximise, options, work)
     else:
         from hybrid.analysis.memory_scheduler import Remembering, labels_of
@@ -91,33 +95,8 @@ def cosafe_rewards(
         structures = range(len(model.source.rewards))
         labels = labels_of(model)
         product = model_product(model, automaton, formula.propositions, options, structures, labels)
-        won = product.stepping_into(q for q in range(automaton.n_states) if sure[q])
+        won = product.stepping_into(told)
         own = SchedulerMaker(product.model)
         found = reachability_rewards(product.model, structure, won, maximise, options, work, own)
         maker.remember(Remembering.of(model, product, ()).finish(own))
-    found = found.at(product.model.indicator(product.first))
-    return found if chosen.proven else found.without_bounds()
-
-
-def universal_states(automaton: DeterministicAutomaton) -> list[bool]:
-    """Return from which states of an automaton all words are accepted.
-
-    Those from which no cycle is reached that is not accepted.
-    """
-    components, fates = component_fates(automaton)
-    if any(fate is None for fate in fates):
-        # Of another program's: marks do not tell; a search for a rejected word does.
-        none = np.zeros((1, automaton.successors.shape[1]), np.int64)
-        everything = DeterministicAutomaton(automaton.propositions, 0, none, none, ALL)
-        starts = (replace(automaton, initial=q) for q in range(automaton.n_states))
-        return [distinguishing_word(start, everything) is None for start in starts]
-    rejecting = np.zeros(automaton.n_states, np.bool_)
-    for number, fate in enumerate(fates):
-        rows = np.flatnonzero(components == number)
-        cyclic = bool(np.isin(automaton.successors[rows], rows).any())
-        rejecting[rows] = cyclic and fate is not True
-    while True:
-        wider = rejecting | rejecting[automaton.successors].any(axis=1)
-        if (wider == rejecting).all():
-            return [not lost for lost in rejecting.tolist()]
-        rejecting = wider
+    return found.at(product.model.indicator(product.first))

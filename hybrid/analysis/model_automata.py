@@ -37,27 +37,33 @@ class ModelFormula:
 
 
 def model_formula(
-    model: SymbolicModel, path: Expression, states: Callable[[Expression], Node]
+    model: SymbolicModel,
+    path: Expression,
+    states: Callable[[Expression], Node],
+    keeps_steps: bool = False,
 ) -> ModelFormula:
     """Return a path formula over sets of a model's states; see `model_formulas`."""
-    (found,) = model_formulas(model, [path], states)
+    (found,) = model_formulas(model, [path], states, keeps_steps)
     return found
 
 
 def model_formulas(
-    model: SymbolicModel, paths: Sequence[Expression], states: Callable[[Expression], Node]
+    model: SymbolicModel,
+    paths: Sequence[Expression],
+    states: Callable[[Expression], Node],
+    keeps_steps: bool = False,
 ) -> list[ModelFormula]:
     """Return path formulas over sets of a model's states, all with the same propositions.
 
     State formulas that hold in the same states are one proposition; those that hold everywhere or nowhere are
-    none.
+    none. With `keeps_steps` what takes a step stays, see `FormulaStore`.
 
     Raises
     ------
     UnsupportedError
         Bounds on time, or more than 1000 steps.
     """
-    store = FormulaStore()
+    store = FormulaStore(keeps_steps)
     known: list[Node] = []
     made: dict[Expression, Formula] = {}
 

@@ -101,9 +101,15 @@ class FormulaStore:
     """Makes formulas and simplifies them as it does.
 
     Every rule is an equivalence, such as ``F F a = F a`` or ``a U b = b`` where b is about the long run.
+
+    Parameters
+    ----------
+    keeps_steps : bool
+        Keep ``X true`` and ``X false``, so that formulas without W are told by prefixes as long as before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, keeps_steps: bool = False) -> None:
+        self._keeps_steps = keeps_steps
         self._known: dict[tuple[str, tuple[int, ...], int, bool], Formula] = {}
         self._negations: dict[Formula, Formula] = {}
         self.true = self._make("true")
@@ -151,7 +157,8 @@ class FormulaStore:
 
     def next(self, part: Formula) -> Formula:
         """Return ``X part``."""
-        return part if part.kind in ("true", "false") or part.limit else self._make("X", (part,))
+        is_constant = part.kind in ("true", "false") and not self._keeps_steps
+        return part if is_constant or part.limit else self._make("X", (part,))
 
     def until(self, left: Formula, right: Formula) -> Formula:
         """Return ``left U right``."""

@@ -144,8 +144,8 @@ def _until(wait: Formula, goal: Formula, first: int, last: int | None, store: Fo
     if last is None:
         result = store.until(wait, goal)
     else:
-        result = store.false
-        for _ in range(last - first + 1):
+        result = goal if first <= last else store.false
+        for _ in range(last - first):
             result = store.any_of((goal, store.all_of((wait, store.next(result)))))
     for _ in range(first):
         result = store.all_of((wait, store.next(result)))

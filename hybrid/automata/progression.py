@@ -44,6 +44,10 @@ class Progression:
             return TRUE if formula.kind == "true" else FALSE
         if formula.kind in ("and", "or"):
             return self._joined(formula.kind, [self.encode(part) for part in formula.parts])
+        return self._variable(formula)
+
+    def _variable(self, formula: Formula) -> int:
+        """Return the function that is a formula by itself."""
         if formula not in self._variables:
             self._variables[formula] = len(self._formulas)
             self._formulas.append(formula)
@@ -71,7 +75,8 @@ class Progression:
         if kind == "literal":
             result = TRUE if (letter >> formula.proposition & 1) != formula.negated else FALSE
         elif kind == "X":
-            result = self.encode(parts[0])
+            # What is true of the next letter is known once it is read.
+            result = self._variable(parts[0]) if parts[0].kind == "true" else self.encode(parts[0])
         elif kind in ("U", "W"):
             left, right = (self._formula_after(part, letter, known) for part in parts)
             again = self.functions.both(left, self.encode(formula))

@@ -34,7 +34,7 @@ def reduced(automaton: DeterministicAutomaton, classes: Ints | None = None) -> D
     """
     if classes is not None:
         automaton = _lowest(automaton, classes)
-    automaton = _reachable(automaton)
+    automaton = numbered(automaton)
     while True:
         # Marks that turn out equal may make the condition simpler, which may let more states merge.
         before = automaton.n_states, automaton.acceptance
@@ -50,7 +50,7 @@ def _pass(automaton: DeterministicAutomaton) -> DeterministicAutomaton:
         automaton = _weak(automaton, components, fates)
     else:
         automaton = _local_marks(automaton, components, fates)
-    return _renumbered_marks(_reachable(_merged(automaton)))
+    return _renumbered_marks(numbered(merged(automaton)))
 
 
 def component_fates(automaton: DeterministicAutomaton) -> tuple[Ints, list[bool | None]]:
@@ -85,7 +85,7 @@ def _lowest(automaton: DeterministicAutomaton, classes: Ints) -> DeterministicAu
     return replace(automaton, initial=initial, successors=redirected)
 
 
-def _reachable(automaton: DeterministicAutomaton) -> DeterministicAutomaton:
+def numbered(automaton: DeterministicAutomaton) -> DeterministicAutomaton:
     """Drop states that no word leads to, number the others as a search finds them."""
     numbers = {automaton.initial: 0}
     order = [automaton.initial]
@@ -178,7 +178,7 @@ def _some_marks(acceptance: Acceptance, accepted: bool) -> int | None:
     return pairs[0][1] if pairs else None
 
 
-def _merged(automaton: DeterministicAutomaton) -> DeterministicAutomaton:
+def merged(automaton: DeterministicAutomaton) -> DeterministicAutomaton:
     """Merge states that no word tells apart by marks."""
     _, kinds = np.unique(automaton.marks, axis=0, return_inverse=True)
     blocks = kinds.reshape(-1)

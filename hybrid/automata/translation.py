@@ -7,14 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from hybrid.automata.acceptance import ALL, NONE, Acceptance
+from hybrid.automata.acceptance import ALL, NONE, Acceptance, infinitely
 from hybrid.automata.automaton import MOST_PROPOSITIONS, DeterministicAutomaton
 from hybrid.automata.formulas import Formula, FormulaStore, formula_text
 from hybrid.automata.guards import mark_list
 from hybrid.automata.normal_form import NormalForm
 from hybrid.automata.parts import State
 from hybrid.automata.progression import Progression
-from hybrid.automata.reduction import reduced
+from hybrid.automata.propositional import TRUE
+from hybrid.automata.reduction import merged, numbered, reduced
 from hybrid.errors import UnsupportedError
 from mtbdd.budget import check_budget
 
@@ -51,16 +52,79 @@ def translate(store: FormulaStore, formula: Formula, propositions: Sequence[str]
     At worst doubly exponential in the length of the formula, as any translation; for each state one step
     a letter.
     """
-    if len(propositions) > MOST_PROPOSITIONS:
-        raise UnsupportedError(
-            f"LTL: expected at most {MOST_PROPOSITIONS} different state formulas, got {len(propositions)}; "
-            "join some of them by labels, or split the formula"
-        )
+    _check_propositions(propositions)
     try:
         found = _Product(store, formula, len(propositions)).automaton(tuple(propositions))
     except RecursionError:
         raise UnsupportedError("LTL: expected a formula nested less deeply") from None
     return replace(found, name=formula_text(formula, lambda p: propositions[p]))
+
+
+def prefixes(store: FormulaStore, formula: Formula, propositions: Sequence[str]) -> DeterministicAutomaton:
+    """Return the automaton that reads a formula without W until a prefix has told that it holds.
+
+    A prefix tells it where every subformula that it rests on has been read, a letter a step: ``X true`` takes
+    two letters, though all words satisfy it (the informative prefixes of Kupferman and Vardi, 2001).
+
+    Parameters
+    ----------
+    store : FormulaStore
+        That has made the formula, and keeps steps.
+    formula : Formula
+    propositions : sequence of str
+        Names of the atomic propositions, by number.
+
+    Returns
+    -------
+    DeterministicAutomaton
+        Complete and minimal.  All steps of one state are marked, and no others: there the formula is told.
+
+    Raises
+    ------
+    UnsupportedError
+        More atomic propositions or states than are translated.
+    """
+    _check_propositions(propositions)
+    progression = Progression(store)
+    try:
+        functions = [progression.encode(formula)]
+        numbers = {functions[0]: 0}
+        rows: list[list[int]] = []
+        for state in range(MOST_STATES + 1):
+            if state == len(functions):
+                break
+            if state % 256 == 0:
+                check_budget()
+            if state == MOST_STATES:
+                raise _too_many_states()
+            row = []
+            for letter in range(1 << len(propositions)):
+                following = progression.step(functions[state], letter)
+                number = numbers.setdefault(following, len(functions))
+                if number == len(functions):
+                    functions.append(following)
+                row.append(number)
+            rows.append(row)
+    except RecursionError:
+        raise UnsupportedError("LTL: expected a formula nested less deeply") from None
+    successors = np.array(rows, np.int64)
+    marks = np.zeros_like(successors)
+    marks[[function == TRUE for function in functions]] = 1
+    name = formula_text(formula, lambda p: propositions[p])
+    whole = DeterministicAutomaton(tuple(propositions), 0, successors, marks, infinitely(0), name)
+    return numbered(merged(whole))
+
+
+def _check_propositions(propositions: Sequence[str]) -> None:
+    if len(propositions) > MOST_PROPOSITIONS:
+        raise UnsupportedError(
+            f"LTL: expected at most {MOST_PROPOSITIONS} different state formulas, got {len(propositions)}; "
+            "join some of them by labels, or split the formula"
+        )
+
+
+def _too_many_states() -> UnsupportedError:
+    return UnsupportedError(f"LTL: the automaton has more than {MOST_STATES} states; split the formula")
 
 
 class _Product:
@@ -101,9 +165,7 @@ class _Product:
             if state % 256 == 0:
                 check_budget()
             if state == MOST_STATES:
-                raise UnsupportedError(
-                    f"LTL: the automaton has more than {MOST_STATES} states; split the formula"
-                )
+                raise _too_many_states()
             row, met = [], []
             for letter in self._letters:
                 following, mark = self._step(keys[state], letter)

@@ -21,7 +21,7 @@ from tests.attack.processes import schedulers
 from tests.attack.questions import Question, Writer
 from tests.attack.spec import Expanded
 from tests.attack.thresholds import threshold_near
-from tests.oracles.cosafe import certain_states, random_cosafe, with_constants
+from tests.oracles.cosafe import TOLD, begun, random_cosafe, read
 from tests.oracles.lasso_words import Tree, random_tree, tree_text, without_windows
 from tests.oracles.ltl import chain_probabilities, greatest_probabilities
 
@@ -140,19 +140,13 @@ class CosafeReward(OwnValues):
 
     def values(self, evaluator: Evaluator, largest: bool) -> list[Enclosure]:
         model, letters = evaluator.model, _letters(evaluator, self.atoms)
-        # What holds in all states is true at once, `X` of it as well.
-        automaton = automaton_of(tree_text(with_constants(self.tree, letters)))
-        certain = certain_states(automaton)
-        pairs = [(s, automaton.initial) for s in range(model.size)]
+        pairs = [(s, begun(self.tree)) for s in range(model.size)]
         place = {pair: k for k, pair in enumerate(pairs)}
         target: set[int] = set()
         choices: list[list[tuple[dict[int, Fraction], Fraction]]] = []
         for s, q in pairs:
-            letter = sum(
-                (letters[s] >> _NAMES.index(name) & 1) << k for k, name in enumerate(automaton.propositions)
-            )
-            then = int(automaton.successors[q, letter])
-            if then in certain:
+            then = read(q, letters[s])
+            if then == TOLD:
                 target.add(len(choices))
             own = []
             for choice in model.choices[s]:

@@ -56,6 +56,14 @@ module m s:[0..2];
   [] s>0 -> true;
 endmodule"""
 
+COIN = """dtmc
+module m s:[0..2];
+  [] s=0 -> 0.5:(s'=0) + 0.5:(s'=1);
+  [] s=1 -> (s'=2);
+  [] s=2 -> true;
+endmodule
+rewards "a" s=0 : 3; s=1 : 1; endrewards"""
+
 
 @dataclass(frozen=True)
 class Case:
@@ -89,6 +97,19 @@ CASES = {
         NEAR.format("0.33333", "0.33333 + 0.33333"), "P=? [ F s=1 ]", Fraction(1, 3)
     ),
     "f12 by the state": Case(NEAR.format("0.00001*(s+1)", "1-0.5*s"), "P=? [ F s=1 ]", Fraction(1, 100001)),
+    "f25 X true": Case(COIN, 'R{"a"}=? [ X true ]', Fraction(3), rational=False),
+    "f25 X of a label that holds everywhere": Case(COIN, 'R{"a"}=? [ X s>=0 ]', Fraction(3), rational=False),
+    "f25 X X true": Case(COIN, 'R{"a"}=? [ X X true ]', Fraction(5), rational=False),
+    "f25 steps before an until": Case(COIN, 'R{"a"}=? [ (X X true) U s=1 ]', Fraction(7), rational=False),
+    "f25 an until that holds at once": Case(
+        COIN, 'R{"a"}=? [ (X X true) U s=0 ]', Fraction(0), rational=False
+    ),
+    "f25 F as ever": Case(COIN, 'R{"a"}=? [ F s=1 ]', Fraction(6)),
+    "f25 U as ever": Case(COIN, 'R{"a"}=? [ s=0 U s=1 ]', Fraction(6), rational=False),
+    "f25 a least reward": Case(
+        COIN.replace("dtmc", "mdp"), 'R{"a"}min=? [ X true ]', Fraction(3), rational=False
+    ),
+    "f25 an expected time": Case(COIN, "T=? [ X X true ]", Fraction(2), rational=False),
     "f2 Pmax": Case(FORK, "Pmax=? [ F s=1 ]", Fraction(1, 4), "Pmax is P here: a dtmc has no choices"),
     "f2 Pmin of a window": Case(FORK, "Pmin=? [ F<=3 s=1 ]", Fraction(1, 4), "Pmin is P here"),
     "f2 Pmax of a step": Case(FORK, "Pmax=? [ X s=1 ]", Fraction(1, 4), "Pmax is P here"),

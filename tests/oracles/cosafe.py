@@ -1,25 +1,28 @@
-"""Rewards until a co-safe formula holds, by definition: pairs of a state and an automaton's, one by one.
+"""Rewards until a co-safe formula holds, by definition: pairs of a state and what is still asked, one by one.
 
-The automaton's language is tested elsewhere, by words.
+What is asked is a disjunction of conjunctions of formulas, and every letter is read by all of them.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
+from functools import reduce
 from itertools import product
 
 import numpy as np
 
-from hybrid.automata.automaton import DeterministicAutomaton
 from tests.builders.labelled import LabelledModel
 from tests.oracles.chains import reachability_rewards
 from tests.oracles.lasso_words import Tree
 
-__all__ = ["MOST_SCHEDULERS", "cosafe_rewards", "random_cosafe", "with_constants"]
+__all__ = ["MOST_SCHEDULERS", "TOLD", "begun", "cosafe_rewards", "random_cosafe", "read"]
 
 MOST_SCHEDULERS = 600
 Exact = Fraction | float
+Asked = frozenset[frozenset[Tree]]
+TOLD: Asked = frozenset([frozenset()])
 
 
 def random_cosafe(rng: np.random.Generator, size: int) -> Tree:
@@ -39,92 +42,70 @@ def random_cosafe(rng: np.random.Generator, size: int) -> Tree:
     return (kind, random_cosafe(rng, first), random_cosafe(rng, size - 1 - first))
 
 
-def with_constants(tree: Tree, letters: list[int]) -> Tree:
-    """A formula with constants for state formulas that hold in all states or none, and one state formula for
-    those that hold in the same states, or in the opposite ones."""
-    named: dict[tuple[bool, ...], Tree] = {}
-    for k in range(3):
-        named.setdefault(_shown(("p", k), letters), ("p", k))
-
-    def replaced(tree: Tree) -> Tree:
-        if tree[0] == "!" or not _is_about_states(tree):
-            return tuple(replaced(part) if isinstance(part, tuple) else part for part in tree)
-        shown = _shown(tree, letters)
-        if len(set(shown)) == 1:
-            return ("true",) if shown[0] else ("false",)
-        opposite = tuple(not x for x in shown)
-        # Of the two the one that was named first.
-        first = next((x for x in named if x in (shown, opposite)), shown)
-        found = named.setdefault(first, tree)
-        return found if first == shown else ("!", found)
-
-    return replaced(tree)
+def begun(tree: Tree) -> Asked:
+    """What a formula asks of a word before any letter is read."""
+    return frozenset([frozenset([tree])])
 
 
-def _is_about_states(tree: Tree) -> bool:
-    """Whether a formula has no temporal operator."""
-    return tree[0] in ("p", "true", "false") or (
-        tree[0] in ("!", "&", "|") and all(_is_about_states(part) for part in tree[1:])
+def read(asked: Asked, letter: int) -> Asked:
+    """What is asked of the rest once a letter is read."""
+    return _least(
+        one for clause in asked for one in reduce(_both, (_after(part, letter) for part in clause), TOLD)
     )
 
 
-def _shown(tree: Tree, letters: list[int]) -> tuple[bool, ...]:
-    """In which states a formula without temporal operators holds."""
+def _after(tree: Tree, letter: int) -> Asked:
+    """What one formula asks of the rest once the first letter is read: ``X`` always asks for one more."""
     kind, *parts = tree
-    if kind == "p":
-        return tuple(bool(x >> parts[0] & 1) for x in letters)
-    if not parts:
-        return tuple(kind == "true" for _ in letters)
-    shown = [_shown(part, letters) for part in parts]
-    if kind == "!":
-        return tuple(not x for x in shown[0])
-    return tuple((all if kind == "&" else any)(both) for both in zip(*shown, strict=True))
+    if kind == "p" or kind == "!":
+        holds = letter >> (parts[0] if kind == "p" else parts[0][1]) & 1
+        return TOLD if bool(holds) is (kind == "p") else frozenset()
+    if kind == "X":
+        return begun(parts[0])
+    if kind == "in":
+        low, high, (operator, inner) = parts
+        if low:
+            return begun(("in", low - 1, high - 1, (operator, inner)))
+        now = _after(inner, letter)
+        if not high:
+            return now
+        later = begun(("in", 0, high - 1, (operator, inner)))
+        return _least(now | later) if operator == "F" else _both(now, later)
+    if kind == "F":
+        return _least(_after(parts[0], letter) | begun(tree))
+    left, right = (_after(part, letter) for part in parts)
+    if kind == "U":
+        return _least(right | _both(left, begun(tree)))
+    return _both(left, right) if kind == "&" else _least(left | right)
 
 
-def certain_states(automaton: DeterministicAutomaton) -> set[int]:
-    """The states from which all words are accepted: no cycle without a mark is reached from them."""
-    n = automaton.n_states
-    if automaton.acceptance.kind in ("t", "f"):
-        return set(range(n)) if automaton.acceptance.kind == "t" else set()
-    assert str(automaton.acceptance) == "Inf(0)"
-    steps = automaton.successors.tolist()
-    free = [
-        {t for t, m in zip(steps[q], automaton.marks[q].tolist(), strict=True) if not m} for q in range(n)
-    ]
+def _both(a: Asked, b: Asked) -> Asked:
+    """The conjunction."""
+    return _least(one | other for one in a for other in b)
 
-    def ahead(starts: set[int], arrows: list[set[int]]) -> set[int]:
-        found: set[int] = set()
-        waiting = list(starts)
-        while waiting:
-            q = waiting.pop()
-            if q not in found:
-                found.add(q)
-                waiting += arrows[q]
-        return found
 
-    rejecting = {q for q in range(n) if q in ahead(free[q], free)}
-    every = [set(row) for row in steps]
-    return {q for q in range(n) if not ahead({q}, every) & rejecting}
+def _least(clauses: Iterable[frozenset[Tree]]) -> Asked:
+    """Clauses without those that another one implies."""
+    every = set(clauses)
+    return frozenset(one for one in every if not any(other < one for other in every))
 
 
 def cosafe_rewards(
     labelled: LabelledModel,
     state_rewards: list[Fraction],
     choice_rewards: list[Fraction],
-    letters: list[int],
-    automaton: DeterministicAutomaton,
+    tree: Tree,
     continuous: bool = False,
 ) -> dict[str, list[Exact]] | None:
     """Least and greatest rewards from every state, over all schedulers without memory on the pairs; None if
     these are too many.  The k-th choice of a state earns `choice_rewards[k]`."""
-    certain = certain_states(automaton)
-    pairs = [(s, automaton.initial) for s in range(labelled.n_states)]
+    pairs = [(s, begun(tree)) for s in range(labelled.n_states)]
     place = {pair: k for k, pair in enumerate(pairs)}
     rows: list[list[dict[int, Fraction]]] = []
     target: set[int] = set()
     for s, q in pairs:
-        then = int(automaton.successors[q, letters[s]])
-        if then in certain:
+        then = read(q, labelled.letters[s])
+        if then == TOLD:
             target.add(len(rows))
         for row in labelled.choices[s]:
             for t in row:

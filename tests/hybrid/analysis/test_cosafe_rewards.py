@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.automata.reading_formulas import automaton_of
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
 from tests.exploring import rounds, taken_in_turn
-from tests.oracles.cosafe import cosafe_rewards, random_cosafe, with_constants
+from tests.oracles.cosafe import cosafe_rewards, random_cosafe
 from tests.oracles.lasso_words import tree_text
 from tests.oracles.optima import assert_encloses, checked
 
@@ -28,9 +27,7 @@ def test_random_models_and_formulas(kind: str, rng: np.random.Generator) -> None
         tree = random_cosafe(rng, int(rng.integers(2, 8)))
         if kind == "ctmc" and "'in'" in repr(tree):
             continue
-        automaton = automaton_of(tree_text(with_constants(tree, labelled.letters)))
-        letters = labelled.letters_for(automaton.propositions)
-        exact = cosafe_rewards(labelled, earned, moved, letters, automaton, kind == "ctmc")
+        exact = cosafe_rewards(labelled, earned, moved, tree, kind == "ctmc")
         if exact is None:
             continue
         asked += 1
@@ -65,10 +62,26 @@ BY_HAND = [
     ("R=? [ F<=1 x>0 ]", 1),
     ('R{"steps"}=? [ F (x>=2 & (X x>=2)) ]', Fraction(19, 7)),
     ('R{"steps"}=? [ G[1,3] x>0 ]', math.inf),
-    # What holds of every run from the state on, at once; what no run or not almost every run satisfies.
+    # What the state tells; what takes steps, though it holds of every run; what some runs do not satisfy.
     ("R=? [ x=0 ]", 0),
-    ("R=? [ X (X x<7) ]", 0),
-    ("R=? [ F ((X x=1) | (X x!=1)) ]", 0),
+    ("R=? [ F x<7 ]", 0),
+    ("R=? [ x>7 U x=0 ]", 0),
+    ("R=? [ X true ]", 1),
+    ("R=? [ X x<7 ]", 1),
+    ("R=? [ !(X false) ]", 1),
+    ("R=? [ X (x=1 | x!=1) ]", 1),
+    ("R=? [ X ((F x=7) | x=1 | x!=1) ]", 1),
+    ("R=? [ (X x=1) | (X x!=1) ]", 1),
+    ("R=? [ X X true ]", Fraction(1) + Fraction(2 + 10, 2)),
+    ("R=? [ X (X x<7) ]", Fraction(1) + Fraction(2 + 10, 2)),
+    ("R=? [ F=2 true ]", Fraction(1) + Fraction(2 + 10, 2)),
+    ("R=? [ G<=1 x<7 ]", 1),
+    ("R=? [ F ((X x=1) | (X x!=1)) ]", 1),
+    ("R=? [ (X X true) U x=0 ]", 0),
+    ('R{"steps"}=? [ (X true) U x>=2 ]', Fraction(12, 7)),
+    ('R{"steps"}=? [ (X X true) U x>=2 ]', Fraction(19, 7)),
+    ('R{"steps"}=? [ (X x<7) U x>=2 ]', Fraction(12, 7)),
+    ("T=? [ X X X true ]", 3),
     ("R=? [ x=1 ]", math.inf),
     ("R=? [ (X x=3) & (X x=2) ]", math.inf),
     ("R=? [ x=0 U x=2 ]", math.inf),
@@ -118,7 +131,6 @@ def test_bounds_of_a_comparison_decide() -> None:
         (WALK, "R=? [ !(F x=0) ]", "co-safe"),
         (WALK, "R=? [ x<2 W x=3 ]", "co-safe"),
         (WALK.replace("dtmc", "ctmc"), "R=? [ F<=2 x=3 ]", "bounds on time"),
-        (WALK.replace("dtmc", "mdp"), "R=? [ X x=3 ]", "write Rmin=? or Rmax=?"),
         (
             WALK.replace("dtmc", "mdp").replace("[go] true : 10", "[go] true : -5"),
             "Rmin=? [ (F x=2) | (F x=3) ]",
@@ -131,12 +143,26 @@ def test_refusals(text: str, prop: str, message: str) -> None:
     assert answer.value is None and message in str(answer.error)
 
 
-def test_an_automaton_of_another_program_whose_marks_tell_nothing() -> None:
-    """Once x>=2 its runs take one mark or the other, all accepted; that is for certain as well."""
-    two = (
-        'HOA: v1 Start: 0 AP: 2 "p0" "p1" Acceptance: 2 Inf(0) | Inf(1) --BODY-- '
-        "State: 0 [0 | 1] 1 [!0 & !1] 0 State: 1 [0] 1 {0} [!0] 1 {1} --END--"
-    )
-    model, prop = build(WALK), "R=? [ (F x=2) | (F x=3) ]"
-    answer = hybrid.check(model, prop, backend="cpu", automaton_tool=f"printf '{two}'")
-    assert answer.proven and answer.lower <= 8 <= answer.upper
+@pytest.mark.parametrize("kind", ["dtmc", "ctmc", "mdp"])
+@pytest.mark.parametrize(
+    "formula",
+    ["X {0}", "X X {0}", "(X X {0}) U x=3", "F (x>=1 & (X {0}))", "{0} U x=2", "X ({0} & (X {0}))"],
+)
+def test_f25_a_label_that_holds_everywhere_changes_no_value(formula: str, kind: str) -> None:
+    text = WALK.replace("dtmc", kind) + 'label "all" = x<=3; label "most" = x!=3;'
+    model, letter = build(text), "Rmax" if kind == "mdp" else "R"
+    everywhere = ("true", '"all"', "!(x>3)", '("most" | x=3)', "(x<7 | x=1)")
+    values = {
+        hybrid.check(model, f"{letter}=? [ {formula.format(states)} ]", backend="cpu").value
+        for states in everywhere
+    }
+    assert len(values) == 1
+
+
+def test_f25_a_scheduler_takes_the_steps_that_are_read() -> None:
+    text = """mdp module m s:[0..2]; [a] s<2 -> (s'=s+1); [b] s<2 -> (s'=2); [c] s=2 -> true; endmodule
+    rewards "r" [a] true : 1; [b] true : 5; [c] true : 2; endrewards"""
+    for prop, right in (("Rmin=? [ X X true ]", 2), ("Rmax=? [ X X true ]", 7), ("Rmax=? [ F true ]", 0)):
+        for options in ({}, {"engine": "explicit"}, {"scheduler": prop[:9] != "Rmax=? [ F"}):
+            answer = hybrid.check(build(text), prop, backend="cpu", **options)
+            assert answer.lower <= right <= answer.upper and answer.value == pytest.approx(right)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.automata.reading_formulas import automaton_of
 from hybrid.errors import HybridError
 from hybrid.properties import parse_properties
 from hybrid.properties.tree import Elapsed, Reward
@@ -19,7 +18,7 @@ from mtbdd.rewards import action_rewards, state_rewards
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
 from tests.exploring import rounds, taken_in_turn
-from tests.oracles.cosafe import cosafe_rewards, random_cosafe, with_constants
+from tests.oracles.cosafe import cosafe_rewards, random_cosafe
 from tests.oracles.lasso_words import Tree, tree_text
 from tests.oracles.optima import assert_encloses, checked
 
@@ -34,10 +33,8 @@ def test_random_models(kind: str, rng: np.random.Generator) -> None:
         tree: Tree = ("F", ("p", 0)) if number % 2 else random_cosafe(rng, int(rng.integers(2, 7)))
         if kind == "ctmc" and "'in'" in repr(tree):
             continue
-        automaton = automaton_of(tree_text(with_constants(tree, labelled.letters)))
-        letters = labelled.letters_for(automaton.propositions)
         one, none = [Fraction(1)] * labelled.n_states, [Fraction(0)] * 3
-        exact = cosafe_rewards(labelled, one, none, letters, automaton, kind == "ctmc")
+        exact = cosafe_rewards(labelled, one, none, tree, kind == "ctmc")
         if exact is None:
             continue
         asked += 1
