@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -13,8 +14,12 @@ from hybrid.simulation.faults import refuse_state, refuse_update
 from hybrid.simulation.functions import NO_INTEGER
 from hybrid.simulation.rules import Alternative, Rules, SimulatedEvent
 from hybrid.simulation.variables import Columns, Ints
+from mtbdd.faults import BuildError
+from mtbdd.language.errors import Fault
+from mtbdd.language.limits import current, raised
 from mtbdd.language.rounded import Rounded
 from mtbdd.language.syntax import Literal, ModelType
+from mtbdd.wording import option
 
 MOST_UNITS = 32.0
 """Relative error of a weight that depends on the state, in units of 2^-53 (`mtbdd.language.enclosing`)."""
@@ -57,11 +62,18 @@ class Successors:
     ----------
     units : float
         Bound on the relative error of every weight, in units of 2^-53.
+
+    Raises
+    ------
+    BuildError
+        Events can be taken in more ways than the limits allow.
     """
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._is_mdp = rules.type is ModelType.MDP
+        for event in rules.events:
+            _check_ways(event)
         self._ways = [list(_ways(event, self._is_mdp)) for event in rules.events]
         self.units = max((_units(way, self._is_mdp) for ways in self._ways for _, way in ways), default=0.0)
 
@@ -111,6 +123,18 @@ class Successors:
                     refuse_update(self._rules, event, row, states[:, where[wrong[0]]])
                 targets[row] = found
         return targets
+
+
+def _check_ways(event: SimulatedEvent) -> None:
+    """Refuse an event that can be taken in more ways than are listed."""
+    count = math.prod(len(component.alternatives) for component in event.components)
+    most = current().combinations
+    if count > most:
+        message = (
+            f"expected at most {most} ways to take the action '{event.action}' where states are listed, got "
+            f"{count}; choose {option('build', 'symbolic')}, or {raised('combinations', count)}"
+        )
+        raise BuildError([Fault(event.components[0].commands[0].position, message)])
 
 
 def _ways(event: SimulatedEvent, is_mdp: bool) -> Iterator[tuple[int, tuple[Alternative, ...]]]:

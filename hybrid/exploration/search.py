@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +18,21 @@ from hybrid.simulation.rules import Rules
 from hybrid.simulation.start import initial_columns
 from hybrid.simulation.variables import Ints, Variables
 from mtbdd.budget import check_budget
+from mtbdd.faults import BuildError
+from mtbdd.language.errors import Fault
 from mtbdd.language.model_syntax import ResolvedModel
-from mtbdd.language.syntax import ModelType
+from mtbdd.language.syntax import ModelType, Position
 from mtbdd.memory import require_memory
+from mtbdd.wording import option
 
 _STATES = 1 << 14
 """States that there is room for at first."""
 
 _ENTRIES, _FEWEST = 1 << 20, 1 << 12
 """Transitions that are gathered at a time, at most and at least."""
+
+_MOST_OF_STATE = 1 << 24
+"""Transitions of one state, which is explored at once: nothing stops the machine meanwhile."""
 
 _UNITS, _MOST_UNITS = 512.0, 2.0**17
 """Relative error of a weight beyond which it is worked out on the reals, at first and after many such."""
@@ -85,7 +91,7 @@ class CompiledSearch:
         self._commands = CompiledCommands(model, self._variables, self._codes)
         self._is_chain = model.type is not ModelType.MDP
         self._found = _Gathered()
-        self._units = np.zeros(1)
+        self._units = np.zeros(2)
         self._most_units, self._asked = _UNITS, 0
         self._rules: Successors | None = None
         self._room = _room(self._commands, self._codes.words)
@@ -118,14 +124,15 @@ class CompiledSearch:
         Parameters
         ----------
         entries : int, optional
-            Transitions from which on to stop, those before included.
+            Transitions from which on to stop, those before included; also where one state has more.
         progress : callable, optional
             Called with a line of text about every million transitions.
 
         Raises
         ------
         BuildError
-            The text gives a reachable state no rate, or an update leads out of a variable's range.
+            The text gives a reachable state no rate, or an update leads out of a variable's range, or a state
+            has some millions of transitions.
         BudgetError, MemoryError
 
         Notes
@@ -143,8 +150,22 @@ class CompiledSearch:
             if progress is not None:
                 progress(f"{self.explored:,} of {self.met:,} states, {self.entries:,} transitions")
             if not self._step(size):
-                least = size = 2 * size
+                needed = self._units[1]
+                if entries is not None and needed > entries:
+                    return False
+                if needed > _MOST_OF_STATE:
+                    self._refuse_state(needed)
+                require_memory(20 * int(needed), "the transitions of a state", "choose smaller constants")
+                least = size = max(2 * size, int(needed))
         return True
+
+    def _refuse_state(self, needed: float) -> NoReturn:
+        """Refuse the state at hand, which has too many transitions."""
+        message = (
+            f"expected at most {_MOST_OF_STATE:,} transitions of a state where states are listed, got "
+            f"{needed:.3g}; choose {option('build', 'symbolic')}"
+        )
+        raise BuildError([Fault(Position(self._model.file, 1, 1), message)])
 
     def _step(self, size: int) -> bool:
         """Explore until some room is full; return whether a state was explored."""
@@ -152,7 +173,7 @@ class CompiledSearch:
         choices = np.empty(0 if self._is_chain else size, dtype=np.int64)
         targets, weights = np.empty(size, dtype=np.int64), np.empty(size)
         ends = np.empty(len(self._held), dtype=np.int64)
-        first, self._ends[2] = self.explored, 0
+        first, self._ends[2], self._units[1] = self.explored, 0, 0.0
         stopped = search(
             self._commands.tables,
             self._commands.code,

@@ -233,8 +233,9 @@ def search(  # type: ignore[no-untyped-def]
         Transitions so far behind each explored state, from the call's first one on.
     out_targets, out_weights, out_events, out_choices : ndarray, shape (transitions,)
         Choices may be empty, for chains.
-    out_units : ndarray of float64, shape (1,)
-        Greatest relative error of a weight, in units of 2^-53.
+    out_units : ndarray of float64, shape (2,)
+        Greatest relative error of a weight, in units of 2^-53; and how many transitions the state at hand
+        has at least, where there is no room for them.
 
     Returns
     -------
@@ -269,6 +270,12 @@ def search(  # type: ignore[no-untyped-def]
                 continue
             if not sure:
                 return TROUBLE
+            ways = 1.0
+            for part in range(parts):
+                ways *= room.ends[part + 1] - room.at[part]
+            if entry + ways > len(out_targets):
+                out_units[1] = entry - ends[2] + ways
+                return FULL
             while True:
                 weight, units, choice = 1.0, parts - 1.0, np.int64(0)
                 room.target[:] = room.state
@@ -287,8 +294,6 @@ def search(  # type: ignore[no-untyped-def]
                         place += 1
                 if not (weight > 0.0 and weight < np.inf):
                     return TROUBLE
-                if entry == len(out_targets):
-                    return FULL
                 target = _number(room.target, tables, room.words, codes, slots, ends)
                 if target < 0:
                     return FULL

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -206,6 +207,48 @@ def test_a_budget_holds_inside_its_block_alone():
     for wrong in ((0.0, None), (float("inf"), None), (None, 0)):
         with pytest.raises(ValueError, match="expected a positive number"):
             Budget.of(*wrong)
+
+
+COINS = "dtmc\n" + "\n".join(
+    f"module m{i} a{i}:bool; [t] true -> 0.{100 + i}:(a{i}'=true)+0.{900 - i}:(a{i}'=false); endmodule"
+    for i in range(130)
+)
+"""Its states are 2^130, and each has as many successors, of different probabilities."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        ("auto", "raise the limit with --limit pair_steps="),
+        ("symbolic", "raise the limit with --limit pair_steps="),
+        ("explicit", "transitions of a state where states are listed, got 1.36e+39; choose --build symbolic"),
+    ],
+)
+def test_f22_what_no_build_can_make_is_refused_soon(tmp_path, capfd, build, message):
+    path = tmp_path / "coins.pm"
+    path.write_text(COINS)
+    started = time.monotonic()
+    assert main(["info", str(path), "--build", build, "--quiet"]) == 2
+    assert message in capfd.readouterr().err
+    assert time.monotonic() - started < 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("build", ["auto", "symbolic", "explicit"])
+@pytest.mark.parametrize("limit", ["--timeout", "--memory", "SIGINT"])
+def test_f22_limits_and_signals_end_every_build(slow, build, limit):
+    given = {"--timeout": ["--timeout", "2"], "--memory": ["--memory", "120M"], "SIGINT": []}[limit]
+    command = [sys.executable, "-m", "hybrid", "info", slow, "--build", build, "--quiet", *given]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    if limit == "SIGINT":
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.communicate(timeout=4)
+        process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=120)
+    assert process.returncode == (130 if limit == "SIGINT" else 2)
+    words = {"--timeout": "the time limit", "--memory": "the memory limit", "SIGINT": "interrupted"}
+    assert words[limit] in told
 
 
 def test_runs_that_had_not_begun_are_counted(slow, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 
 from hybrid.exploration import search as search_module
 from hybrid.exploration.explore import Explored, explore
+from hybrid.exploration.moves import Successors
 from hybrid.exploration.search import CompiledSearch
 from hybrid.simulation.rules import Rules
 from mtbdd.budget import Budget, BudgetError, spending
@@ -73,6 +74,32 @@ def test_a_search_goes_on_where_there_was_no_room(name: str, monkeypatch: pytest
     monkeypatch.setattr(search_module, "_ENTRIES", 1)
     monkeypatch.setattr(search_module, "_FEWEST", 1)
     assert_same(resolved(*TEXTS[name]))
+
+
+def coins(count: int) -> str:
+    """Coins that are tossed together, each with a probability of its own."""
+    modules = (
+        f"module m{i} a{i}:bool; [t] true -> {100 + i}/1000:(a{i}'=true)"
+        f"+{900 - i}/1000:(a{i}'=false); endmodule"
+        for i in range(count)
+    )
+    return "dtmc\n" + "\n".join(modules)
+
+
+def test_f22_a_state_of_more_transitions_than_are_wanted_ends_the_search() -> None:
+    search = CompiledSearch(resolved(coins(14)))
+    assert not search.run(1000) and search.entries == 0
+    search = CompiledSearch(resolved(coins(9)))
+    assert search.run() and search.entries == 1 << 18
+    assert not CompiledSearch(resolved(coins(130))).run(1 << 22)
+
+
+def test_f22_a_state_of_too_many_transitions_is_told() -> None:
+    with pytest.raises(LanguageError, match=r"16,777,216 transitions of a state .* got 1.36e\+39"):
+        CompiledSearch(resolved(coins(130))).run()
+    # What the machine is not certain of is asked of the text, where all ways are written out.
+    with pytest.raises(LanguageError, match=r"<model>:2:20: expected at most 100000 ways to take .* 't'"):
+        Successors(Rules(resolved(coins(130))))
 
 
 def test_random_models_are_the_same(rng: np.random.Generator) -> None:
