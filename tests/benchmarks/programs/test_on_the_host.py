@@ -368,6 +368,20 @@ def test_the_devices_memory_is_watched_from_outside(monkeypatch: pytest.MonkeyPa
     assert watch.peak_bytes == 75
 
 
+def test_wb13_figure_1_is_what_its_text_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr(structure_plots, "save_figure", lambda figure, path: drawn.append(figure))
+    pattern = structure_plots.plot_access(structure_plots.diagonal_matrix(), tmp_path / "access.png")
+    # In iteration 0 threads 0 and 1 read x[0], thread i of 2 to 5 x[i - 1], and none reads x[5].
+    assert pattern.tolist() == [[0, 0, 1, 2, 3, 4], [1, 1, 2, 3, 4, 5], [-1, 2, 3, 4, 5, -1]]
+    left, right = drawn[0].axes
+    texts = [[text.get_text() for text in axes.texts] for axes in (left, right)]
+    assert "".join(texts[0]) == "●●○○○○●●●○○○○●●●○○○○●●●○○○○●●●○○○○●●"
+    assert "".join(texts[1]) == "001234112345*2345*"
+    empty = structure_plots.access_pattern(np.array([0, 0, 2]), np.array([3, 7]))
+    assert empty.tolist() == [[-1, 3], [-1, 7]]
+
+
 def test_structure_plots(record_of: RecordOf, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="plots need matplotlib")
     record = record_of(structure_plots, "--only", "brp", "--images", str(tmp_path))
