@@ -103,10 +103,11 @@ class RunRecorder:
         device = device_record() or {}
         config = session.config
         given = config.args_source is pytest.Config.ArgsSource.ARGS
+        ignored = [f"without {path}" for path in config.option.ignore or ()]
         append_run(
             self._path,
             seed=self._seed,
-            chosen=[*(config.args if given else ()), *filter(None, [config.option.keyword])],
+            chosen=[*(config.args if given else ()), *filter(None, [config.option.keyword]), *ignored],
             device=device.get("name"),
             **counts,
             **known,

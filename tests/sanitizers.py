@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -63,6 +64,8 @@ def main(arguments: list[str] | None = None) -> int:
     )
     add_record_option(parser, "sanitizers")
     options, others = parser.parse_known_args(arguments)
+    if shutil.which("compute-sanitizer") is None:
+        parser.error("compute-sanitizer is not on PATH; it comes with CUDA's toolkit")
     worst = 0
     for tool in options.tool or TOOLS:
         with tempfile.TemporaryDirectory(prefix="hybrid-sanitizers-") as folder:

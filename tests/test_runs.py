@@ -128,6 +128,15 @@ sys.exit({status})
 """
 
 
+def test_a_missing_checker_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        sanitizers.main([])
+    assert ended.value.code == 2 and "compute-sanitizer is not on PATH" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("log", "through", "status", "expected"),
     [

@@ -64,9 +64,10 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 HEAD = """# Benchmarks
 
 Rendered by `python -m benchmarks.rendering.render` from the records in `benchmarks/results/`; each record
-names commit, versions and processor.  Times of two programs are compared within one run; PRISM's figures were
-measured apart, on the same kind of machine, and stand beside for orientation.  Which program makes which
-table is in [benchmarks/README.md](../benchmarks/README.md)."""
+names commit, versions and processor, and how many commits have changed what it measures since, counted when
+this page was rendered.  Times of two programs are compared within one run; PRISM's figures were measured
+apart, on the same kind of machine, and stand beside for orientation.  Which program makes which table is in
+[benchmarks/README.md](../benchmarks/README.md)."""
 
 
 def load(name: str) -> Row | None:
