@@ -124,7 +124,8 @@ class RationalTable:
 
 
 def _nearest(value: Fraction) -> float:
+    """Return the nearest double; infinity for what lies beyond the doubles, on either side."""
     try:
         return float(value)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.inf

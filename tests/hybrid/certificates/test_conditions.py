@@ -371,6 +371,17 @@ def test_comparisons_between_neighbouring_doubles_are_open(relation: str, bound:
         case.spoilt(tight)
 
 
+def test_a_label_and_a_formula_of_one_name_are_two(tmp_path: Path) -> None:
+    text = (
+        "dtmc formula f = y=1; module m x:[0..1]; y:[0..1]; "
+        "[] true -> 0.25:(x'=1)&(y'=1) + 0.25:(x'=0)&(y'=1) + 0.5:(x'=1)&(y'=0); endmodule "
+        'label "f" = x=1;'
+    )
+    for prop, value in (('f & "f"', 0.25), ('"f" & !f', 0.5), ('f & !"f"', 0.25)):
+        found = make(tmp_path, text, f"P=? [ X ({prop}) ]").verify().finding
+        assert (found.lower, found.upper) == (value, value)
+
+
 def test_constants_of_properties(tmp_path: Path) -> None:
     text = 'const int k; const double p; label "far" = x>=k; P>=p [ F "far" ]'
     case = make(tmp_path, CHAIN, text, {"k": 3, "p": 0.0})

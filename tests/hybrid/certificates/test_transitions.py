@@ -211,6 +211,46 @@ def test_what_has_no_exact_numbers_is_refused_by_name(text: str, message: str, t
         expansion(path, {}, np.arange(2))
 
 
+# Numbers of the language by what they are, one that doubles would miss among them wherever there is one.
+EXPRESSIONS = [
+    ("pow(0.1, 3)", Fraction(1, 1000)),
+    ("pow(2, 3) + pow(2.0, -1)", Fraction(17, 2)),
+    ("pow(2.0, 1000) / pow(2.0, 999)", Fraction(2)),
+    ("min(1/3, 0.3, 2)", Fraction(3, 10)),
+    ("max(1/3, 0.3)", Fraction(1, 3)),
+    ("floor(2.9) + ceil(2.1) * 10", Fraction(32)),
+    ("round(2.5) + round(2.4) * 10 + round(0.49999999999999999999) * 100", Fraction(23)),
+    ("mod(7, 4)", Fraction(3)),
+    ("x=0 ? 1/3 : 1/7", Fraction(1, 3)),
+    ("0.1 + 0.2", Fraction(3, 10)),
+    ("2 - -1 * 0.1", Fraction(21, 10)),
+    ("(0.1 + 0.2 = 0.3 ? 1 : 5)", Fraction(1)),
+    ("(0.1 + 0.2 > 0.3 ? 5 : 1) + (0.1 + 0.2 <= 0.3 ? 10 : 50)", Fraction(11)),
+    ("(0.1 + 0.7 < 0.8 ? 5 : 1) + (0.1 + 0.7 >= 0.8 ? 10 : 50) + (0.1 != 1/10 ? 500 : 100)", Fraction(111)),
+    ("(x=0 & !(x=1) | x=1 ? 1 : 5) + (x=1 => x=0 ? 10 : 50) + (x=0 <=> x<1 ? 100 : 500)", Fraction(111)),
+    ("third + 2 * tenth", Fraction(8, 15)),
+]
+
+
+@pytest.mark.parametrize(("expression", "value"), EXPRESSIONS)
+def test_expressions_are_rational_numbers(expression: str, value: Fraction, tmp_path: Path) -> None:
+    path = tmp_path / "m.prism"
+    path.write_text(
+        "ctmc const double tenth = 0.1; formula third = 1/3;"
+        f"module a x:[0..1]; [] x=0 -> {expression}:(x'=1); endmodule rewards x=0 : {expression}; endrewards"
+    )
+    subject, t = expansion(path, {}, np.arange(2))
+    assert rows(t)[0] == [{1: value}]
+    assert [t.states.table.values[p] for p in earnings(t, subject.syntax.rewards[0])] == [value, 0]
+
+
+def test_powers_that_would_fill_the_memory_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.prism"
+    path.write_text("ctmc module a x:[0..1]; [] x=0 -> 1 + pow(0.5, 8193):(x'=1); endmodule")
+    with pytest.raises(NotCertifiableError, match="a power of more than 16384 bits"):
+        expansion(path, {}, np.arange(2))
+
+
 def test_decimals_are_the_rational_numbers_written(tmp_path: Path) -> None:
     path = tmp_path / "m.prism"
     path.write_text(

@@ -129,7 +129,7 @@ def test_bounds_stay_where_time_is_up_in_exact_answers(monkeypatch: pytest.Monke
 def test_least_sums_of_rewards_are_rounded_down() -> None:
     """A quantile whose search is ended is told from below, by a double up to a sum of tenths."""
     text, seen = ROUND.replace(": 1;", ": 0.1;"), set()
-    for count in range(40, 104, 4):
+    for count in range(46, 94, 8):
         found = answered(text, 'quantile(B, Pmax>=0.99999 [ F{"r"}<=B s=2 ])', "optimistic", StopAfter(count))
         if found is not None and found.interrupted:
             assert Fraction(found.lower) <= Fraction(round(10 * found.lower), 10)
