@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from hybrid.checking.every_state import EveryState
+from hybrid.checking.filters import Range
 from hybrid.checking.listing import Listing
 from hybrid.core.notebook import block, facts_table, rows_table
 from hybrid.errors import HybridError, UnsupportedError
@@ -40,10 +41,9 @@ class Answer:
     property : str
         Its text.
     value : float, int, bool or None
-        None if it could not be answered, for a range, whose ends are the bounds, or for a curve; infinite
-        rewards are ``math.inf``.
+        None if it could not be answered, for a range, or for a curve; infinite rewards are ``math.inf``.
     lower, upper : float, int, bool or None
-        Bounds that hold for certain; None where the method gives none.
+        Bounds that hold for certain, of a range on all values in it; None where the method gives none.
     error : str or None
         Why there is no value: the message of `fault`; bounds that were reached before it are told.
     statistics : Work
@@ -71,6 +71,9 @@ class Answer:
         The answer as a rational number, where exact answers were asked for and it is one number.
     reduction : Reduction or None
         The quotient that was checked in the model's place, where one was asked for.
+    range : Range or None
+        From where to where the values go, each end with its bounds: of several initial states that differ,
+        and of `filter(range, ...)`.
     """
 
     name: str | None
@@ -92,6 +95,7 @@ class Answer:
     several: SeveralObjectives | None = field(default=None, repr=False, compare=False)
     exact: Fraction | None = field(default=None, repr=False)
     reduction: Reduction | None = None
+    range: Range | None = None
 
     @builtins.property
     def values(self) -> NDArray[Any]:
@@ -195,8 +199,8 @@ class Answer:
             return f"not answered: {reason}"
         if self.several is not None and self.several.is_curve:
             return f"a curve, {self.kind}"
-        found = f"[{self.lower!r}, {self.upper!r}]" if self.value is None else repr(self.value)
-        if self.kind != "certified" or self.value is None or isinstance(self.value, bool):
+        found = repr(self.value) if self.range is None else str(self.range)
+        if self.kind != "certified" or isinstance(self.value, bool):
             return f"{found}, {self.kind}"
         return f"{found}, certified between {self.lower!r} and {self.upper!r}"
 
@@ -210,6 +214,7 @@ class Answer:
             "value": json_number(self.value),
             "lower": json_number(self.lower),
             "upper": json_number(self.upper),
+            **({} if self.range is None else {"range": _json_ends(self.range)}),
             "error": self.error,
             **({"interrupted": True} if self.interrupted else {}),
             **({"warnings": list(self.warnings)} if self.warnings else {}),
@@ -235,6 +240,12 @@ class Answer:
             **({"multi": self.several.record()} if self.several is not None else {}),
             **({"bisimulation": self.reduction.record()} if self.reduction is not None else {}),
         }
+
+
+def _json_ends(found: Range) -> list[dict[str, Any]]:
+    """Return the ends of a range as plain JSON values."""
+    ends = found.least, found.greatest
+    return [{name: json_number(part) for name, part in end._asdict().items()} for end in ends]
 
 
 def fraction_text(value: Fraction) -> str:

@@ -177,7 +177,9 @@ class Checker(OperatorChecker):
         if summary is None:
             error = str(failure)
             return Answer(prop.name, prop.text, None, None, None, error, work, seconds, engine, fault=failure)
-        bounds = (None, None) if self._unproven else (summary.lower, summary.upper)
+        bounds, ends = (summary.lower, summary.upper), summary.range
+        if self._unproven:
+            bounds, ends = (None, None), None if ends is None else ends.without_bounds()
         whole, self._whole = self._whole, None
         again: Callable[[], StateValues | StateTruth]
         again = partial(_every_state, self.model, self.options, self._top or prop.formula)
@@ -185,7 +187,7 @@ class Checker(OperatorChecker):
             prop.name, prop.text, summary.value, *bounds, None, work, seconds, engine,
             () if summary.listing is None else summary.listing, self._scheduler, shown,
             summary.proven and not self._unproven, states=EveryState(self.model, whole, again),
-            several=self._several, exact=exact,
+            several=self._several, exact=exact, range=ends,
         )  # fmt: skip
 
     def every_state(self, formula: Expression) -> StateValues | StateTruth:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +35,48 @@ MOST_LISTED = 1 << 20
 _FEW = 1_000_000  # numbers that are added exactly
 
 
+class RangeEnd(NamedTuple):
+    """The least or the greatest of some values, with its bounds; these are None if there are none."""
+
+    value: float
+    lower: float | None
+    upper: float | None
+
+
+@dataclass(frozen=True)
+class Range:
+    """From where to where the values of some states go.
+
+    Attributes
+    ----------
+    least, greatest : RangeEnd
+    states : int or None
+        How many there are; None where only blocks of them are known.
+    of_initial : bool
+        Whether they are the initial states, and not those of a filter.
+    """
+
+    least: RangeEnd
+    greatest: RangeEnd
+    states: int | None
+    of_initial: bool
+
+    def without_bounds(self) -> Range:
+        """Return the range as an estimate."""
+        least, greatest = (RangeEnd(end.value, None, None) for end in (self.least, self.greatest))
+        return replace(self, least=least, greatest=greatest)
+
+    def __str__(self) -> str:
+        kind = "initial states" if self.of_initial else "states"
+        over = "" if self.states is None else f" over {self.states:,} {kind}"
+        return f"from {_shown(self.least.value)} to {_shown(self.greatest.value)}{over}"
+
+
+def _shown(value: float) -> str:
+    """Return a number with all its digits; infinities as in JSON."""
+    return repr(value) if math.isfinite(value) else "Infinity" if value > 0.0 else "-Infinity"
+
+
 @dataclass(frozen=True)
 class Summary:
     """A filter's result.
@@ -40,13 +84,14 @@ class Summary:
     Attributes
     ----------
     value : float, int, bool or None
-        None for a range, whose ends are the bounds.
+        None for a range.
     lower, upper : float, int, bool or None
-        Bounds; None if there are none.
+        Bounds, of a range on all values in it; None if there are none.
     listing : Listing or None
         States and their values, for filters that show them.
     proven : bool
         Whether all of it rests on values with bounds.
+    range : Range or None
     """
 
     value: Number | None
@@ -54,6 +99,7 @@ class Summary:
     upper: Number | None
     listing: Listing | None = None
     proven: bool = True
+    range: Range | None = None
 
 
 def summarise(
@@ -102,7 +148,7 @@ def summarise(
         listing = Listing(model, found, shown, within)
         start = np.flatnonzero(model.indicator(model.initial, within))
         summary = _reduce(model, "initial", found, start, within)
-        return Summary(summary.value, summary.lower, summary.upper, listing)
+        return replace(summary, listing=listing)
     return _reduce(model, operator, found, indices, within)
 
 
@@ -220,11 +266,9 @@ def _of_numbers(
     if operator in ("sum", "avg"):
         return _total(operator, some)
     if operator in ("range", "initial"):
-        inner_low, inner_high = float(some.values.min()), float(some.values.max())
-        lower, upper = float(some.lower.min()), float(some.upper.max())
-        if lower != lower or upper != upper:
-            return Summary(None, inner_low, inner_high, proven=False)
-        return Summary(None, lower, upper)
+        least, greatest = _end(some, np.min), _end(some, np.max)
+        found = Range(least, greatest, indices.size, operator == "initial")
+        return Summary(None, least.lower, greatest.upper, proven=least.lower is not None, range=found)
     raise PropertyError(f"filter({operator}, ...) needs truth values; for numbers there are {_FOR_NUMBERS}")
 
 
@@ -270,6 +314,13 @@ def _sum(values: NDArray[np.float64]) -> tuple[float, float]:
         math.nextafter(total, -math.inf) if rest < 0 else total,
         math.nextafter(total, math.inf) if rest > 0 else total,
     )
+
+
+def _end(some: StateValues, reduce: Callable[[NDArray[np.float64]], np.float64]) -> RangeEnd:
+    """Return the least or the greatest of some values."""
+    found = _bounded(*(float(reduce(part)) for part in (some.values, some.lower, some.upper)))
+    assert isinstance(found.value, float)
+    return RangeEnd(found.value, found.lower, found.upper)
 
 
 def _bounded(value: float, lower: float, upper: float) -> Summary:

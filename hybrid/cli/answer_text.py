@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from hybrid.checking.answer import Answer, fraction_text
+from hybrid.checking.filters import Range
 from hybrid.cli.device_hint import shortened_reason
 from hybrid.cli.objectives import curve_text, point_lines
 from hybrid.cli.reduction import reduction_text
@@ -64,16 +65,13 @@ def _result(answer: Answer) -> str:
     work = answer.statistics
     if answer.several is not None and answer.several.is_curve:
         return curve_text(answer.several.record())
-    if answer.value is None:
-        value = f"[{value_text(answer.lower)}, {value_text(answer.upper)}]"
-    else:
-        value = value_text(answer.value)
+    value = value_text(answer.value) if answer.range is None else str(answer.range)
     if answer.kind == "estimate":
         change = work.component_residual
         left = "" if change is None else f"; one more step changes values by up to {100 * change:.2g} %"
         return f"{value}  (estimate, without bounds: {work.method or 'from values without'}{left})"
-    if answer.value is None:
-        return value
+    if answer.range is not None:
+        return f"{value}  {_ends(answer.range)}"
     if isinstance(answer.value, bool):
         return value
     if answer.exact is not None and work.method is not None:
@@ -81,6 +79,13 @@ def _result(answer: Answer) -> str:
     if answer.lower == answer.upper:
         return f"{value}  (exact: decided on the graph alone)" if work.method is None else f"{value}  (exact)"
     return f"{value}  (between {value_text(answer.lower)} and {value_text(answer.upper)})"
+
+
+def _ends(found: Range) -> str:
+    """Return what is known about the error of a range's ends."""
+    if all(end.lower == end.upper for end in (found.least, found.greatest)):
+        return "(exact)"
+    return f"(all between {value_text(found.least.lower)} and {value_text(found.greatest.upper)})"
 
 
 def _fraction(value: Fraction) -> str:

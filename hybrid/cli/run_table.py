@@ -83,9 +83,8 @@ class RunTable:
         if answer.error is not None:
             text = f"{answer.error}; between {value_text(answer.lower)} and {value_text(answer.upper)} so far"
             return self._row(cells | {"value": text}, "magenta", cut="value")
-        if answer.value is None:
-            between = f"[{value_text(answer.lower)}, {value_text(answer.upper)}]"
-            return self._row(cells | {"value": between}, cut="value")
+        if answer.range is not None:
+            return self._row(cells | {"value": str(answer.range)}, cut="value")
         return self._row(cells | {"value": value_text(answer.value), "error": _error(answer)})
 
     def _row(self, cells: Mapping[str, str], style: str = "", cut: str | None = None) -> str:

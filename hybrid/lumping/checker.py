@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.every_state import EveryState
+from hybrid.checking.filters import Range
 from hybrid.errors import HybridError, PropertyError, UnknownError
 from hybrid.lumping.partition import WrittenChoices
 from hybrid.lumping.questions import Questions
@@ -22,6 +23,7 @@ from mtbdd.budget import BudgetError
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.reward_split import RewardSplitError
+from mtbdd.states import index_states
 
 _OF_ROUNDING = (UnknownError, RewardSplitError)
 """Faults that the model's own numbers may not have."""
@@ -110,8 +112,16 @@ class LumpingChecker:
             return replace(found, reduction=reduction, seconds=time.perf_counter() - started)
         if states is not None and asked.found.model is not self.model:
             states = EveryState(self.model, None, _of_blocks(states, asked.found))
+            found = replace(found, range=self._range(found.range))
         seconds = time.perf_counter() - started
         return replace(found, states=states, reduction=reduction, seconds=seconds)
+
+    def _range(self, found: Range | None) -> Range | None:
+        """Return a range over blocks as one over states."""
+        if found is None:
+            return None
+        starts = index_states(self.model.manager, self.model.initial).total
+        return replace(found, states=starts if found.of_initial else None)
 
     def _asked(self, questions: Questions) -> _Asked:
         """Return the quotient for some questions; the last one is kept."""

@@ -63,7 +63,7 @@ def test_answers(queue: hybrid.Model) -> None:
     [
         ("P=? [ F n=c ]", {}, "1.0, exact"),
         ("P>0.999 [ F<=1 n=c ]", {}, "False, certified"),
-        ("filter(range, P=? [ F<=1 n=c ])", {}, ", 1.0], certified"),
+        ("filter(range, P=? [ F<=1 n=c ])", {}, " to 1.0 over 6 states, certified"),
         ("P=? [ F<4 n=9 & n<c ]", {}, "0.0, exact"),
         ("S=? [ n=c ]", {"method": "jor"}, ", estimate"),
         ("P=? [ F m=1 ]", {}, "not answered: "),

@@ -8,6 +8,7 @@ from fractions import Fraction
 import pytest
 
 import hybrid
+from hybrid.cli.answer_text import answer_text
 from hybrid.errors import OptionError
 from tests.builders.chain_texts import DIE, GAMBLER, MANY_STARTS, QUEUE, SPLIT, load_text
 
@@ -188,6 +189,40 @@ def test_several_initial_states_with_different_values_answer_their_range(tmp_pat
     assert answer.lower == pytest.approx(0.25, rel=1e-7)
     assert answer.upper == pytest.approx(0.75, rel=1e-7)
     assert answer.lower <= 0.25 < 0.75 <= answer.upper
+
+
+@pytest.mark.parametrize("bisimulation", [False, True])
+def test_f24_a_range_is_told_apart_from_bounds(tmp_path, bisimulation):
+    model = load_text(tmp_path, MANY_STARTS)
+    answer = hybrid.check(model, "P=? [ F x=4 ]", bisimulation=bisimulation)
+    least, greatest = answer.range.least, answer.range.greatest
+    assert least.lower <= 0.25 <= least.upper < greatest.lower <= 0.75 <= greatest.upper
+    assert (answer.lower, answer.upper) == (least.lower, greatest.upper)
+    assert answer.range.states == 3
+    assert f"from {least.value!r} to {greatest.value!r} over 3 initial states" in answer_text(answer)
+    assert answer.record()["range"] == [
+        {"value": end.value, "lower": end.lower, "upper": end.upper} for end in (least, greatest)
+    ]
+    one = hybrid.check(model, "filter(max, P=? [ F x=4 ])", bisimulation=bisimulation)
+    assert one.range is None
+    assert "range" not in one.record()
+
+
+def test_f24_a_range_of_estimates_has_no_bounds(tmp_path):
+    answer = hybrid.check(load_text(tmp_path, MANY_STARTS), "P=? [ F x=4 ]", method="jacobi")
+    assert answer.kind == "estimate"
+    assert (answer.value, answer.lower, answer.upper) == (None, None, None)
+    assert answer.range.least[1:] == answer.range.greatest[1:] == (None, None)
+    assert answer.range.least.value == pytest.approx(0.25, rel=1e-6)
+    assert answer.range.greatest.value == pytest.approx(0.75, rel=1e-6)
+    assert "(estimate, without bounds" in answer_text(answer)
+
+
+def test_f24_ends_of_a_filter_and_infinite_ones(tmp_path):
+    found = hybrid.check(load_text(tmp_path, MANY_STARTS), 'filter(range, R{"steps"}=? [ F x=4 ], x>0)')
+    assert str(found.range).startswith("from 0.0 to Infinity over ")
+    assert str(found.range).endswith(" states")
+    assert found.record()["range"][1]["value"] == "Infinity"
 
 
 def test_several_states_are_not_one_state(tmp_path):
