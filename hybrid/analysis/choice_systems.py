@@ -148,9 +148,8 @@ class ChoiceMatrices:
         ValueError
             If `stop` is finite elsewhere than where stopping is a choice.
         """
-        if (stop is None) != (self._stops is None) or (
-            stop is not None and not np.array_equal(np.isfinite(stop), self._stops)
-        ):
+        stops = None if stop is None else np.isfinite(stop)
+        if not np.array_equal(() if stops is None else stops, () if self._stops is None else self._stops):
             raise ValueError("stop: expected a number for each state in which stopping is a choice, no other")
         alike, least = self._model.communicator, self._least
 

@@ -112,9 +112,8 @@ class OperatorChecker(FormulaChecker):
         patient = self.options.method == "auto" and formula is not self._scheduled and not is_divided
         before = self._work.unfinished
         try:
-            found = self._soon(formula, scope) if patient else None
-            if found is None:
-                found = self._iterated(formula, scope)
+            soon = self._soon(formula, scope) if patient else None
+            found = self._iterated(formula, scope) if soon is None else soon
         except NotConvergedError:
             exact = self._exactly(formula) if patient and self._stopped() is None else None
             if exact is None:
