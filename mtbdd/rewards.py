@@ -311,7 +311,7 @@ def expression_enclosure(
         return found.values.astype(np.float64, copy=False), found.error
     values = found.values.astype(np.float64)
     size = np.abs(values)
-    return values, np.spacing(size) if size.size and size.max() > 2.0**53 else None
+    return values, np.spacing(size) if size.size and size.max() >= 2.0**53 else None
 
 
 def _fault(item: RewardItem, number: float, state: dict[str, bool | int]) -> Fault:

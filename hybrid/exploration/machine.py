@@ -108,7 +108,7 @@ def work_out(program, code, state, integers, doubles, errors):  # type: ignore[n
             own = top - argument
             value = float(integers[own])
             doubles[own] = value
-            errors[own] = abs(value) * (2.0 * _UNIT) if abs(value) > _WHOLE else 0.0
+            errors[own] = abs(value) * (2.0 * _UNIT) if abs(value) >= _WHOLE else 0.0
         elif instruction == NEGATE:
             integers[top] = -integers[top]
         elif instruction == NEGATE + OF_DOUBLES:
@@ -212,7 +212,7 @@ def _of_doubles(instruction, doubles, errors, top):  # type: ignore[no-untyped-d
     elif instruction == ADD + OF_DOUBLES or instruction == SUBTRACT + OF_DOUBLES:
         value = x + y if instruction == ADD + OF_DOUBLES else x - y
         error = dx + dy + abs(value) * _UNIT
-        if exact and np.trunc(x) == x and np.trunc(y) == y and abs(x) + abs(y) <= _WHOLE:
+        if exact and np.trunc(x) == x and np.trunc(y) == y and abs(x) + abs(y) < _WHOLE:
             error = 0.0
         doubles[top], errors[top] = value, error * _UP
     elif instruction == MULTIPLY + OF_DOUBLES:
@@ -224,7 +224,7 @@ def _of_doubles(instruction, doubles, errors, top):  # type: ignore[no-untyped-d
         elif exact:
             if abs(x) == 1.0 or abs(y) == 1.0:
                 error = 0.0
-            elif np.trunc(x) == x and np.trunc(y) == y and size <= _WHOLE:
+            elif np.trunc(x) == x and np.trunc(y) == y and size < _WHOLE:
                 error = 0.0
             elif (_is_power_of_two(x) or _is_power_of_two(y)) and size >= _NORMAL:
                 error = 0.0

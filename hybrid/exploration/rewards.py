@@ -102,7 +102,7 @@ class ListedStates:
             values = np.where(where, found.values.astype(np.float64), 0.0)
             self._refuse(item, np.isfinite(values), "expected a reward that is a finite number, got none")
             error = np.zeros(self.n) if found.error is None else np.where(where, found.error, 0.0)
-            wide = np.abs(values) > 2.0**53  # integers that doubles may not hold
+            wide = np.abs(values) >= 2.0**53  # integers that doubles may not hold
             total = total.plus(Numbers(values, np.where(wide, error + np.abs(values) * _UNIT, error)))
         return total
 

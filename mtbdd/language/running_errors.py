@@ -26,7 +26,7 @@ UP = 1 + 2.0**-40
 """Covers the rounding of the bounds, which are computed in doubles, too."""
 
 WHOLE = 2.0**53
-"""Integers up to here are doubles."""
+"""Integers below it are doubles; the next one beyond it becomes this one."""
 
 _LIBRARY_UNITS = 16
 """Relative error granted to the library's powers and logarithms, in units."""
@@ -102,7 +102,7 @@ def _as_double(a: Approximation) -> tuple[Any, Any]:
         return a.value, a.error
     value = np.asarray(a.value, dtype=np.float64)
     size = np.abs(value)
-    return value, np.where(size > WHOLE, size * (2 * UNIT), 0.0) if bool((size > WHOLE).any()) else 0.0
+    return value, np.where(size >= WHOLE, size * (2 * UNIT), 0.0) if bool((size >= WHOLE).any()) else 0.0
 
 
 def _binary(e: Binary, a: Approximation, b: Approximation) -> Approximation:
@@ -125,13 +125,13 @@ def _binary(e: Binary, a: Approximation, b: Approximation) -> Approximation:
         error = dx + dy + size * UNIT
         if not np.any(dx) and not np.any(dy):
             # Whole numbers are added exactly, so that sums of integers and round constants stay exact.
-            exact = (np.trunc(x) == x) & (np.trunc(y) == y) & (np.abs(x) + np.abs(y) <= WHOLE)
+            exact = (np.trunc(x) == x) & (np.trunc(y) == y) & (np.abs(x) + np.abs(y) < WHOLE)
             error = np.where(exact, 0.0, error)
         return Approximation(value, error * UP, doubt)
     if operator == "*":
         error = np.abs(x) * dy + np.abs(y) * dx + dx * dy + size * UNIT + LEAST
         if not np.any(dx) and not np.any(dy):
-            exact = (x == 0) | (y == 0) | (np.trunc(x) == x) & (np.trunc(y) == y) & (size <= WHOLE)
+            exact = (x == 0) | (y == 0) | (np.trunc(x) == x) & (np.trunc(y) == y) & (size < WHOLE)
             # Halves and doubles keep all digits, unless they underflow.
             exact |= (_is_power_of_two(x) | _is_power_of_two(y)) & (size >= 2.0**-1022)
             error = np.where(exact | (np.abs(x) == 1) | (np.abs(y) == 1), 0.0, error)
@@ -157,7 +157,7 @@ def _is_int(value: Value) -> bool:
 def _leaves_64_bits(value: Value) -> Any:
     """Return where the integers of an array computed as doubles may be rounded or have left 64 bits."""
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        return ~(np.abs(value) <= WHOLE)
+        return ~(np.abs(value) < WHOLE)
     return False
 
 

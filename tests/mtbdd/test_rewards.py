@@ -130,3 +130,15 @@ def test_what_rounding_leaves_of_rewards_that_cancel_has_no_sign(structure: int)
     model = build(WIDE)
     with pytest.raises(BuildError, match="it is not known whether anything is left, in state"):
         reward_rates(model, structure, model.index)
+
+
+@pytest.mark.parametrize("number", [2**53 - 1, 2**53 + 1, 2**60 + 1])
+def test_integers_that_no_double_holds_are_not_told_exact(number: int) -> None:
+    """2^53 + 1 becomes 2^53: that is the first integer that is rounded."""
+    text = f"""dtmc module m x:[0..20000] init 1; [] true -> (x'=x); endmodule
+        rewards true : {number}*x; endrewards"""
+    model = build(text)
+    (value,), error = enclosed_rewards(model, 0, model.index)
+    off = abs(Fraction(float(value)) - number)
+    assert off == 0 if error is None else off <= Fraction(float(error[0]))
+    assert (error is None) == (number < 2**53)

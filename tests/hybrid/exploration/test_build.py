@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -175,3 +176,11 @@ def test_time_and_options_are_held_to(tmp_path: Path, capsys: pytest.CaptureFixt
     path.write_text(DIE)
     assert main(["check", str(path), "P=? [ F d=6 ]", "--build", "explicit"]) == 0
     assert "0.1666" in capsys.readouterr().out
+
+
+def test_listed_rewards_that_no_double_holds_are_not_told_exact() -> None:
+    """2^53 + 1 becomes 2^53: that is the first integer that is rounded."""
+    text = """dtmc module m x:[0..3] init 1; [] true -> (x'=x); endmodule
+        rewards true : 9007199254740993*x; endrewards"""
+    answer = hybrid.check(hybrid.parse(text, build="explicit"), "R=? [ I=0 ]")
+    assert Fraction(answer.lower) <= 2**53 + 1 <= Fraction(answer.upper)

@@ -104,6 +104,19 @@ def test_operators_and_functions_are_certain_everywhere(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "9007199254740993 + 0*x > 9007199254740992.0",
+        "9007199254740992.0 + 1.0*max(x, 1) > 9007199254740992.0",
+        "3.0*3002399751580331.0 + 0.0*x > 9007199254740992.0",
+    ],
+)
+def test_integers_that_no_double_holds_decide_nothing_wrongly(text: str) -> None:
+    """2^53 + 1 becomes 2^53."""
+    assert_right(parse_expression(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "0.1 * 3 * (x - x + 1) = 0.3",  # equal on the reals, apart in doubles
         "mod(3, y - y)",
         "pow(y + 2, x - 5)",

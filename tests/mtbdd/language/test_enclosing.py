@@ -133,6 +133,20 @@ def test_entries_that_do_not_count_are_left_alone() -> None:
     assert has_doubles(parse_expression("x / 2"))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "9007199254740993*x > 9007199254740992.0",
+        "9007199254740992.0 + 1.0*x > 9007199254740992.0",
+        "3.0*3002399751580331.0*x > 9007199254740992.0",
+        "floor((9007199254740992.0 + 1.0*x) / 1.0) > 9007199254740992",
+    ],
+)
+def test_the_integer_after_the_last_that_all_doubles_hold_is_another_one(text: str) -> None:
+    """2^53 + 1 becomes 2^53, and no difference is left to tell so."""
+    assert enclose(parse_expression(text), {"x": np.array([1, 1])}, (2,)).values.all()
+
+
 def test_irrational_numbers_that_agree_are_refused() -> None:
     text = "pow(2, 0.5*x) * pow(3, 0.5*x) > pow(6, 0.5*x)"
     with pytest.raises(TooCloseError, match="60 digits tell apart"):
