@@ -7,7 +7,9 @@ the share of the exchange that is hidden the parts of a step are timed by themse
 stepping, with what others sent before, and exchanging.  `efficiency` is the time alone by the number of
 cards times the time together, `hidden` the share of the exchange that does not make a step longer.  Steps of
 decision processes are those of whole answers, with all that goes between them.  With --whole the row is a
-whole process for each card instead: `hybrid check --distributed --backend gpu`.
+whole process for each card instead: `hybrid check --distributed --backend gpu`.  With --explicit every part
+of the matrix is written out and multiplied by [BESW10]'s M1, once the elements of others have come, as on its
+two cards.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 
@@ -30,19 +33,25 @@ from benchmarks.library.processes import child_environment
 from benchmarks.library.records import Records
 from benchmarks.programs.processes import launcher
 from examples.generate import coin
-from gpu_kernels import Step, TileMatrix, current_device, take_card
+from gpu_kernels import Mode, Step, TileMatrix, current_device, relax_rows, take_card
+from gpu_kernels.formats import FORMATS
 from hybrid.analysis.held_matrices import injected, place_beside
 from hybrid.checking.in_parts import part_of
 from hybrid.communicators.mpi import mpi_communicator
+from hybrid.core.arriving import ArrivingVector
+from hybrid.core.option_types import Engine, StorageName
+from hybrid.explicit import explicit_matrix
 from hybrid.gpu.carriers import joined_links
 from hybrid.gpu.divided_product import DividedGpuProduct
-from hybrid.gpu.divided_workspace import DividedDeviceWorkspace
+from hybrid.gpu.divided_workspace import DividedDeviceWorkspace, run_divided
 from hybrid.gpu.halo import ArrivingOnDevice, DeviceHalo
+from hybrid.gpu.places import DevicePlace
 from hybrid.operators.divided_matrix import DividedMatrix
 from hybrid.run.options import CheckOptions
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.workspace import Workspace
 from mtbdd.communicator import Exchange
+from mtbdd.divided import DividedMTBDD
 from mtbdd.model import SymbolicModel
 
 MODELS = {
@@ -59,6 +68,11 @@ MODELS = {
 DECISIONS = {"coin K=24": (6, 24, 'Pmax=? [ F<=2000 "decided" ]')}
 """Decision processes: coins of so many processes, a constant, and a question that takes so many steps."""
 
+PAPER = {"herman N=15": ("herman", 15), "tandem c=2047": ("tandem", 2047), "cluster N=464": ("cluster", 464)}
+"""Those of [BESW10]'s table II, which are what --explicit takes."""
+
+M1: StorageName = "msr"
+
 WAYS = {"straight": "straight to other cards", "NCCL": "by NCCL", "host": "by way of the hosts"}
 """How elements go from card to card."""
 
@@ -71,9 +85,33 @@ Steps = Callable[[int], None]
 """Makes so many steps."""
 
 
-def steps_of(own: SymbolicModel) -> tuple[Any, Any, Steps]:
+class ExplicitPart:
+    """A process's rows written out; takes the place of a `DividedGpuProduct`."""
+
+    def __init__(self, divided: DividedMTBDD) -> None:
+        self._device, rows = current_device(), explicit_matrix(divided, "gpu")
+        arrays = rows.row_starts, rows.columns, rows.values
+        self.matrix = FORMATS[M1].from_csr(self._device, *arrays, rows.shape[1])
+
+    @cached_property
+    def _product(self) -> Any:
+        return self._device.xp.empty(self.matrix.shape[0])
+
+    def run_meanwhile(self, step: Step, x: ArrivingVector, out: Any) -> None:
+        """See `DividedGpuProduct.run_meanwhile`; waits first, for a vector of own and others' elements."""
+        whole = x.received()
+        if step.mode == Mode.PRODUCT:
+            self.matrix.multiply(self._device, whole, out)
+            return
+        self.matrix.multiply(self._device, whole, self._product)
+        relax_rows(self._device, step, x.own, out, product=self._product)
+
+
+def steps_of(own: SymbolicModel, engine: Engine = "hybrid") -> tuple[Any, Any, Steps]:
     """Return a matrix over a model's states, its exit rates, and what makes steps with them."""
-    matrix = injected(own.submatrix(own.index, own.index, diagonal=False), CheckOptions(backend="gpu"), True)
+    symbolic = own.submatrix(own.index, own.index, diagonal=False)
+    storage = M1 if engine == "explicit" else "auto"
+    matrix = injected(symbolic, CheckOptions.of(engine, "gpu", storage=storage), True)
     place = place_beside(matrix)
     rates = place.compressed(own.exit_rates(own.index.at(place)))
     return matrix, rates, in_space(workspace_of(matrix), rates)
@@ -147,23 +185,23 @@ def _step_seconds(answer: Any) -> float:
     return float(answer.statistics.seconds / answer.statistics.iterations)
 
 
-def job(name: str, ways: list[str]) -> dict[str, Any] | None:
+def job(name: str, ways: list[str], engine: Engine = "hybrid") -> dict[str, Any] | None:
     """Measure a model as one of the processes; the first one returns what was found."""
     if name in DECISIONS:
         return decision_job(name, ways)
     alike = mpi_communicator()
     take_card(alike.beside()[0])
-    model = example(*MODELS[name])
+    model = example(*(MODELS | PAPER)[name])
     found: dict[str, Any] = {"states": model.n_states, "transitions": model.n_transitions}
     if alike.rank == 0:
-        found["level"], found["alone_seconds"] = _alone(model)
+        found["level"], found["alone_seconds"] = _alone(model, engine)
     alike.gather([0.0])
     own = part_of(model, alike)
     for way in ways:
         # With None the first exchange looks for the way that is there.
         alike.links = None if way == "straight" else way == "NCCL" and (joined_links(alike) or False)
         begin = time.perf_counter()
-        measured = _together(own, way)
+        measured = _together(own, way, engine)
         _let_go()
         if measured is None:
             continue
@@ -175,9 +213,9 @@ def job(name: str, ways: list[str]) -> dict[str, Any] | None:
     return found if alike.rank == 0 else None
 
 
-def _alone(model: SymbolicModel) -> tuple[int, float]:
+def _alone(model: SymbolicModel, engine: Engine) -> tuple[int | None, float]:
     """Return the level and the seconds of a step on one card."""
-    matrix, _, make = steps_of(model)
+    matrix, _, make = steps_of(model, engine)
     found = seconds(make, lambda own: own)
     level = matrix.level
     del matrix, make
@@ -185,12 +223,31 @@ def _alone(model: SymbolicModel) -> tuple[int, float]:
     return level, found
 
 
-def _together(own: SymbolicModel, way: str) -> tuple[tuple[int, ...], dict[str, float]] | None:
+def explicit_steps(own: SymbolicModel) -> tuple[ExplicitPart, DeviceHalo, Any, Steps]:
+    """Return a process's rows written out, who sends what, their exit rates, and what makes steps."""
+    divided, device = own.submatrix(own.index, own.index, diagonal=False), current_device()
+    assert isinstance(divided, DividedMTBDD)
+    product, halo = ExplicitPart(divided), DeviceHalo(device, divided)
+    run = run_divided(device, cast(DividedGpuProduct, product), halo)
+    space = DividedDeviceWorkspace(device, run, own.communicator, halo.host_waits)
+    rates = DevicePlace(device).compressed(own.exit_rates(own.index.at(DevicePlace(device))))
+    return product, halo, rates, in_space(space, rates)
+
+
+def _together(
+    own: SymbolicModel, way: str, engine: Engine
+) -> tuple[tuple[int, ...], dict[str, float]] | None:
     """Return sizes of the own part and seconds of a step; None where elements do not go this way."""
-    matrix, rates, make = steps_of(own)
-    assert isinstance(matrix, DividedMatrix) and matrix.matrix is not None
-    halo, product, alike = matrix.halo, matrix.matrix.product, own.communicator
-    assert isinstance(halo, DeviceHalo) and isinstance(product, DividedGpuProduct)
+    alike = own.communicator
+    product: ExplicitPart | DividedGpuProduct
+    if engine == "explicit":
+        product, halo, rates, make = explicit_steps(own)
+    else:
+        matrix, rates, make = steps_of(own)
+        assert isinstance(matrix, DividedMatrix) and matrix.matrix is not None
+        held = matrix.matrix.product
+        assert isinstance(matrix.halo, DeviceHalo) and isinstance(held, DividedGpuProduct)
+        product, halo = held, matrix.halo
     if halo.way != WAYS[way]:
         return None
 
@@ -277,19 +334,20 @@ def main() -> None:
     """Measure and write the record."""
     arguments = parser(__doc__, "seconds", "resume")
     arguments.add_argument(
-        "--only", action="append", choices=(*MODELS, *DECISIONS), help="this one; may be repeated"
+        "--only", action="append", choices=(*MODELS, *PAPER, *DECISIONS), help="this one; may be repeated"
     )
     arguments.add_argument("--cards", type=int, default=2, metavar="P", help="processes, a card each")
     arguments.add_argument(
         "--way", action="append", choices=tuple(WAYS), help="of the elements; may be repeated; else all"
     )
+    arguments.add_argument("--explicit", action="store_true", help="parts written out, by [BESW10]'s M1")
     arguments.add_argument("--worker", action="store_true", help="be one of the processes")
     arguments.add_argument(
         "--whole", action="append", metavar="TEXT", help="arguments of `hybrid check`; may be repeated"
     )
     options = arguments.parse_args()
     if options.worker:
-        found = job(options.only[0], options.way or list(WAYS))
+        found = job(options.only[0], options.way or list(WAYS), "explicit" if options.explicit else "hybrid")
         if found is not None:
             print(json.dumps(found))
         return
@@ -298,9 +356,12 @@ def main() -> None:
     for text in options.whole or []:
         command = ["check", *text.split(), "--distributed", "--backend", "gpu", "--json"]
         records.run({"command": " ".join(["hybrid", *command])}, measure_whole, options.cards, command)
-    for name in options.only or ([] if options.whole else [*list(MODELS)[:-1], *DECISIONS]):
+    usual = [*PAPER] if options.explicit else [*list(MODELS)[:-1], *DECISIONS]
+    for name in options.only or ([] if options.whole else usual):
         ways = [f"--way={way}" for way in options.way or []]
-        records.run({"model": name}, measure, name, options.cards, ways)
+        engine = ["--explicit"] if options.explicit else []
+        identity = {"model": name} | ({"engine": "explicit"} if engine else {})
+        records.run(identity, measure, name, options.cards, [*engine, *ways])
     records.show()
 
 

@@ -6,6 +6,7 @@ figure 1); 10 % density at growing sizes (figures 2 and 3).
 quick sort (sizes near Table 1's, for its chains come out of another search).
 ``twins``: random matrices with exactly the sizes and entries of Table 1 ([CB12] §7.1).
 ``large``: the biased die at sizes that a card of today needs to be busy.
+``bicgstab`` is preconditioned with the diagonal, ``bicgstab-plain`` is not, as [CB12]'s (§3.2).
 
 Every trial has a matrix of its own in ``random`` and ``twins``; times are means of solutions to a relative
 change (Jacobi) or residual (BiCGStab) below epsilon, without set-up and transfer; the CPU is one core. Every
@@ -19,7 +20,7 @@ import argparse
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 # Before NumPy is loaded: [CB12]'s sequential methods have one core, and SciPy's products use no more.
@@ -45,7 +46,7 @@ GROWTH = 8
 """How many times as many iterations each further one of those solutions has that find the limit."""
 
 MOST_ENTRIES = 10_000_000
-METHODS = ("jacobi", "bicgstab")
+METHODS = ("jacobi", "bicgstab", "bicgstab-plain")
 STORAGE = "msr-subwarp"
 
 SIZES = (1_000, 5_000, 20_000)
@@ -90,6 +91,14 @@ def random_matrix(rng: np.random.Generator, n: int, entries: int) -> CsrArrays:
     return CsrArrays.from_scipy(off + diags(diagonal))
 
 
+def without_preconditioner(system: LinearSystem) -> LinearSystem:
+    """Return the same system as ``1 x = (I - A) x + b``: dividing by that diagonal changes nothing."""
+    from scipy.sparse import diags
+
+    rest = system.matrix.matrix.to_scipy() + diags(1.0 - system.diagonal)
+    return LinearSystem(ExplicitOperator(CsrArrays.from_scipy(rest)), np.ones(len(system.b)), system.b)
+
+
 def on_backend(system: LinearSystem, backend: str, device: Device | None) -> LinearSystem:
     """Return the system on a backend; ExplicitOperator's matrix is copied where it has to be."""
     if backend == "cpu" or device is None:
@@ -120,6 +129,7 @@ def measure(
     backends: list[str],
     repeats: int,
     seconds: float,
+    methods: Sequence[str] = METHODS,
 ) -> None:
     """Solve all systems by all methods on all backends, and keep means and the worst residual.
 
@@ -135,15 +145,19 @@ def measure(
         row.setdefault("entries", system.matrix.nnz + len(system.b))
         row.setdefault("set_up_seconds", time.perf_counter() - begin)
         for backend in backends:
-            placed = on_backend(system, backend, device)
-            for method in METHODS:
+            usual, plain = on_backend(system, backend, device), None
+            if "bicgstab-plain" in methods:
+                plain = on_backend(without_preconditioner(system), backend, device)
+            for method in methods:
+                name, is_plain = method.removesuffix("-plain"), method.endswith("-plain")
+                placed = plain if is_plain and plain is not None else usual
                 key = method, backend
                 own = runs.setdefault(key, [])
                 if sum(s.seconds for s in own) > seconds:
                     continue
 
-                def solve(limit: int, method: str = method, placed: LinearSystem = placed) -> Solution:
-                    return placed.solve(method, criterion=Criterion(EPSILON, max_iterations=limit))
+                def solve(limit: int, name: Any = name, placed: LinearSystem = placed) -> Solution:
+                    return placed.solve(name, criterion=Criterion(EPSILON, max_iterations=limit))
 
                 if key not in limits:
                     limits[key] = fitting_iterations(solve, seconds)
@@ -223,7 +237,8 @@ def main() -> None:
     """Measure and write the record."""
     arguments = parser(__doc__, "quick", "seconds", "resume")
     arguments.add_argument("--parts", default="chains,twins,random,large", help="separated by commas")
-    arguments.add_argument("--trials", type=int, default=5, help="solutions a row ([CB12] has 20 to 40)")
+    arguments.add_argument("--trials", type=int, default=20, help="solutions a row, as in [CB12]")
+    arguments.add_argument("--methods", default=",".join(METHODS), help="separated by commas")
     arguments.add_argument("--backends", default="cpu,gpu", help="separated by commas")
     arguments.add_argument("--solve-seconds", type=float, default=2.0, help="longest single solution")
     options = arguments.parse_args()
@@ -235,13 +250,14 @@ def main() -> None:
 
 def run(options: argparse.Namespace, backends: list[str]) -> Records:
     """Measure all rows that are asked for."""
+    methods = options.methods.split(",")
     records = Records(
         "density_sweep", options, epsilon=EPSILON,
-        storage=STORAGE, methods=METHODS, backends=backends, trials=options.trials,
+        storage=STORAGE, methods=methods, backends=backends, trials=options.trials,
         solve_seconds=options.solve_seconds,
     )  # fmt: skip
     for identity, systems, repeats in cases(options.parts.split(","), options.trials, options.quick):
-        records.run(identity, measure, systems, backends, repeats, options.solve_seconds)
+        records.run(identity, measure, systems, backends, repeats, options.solve_seconds, methods)
     records.show()
     return records
 

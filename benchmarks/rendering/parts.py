@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks.rendering.markdown import Row, measured, section, source, table_of
+from benchmarks.published.spmv_papers import PAPER_II, PAPER_II_TWO
+from benchmarks.rendering.markdown import Row, measured, milliseconds, number, section, source, table_of
 
-__all__ = ["cards", "halos", "on_paper", "overlap", "whole_on_cards"]
+__all__ = ["cards", "explicit_on_cards", "halos", "on_paper", "overlap", "whole_on_cards"]
 
 
 def overlap(record: Row) -> str:
@@ -95,6 +96,63 @@ def cards(record: Row) -> str:
             ),
             ("NCCL", milli("seconds", "NCCL")),
             ("by the hosts", milli("seconds", "host")),
+        ),
+    )
+
+
+def explicit_on_cards(record: Row, tables: Row | None = None) -> str:
+    """Return the section on explicit matrices in parts, [BESW10]'s column of two cards.
+
+    Parameters
+    ----------
+    record : dict
+        Of `cards --explicit`.
+    tables : dict, optional
+        Of `paper_tables`: iterations of whole solutions.
+    """
+    text = (
+        f"[BESW10] table II's column of two cards: one step of JOR of an explicit matrix by M1, its rows on "
+        f"{record['cards']} cards, a process each, beside one card with all rows, in the same job; medians "
+        "of 5 turns, in milliseconds, set-up not counted.  Every card waits for others' elements first.  "
+        "`solution` is a step by the iterations of the whole solution in the table of one card, in "
+        "seconds, in brackets the paper's on a GeForce 285 GTX, or two; `gain` is that of the cards, in "
+        "brackets the paper's."
+    )
+    solved = {row["model"]: row for row in (tables or {"rows": []})["rows"] if row.get("table") == "solve"}
+
+    def way(row: Row) -> str:
+        return next(way for way in ("straight", "NCCL", "host") if way in row)
+
+    def solution(row: Row, seconds: float, paper: float | None) -> str:
+        run = solved.get(row["model"].split()[0], {}).get("hybrid_gpu")
+        found = "" if run is None else number(seconds * run["iterations"])
+        return f"{found} ({paper:g})" if paper else found
+
+    def papers(row: Row) -> tuple[float | None, float | None]:
+        name = row["model"].split()[0]
+        return (PAPER_II[name][1], PAPER_II_TWO[name]) if name in PAPER_II else (None, None)
+
+    def gain(row: Row) -> str:
+        one, two = papers(row)
+        own = f"{row['alone_seconds'] / row[way(row)]['seconds']:.2f}"
+        return f"{own} ({one / two:.2f})" if one and two else own
+
+    return section(
+        "An explicit matrix on two cards",
+        record,
+        text,
+        table_of(
+            measured(record),
+            ("model", "model"),
+            ("states", "states"),
+            ("received", lambda r: " / ".join(f"{int(n):,}" for n in r["received"])),
+            ("one card", lambda r: milliseconds(r["alone_seconds"])),
+            ("cards", lambda r: milliseconds(r[way(r)]["seconds"])),
+            ("elements go", way),
+            ("exchanging", lambda r: milliseconds(r[way(r)]["exchanging_seconds"])),
+            ("solution, one card", lambda r: solution(r, r["alone_seconds"], papers(r)[0])),
+            ("solution, cards", lambda r: solution(r, r[way(r)]["seconds"], papers(r)[1])),
+            ("gain", gain),
         ),
     )
 

@@ -39,9 +39,9 @@ from benchmarks.rendering.host import (
     variable_orders,
 )
 from benchmarks.rendering.markdown import Row
-from benchmarks.rendering.parts import cards, halos, on_paper, overlap, whole_on_cards
+from benchmarks.rendering.parts import cards, explicit_on_cards, halos, on_paper, overlap, whole_on_cards
 from benchmarks.rendering.processes import cold_start, first_use, whole_run
-from benchmarks.rendering.spmv_papers import density_sweep, paper_tables, streamed_parts
+from benchmarks.rendering.spmv_papers import density_sweep, gauss_seidel, paper_tables, streamed_parts
 from benchmarks.rendering.thesis import thesis_tables
 from benchmarks.rendering.whole_answers import whole_answers
 
@@ -103,7 +103,9 @@ SECTIONS: dict[str, Renderer] = {
     "cold_start": cold_start,
     "explicit_formats": explicit_formats,
     "paper_tables": paper_tables,
+    "cards_explicit": lambda record: explicit_on_cards(record, load("paper_tables")),
     "density_sweep": density_sweep,
+    "gauss_seidel": gauss_seidel,
     "streamed_parts": streamed_parts,
     "mdp_sweep": mdp_sweep,
     "scc_mec": scc_mec,

@@ -17,15 +17,32 @@ import scipy.sparse
 from benchmarks.library import device as library_device
 from benchmarks.library import paper_solutions, product_rivals
 from benchmarks.library.formats import measure_formats
+from benchmarks.library.models import example
 from benchmarks.programs import (
+    cards,
     explicit_formats,
+    gauss_seidel,
     gpu_product,
     mdp_sweep,
     paper_tables,
     scc_mec,
     streamed_parts,
 )
-from gpu_kernels import FORMATS, Device, use_device
+from gpu_kernels import (
+    FORMATS,
+    Device,
+    IterationState,
+    Mode,
+    Step,
+    compress,
+    current_device,
+    use_device,
+)
+from hybrid.checking.in_parts import part_of
+from hybrid.communicators.threads import in_threads
+from hybrid.explicit import explicit_matrix
+from hybrid.gpu.divided_workspace import run_divided
+from mtbdd.communicator import Communicator
 from tests.benchmarks.support import NEEDS_COMPILER, ROOT, WHERE, options, rendered
 from tests.gpu_kernels.devices import to_numpy
 from tests.gpu_kernels.host_device import HostDevice
@@ -215,6 +232,62 @@ def test_overlap_of_copies_and_products() -> None:
     assert found["traced_both_seconds"] == pytest.approx(2.5)
     assert found["products_within_copies"] == pytest.approx(0.5)
     assert streamed_parts.covered([]) == 0.0
+
+
+def test_sweeps_by_colours_beside_jacobi(
+    record_of: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gauss_seidel, "WARM", 2)
+    monkeypatch.setattr(gauss_seidel, "PROBE", 4)
+    monkeypatch.setattr(gauss_seidel, "require_device", lambda *_: None)
+    monkeypatch.setattr(gauss_seidel, "free_device_memory", lambda **_: None)
+    with use_device(HostDevice()):
+        record = record_of(gauss_seidel, "--quick", "--solve-seconds", "20")
+    herman, tandem = record["rows"]
+    for row in (herman, tandem):
+        assert "error" not in row
+        for engine in gauss_seidel.ENGINES:
+            plain, *sweeps = (run for run in row["runs"] if run["engine"] == engine)
+            assert plain["status"] == sweeps[0]["status"] == "converged"
+            assert sweeps[0]["iterations"] <= plain["iterations"]
+            assert sweeps[0]["colours"] >= 1
+    assert [run["method"] for run in tandem["runs"][:3]] == ["jor", "gauss-seidel", "gauss-seidel"]
+    assert [run["omega"] for run in herman["runs"][:2]] == [1.0, 1.0]
+    text = rendered("gauss_seidel", record)
+    assert "| herman 5 | hybrid | " in text and "| tandem 7 | explicit | " in text
+
+
+def test_an_explicit_matrix_in_parts() -> None:
+    model = example("kanban", 1)
+    matrix = explicit_matrix(model.submatrix(model.index, model.index, diagonal=False)).to_scipy()
+    rates, start = model.exit_rates(model.index), 1.0 + np.arange(model.n_states) % 7
+
+    def run(alike: Communicator) -> tuple[np.ndarray, np.ndarray, Any]:
+        own = part_of(model, alike)
+        product, halo, own_rates, _ = cards.explicit_steps(own)
+        places = np.flatnonzero(model.indicator(own.index.states & own.manager.share.own))
+        x, out = start[places], np.empty(len(places))
+        state = IterationState.create(current_device())
+        step = Step(Mode.JACOBI, own_rates, compress(current_device(), None), 0.9, state)
+        run_divided(current_device(), product, halo)(step, x, out)
+        numbers = cards._together(own, "host", "explicit")
+        return places, out, numbers
+
+    with use_device(HostDevice()):
+        found = in_threads(2, run)
+    expected = 0.1 * start + 0.9 * (matrix @ start) / rates
+    assert sorted(np.concatenate([places for places, *_ in found])) == list(range(model.n_states))
+    for places, out, ((own, received, *_), numbers) in found:
+        np.testing.assert_allclose(out, expected[places], rtol=1e-13)
+        assert own == len(places) and 0 < received < own
+        assert numbers["seconds"] > 0
+    row = {
+        "model": "herman N=15", "states": 160, "received": [36.0, 38.0], "alone_seconds": 2e-3,
+        "host": {"seconds": 1e-3, "exchanging_seconds": 5e-4},
+    }  # fmt: skip
+    text = rendered("cards_explicit", {**WHERE, "cards": 2, "rows": [row]})
+    assert "| herman N=15 | 160 | 36 / 38 | 2.00 | 1.00 | host | 0.500 | 0.492 (12.84) |" in text
+    assert "| 2.00 (1.06) |" in text
 
 
 # ------------------------------------------------------------------ decision processes
