@@ -23,6 +23,7 @@ from hybrid.analysis.multi.queries import Found, ObjectiveSearch, achievable, gr
 from hybrid.analysis.multi.schedulers import Point
 from hybrid.analysis.multi.weighing import Weighing, Weighted
 from hybrid.checking.several import SeveralObjectives
+from hybrid.errors import UnsupportedError
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
@@ -85,6 +86,20 @@ def test_bounds_on_least_probabilities(most: str, truth: bool) -> None:
 def test_costs_that_cannot_be_kept_finite_meet_no_bound() -> None:
     text = ENDLESS.replace("[b] s=0 -> (s'=3);", "[b] s=0 -> (s'=1);")
     assert hybrid.check(hybrid.parse(text), 'multi(R{"c"}<=1000 [ C ], P>=0 [ F "x" ])').value is False
+
+
+@pytest.mark.parametrize(
+    ("objective", "message"),
+    [
+        ("Pmax=? [ F s=1 || F s=2 ]", "conditional probabilities are no objectives"),
+        ('R{"c",discount=0.5}min=? [ C ]', "discounted rewards are no objectives"),
+        ('R{"c"}min=? [ F s=2 ]', "gathered for ever"),
+        ('R{"c"}min=? [ S ]', "gathered for ever"),
+    ],
+)
+def test_what_is_no_sum_over_a_run_and_its_end_is_refused(objective: str, message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        hybrid.check(hybrid.parse(ENDLESS), f'multi({objective}, P>=0 [ F "x" ])')
 
 
 # ------------------------------------------------------------------ doubles from above and below

@@ -212,6 +212,18 @@ def test_rewards_of_both_signs(tmp_path: Path) -> None:
         case.spoilt(claim)
 
 
+def test_labels_that_every_model_has(tmp_path: Path) -> None:
+    found = make(tmp_path, CHAIN, 'filter(min, P=? [ F "deadlock" ], x=0)').verify().finding
+    assert found.lower is not None and found.upper is not None
+    assert found.lower <= Fraction(2, 3) <= found.upper
+    assert found.upper - found.lower < 1e-6
+    found = make(tmp_path, STARTED, 'P=? [ X "init" ]').verify().finding
+    assert (found.lower, found.upper) == (0.0, 0.0)
+    found = make(tmp_path, STARTED, 'filter(state, P=? [ X "init" ], x=2)').verify().finding
+    assert found.lower is not None and found.upper is not None
+    assert found.lower <= Fraction(7, 10) <= found.upper < 0.7 + 1e-14
+
+
 # With certainty 3 is reached from 3, and with 16/39, 3/13 and 6/13 from 0, 1 and 2.
 FILTERS = [
     ("filter(min, P=? [ F x=3 ], x<3)", 3 / 13, 3 / 13),

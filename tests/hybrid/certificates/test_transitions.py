@@ -202,6 +202,7 @@ def test_models_at_fault_are_refused(text: str, message: str, tmp_path: Path) ->
         ("ctmc module a s:[0..1]; [] mod(1,s)=0 -> (s'=1); endmodule", "modulus"),
         ("ctmc module a s:[0..1]; endmodule system a endsystem", "system"),
         ("ctmc module a s:[0..4611686018427387904]; endmodule", "2.60"),
+        ("ctmc module a s:[0..1073741823]; t:[0..1073741823]; endmodule", "2.60"),
     ],
 )
 def test_what_has_no_exact_numbers_is_refused_by_name(text: str, message: str, tmp_path: Path) -> None:
