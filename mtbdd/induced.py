@@ -9,13 +9,14 @@ import numpy as np
 
 from mtbdd.choices import ChoiceLayer, ChoicePart
 from mtbdd.events import Event
-from mtbdd.given import GivenParts, GivenReward
+from mtbdd.given import GivenParts, GivenReward, TakenCommands
 from mtbdd.language.syntax import ModelType
 from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.model import SymbolicModel
 from mtbdd.partition import Partition
 from mtbdd.relation import Relation
+from mtbdd.state_order import for_users
 
 
 def induced_chain(model: SymbolicModel, chosen: Sequence[Node]) -> SymbolicModel:
@@ -109,7 +110,7 @@ def _given_parts(
     relations: Sequence[Relation],
     exits: Sequence[Partition],
 ) -> GivenParts:
-    """Return what a chain of a model without a text has in place of events: rewards of the choices kept."""
+    """Return what a chain of a model without events has in their place: rewards of the choices kept."""
     manager = model.manager
     rewards = []
     for reward in given.rewards:
@@ -120,7 +121,17 @@ def _given_parts(
         ]
         choices = SymbolicMatrix.from_disjoint(manager, kept, unite=False) if kept else None
         rewards.append(GivenReward(reward.name, reward.states, (choices,)))
-    return GivenParts(tuple(exits), tuple(rewards), tuple(relations), given.numbering)
+    taken = None if given.taken is None else _taken(model, given.taken, chosen)
+    return GivenParts(tuple(exits), tuple(rewards), tuple(relations), given.numbering, given.text, taken)
+
+
+def _taken(model: SymbolicModel, taken: TakenCommands, chosen: Sequence[Node]) -> TakenCommands:
+    """Return the commands of the choices kept, in one layer."""
+    kept = np.full(model.n_states, -1, np.int32)
+    for ways, states in zip(taken.layers, chosen, strict=True):
+        inside = for_users(model, model.indicator(states))
+        kept[inside] = ways[inside]
+    return TakenCommands(taken.commands, (kept,))
 
 
 def _entries(matrix: SymbolicMatrix, rows: Node) -> Partition:

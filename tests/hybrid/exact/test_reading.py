@@ -310,3 +310,20 @@ def test_f1_exact_answers_and_ties_in_every_build(build: Any, order: Any, kind: 
     assert hybrid.check(model, "P>=0.28 [ F s=3 ]").value is True
     assert hybrid.check(model, "P>0.28 [ F s=3 ]").value is False
     assert hybrid.check(model, f'R{{"c"}}{opt}=? [ F s>1 ]', exact=True).exact == Fraction(3, 25)
+
+
+@pytest.mark.parametrize("order", ["model", "reversed"])
+@pytest.mark.parametrize("build", ["symbolic", "explicit"])
+def test_f1_the_chain_of_a_scheduler_keeps_the_numbers_of_the_text(build: Any, order: Any) -> None:
+    other = 'endmodule rewards "r" s=0 : 0.1; [a] true : 1/3; endrewards rewards'
+    text = (
+        WALK.format(kind="mdp")
+        .replace("[] s=0", "[b] s=0 -> (s'=2); [a] s=0")
+        .replace("endmodule rewards", other)
+    )
+    model = hybrid.parse(text, build=build, order=order)
+    scheduler = hybrid.check(model, "Pmax=? [ F s=3 ]", scheduler=True).scheduler
+    chain = model.with_scheduler(scheduler)
+    assert hybrid.check(chain, "P=? [ F s=3 ]", exact=True).exact == Fraction(7, 25)
+    assert hybrid.check(chain, 'R{"r"}=? [ F s>1 ]', exact=True).exact == Fraction(13, 25)
+    assert hybrid.check(chain, "P>=0.28 [ F s=3 ]").value is True
