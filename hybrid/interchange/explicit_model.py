@@ -93,6 +93,8 @@ class ExplicitModel:
         Of states listed from a text, the ways to take a choice: commands, one a module.
     choice_commands : ndarray of int32, shape (n_choices,), or None
         A place in `commands` for every choice, -1 for none; None where the source has no commands.
+    warnings : tuple of str
+        What the reader passed over.
     """
 
     type: ModelType
@@ -113,6 +115,7 @@ class ExplicitModel:
     places: Places = field(default_factory=lambda: ArrayPlaces("arrays"))
     commands: tuple[tuple[Command, ...], ...] = ()
     choice_commands: NDArray[np.int32] | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def is_mdp(self) -> bool:

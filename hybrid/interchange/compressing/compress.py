@@ -122,12 +122,13 @@ def _taken(model: ExplicitModel, commands: NDArray[np.int32], held: Sequence[Num
 
 
 def _warnings(model: ExplicitModel, nodes: int) -> list[str]:
-    """Tell of a large model that its diagram saves little over its list of transitions."""
+    """Tell what the reader passed over, and of a large model that its diagram saves little over its list."""
     if model.n_entries < _LARGE or not saves_little(nodes, model.n_entries):
-        return []
+        return [*model.warnings]
     why = "" if model.variables else ": it has no valuations, and only numbers tell states apart"
     size = f"{nodes} nodes for {model.n_entries} transitions"
-    return [f"{model.source}: {size}{why}; {option('engine', 'auto')} writes such a matrix out"]
+    little = f"{model.source}: {size}{why}; {option('engine', 'auto')} writes such a matrix out"
+    return [*model.warnings, little]
 
 
 @dataclass(frozen=True)

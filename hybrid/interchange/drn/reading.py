@@ -17,7 +17,7 @@ from hybrid.interchange.drn.lines import (
     read_transition_lines,
     split_lines,
 )
-from hybrid.interchange.drn.valuations import read_valuations
+from hybrid.interchange.drn.valuations import read_valuations, unread_valuations
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward
 from hybrid.interchange.faults import InterchangeError
 from hybrid.interchange.text.places import TextPlaces
@@ -44,9 +44,9 @@ def read_drn(path: str | Path) -> ExplicitModel:
     Returns
     -------
     ExplicitModel
-        Variables are those that comments ``//[x=1 & b=true]`` below the states tell. Choices have no actions
-        where all are called ``__NOLABEL__``, or by their number within the state. Names of actions of chains
-        are dropped.
+        Variables are those that comments ``//[x=1 & b=true]`` below the states tell; a warning says why there
+        are none although there are such comments. Choices have no actions where all are called
+        ``__NOLABEL__``, or by their number within the state. Names of actions of chains are dropped.
 
     Raises
     ------
@@ -77,6 +77,7 @@ def read_drn(path: str | Path) -> ExplicitModel:
         _check_rates(lines.states, heads, row_starts, values)
     labels, initial = read_state_labels(heads.rest, header.n_states)
     variables, valuations = read_valuations(lines.comments, lines.states.lines)
+    unread = None if variables else unread_valuations(lines.comments, lines.states)
     is_mdp = header.type is ModelType.MDP
     actions, choice_actions = _actions(moves, choice_starts) if is_mdp else ((), None)
     return ExplicitModel(
@@ -103,6 +104,7 @@ def read_drn(path: str | Path) -> ExplicitModel:
             choices=lines.actions.lines,
             states=lines.states.lines,
         ),
+        warnings=() if unread is None else (unread,),
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hybrid.interchange.drn.lines import PickedSection
 from hybrid.interchange.explicit_model import StateVariable
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.text.heads import first_repeated
+from hybrid.interchange.text.heads import first_repeated, shown
 from hybrid.interchange.text.rows import read_rows
 from hybrid.interchange.text.source import Section, chunks
 from hybrid.interchange.text.words import Dictionary
@@ -26,6 +26,10 @@ _TRUE = re.compile(rb"(?<=[\[ ])([A-Za-z_]\w*+)(?=[ \]])")
 _FALSE = re.compile(rb"(?<=[\[ ])!([A-Za-z_]\w*+)(?=[ \]])")
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
+
+_COMMENT = re.compile(rb"//\s*\[([^\[\]]*)\]")
+
+_ITEM = re.compile(rb"([A-Za-z_]\w*)\s*=\s*(-?\d{1,18}|true|false)|!?([A-Za-z_]\w*)")
 
 _WORDS = bytes(c for c in range(256) if c not in b"/[]&= \n")
 
@@ -74,6 +78,41 @@ def read_valuations(comments: PickedSection, state_lines: Numbers) -> Valuations
         tables.append(found[0])
         logical = found[1]
     return _variables(names, np.concatenate(tables), logical)
+
+
+def unread_valuations(comments: PickedSection, states: PickedSection) -> str | None:
+    """Return a warning about comments that seem to be valuations and were not read as such, None without any.
+
+    Notes
+    -----
+    Time: O(text), line by line.
+    """
+    found = dict(zip(comments.lines.tolist(), comments.data.split(b"\n"), strict=False))
+    seeming = next((n for n, line in found.items() if line.strip().startswith(b"//[")), None)
+    if seeming is None:
+        return None
+    first: list[bytes] | None = None
+    for row, number in enumerate((states.lines + 1).tolist()):
+        line = found.get(number, b"").strip()
+        place = f"{comments.source}:{number}"
+        if not line:
+            return _unread(states.place(row), "none below this state")
+        match = _COMMENT.fullmatch(line)
+        names = [] if match is None else [_ITEM.fullmatch(item.strip()) for item in match[1].split(b"&")]
+        if not names or None in names:
+            return _unread(place, shown(line))
+        own = [name[1] or name[3] for name in names if name is not None]
+        if first is not None and own != first:
+            return _unread(place, f"other variables, {shown(line)}")
+        first = own
+    return _unread(f"{comments.source}:{seeming}", "other kinds of values, or a variable twice")
+
+
+def _unread(place: str, got: str) -> str:
+    return (
+        f"{place}: valuations in comments are passed over, so that there are no variables: whole numbers or "
+        f"truth values of the same variables, '//[x=1 & b=true]', below every state expected, got {got}"
+    )
 
 
 def _table(section: Section, names: list[str]) -> tuple[Numbers, Mask] | None:

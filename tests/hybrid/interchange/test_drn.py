@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hybrid
 from hybrid.interchange import ExplicitModel, ExplicitReward, InterchangeError
 from hybrid.interchange.drn.reading import read_drn
 from hybrid.interchange.drn.writing import write_drn
@@ -106,6 +108,25 @@ def test_drn_truth_values_may_be_names_alone(tmp_path: Path) -> None:
 def test_drn_comments_that_are_no_valuations_are_comments(tmp_path: Path, comment: str) -> None:
     model = read_text(tmp_path, MDP.replace("//[x=3\t& b=false]", comment))
     assert not model.variables and not model.valuations
+    assert len(model.warnings) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("//[x=3\t& b=false]", "//[x=0.5\t& b=false]", ":22: .* got '//\\[x=0.5"),
+        ("//[x=3\t& b=false]\n", "", ":21: .* got none below this state"),
+        ("//[x=3\t& b=false]", "// a remark", ":22: .* got '// a remark'"),
+        ("//[x=3\t& b=false]", "//[y=3\t& b=false]", ":22: .* got other variables"),
+        ("//[x=3\t& b=false]", "//[x=3\t& b=7]", ":15: .* got other kinds of values"),
+    ],
+)
+def test_valuations_that_are_not_read_are_told(tmp_path: Path, old: str, new: str, told: str) -> None:
+    (tmp_path / "m.drn").write_text(MDP.replace(old, new))
+    (warning,) = hybrid.load(tmp_path / "m.drn").warnings
+    assert re.search(rf"m\.drn{told}", warning) and "passed over" in warning
+    (tmp_path / "m.drn").write_text(re.sub("//.*", "// a remark", MDP))
+    assert not hybrid.load(tmp_path / "m.drn").warnings
 
 
 def test_drn_numbers_may_be_fractions_and_placeholders(tmp_path: Path) -> None:
