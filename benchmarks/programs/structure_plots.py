@@ -47,7 +47,8 @@ GREYS = 16
 def diagonal_matrix(size: int = 6) -> NDArray[np.bool_]:
     """Return where the diagonally shaped matrix of figure 1 has elements: beside and on the diagonal."""
     rows, columns = np.indices((size, size))
-    return np.abs(rows - columns) <= 1
+    there: NDArray[np.bool_] = np.abs(rows - columns) <= 1
+    return there
 
 
 def access_pattern(row_ptr: NDArray[np.integer], columns: NDArray[np.integer]) -> NDArray[np.int64]:

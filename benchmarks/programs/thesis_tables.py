@@ -27,6 +27,7 @@ from benchmarks.library.records import Records
 from benchmarks.library.repeated_solves import Trial, WarmThenCounted, WithinSeconds, answer
 from benchmarks.published.thesis import ORDER, STUDIES, THESIS, Study
 from hybrid import SymbolicModel
+from hybrid.core.representations import REPRESENTATIONS
 from hybrid.properties import Properties, load_properties, resolve_properties
 
 EPSILON = 1e-6
@@ -36,13 +37,19 @@ WARM = 40
 
 
 def solve(
-    model: SymbolicModel, prop: Properties, study: Study, backend: str, level: str, trial: Trial
+    model: SymbolicModel,
+    prop: Properties,
+    study: Study,
+    backend: str,
+    level: str,
+    trial: Trial,
+    representation: str = "row-types",
 ) -> dict[str, Any]:
     """Answer the property once and return what it took."""
     begin = time.perf_counter()
     found = answer(
         model, prop.properties[0], trial, backend=backend, level=level, method=study.method, epsilon=EPSILON,
-        max_iterations=LIMIT,
+        max_iterations=LIMIT, representation=representation,
     )  # fmt: skip
     work = found.statistics
     return {
@@ -69,7 +76,7 @@ def solve_at_both_levels(
     trials = {name: WarmThenCounted(WARM if options.backend == "gpu" else 0) for name in levels}
     found: dict[str, dict[str, Any]] = {}
     for name, level in levels.items():
-        found[name] = solve(model, prop, study, options.backend, level, trials[name])
+        found[name] = solve(model, prop, study, options.backend, level, trials[name], options.representation)
         # What did not count is no part of the whole, either.
         found[name]["total_seconds"] -= trials[name].warm_seconds
         free_device_memory(collect=False)
@@ -210,13 +217,19 @@ def main() -> None:
         choices=("gpu", "cpu", "reference"),
         help="instead of gpu, to try the script",
     )
+    arguments.add_argument(
+        "--representation",
+        default="row-types",
+        choices=REPRESENTATIONS,
+        help="how the device holds matrices; tasks, the thesis's, for the record thesis_tables_tasks",
+    )
     options = arguments.parse_args()
     if options.backend == "gpu":
         require_device("use --backend cpu to try the program")
     options.known = known_values(options.cpu_values, options.cpu_where)
     records = Records(
         "thesis_tables", options, epsilon=EPSILON,
-        cpu_seconds=options.cpu_seconds, warm_iterations=WARM,
+        cpu_seconds=options.cpu_seconds, warm_iterations=WARM, representation=options.representation,
     )  # fmt: skip
     for name, size in chosen_cases(options):
         study = STUDIES[name]

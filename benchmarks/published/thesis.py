@@ -1,10 +1,10 @@
-"""The case studies of the thesis ([Tealdi13] chapter 5): models, sizes, and the seconds that it prints."""
+"""The case studies of the thesis ([Tealdi13] chapter 5): models, sizes, and the figures that it prints."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ORDER", "STUDIES", "THESIS", "Study"]
+__all__ = ["MEMORY", "ORDER", "STUDIES", "THESIS", "Study"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,23 @@ THESIS = {
             4096: (1277.1, 79.7, 60.1)},
 }  # fmt: skip
 """Seconds of the thesis: its CPU, its GPU at the level of minimum memory, and at that of minimum time."""
+
+MEMORY = {
+    "fms": {6: (17.6, 2.6, 3.8), 7: (45.2, 6.1, 8.6), 8: (114.6, 13.1, 24.2), 9: (271.2, 26.6, 75.5),
+            10: (604.7, 51.4, 163)},
+    "kanban": {4: (11.3, 0.6, 1.3), 5: (59.5, 2.4, 4.6), 6: (259.1, 10.1, 16.1), 7: (954.3, 31.1, 60.1),
+               8: (3000, 97.6, 177.1)},
+    "polling-before": {15: (23.9, 1, 2.2), 16: (49.1, 1.8, 4.9), 17: (103.3, 2.6, 11), 18: (217.5, 5.6, 24.4),
+                       19: (457.7, 8.77, 54), 20: (961.9, 19.3, 119)},
+    "polling-s1": {15: (17.7, 0.69, 4.17), 16: (36.7, 1.54, 9.43), 17: (77.3, 2.5, 21.19),
+                   18: (162.8, 5.5, 47.3), 19: (342.8, 10.25, 105.19), 20: (720.8, 21.93, 232.51)},
+    "cluster": {128: (15.3, 1.5, 2.4), 256: (57.3, 4.7, 8.5), 512: (221.6, 13.1, 32.4)},
+    "tandem": {511: (12.7, 0.22, 0.22), 1023: (48.7, 0.73, 0.73), 2047: (192.6, 2.6, 3.8),
+               4095: (768.5, 9.7, 15.8)},
+    "brp": {512: (11.1, 0.2, 0.35), 1024: (21.3, 0.3, 0.68), 2048: (42.5, 0.53, 1.35),
+            4096: (81.1, 0.93, 2.68)},
+}  # fmt: skip
+"""Megabytes of the thesis: MemB, and MemR at the levels of minimum memory and of minimum time."""
 
 ORDER = ("brp", "cluster", "fms", "polling-before", "polling-s1", "tandem", "kanban")
 """Studies from the cheapest to the dearest at their largest sizes."""

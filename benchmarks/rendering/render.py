@@ -42,7 +42,7 @@ from benchmarks.rendering.markdown import Row
 from benchmarks.rendering.parts import cards, explicit_on_cards, halos, on_paper, overlap, whole_on_cards
 from benchmarks.rendering.processes import cold_start, first_use, whole_run
 from benchmarks.rendering.spmv_papers import density_sweep, gauss_seidel, paper_tables, streamed_parts
-from benchmarks.rendering.thesis import thesis_tables
+from benchmarks.rendering.thesis import thesis_memory, thesis_tables
 from benchmarks.rendering.whole_answers import whole_answers
 
 __all__ = [
@@ -93,6 +93,8 @@ SECTIONS: dict[str, Renderer] = {
     "gpu_product": gpu_product,
     "kernel_counters": lambda record: kernel_counters(record, load("gpu_product")),
     "thesis_tables": thesis_tables,
+    "thesis_tables_tasks": thesis_tables,
+    "thesis_memory": thesis_memory,
     "whole_answers": lambda record: whole_answers(record, load("whole_answers_cpu")),
     "whole_answers_cpu": whole_answers,
     "whole_run": whole_run,

@@ -1,13 +1,13 @@
-"""Section of the page of results on the thesis's tables."""
+"""Sections of the page of results on the thesis's tables and on its memory."""
 
 from __future__ import annotations
 
 import statistics
 from typing import Any
 
-from benchmarks.rendering.markdown import Row, measured, milliseconds, section, table
+from benchmarks.rendering.markdown import Row, measured, milliseconds, section, table, table_of
 
-__all__ = ["mean_speedup", "thesis_tables"]
+__all__ = ["mean_speedup", "thesis_memory", "thesis_tables"]
 
 COLUMNS = (
     "size", "states", "iterations", "CPU s", "GPU min-memory s", "GPU min-time s", "speed-up min-memory",
@@ -61,7 +61,51 @@ def thesis_tables(record: Row) -> str:
     places = sorted({where for row in record["rows"] for where in _places(row)})
     if places:
         parts.append(f"`*`: a CPU run to the end elsewhere ({'; '.join(places)}), by the same method.")
-    return section("The thesis's case studies", record, conditions, turns, *parts)
+    title = "The thesis's case studies"
+    if record.get("representation") == "tasks":
+        title += ", in tasks"
+        conditions += (
+            "  The matrix is held in tasks, the thesis's representation, and multiplied by its kernel."
+        )
+    return section(title, record, conditions, turns, *parts)
+
+
+def thesis_memory(record: Row) -> str:
+    """Return the section on the memory of the thesis's figures 5.2 to 5.10."""
+
+    def megabytes(size: int, own: float | None = None) -> str:
+        return f"{size / 1e6:.3g}" + ("" if own is None else f" ({own:g})")
+
+    def printed(row: Row, place: int) -> float | None:
+        found = row["thesis_megabytes"]
+        return None if found is None else float(found[place])
+
+    rows = sorted(measured(record), key=lambda r: (float(r["figure"][2:]), int(r["size"])))
+    return section(
+        "The thesis's memory",
+        record,
+        "Bytes of the transition matrices of the case studies in tasks, the thesis's representation, and in "
+        "row types ([Tealdi13] figures 5.2 to 5.10), in brackets what the thesis printed.  `MemR` are "
+        "submatrices and tasks in the worst case, which the thesis counts; `held` counts the instances that "
+        "there are.  Levels stand behind bytes.  Least time is predicted for a device, and measured in the "
+        "thesis.  MemB are the vectors; those of linear systems (polling-before, brp) are one more.  Row "
+        "types are those of the CPU, of the levels that were built to weigh them.",
+        table_of(
+            rows,
+            ("study", lambda r: str(r["study"])),
+            ("size", lambda r: str(r["size"])),
+            ("states", "states"),
+            ("MemB MB", lambda r: megabytes(r["base_memory_bytes"], printed(r, 0))),
+            ("least MemR MB", lambda r: megabytes(r["min_memr"]["bytes"], printed(r, 1))),
+            ("at level", lambda r: str(r["min_memr"]["level"])),
+            ("MemR at least time MB", lambda r: megabytes(r["min_time"]["bytes_worst_case"], printed(r, 2))),
+            ("at level ", lambda r: str(r["min_time"]["level"])),
+            ("tasks, least held MB", lambda r: megabytes(r["min_memory"]["bytes"])),
+            ("of MemB", lambda r: f"{100 * r['min_memory']['bytes'] / r['base_memory_bytes']:.2g} %"),
+            ("row types, least held MB", lambda r: megabytes(r["row_types"]["bytes"])),
+            ("of MemB ", lambda r: f"{100 * r['row_types']['bytes'] / r['base_memory_bytes']:.2g} %"),
+        ),
+    )
 
 
 def _extrapolated(record: Row) -> str:

@@ -10,8 +10,12 @@ from typing import Any
 
 import pytest
 
+import hybrid
+from benchmarks.library.models import example
+from benchmarks.programs import thesis_memory
 from benchmarks.programs import thesis_tables as script
 from gpu_kernels import use_device
+from hybrid.injection import cut_tasks, inject_level
 from tests.benchmarks.support import NEEDS_COMPILER, WHERE, rendered
 from tests.gpu_kernels.host_device import HostDevice
 
@@ -39,7 +43,9 @@ def test_small_sizes_on_the_cpu(record_of: Callable[..., dict[str, Any]]) -> Non
 
 
 def test_a_long_run_is_extrapolated_and_says_so() -> None:
-    options = argparse.Namespace(backend="cpu", cpu_seconds=1e-9, known={}, runs=1, repeat_seconds=0.0)
+    options = argparse.Namespace(
+        backend="cpu", cpu_seconds=1e-9, known={}, runs=1, repeat_seconds=0.0, representation="row-types"
+    )
     row = row_of(31)
     script.measure(row, TANDEM, 31, options)
     cpu = row["cpu"]
@@ -64,9 +70,13 @@ def test_largest_sizes_and_the_order_of_rows() -> None:
 
 
 @NEEDS_COMPILER
-def test_both_levels_on_an_emulated_device() -> None:
+@pytest.mark.parametrize("representation", ["row-types", "tasks"])
+def test_both_levels_on_an_emulated_device(representation: str) -> None:
     known = {("tandem", 2): {"value": 2.2, "iterations": 5, "solve_seconds": 2.0, "where": "a far CPU"}}
-    options = argparse.Namespace(backend="gpu", cpu_seconds=0.0, known=known, runs=2, repeat_seconds=10.0)
+    options = argparse.Namespace(
+        backend="gpu", cpu_seconds=0.0, known=known, runs=2, repeat_seconds=10.0,
+        representation=representation,
+    )  # fmt: skip
     row = row_of(2)
     with use_device(HostDevice()):
         script.measure(row, TANDEM, 2, options)
@@ -79,7 +89,9 @@ def test_both_levels_on_an_emulated_device() -> None:
         assert run["total_seconds"] > 0
     assert row["agreement"]["where"] == "a far CPU"
     assert not row["agreement"]["agrees"]
-    text = rendered("thesis_tables", {**WHERE, "epsilon": 1e-6, "warm_iterations": 40, "rows": [row]})
+    facts = {"epsilon": 1e-6, "warm_iterations": 40, "representation": representation}
+    text = rendered("thesis_tables", {**WHERE, **facts, "rows": [row]})
+    assert ("## The thesis's case studies, in tasks\n" in text) == (representation == "tasks")
     assert "| *2 |" in text
     assert "elsewhere (a far CPU)" in text
 
@@ -103,7 +115,9 @@ def test_levels_are_solved_at_in_both_orders(
             made.append(self.name)
             return next(seconds)
 
-    def solve(model: Any, prop: Any, study: Any, backend: str, level: str, trial: Trials) -> dict[str, Any]:
+    def solve(
+        model: Any, prop: Any, study: Any, backend: str, level: str, trial: Trials, *more: str
+    ) -> dict[str, Any]:
         trial.name = "T" if level == "min-time" else "M"
         made.append(trial.name)
         number = 5 if same or level == "min-time" else 6
@@ -112,13 +126,37 @@ def test_levels_are_solved_at_in_both_orders(
 
     monkeypatch.setattr(script, "WarmThenCounted", Trials)
     monkeypatch.setattr(script, "solve", solve)
-    options = argparse.Namespace(backend="gpu", runs=2, repeat_seconds=repeat)
+    options = argparse.Namespace(backend="gpu", runs=2, repeat_seconds=repeat, representation="row-types")
     nothing: Any = None
     found = script.solve_at_both_levels(nothing, nothing, nothing, options)
     assert "".join(made) == turns
     best = {"TMMT": (3.0, 1.0), "TM": (2.0, 2.0) if same else (4.0, 2.0)}[turns]
     assert (found["gpu_min_time"]["solve_seconds"], found["gpu_min_memory"]["solve_seconds"]) == best
     assert found["gpu_min_time"]["total_seconds"] == 8.75
+
+
+def test_memory_in_tasks_and_in_row_types(record_of: Callable[..., dict[str, Any]]) -> None:
+    sizes = [
+        part for text in ("kanban=2", "brp=16") for part in ("--sizes", text, "--only", text.split("=")[0])
+    ]
+    record = record_of(thesis_memory, *sizes)
+    for row in record["rows"]:
+        study = script.STUDIES[row["study"]]
+        matrix = example(study.model, row["size"], **study.constants).transitions
+        built = [cut_tasks(inject_level(matrix, k)).nbytes for k in range(matrix.n_levels + 1)]
+        assert row["min_memory"]["bytes"] == built[row["min_memory"]["level"]] == min(built)
+        assert (
+            row["min_time"]["bytes"] == built[row["min_time"]["level"]] <= row["min_time"]["bytes_worst_case"]
+        )
+        assert row["min_memr"]["bytes"] == min(row["memr_by_level"]) >= min(built)
+        types = hybrid.inject(matrix, "min-memory", "cpu")
+        assert (row["row_types"]["level"], row["row_types"]["bytes"]) == (types.level, types.nbytes)
+        # brp is a linear system, with a right-hand side.
+        assert row["base_memory_bytes"] == row["states"] * (32 if row["study"] == "brp" else 24)
+        assert row["thesis_megabytes"] is None
+    row = {**record["rows"][1], "thesis_megabytes": (11.3, 0.6, 1.3)}
+    text = rendered("thesis_memory", {**WHERE, "rows": [row]})
+    assert f"| kanban | 2 | 4,600 | 0.11 (11.3) | {row['min_memr']['bytes'] / 1e6:.3g} (0.6) | 32 |" in text
 
 
 def test_values_of_another_machine(tmp_path: Path) -> None:
