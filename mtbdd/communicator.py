@@ -60,12 +60,15 @@ class Communicator:
         Whether messages move while the process works, between `start` and `Exchange.finish`.
     links : object
         What carries elements between devices, where somebody has looked for it: False where nothing does.
+    links_reason : str
+        Why it is nothing quicker, in words.
     """
 
     rank: int = 0
     size: int = 1
     carries: bool = False
     links: Any = None
+    links_reason: str = ""
 
     def gather(self, numbers: ArrayLike) -> Float64Array:
         """Return the numbers of all processes.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -15,6 +17,8 @@ from hybrid.gpu.neighbours import Neighbours, joined_neighbours
 from mtbdd.communicator import Communicator
 
 Int64Array = NDArray[np.int64]
+
+_log = logging.getLogger(__name__)
 
 
 class Carrier(ABC):
@@ -93,8 +97,11 @@ class HostCarrier(_GatheringCarrier):
         outgoing: Sequence[Int64Array],
         awaited: Sequence[int],
         own: int,
+        reason: str = "",
     ) -> None:
         super().__init__(device, outgoing, awaited, own)
+        if reason:
+            self.name = f"{self.name}: {reason}"
         self._communicator = communicator
         self._transfers = device.transfers(sum(self._lengths), sum(awaited))
         self._outgoing = _cut(self._transfers.outgoing, self._lengths)
@@ -123,8 +130,11 @@ class LinkedCarrier(_GatheringCarrier):
         outgoing: Sequence[Int64Array],
         awaited: Sequence[int],
         own: int,
+        reason: str = "",
     ) -> None:
         super().__init__(device, outgoing, awaited, own)
+        if reason:
+            self.name = f"{self.name}: {reason}"
         self._links, self.aside = links, links.aside
 
     def _send(self) -> None:
@@ -185,7 +195,8 @@ def carrier_of(
     """Return how elements are carried.
 
     Straight where every process has a card of its own in one machine, whose cards can write to each other; by
-    NCCL where every process has one and NCCL is there; else by way of the hosts.
+    NCCL where every process has one and NCCL is there; else by way of the hosts.  Why it is not the way
+    before stands in the carrier's name; a warning says so where there are several cards and the hosts carry.
 
     Parameters
     ----------
@@ -204,30 +215,73 @@ def carrier_of(
     All processes call it at once.
     """
     if communicator.carries and communicator.links is None:
-        communicator.links = _joined(device, communicator) or False
-    links = communicator.links
+        links, reasons = _joined(device, communicator)
+        communicator.links, communicator.links_reason = links or False, "; ".join(reasons)
+        _log.info("elements of other processes go %s", _words(links, communicator.links_reason))
+    links, reason = communicator.links, communicator.links_reason
     if isinstance(links, Neighbours):
         return DirectCarrier(device, links, outgoing, awaited, own)
     if links:
-        return LinkedCarrier(device, links, outgoing, awaited, own)
-    return HostCarrier(device, communicator, outgoing, awaited, own)
+        return LinkedCarrier(device, links, outgoing, awaited, own, reason)
+    return HostCarrier(device, communicator, outgoing, awaited, own, reason)
 
 
-def _joined(device: Device, communicator: Communicator) -> Neighbours | DeviceLinks | None:
-    """Join the cards of all processes, if each has one of its own."""
+def _words(links: Neighbours | DeviceLinks | None, reason: str) -> str:
+    """Return how elements go, and why no other way."""
+    kind = HostCarrier if not links else DirectCarrier if isinstance(links, Neighbours) else LinkedCarrier
+    return f"{kind.name}: {reason}" if reason else kind.name
+
+
+def _joined(device: Device, communicator: Communicator) -> tuple[Neighbours | DeviceLinks | None, list[str]]:
+    """Join the cards of all processes, if each has one of its own; return why not, too."""
     cards = communicator.gather_bytes(device.card_identity())
-    if b"" in cards or len(set(cards)) < len(cards):
-        return None
-    return joined_neighbours(device, communicator) or joined_links(communicator)
+    several, reasons = len(set(cards) - {b""}) > 1, list[str]()
+    if b"" in cards:
+        reasons.append(f"process {cards.index(b'')} has no card that others could reach")
+    elif len(set(cards)) < len(cards):
+        first = next(k for k, card in enumerate(cards) if card in cards[:k])
+        reasons.append(f"processes {cards.index(cards[first])} and {first} share a card")
+    else:
+        found = joined_neighbours(device, communicator, reasons) or joined_links(communicator, reasons)
+        if found is not None:
+            return found, reasons
+    if several and communicator.rank == 0:
+        warnings.warn(
+            f"elements go from card to card by way of the hosts, which is slow: {'; '.join(reasons)}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return None, reasons
 
 
-def joined_links(communicator: Communicator) -> DeviceLinks | None:
-    """Join the cards of all processes by NCCL, if all have it; each has a card of its own."""
-    if not communicator.all(DeviceLinks.is_there()):
+def joined_links(communicator: Communicator, reasons: list[str] | None = None) -> DeviceLinks | None:
+    """Join the cards of all processes by NCCL, if all have it; each has a card of its own.
+
+    Parameters
+    ----------
+    communicator : Communicator
+    reasons : list of str, optional
+        Why they cannot be joined is added to it, the same in all processes.
+    """
+    reasons = [] if reasons is None else reasons
+    missing = communicator.first_text(
+        None if DeviceLinks.is_there() else f"process {communicator.rank} has no NCCL"
+    )
+    if missing is not None:
+        reasons.append(missing)
         return None
     own = DeviceLinks.new_key() if communicator.rank == 0 else b""
     key = communicator.gather_bytes(own)[0]
-    return DeviceLinks(communicator.size, communicator.rank, key)
+    found, fault = None, None
+    try:
+        found = DeviceLinks(communicator.size, communicator.rank, key)
+    except RuntimeError as failure:
+        fault = f"NCCL does not join the cards: {failure}"
+    told = communicator.first_text(fault)
+    if told is not None:
+        reasons.append(told)
+        return None
+    return found
 
 
 def lengths_of(outgoing: Sequence[Int64Array]) -> list[int]:

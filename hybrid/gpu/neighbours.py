@@ -52,7 +52,7 @@ class Neighbours:
         MemoryError
             Some card has no room; in all processes.
         RuntimeError
-            Some card cannot write to another one's memory; in all processes.
+            Some card has no such memory, or cannot write to another one's; in all processes.
 
         Notes
         -----
@@ -62,13 +62,14 @@ class Neighbours:
         alike, own, fault = self.communicator, None, None
         try:
             own = self._device.window(window_words(alike.size), elements)
-        except MemoryError as failure:
-            fault = str(failure)
+        except (MemoryError, RuntimeError) as failure:
+            fault = f"{int(isinstance(failure, MemoryError))}{failure}"
         told = alike.first_text(fault)
         if own is None or told is not None:
             if own is not None:
                 own.close()
-            raise MemoryError(told)
+            assert told is not None
+            raise (MemoryError if told[0] == "1" else RuntimeError)(told[1:])
         handles = alike.gather_bytes(own.handle)
         others: list[OpenWindow | None] = [None] * alike.size
         try:
@@ -108,19 +109,29 @@ class Neighbours:
             self._left.remove(number)
 
 
-def joined_neighbours(device: Device, communicator: Communicator) -> Neighbours | None:
+def joined_neighbours(
+    device: Device, communicator: Communicator, reasons: list[str] | None = None
+) -> Neighbours | None:
     """Return what makes windows, if the cards of all processes can write to each other's memory.
+
+    Parameters
+    ----------
+    reasons : list of str, optional
+        Why they cannot is added to it, the same in all processes.
 
     Notes
     -----
     All processes call it at once, each with a card of its own.
     """
+    reasons = [] if reasons is None else reasons
     if not communicator.all(communicator.beside()[1] == communicator.size):
+        reasons.append("the cards are in several machines")
         return None
     found = Neighbours(device, communicator)
     try:
         found.open_windows(_Trial(), 1)
-    except RuntimeError:
+    except (MemoryError, RuntimeError) as failure:
+        reasons.append(f"cards cannot write to each other's memory: {failure}")
         return None
     return found
 

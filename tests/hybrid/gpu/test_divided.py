@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
+import warnings
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -445,7 +448,7 @@ class Alike(Communicator):
 
     def gather_bytes(self, own: bytes) -> list[bytes]:
         self.asked += 1
-        return self._cards if self.asked == 1 else [b"key", b""]
+        return {1: self._cards, 3: [b"key", b""]}.get(self.asked, [own, own])
 
     def gather(self, numbers: Any) -> np.ndarray[Any, Any]:
         return np.stack([np.array(numbers, np.float64)] * 2)
@@ -484,7 +487,83 @@ def test_cards_are_linked_where_each_process_has_one(
             found = carriers.carrier_of(device, alike, [none, two], [0, 3], 5)
             assert isinstance(found, carriers.LinkedCarrier if linked else carriers.HostCarrier)
             assert found.host_waits != linked
+            assert found.name.startswith(
+                "by NCCL: the cards are in" if linked else "by way of the hosts: process"
+            )
     assert made == ([(2, 0, b"key"), (2, 1, b"key")] if linked else [])
+
+
+# ------------------------------------------------------------------ why the hosts carry
+
+
+class Carded(HostDevice):
+    """A device with an identity, whose windows may fail."""
+
+    def __init__(self, card: bytes, fails: str) -> None:
+        super().__init__()
+        self.card, self.fails = card, fails
+
+    def card_identity(self) -> bytes:
+        return self.card
+
+    def window(self, words: int, elements: int) -> Any:
+        if self.fails == "make":
+            raise RuntimeError("memory of this card has no handle")
+        return super().window(words, elements)
+
+    def open_window(self, handle: bytes) -> Any:
+        if self.fails == "open":
+            raise RuntimeError("cards are not linked")
+        return super().open_window(handle)
+
+
+@pytest.mark.parametrize(
+    ("cards", "fails", "nccl", "reason", "warned"),
+    [
+        ("ab", "make", "missing", "memory of this card has no handle; process 1 has no NCCL", True),
+        ("ab", "open", "missing", "cards are not linked; process 1 has no NCCL", True),
+        ("ab", "open", "broken", "cards are not linked; NCCL does not join the cards: no route", True),
+        ("aba", "", "there", "processes 0 and 2 share a card", True),
+        ("aa", "", "there", "processes 0 and 1 share a card", False),
+        (["a", ""], "", "there", "process 1 has no card that others could reach", False),
+    ],
+)
+def test_f13_the_hosts_carry_for_a_reason_that_all_tell(
+    cards: Sequence[str], fails: str, nccl: str, reason: str, warned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    none, ranks = np.zeros((0, 2), np.int64), threading.local()
+
+    class Links:
+        def __init__(self, size: int, rank: int, key: bytes) -> None:
+            if nccl == "broken" and rank == 1:
+                raise RuntimeError("no route")
+
+        @staticmethod
+        def is_there() -> bool:
+            return nccl != "missing" or ranks.own != 1
+
+        @staticmethod
+        def new_key() -> bytes:
+            return b"key"
+
+    monkeypatch.setattr(carriers, "DeviceLinks", Links)
+
+    def run(alike: Communicator) -> str:
+        ranks.own, alike.carries = alike.rank, True
+        device = Carded(cards[alike.rank].encode(), fails if alike.rank == 1 else "")
+        found = carriers.carrier_of(device, alike, [none] * alike.size, [0] * alike.size, 5)
+        assert isinstance(found, carriers.HostCarrier)
+        return found.name
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        names = in_threads(len(cards), run)
+    assert set(names) == {names[0]}
+    assert names[0].startswith("by way of the hosts: ")
+    assert names[0].endswith(reason)
+    assert [str(w.message) for w in told if "which is slow" in str(w.message)] == [
+        f"elements go from card to card by way of the hosts, which is slow: {names[0][21:]}"
+    ] * int(warned)
 
 
 # ------------------------------------------------------------------ windows
