@@ -316,6 +316,8 @@ def test_truths(tmp_path: Path) -> None:
     for prop, truth in [
         ("P>=0 [ F x=3 ] & !(P>0.99 [ X x=4 ])", False),
         ("P<0.6 [ X x=4 ] => P>=0 [ F x=3 ]", True),
+        ("P<0.6 [ X x=4 ] => P>0.99 [ X x=4 ]", False),
+        ("P>0.4 [ X x=4 ] => P>0.4 [ X x=4 ]", True),
         ("P<0.5 [ X x=4 ]", False),
         ("P<=1 [ G x!=3 ]", True),
         ("P<1 [ G x!=3 ]", False),
@@ -392,6 +394,20 @@ def test_a_label_and_a_formula_of_one_name_are_two(tmp_path: Path) -> None:
     for prop, value in (('f & "f"', 0.25), ('"f" & !f', 0.5), ('f & !"f"', 0.25)):
         found = make(tmp_path, text, f"P=? [ X ({prop}) ]").verify().finding
         assert (found.lower, found.upper) == (value, value)
+
+
+def test_constants_of_models(tmp_path: Path) -> None:
+    text = CHAIN.replace("module m", "const double p;\nmodule m").replace(
+        "0.7:(x'=1) + 0.3:", "1-p:(x'=1) + p:"
+    )
+    case = make(tmp_path, text, "const double q; P>=q [ F x=3 ]", {"p": 0.3, "q": 0.0})
+    assert case.verify().finding.truth is True
+    case.constants = {"p": 0.3}
+    assert case.verify().finding.truth is True
+    for constants, message in (({"p": 0.25}, "about the constants p"), ({"p": 0.3, "r": 1}, "leaves r open")):
+        case.constants = constants
+        with pytest.raises(CertificateError, match=message):
+            case.verify()
 
 
 def test_constants_of_properties(tmp_path: Path) -> None:

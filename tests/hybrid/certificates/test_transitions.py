@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hybrid.certificates.earnings import earnings
-from hybrid.certificates.meaning import Meaning
+from hybrid.certificates.meaning import Meaning, exact_number
 from hybrid.certificates.subject import Subject
 from hybrid.certificates.transitions import Transitions
 from hybrid.errors import CertificateError, NotCertifiableError
@@ -201,6 +201,8 @@ def test_models_at_fault_are_refused(text: str, message: str, tmp_path: Path) ->
         ("ctmc module a s:[0..1]; [] s=0 -> 1/s:(s'=1); endmodule", "division by zero"),
         ("ctmc module a s:[0..1]; [] mod(1,s)=0 -> (s'=1); endmodule", "modulus"),
         ("ctmc module a s:[0..1]; endmodule system a endsystem", "system"),
+        ("ctmc module a s:[0..1]; [] s=0 -> 1 + 1e-5001:(s'=1); endmodule", "too long"),
+        ("ctmc module a s:[0..1]; [] s=0 -> 1 + 1e-0000001:(s'=1); endmodule", "too long"),
         ("ctmc module a s:[0..4611686018427387904]; endmodule", "2.60"),
         ("ctmc module a s:[0..1073741823]; t:[0..1073741823]; endmodule", "2.60"),
     ],
@@ -230,6 +232,7 @@ EXPRESSIONS = [
     ("(0.1 + 0.7 < 0.8 ? 5 : 1) + (0.1 + 0.7 >= 0.8 ? 10 : 50) + (0.1 != 1/10 ? 500 : 100)", Fraction(111)),
     ("(x=0 & !(x=1) | x=1 ? 1 : 5) + (x=1 => x=0 ? 10 : 50) + (x=0 <=> x<1 ? 100 : 500)", Fraction(111)),
     ("third + 2 * tenth", Fraction(8, 15)),
+    ("1 + 1e-5000 - 1.0", Fraction(1, 10**5000)),
 ]
 
 
@@ -243,6 +246,14 @@ def test_expressions_are_rational_numbers(expression: str, value: Fraction, tmp_
     subject, t = expansion(path, {}, np.arange(2))
     assert rows(t)[0] == [{1: value}]
     assert [t.states.table.values[p] for p in earnings(t, subject.syntax.rewards[0])] == [value, 0]
+
+
+def test_numbers_that_are_too_long_are_refused() -> None:
+    assert exact_number(0.3, "0." + "3" * 3998) == Fraction(int("3" * 3998), 10**3998)
+    assert exact_number(0.1) == Fraction(1, 10)
+    for text in ("0." + "3" * 3999, "1e-5001", "1e5001", "1e0000001"):
+        with pytest.raises(NotCertifiableError, match="too long"):
+            exact_number(0.5, text)
 
 
 def test_powers_that_would_fill_the_memory_are_refused(tmp_path: Path) -> None:
