@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -142,6 +143,16 @@ def test_rewards(chain: Callable[..., Case]) -> None:
     refused(case, "l is infinite", "lower", s1=math.inf)
     # Nothing is earned in the trap, so that the inequality alone would let it pass.
     refused(chain("R=? [ F x=3 ]"), "surely reached", "upper", s1=100.0, s2=100.0, s4=0.0)
+
+
+def test_refusals_tell_both_sides(chain: Callable[..., Case]) -> None:
+    case = chain("R=? [ F x=3|x=4 ]")
+    one = float(case.certificate.parts[0].upper[1])
+    refused(case, f"the vector has 1.0, one step gives {re.escape(str(2 + 0.7 * one)[:8])}", "upper", s2=1.0)
+    case = chain("P=? [ X x=3 ]")
+    refused(case, r"the vector has 0.25, one step gives 0.3\d*$", "upper", s2=0.25)
+    case = chain("R=? [ S ]")
+    refused(case, r"the vector has 5.0, one step gives 5.0; r . P h - h is 5.\d+$", "upper", s5=5.0, s6=5.0)
 
 
 def test_least_and_greatest_rewards(mdp: Callable[..., Case]) -> None:
