@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from hybrid.analysis.transient_errors import Course, StepErrors
+from hybrid.solvers.base import Criterion
 from hybrid.solvers.bounded_solution import UNIT
+from hybrid.solvers.host import HostWorkspace
+from tests.builders.linear_systems import Dense
 
 NONE = StepErrors(0.0, 0.0, 0.0)
 LEAST = 5e-324
@@ -92,3 +95,29 @@ def test_steps_left_out_make_no_lower_bound_worse_where_values_rise() -> None:
     underflow = StepErrors(0.0, 0.0, 2.0**-20)
     low, _ = bounds(underflow, 0.5, Course(steps=100, made=0))
     assert low <= Fraction(0.5) - 100 * Fraction(2.0**-20)
+
+
+@pytest.mark.parametrize("absolute", [True, False], ids=["absolute", "relative"])
+def test_steps_are_left_out_where_they_would_change_hardly_anything(absolute: bool) -> None:
+    """A hundredth of epsilon of the greatest value, or of the least one that is positive."""
+    errors, criterion = StepErrors(0.0, 0.0, 1e-300), Criterion(1e-4, absolute)
+    x, space = np.array([4.0, 0.0, 0.25]), HostWorkspace(Dense(np.eye(3)))
+    limit = 1e-6 * (4.0 if absolute else 0.25)
+    for share, is_left_out in ((0.9, True), (1.1, False)):
+        change = share * limit / 50
+        found = errors.of_steps_left_out(space, x, change, 50, criterion)
+        assert found == (50 * change if is_left_out else None)
+    assert errors.of_steps_left_out(space, x, 0.0, 0, criterion) is None
+    # Nothing is positive: nothing is known relative to it.
+    found = errors.of_steps_left_out(space, np.zeros(3), 1e-200, 50, criterion)
+    assert found is None
+    # What changes by less than underflow costs is left out however little is there.
+    assert errors.of_steps_left_out(space, x * 1e-320, 1e-301, 50, criterion) == 50 * 1e-301
+
+
+def test_steps_are_left_out_that_are_below_the_rounding_of_those_made() -> None:
+    errors, criterion = StepErrors(0.0, 2.0**-30, 1e-300), Criterion(1e-12, True)
+    x, space = np.array([4.0]), HostWorkspace(Dense(np.eye(1)))
+    limit = 2.0**-30 * 4.0  # a step
+    assert errors.of_steps_left_out(space, x, 0.9 * limit, 50, criterion) == 50 * 0.9 * limit
+    assert errors.of_steps_left_out(space, x, 1.1 * limit, 50, criterion) is None

@@ -203,7 +203,7 @@ def test_the_slack_of_poisson_weights_covers_their_rounding(mean):
         worst = max(
             abs(decimal.Decimal(float(w)) * total / e - 1) for w, e in zip(found.weights, exact, strict=True)
         )
-    assert worst <= found.slack
+    assert worst <= found.slack <= 1e-9
 
 
 def test_right_hand_sides_stay_zero_where_the_solution_is_even_if_floors_overflow() -> None:
@@ -228,6 +228,58 @@ def test_zeros_that_the_graph_knows_stay_zero_where_upper_bounds_overflow() -> N
     Interval(Criterion(1e-6))._widen(system, lower, upper, np.empty(2), outcome, None, clock)
     assert upper[0] == 0.0
     assert 0.0 < lower[1] < 1e-308 < upper[1]
+
+
+def test_both_bounds_of_interval_iteration_are_corrected_for_the_steps_made() -> None:
+    """Next to underflow: the lower loses, and the upper gains, what so many steps may have cost."""
+    matrix = CsrMatrix(sp.csr_array(np.array([[0.5]])))
+    system = DirectedSystem(matrix, np.ones(1), np.array([1e-310]), 2.0**-50, ENCLOSING_VECTORS)
+    lost = 300 * system.underflow
+    lower, upper, spare = np.array([2e-310]), np.array([2.5e-310]), np.empty(1)
+    Interval(Criterion(1e-6))._widen(system, lower, upper, spare, Outcome(iterations=300), 1.0, Clock(None))
+    assert lower[0] == 2e-310 - lost and upper[0] == 2.5e-310 + lost
+    lower, upper = np.array([0.5]), np.array([0.75])
+    Interval(Criterion(1e-6))._widen(system, lower, upper, spare, Outcome(iterations=300), 0.625, Clock(None))
+    assert (lower[0], upper[0]) == (0.5, 0.625)
+
+
+def test_what_is_far_from_underflow_is_told_so() -> None:
+    """Where all elements are far above what it adds, it disappears beside a unit of rounding."""
+    matrix = CsrMatrix(sp.csr_array(np.array([[0.0, 0.5], [0.5, 0.0]])))
+    for value, is_far in ((0.5, True), (1e-250, True), (1e-300, False)):
+        b = np.full(2, value)
+        system = DirectedSystem(matrix, np.ones(2), b, 2.0**-50, ENCLOSING_VECTORS)
+        assert system.is_far is is_far
+        assert system.is_near_underflow(b) is not is_far
+        assert system.negligible == 2.0**96 * system.underflow
+        assert system.floor == 2.0**56 * system.underflow
+
+
+def test_a_guess_that_a_step_leaves_as_it_is_is_inductive() -> None:
+    matrix = CsrMatrix(sp.csr_array(np.zeros((2, 2))))
+    system = DirectedSystem(matrix, np.ones(2), np.zeros(2), 2.0**-50, ENCLOSING_VECTORS)
+    assert system.verifies(np.zeros(2), np.zeros(2), np.empty(2), None)
+
+
+def test_values_too_small_for_digits_may_have_bounds_far_apart() -> None:
+    """They are told by the least value with digits alone, whatever their bounds are."""
+    matrix = CsrMatrix(sp.csr_array(np.zeros((2, 2))))
+    system = DirectedSystem(matrix, np.ones(2), np.zeros(2), 2.0**-50, ENCLOSING_VECTORS)
+    method, room = Optimistic(Criterion(1e-6)), np.empty(2)
+    assert method._close(system, np.array([0.0, 0.5]), np.array([1e-300, 0.5]), room)
+    assert not method._close(system, np.array([0.0, 0.4]), np.array([1e-300, 0.5]), room)
+
+
+def test_averages_of_great_rates_come_as_close_as_rounding_lets_them() -> None:
+    """What rounding alone may leave between bounds is that of rates times the bias."""
+    rng = np.random.default_rng(7005)
+    rates = 1e9 * (rng.random((5, 5)) + np.roll(np.eye(5), 1, axis=1))
+    np.fill_diagonal(rates, 0.0)
+    rewards = rng.random(5)
+    method = AverageReward(Criterion(1e-15, max_iterations=2000), krylov="never")
+    found = method.solve(Dense(rates), rates.sum(axis=1), rewards, SLACK)
+    assert found.status is Status.CONVERGED
+    assert Fraction(found.lower) <= average(rates, rewards) <= Fraction(found.upper)
 
 
 def test_bounds_of_a_raised_solution_that_are_too_far_apart_are_not_told() -> None:
