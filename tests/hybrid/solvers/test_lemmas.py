@@ -179,6 +179,20 @@ def test_both_tails_of_poisson_weights_count(mean):
     assert found.excess >= 0.999 * poisson.pmf(found.right + 2, mean)
 
 
+@pytest.mark.parametrize("mean", [0.5, 800.0, 12345.6, 1e6])
+def test_bounds_on_tails_are_geometric_series_rounded_up(mean):
+    """Beyond the last weight each is less than the one before it by the first ratio at least."""
+    found = poisson_weights(mean)
+    ratio = Fraction(mean) / (found.right + 1)
+    above = Fraction(float(found.weights[-1])) * ratio / (1 - ratio)
+    assert Fraction(found.right_tail) >= above
+    assert Fraction(found.excess) >= above / (1 - ratio)
+    if found.left:
+        ratio = found.left / Fraction(mean)
+        assert Fraction(found.left_tail) >= Fraction(float(found.weights[0])) * ratio / (1 - ratio)
+    assert max(found.left_tail, found.right_tail, found.excess) <= 1e-30
+
+
 def test_a_mean_of_few_has_no_left_tail():
     found = poisson_weights(17.5)
     assert (found.left, found.left_tail) == (0, 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import ClassVar
 
 import networkx
 import numpy as np
@@ -13,7 +14,9 @@ from hybrid.cpu.csr import CsrMatrix
 from hybrid.solvers import Criterion, Optimistic, Status
 from hybrid.solvers.bounded_solution import TINY, UNIT
 from hybrid.solvers.topological import Topological, find_components
+from hybrid.solvers.topological_strips import TopologicalStrips
 from tests.builders.linear_systems import Dense, exact_solution
+from tests.builders.stopping import StopAfter
 
 SLACK = 64 * UNIT
 
@@ -152,3 +155,103 @@ def test_products_that_overflow_are_no_bounds_even_below_a_ceiling() -> None:
     method = Topological(Criterion(), find_components(matrix))
     found = method.solve(matrix, diagonal, b, 2.0**-50, 1e10)
     assert found.status is Status.DIVERGED
+
+
+# ------------------------------------------------------------------ what flows in from what is solved
+
+LEAST = 5e-324
+
+
+class Recorded(Optimistic):
+    """Keeps the right-hand sides that larger components are solved for: above, and then below."""
+
+    sides: ClassVar[list[np.ndarray]] = []
+
+    def solve(self, matrix, diagonal, b, *arguments, **more):
+        self.sides.append(b.copy())
+        return super().solve(matrix, diagonal, b, *arguments, **more)
+
+
+@pytest.fixture
+def sides(monkeypatch):
+    monkeypatch.setattr(Recorded, "sides", [])
+    monkeypatch.setattr("hybrid.solvers.topological.Optimistic", Recorded)
+    return Recorded.sides
+
+
+def pair_before(value: float) -> tuple[np.ndarray, np.ndarray]:
+    """Two rows that refer to each other, the first of them by the least double to a third with a value."""
+    dense = np.zeros((3, 3))
+    dense[0, 1], dense[1, 0], dense[0, 2] = 0.5, 0.5, LEAST
+    return dense, np.array([0.0, 0.0, value])
+
+
+@pytest.mark.parametrize("value", [0.75, 0.25])
+def test_what_flows_into_a_component_may_underflow(value, sides):
+    """A part of the least double is rounded to that double or to zero."""
+    dense, b = pair_before(value)
+    matrix, method = topological(dense)
+    method.solve(matrix, np.ones(3), b, SLACK, None)
+    above, below = (Fraction(float(own[0])) for own in sides)
+    assert below <= Fraction(value) * Fraction(LEAST) <= above
+
+
+class TwoStrips:
+    """The row that nothing is needed for, and then the two others."""
+
+    def __init__(self, dense):
+        self.dense, self.entries = dense, np.count_nonzero(dense)
+
+    def __len__(self):
+        return 2
+
+    def rows(self, number):
+        return np.array([2] if number == 0 else [0, 1])
+
+    def written(self, number):
+        return CsrMatrix(csr_matrix(self.dense[self.rows(number)]))
+
+
+@pytest.mark.parametrize("value", [0.75, 0.25])
+def test_what_flows_into_a_strip_may_underflow(value, monkeypatch):
+    dense, b = pair_before(value)
+    told = []
+    solve = Topological.solve_between
+
+    def keep(method, matrix, diagonal, least, most, *arguments):
+        told.append((least.copy(), most.copy()))
+        return solve(method, matrix, diagonal, least, most, *arguments)
+
+    monkeypatch.setattr(Topological, "solve_between", keep)
+    method = TopologicalStrips(Criterion(), TwoStrips(dense), Optimistic())
+    found = method.solve(CsrMatrix(csr_matrix(dense)), np.ones(3), b, SLACK, None)
+    assert found.status is Status.CONVERGED
+    below, above = (Fraction(float(own[0])) for own in told[1])
+    assert below <= Fraction(value) * Fraction(LEAST) <= above
+
+
+def test_rows_alone_are_rounded_in_both_directions(rng):
+    """Rounded to nearest, one in two would lie beyond its number."""
+    size = 24
+    for _ in range(4):
+        dense = np.triu(rng.random((size, size)) * (rng.random((size, size)) < 0.2), 1)
+        diagonal, b = dense.sum(axis=1) * 1.1 + 0.3, rng.random(size)
+        matrix, method = topological(dense)
+        found = method.solve(matrix, diagonal, b, SLACK, None)
+        exact = exact_solution(dense, diagonal, b)
+        for lower, value, upper in zip(found.lower.tolist(), exact, found.upper.tolist(), strict=True):
+            assert Fraction(lower) < value < Fraction(upper)
+        assert (found.upper - found.lower <= 1e-10 * found.upper).all()
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_a_component_that_is_interrupted_loses_what_it_is_reached_by(count):
+    """Its lower bound comes from what is above, and loses the share that what is below lacks."""
+    size = 12
+    dense = np.diag(np.full(size - 1, 0.875), 1) + np.diag(np.full(size - 1, 0.0625), -1)
+    b = np.zeros(size)
+    b[-1] = 0.1
+    matrix, method = topological(dense, 1e-12)
+    found = method.solve_between(matrix, np.ones(size), 0.5 * b, b, SLACK, None, StopAfter(count))
+    least = exact_solution(dense, np.ones(size), 0.5 * b)
+    assert all(Fraction(x) <= e for x, e in zip(found.lower.tolist(), least, strict=True))

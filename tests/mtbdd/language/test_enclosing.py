@@ -147,6 +147,20 @@ def test_the_integer_after_the_last_that_all_doubles_hold_is_another_one(text: s
     assert enclose(parse_expression(text), {"x": np.array([1, 1])}, (2,)).values.all()
 
 
+def test_units_are_those_of_the_worst_entry() -> None:
+    found = enclose(parse_expression("0.1*x + 0.7"), {"x": X[:, 0]}, (8,))
+    exact = [Fraction(x, 10) + Fraction(7, 10) for x in X[:, 0].tolist()]
+    assert found.error is not None
+    shares = [
+        Fraction(e) / abs(Fraction(v))
+        for v, e in zip(found.values.tolist(), found.error.tolist(), strict=True)
+    ]
+    told = Fraction(units_of(found)) * Fraction(1, 2**53)
+    assert max(shares) <= told <= 2 * max(shares)
+    for value, wanted in zip(found.values.tolist(), exact, strict=True):
+        assert abs(Fraction(value) - wanted) <= abs(Fraction(value)) * told
+
+
 def test_irrational_numbers_that_agree_are_refused() -> None:
     text = "pow(2, 0.5*x) * pow(3, 0.5*x) > pow(6, 0.5*x)"
     with pytest.raises(TooCloseError, match="60 digits tell apart"):

@@ -19,6 +19,8 @@ X = np.arange(1, 8)
 TENTH = f"{Decimal(0.1)}"
 """The double next to 0.1, as it is: no error but that of what is made of it."""
 THIRD = f"{Decimal(1 / 3)}"
+HALF = f"{Decimal(0.49999999999999994)}"
+"""Less than a half; a half added to it is one, in doubles."""
 SMALL = f"{Decimal(2.0**-1060):e}"
 NOTHING = "(0.1*x - 0.30000000000000004)"
 """At three this is zero in doubles, and less on paper."""
@@ -63,6 +65,7 @@ def computed(text: str) -> tuple[Approximation, list[Any]]:
         f"{HARDLY} - {NOTHING}",
         f"-{HARDLY}",
         f"max({HARDLY}, {NOTHING})",
+        f"max(1e-30, {HARDLY})",
         f"min({HARDLY}, 1e-30, {NOTHING})",
         f"x > 2 ? {HARDLY} : 2",
         "9007199254740993*x + 0.1",
@@ -75,6 +78,7 @@ def computed(text: str) -> tuple[Approximation, list[Any]]:
         "pow(x, 0.5) * 1.0",
         "log(2 + 0.1*x, 3)",
         f"log(2 + {HARDLY}, 7)",
+        "log(1.0000000001 - 0.1428571428*x, 3)",
     ],
 )
 def test_numbers_are_within_their_running_errors(text: str) -> None:
@@ -96,7 +100,7 @@ def test_numbers_are_within_their_running_errors(text: str) -> None:
         f"{HARDLY} > 0",
         "floor(0.1*x/0.3)",
         "ceil(0.1*x*10)",
-        "round(0.49999999999999994*x)",
+        f"round({HALF}*x)",
         "round(0.1*x/0.6)",
         "9007199254740993*x > 9007199254740992.0",
         "9007199254740992.0 + 1.0*x > 9007199254740992.0",
