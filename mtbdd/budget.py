@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from mtbdd.errors import HybridError
 from mtbdd.wording import option
@@ -21,6 +22,46 @@ from mtbdd.wording import option
 
 class BudgetError(HybridError, RuntimeError):
     """The time or the memory that was given is spent; the message says which, and how much it was."""
+
+
+@dataclass
+class Course:
+    """What the work is about, and what compiling has taken of it: what a spent budget tells.
+
+    Attributes
+    ----------
+    stage : str
+        What is being done, as in "building the model"; empty where nobody says it.
+    compiled : float
+        Seconds for which functions were compiled, those that are done.
+    compiling : str
+        The function that is being compiled; empty if none is.
+    since : float
+        When that began, of `time.monotonic`, which is the same in all processes.
+    tell : callable, optional
+        Is given what changes, by name, for a process that watches.
+    """
+
+    stage: str = ""
+    compiled: float = 0.0
+    compiling: str = ""
+    since: float = 0.0
+    tell: Callable[[dict[str, Any]], None] | None = None
+
+    def change(self, **news: Any) -> None:
+        """Take notice of what changes, and tell it."""
+        for name, value in news.items():
+            setattr(self, name, value)
+        if self.tell is not None:
+            self.tell(news)
+
+    def text(self, started: float) -> str:
+        """Return where the work is, and what compiling took of its time, for a message."""
+        taken = self.compiled + (time.monotonic() - max(self.since, started) if self.compiling else 0.0)
+        told = f" while {self.stage}" if self.stage else ""
+        if taken < 0.1 * (time.monotonic() - started):
+            return told
+        return f"{told}, after {taken:.1f} s of compiling functions, once on this machine"
 
 
 @dataclass(frozen=True)
@@ -37,12 +78,15 @@ class Budget:
         Of `time.monotonic`.
     files : bool
         Whether pages of files count as memory: not where arrays lie in files.
+    course : Course
+        What is being done.
     """
 
     seconds: float | None
     memory: int | None
     started: float
     files: bool = True
+    course: Course = field(default_factory=Course, compare=False)
 
     @classmethod
     def of(cls, seconds: float | None, memory: int | None, files: bool = True) -> Budget:
@@ -74,13 +118,18 @@ class Budget:
         """Return the message for a time limit that is reached, with what to type for twice as much."""
         seconds = self.seconds or 0.0
         more = option("timeout", 2 * seconds)
-        return f"the time limit of {seconds:g} s is reached; give more: {more}"
+        where = self.course.text(self.started)
+        return f"the time limit of {seconds:g} s is reached{where}; give more: {more}"
 
     def out_of_memory(self) -> str:
         """Return the message for a memory limit that is reached, with what to type for twice as much."""
         memory = self.memory or 0
-        more = option("memory", 2 * memory)
-        return f"the memory limit of {memory} bytes is reached; give more: {more}, or make the model smaller"
+        more, stage = option("memory", 2 * memory), self.course.stage
+        where = f" while {stage}" if stage else ""
+        return (
+            f"the memory limit of {memory} bytes is reached{where}; give more: {more}, or make the model "
+            "smaller"
+        )
 
 
 _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
@@ -104,6 +153,12 @@ def check_budget() -> None:
     budget = _budget.get()
     if budget is not None:
         budget.check()
+
+
+def current_course() -> Course | None:
+    """Return what the budget that holds here knows of the work; None without a budget."""
+    budget = _budget.get()
+    return None if budget is None else budget.course
 
 
 def resident_bytes(process: int | None = None, files: bool = True) -> int:

@@ -16,6 +16,7 @@ import hashlib
 import logging
 import pickle
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -30,6 +31,7 @@ from numba.core.ccallback import CFunc
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import rtsys
 
+from mtbdd.budget import current_course
 from mtbdd.deferred import deferred
 from mtbdd.kernel_store import KernelStore, store_of
 
@@ -132,6 +134,9 @@ class _KernelCache(_Cache):
         if payload is None:
             _tell_first_use(self._store)
             _log.info("compiling %s, once on this machine", self._name)
+            course = current_course()
+            if course is not None and not course.compiling:  # functions that are called are part of it
+                course.change(compiling=self._name, since=time.monotonic())
             return None
         try:
             with deferred("scipy.linalg.cython_blas"):  # linked to where matrices are multiplied: not by ours
@@ -150,6 +155,9 @@ class _KernelCache(_Cache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep the code for a signature."""
+        course = current_course()
+        if course is not None and course.compiling == self._name:
+            course.change(compiled=course.compiled + time.monotonic() - course.since, compiling="")
         if not self._enabled or data.library.has_dynamic_globals or any(not x.can_cache for x in data.lifted):
             return
         try:

@@ -103,6 +103,7 @@ class _Watched:
             with _Quietly():
                 ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGKILL)
             self._options.journal = Journal(lambda event: _send(writing, event))
+            self._budget.course.tell = lambda news: _send(writing, {"course": news})
             with spending(self._budget):
                 status = self._command(command)
         finally:
@@ -129,7 +130,11 @@ class _Watched:
                     return None
                 *lines, pending = (pending + data).split(b"\n")
                 for line in lines:
-                    self._journal.take(json.loads(line))
+                    event = json.loads(line)
+                    if "course" in event:
+                        self._budget.course.change(**event["course"])
+                    else:
+                        self._journal.take(event)
             reason = self._overrun(process)
             if reason is not None:
                 os.kill(process, signal.SIGKILL)

@@ -13,6 +13,7 @@ from hybrid.cli.advance import Advance
 from hybrid.cli.progress_line import ProgressLine
 from hybrid.cli.screen import Screen, is_terminal
 from hybrid.cli.signals import Signals
+from mtbdd.budget import current_course
 
 _LOGGERS = ("mtbdd", "gpu_kernels", "hybrid")
 """Names under which the packages log the stages of their work."""
@@ -26,6 +27,15 @@ _STAGES = {
     "gpu_kernels": "set-up",
 }
 """Which stage a part of the packages belongs to, by its logger."""
+
+_DOING = {
+    "parse": "reading the model",
+    "build": "building the model",
+    "level": "choosing the level",
+    "set-up": "setting up the solution",
+    "iterate": "iterating",
+}
+"""How messages call the stages."""
 
 _PAUSE = 0.1  # seconds between two pictures of the line
 _LINE_PAUSE = 5.0  # seconds between two plain lines about one iteration
@@ -77,8 +87,7 @@ class Console:
         for name in _LOGGERS:
             logger = logging.getLogger(name)
             self._levels[name] = logger.level
-            if self._line is not None or self._is_plain:
-                logger.setLevel(min(logger.getEffectiveLevel(), logging.INFO))
+            logger.setLevel(min(logger.getEffectiveLevel(), logging.INFO))  # a limit tells the stage, too
             logger.addHandler(self._handler)
         return self
 
@@ -98,6 +107,7 @@ class Console:
 
     def enter(self, stage: str) -> None:
         """Note that a stage begins, and that the one before it is done."""
+        _note(_DOING[stage])
         if self._line is not None:
             self._line.enter(stage)
 
@@ -225,10 +235,19 @@ class _Stages(logging.Handler):
         elif record.levelno > logging.INFO:
             self._console.note(record.getMessage())
         else:
+            if record.name.startswith("hybrid.checking"):
+                _note("checking a property")
             for name, stage in _STAGES.items():
                 if f"{record.name}.".startswith(f"{name}."):
                     self._console.enter(stage)
             self._console.stage(record.getMessage())
+
+
+def _note(doing: str) -> None:
+    """Note what is being done, for the message of a limit that is reached."""
+    course = current_course()
+    if course is not None and course.stage != doing:
+        course.change(stage=doing)
 
 
 def _write(stream: TextIO, text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import hybrid
 from hybrid.__main__ import main
 from hybrid.cli.bounded import run_bounded
 from hybrid.cli.console import Console
-from mtbdd.budget import Budget, BudgetError, check_budget, spending
+from mtbdd.budget import Budget, BudgetError, Course, check_budget, spending
 from mtbdd.language.limits import Limits, current
 from mtbdd.wording import on_command_line
 from tests.exploring import taken_in_turn
@@ -57,7 +58,8 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_build_that_takes_too_long_ends_with_a_message(slow):
     done = run("info", slow, "--timeout", "1")
     assert done.returncode == 2
-    assert done.stderr == "error: the time limit of 1 s is reached; give more: --timeout 2\n"
+    told = "the time limit of 1 s is reached while building the model; give more: --timeout 2"
+    assert done.stderr == f"error: {told}\n"
     assert done.stdout == ""
 
 
@@ -105,7 +107,10 @@ def test_answers_found_are_kept_in_one_object_whoever_ends_the_command(looks, ca
     assert [r["value"] for r in found["results"]] == [1, None]
     assert found["interrupted"] is True
     assert found["results"][1]["interrupted"] is True
-    assert found["results"][1]["error"] == "the time limit of 0.2 s is reached; give more: --timeout 0.4"
+    told = found["results"][1]["error"]
+    assert told.startswith("the time limit of 0.2 s is reached") and told.endswith(
+        "; give more: --timeout 0.4"
+    )
 
 
 @pytest.mark.shortened
@@ -130,10 +135,8 @@ def test_bounds_reached_are_told_when_time_is_up(tmp_path, is_certified):
         record = json.loads(done.stdout)
         (result,) = record["results"]
         assert record["interrupted"] is result["interrupted"] is True
-        assert (
-            result["error"]
-            == f"the time limit of {seconds} s is reached; give more: --timeout {2 * seconds:g}"
-        )
+        assert result["error"].startswith(f"the time limit of {seconds} s is reached")
+        assert result["error"].endswith(f"; give more: --timeout {2 * seconds:g}")
         if result["kind"] is not None:
             break
     assert (result["value"], result["kind"]) == (None, "certified")
@@ -251,13 +254,34 @@ def test_f22_limits_and_signals_end_every_build(slow, build, limit):
     assert words[limit] in told
 
 
+def test_compiling_is_told_where_it_took_the_time(counter, tmp_path, monkeypatch):
+    """With kernels that are not compiled yet most of the first seconds go there."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
+    asked = "P=? [ F<=90000 x=80000 ]"
+    done = run("check", counter, asked, "--timeout", "8", "--backend", "cpu", "--level", "4", "--quiet")
+    assert done.returncode == 1
+    told = r"limit of 8 s is reached while [a-z ]+, after \d\.\d s of compiling functions, once on "
+    assert re.search(told + "this machine; give more: --timeout 16", done.stdout), done.stdout
+
+
+def test_a_course_tells_stage_and_compiling():
+    now = time.monotonic()
+    course = Course(stage="iterating", compiled=3.0)
+    compiling = "after 3.0 s of compiling functions, once on this machine"
+    assert course.text(now - 4.0) == f" while iterating, {compiling}"
+    assert course.text(now - 60.0) == " while iterating"
+    course.change(compiling="f", since=now - 50.0)
+    assert course.text(now - 60.0).startswith(" while iterating, after 53.0 s of compiling")
+    assert Course().text(now - 4.0) == ""
+
+
 def test_runs_that_had_not_begun_are_counted(slow, tmp_path):
     path = tmp_path / "sized.pm"
     path.write_text((tmp_path / "slow.pm").read_text().replace("dtmc", "dtmc const int N;", 1))
     done = run("check", str(path), "P=? [ F x1=N ]", "--const", "N=1:4", "--timeout", "1")
     assert done.returncode == 2
-    message = "the time limit of 1 s is reached; give more: --timeout 2; of 4 runs 3 had not begun"
-    assert done.stderr == f"error: {message}\n"
+    message = "while building the model; give more: --timeout 2; of 4 runs 3 had not begun"
+    assert done.stderr == f"error: the time limit of 1 s is reached {message}\n"
     console = Console(quiet=True)
     console.run(4, 4, "N=4")
     told = []

@@ -72,4 +72,6 @@ def test_a_time_limit_with_a_unit_ends_a_command(tmp_path: Path, capfd: pytest.C
     path = tmp_path / "slow.pm"
     path.write_text("dtmc\n" + "\n".join(modules))
     assert main(["info", str(path), "--package", "autoref", "--quiet", "--timeout", "0.01m"]) == 2
-    assert capfd.readouterr().err == "error: the time limit of 0.6 s is reached; give more: --timeout 1.2\n"
+    assert capfd.readouterr().err == (
+        "error: the time limit of 0.6 s is reached while building the model; give more: --timeout 1.2\n"
+    )
