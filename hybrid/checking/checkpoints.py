@@ -10,18 +10,22 @@ from typing import TYPE_CHECKING
 from hybrid.errors import OptionError
 from hybrid.run.options import CheckOptions
 from mtbdd.model import SymbolicModel
-from mtbdd.wording import option
+from mtbdd.wording import either, option
 
 if TYPE_CHECKING:
     from hybrid.checkpoints.checkpoint import Checkpoint
     from hybrid.checkpoints.solution_record import Teller
 
 
+MINUTES = 10.0
+"""Between two states that are written, unless others are given."""
+
+
 def checkpoint_of(
     model: SymbolicModel,
     options: CheckOptions,
     folder: str | os.PathLike[str] | None,
-    minutes: float = 10.0,
+    minutes: float = MINUTES,
     teller: Teller | None = None,
 ) -> Checkpoint | None:
     """Return what keeps the iterations of a check; None if no folder was given.
@@ -42,6 +46,11 @@ def checkpoint_of(
     OptionError, CheckpointError
     """
     if folder is None:
+        if minutes != MINUTES:
+            raise OptionError(
+                either("--every", "checkpoint_minutes")
+                + f" says how often a folder of {option('checkpoint')} is written; give one, or leave it out"
+            )
         return None
     if not (math.isfinite(minutes) and minutes >= 0.0):
         raise OptionError(f"expected minutes between checkpoints, not negative, got {minutes}")

@@ -67,7 +67,9 @@ class Checkpoint:
         is_option = False
         if self._all.rank == 0:
             try:
-                self._claim({"format": FORMAT, "model": model_digest(model)} | options)
+                constants = {name: str(value) for name, value in model.whole.source.constants.items()}
+                owner = {"format": FORMAT, "model": model_digest(model), "constants": constants}
+                self._claim(owner | options)
             except OSError as fault:
                 failure, is_option = f"{folder}: no folder for checkpoints: {fault}; give another one", True
             except CheckpointError as fault:
@@ -96,9 +98,14 @@ class Checkpoint:
         if not isinstance(found, dict):
             raise damaged(path, "expected a description of a check")
         for name in owner:
-            if found.get(name) != owner[name]:
-                was = "another one" if name == "model" else f"{found.get(name)!r}, not {owner[name]!r}"
-                raise CheckpointError(f"{self._folder}: of another check: its {name} is {was}; {ADVICE}")
+            # Constants are part of the model, and told where they are why it is another one.
+            if found.get(name) == owner[name] or name == "constants":
+                continue
+            was = f"its {name} is {found.get(name)!r}, not {owner[name]!r}"
+            if name == "model":
+                others = _other_constants(found.get("constants"), owner["constants"])
+                was = others or "its model is another one"
+            raise CheckpointError(f"{self._folder}: of another check: {was}; {ADVICE}")
 
     def begin(self, text: str) -> Checkpoint:
         """Begin with a property: its solutions come in the same order in every run."""
@@ -131,6 +138,15 @@ class Checkpoint:
         """See `Teller`; the first process tells it."""
         if self._all.rank == 0:
             self._teller.warn(text)
+
+
+def _other_constants(kept: object, now: dict[str, str]) -> str:
+    """Return which constants a folder's check has with other values; nothing where that is not the reason."""
+    if not isinstance(kept, dict):
+        return ""
+    names = [name for name in (*now, *kept) if kept.get(name) != now.get(name)]
+    told = [f"{n} is {kept.get(n, 'none')}, not {now.get(n, 'none')}" for n in dict.fromkeys(names)]
+    return f"its constant {', '.join(told[:20])}" if told else ""
 
 
 class _Library:

@@ -10,7 +10,7 @@ from gpu_kernels import begin_warm_up
 from hybrid.analysis.choice_table import SUFFIXES as SCHEDULER_SUFFIXES
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
-from hybrid.checking.checkpoints import checkpoint_of
+from hybrid.checking.checkpoints import MINUTES, checkpoint_of
 from hybrid.checking.filters import LISTING
 from hybrid.checking.in_parts import options_of_parts, part_of
 from hybrid.checking.on_disk import options_on_disk
@@ -93,6 +93,10 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
         check_suffix(options.scheduler, "--scheduler", SCHEDULER_SUFFIXES)
         if several:
             raise OptionError("--scheduler writes the scheduler of one run; give constants without ranges")
+    if options.every is not None and options.checkpoint is None:
+        raise OptionError(
+            "--every says how often a folder of --checkpoint is written; give one as well"
+        )
     if options.checkpoint is not None:
         refused = [name for name in ("certificate", "bisimulation", "exact") if getattr(options, name)]
         if several or refused:
@@ -246,7 +250,8 @@ def _answer(
         progress = None if model.communicator.rank else console.iteration
     checker: Checker | LumpingChecker | None = None
     made = checker_class(options)
-    checkpoint = checkpoint_of(model, chosen, options.checkpoint, options.every, console)
+    minutes = MINUTES if options.every is None else options.every
+    checkpoint = checkpoint_of(model, chosen, options.checkpoint, minutes, console)
     kept = {} if checkpoint is None else {"checkpoint": checkpoint}
     for prop in properties:
         check_budget()

@@ -66,7 +66,6 @@ def add_check(parser: argparse.ArgumentParser) -> None:
     kept.add_argument(
         "--every",
         type=float,
-        default=10.0,
         metavar="MIN",
         help="minutes between two states that are kept (default 10)",
     )

@@ -313,6 +313,28 @@ def test_the_command_refuses_what_is_not_kept(
     assert not (tmp_path / "kept").exists()
 
 
+def test_the_constant_that_differs_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "walk.prism"
+    path.write_text(WALK)
+    given = ["check", str(path), "-pf", TEXT, "--checkpoint", str(tmp_path / "kept"), "--const"]
+    assert main([*given, "n=30"]) == 0
+    assert main([*given, "n=31"]) == 2
+    told = capsys.readouterr().err
+    assert "of another check: its constant n is 30, not 31; give another folder, or remove" in told
+    path.write_text(WALK.replace("init 10", "init 11"))
+    assert main([*given, "n=30"]) == 2
+    assert "of another check: its model is another one; give" in capsys.readouterr().err
+
+
+def test_every_without_a_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "walk.prism").write_text(WALK)
+    given = ["check", str(tmp_path / "walk.prism"), "-pf", TEXT, "--const", "n=30", "--every", "10"]
+    assert main(given) == 2
+    assert "error: --every says how often a folder of --checkpoint is written" in capsys.readouterr().err
+    with pytest.raises(OptionError, match="checkpoint_minutes says how often a folder of checkpoint"):
+        hybrid.check(hybrid.parse(WALK, {"n": 30}), TEXT, checkpoint_minutes=5.0)
+
+
 def test_the_command_refuses_the_folder_of_another_check(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
