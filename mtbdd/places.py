@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.memory import require_memory
+from mtbdd.wording import option
 
 Int64Array = NDArray[np.int64]
 
@@ -78,7 +79,7 @@ class HostPlace:
 
     def require(self, needed: int, what: str, advice: str) -> None:
         """See `VectorPlace.require`."""
-        require_memory(needed, what, advice)
+        require_memory(needed, what, f"{advice}, or {option('spill', 'DIR')}, which has vectors on a disk")
 
 
 HOST = HostPlace()

@@ -70,7 +70,7 @@ def _require_room(matrix: OffsetMTBDD) -> None:
     require_memory(
         8 * _HOST_VECTORS * matrix.n_rows,
         f"a system of {matrix.n_rows} equations, with {_HOST_VECTORS} vectors at least,",
-        f"choose smaller constants, or {option('spill')}, which has them on a disk",
+        f"choose smaller constants, or {option('spill', 'DIR')}, which has them on a disk",
     )
 
 

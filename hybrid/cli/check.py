@@ -94,9 +94,7 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
         if several:
             raise OptionError("--scheduler writes the scheduler of one run; give constants without ranges")
     if options.every is not None and options.checkpoint is None:
-        raise OptionError(
-            "--every says how often a folder of --checkpoint is written; give one as well"
-        )
+        raise OptionError("--every says how often a folder of --checkpoint is written; give one as well")
     if options.checkpoint is not None:
         refused = [name for name in ("certificate", "bisimulation", "exact") if getattr(options, name)]
         if several or refused:

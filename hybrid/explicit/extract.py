@@ -21,6 +21,7 @@ from hybrid.injection.injected import enumerate_paths
 from hybrid.injection.submatrices import expand_nodes
 from mtbdd.memory import free_memory_bytes
 from mtbdd.offset import OffsetMTBDD
+from mtbdd.wording import either
 
 BACKENDS = ("cpu", "gpu")
 
@@ -137,8 +138,8 @@ def explicit_matrix(
     if sizes.peak_bytes > available:
         raise MemoryError(
             f"the explicit matrix has {sizes.entries} entries and needs {sizes.peak_bytes} bytes {place} "
-            f"({sizes.matrix_bytes} of them to stay), {available} are available; "
-            "use the compressed matrix (hybrid.inject) or a smaller model"
+            f"({sizes.matrix_bytes} of them to stay), {available} are available; choose smaller constants "
+            + either("or --engine hybrid, which compresses it", "or the compressed matrix (hybrid.inject)")
         )
     return _Assembly(xp, matrix, sizes).run(_CHUNK_HOST if backend == "cpu" else _CHUNK_DEVICE)
 

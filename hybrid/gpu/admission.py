@@ -7,6 +7,7 @@ from hybrid.gpu.cost import rank_levels
 from hybrid.gpu.pair_cost import pair_build_bytes
 from hybrid.injection.row_types import RowTypes, TypedMatrix
 from hybrid.solvers.base import DEFAULT_VECTORS
+from mtbdd.wording import option
 
 SMALL_ENTRIES = 1 << 20
 """Entries below which a product takes less time than launching it."""
@@ -61,7 +62,7 @@ def check_memory(device: Device, types: RowTypes, k: int, pairs: bool = False, l
     if required > available:
         raise MemoryError(
             f"level {k} needs up to {required} bytes on {device.name} to be built and solved with, "
-            f"{available} are free; choose another level or backend 'cpu'"
+            f"{available} are free; choose another {option('level')}, or {option('backend', 'cpu')}"
         )
 
 

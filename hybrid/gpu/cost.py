@@ -32,6 +32,7 @@ from hybrid.gpu.pair_cost import (
 from hybrid.gpu.tuning import choose_tuning
 from hybrid.injection.row_types import RowTypes, TypedMatrix
 from mtbdd.stacked_layers import StackedLayers
+from mtbdd.wording import option
 
 _SECONDS_ENTRY = 0.42e-12
 _SECONDS_SCALED_ENTRY = 0.3e-12
@@ -238,7 +239,10 @@ def uses_pairs(curve: TypedMatrix, k: int) -> bool:
 def _form(curve: TypedMatrix, k: int) -> _Form:
     found = _form_at(curve, k)
     if found is None:
-        raise OptionError(f"level: level {k} has too many row types for the gpu backend; choose 'min-time'")
+        raise OptionError(
+            f"level: level {k} has too many row types for the gpu backend; "
+            f"choose {option('level', 'min-time')}"
+        )
     return found
 
 

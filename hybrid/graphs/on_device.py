@@ -12,6 +12,7 @@ from hybrid.core.arrays import to_host
 from hybrid.errors import OptionError
 from hybrid.graphs.arrays import ModelGraph
 from hybrid.graphs.decompositions import Decomposition, EndDecomposition
+from mtbdd.wording import option
 
 _VECTORS = 16
 """Vectors over the states that a decomposition holds at most."""
@@ -98,7 +99,7 @@ class DeviceGraph:
         if required > available:
             raise MemoryError(
                 f"decomposing {graph.n_transitions} transitions needs {required} bytes on {device.name}, "
-                f"{available} are available; use the backend cpu or symbolic"
+                f"{available} are available; use {option('backend', 'cpu', 'symbolic')}"
             )
         started = time.perf_counter()
         copy = Graph.from_arrays(device, graph.offsets, graph.targets, choice_offsets=graph.choice_offsets)

@@ -9,6 +9,7 @@ from hybrid.drawing.graphs import quoted
 from hybrid.interchange.explicit_model import ExplicitModel
 from hybrid.interchange.faults import InterchangeError
 from hybrid.interchange.text.source import write_text
+from mtbdd.wording import either
 
 _MOST = 5000
 
@@ -43,7 +44,7 @@ def write_dot(model: ExplicitModel, path: str | Path, *, force: bool = False) ->
     if size > _MOST and not force:
         raise InterchangeError(
             f"{path}: a model of at most {_MOST} states and transitions expected, got {size}; write another "
-            "format, or force the drawing"
+            f"format, or give {either('--force', 'force=True')}"
         )
     write_text(path, _blocks(model))
     return Path(path)

@@ -25,6 +25,7 @@ from mtbdd.rewards import (
 )
 from mtbdd.state_order import for_users
 from mtbdd.state_table import table_of_range
+from mtbdd.wording import either
 
 _PART = 1 << 17  # states whose values are decoded together
 
@@ -70,8 +71,11 @@ def written_out(model: SymbolicModel, *, force: bool = False) -> ExplicitModel:
     if required > available and not force:
         raise MemoryError(
             f"written out, the model has {model.n_states} states and {model.n_transitions} transitions and "
-            f"needs {required} bytes, {available} are free; use the compressed matrix (hybrid.inject), a "
-            "symbolic file, or force it"
+            f"needs {required} bytes, {available} are free; "
+            + either(
+                "write a symbolic file, --to FILE.dd, or give --force",
+                "use the compressed matrix (hybrid.inject), a symbolic file, or force=True",
+            )
         )
     rows = listed_choices(model, required if force else None)
     variables = tuple(StateVariable(v.name, v.low, v.high, v.is_bool) for v in model.source.variables)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hybrid.core.units import bytes_text, seconds_text
 from hybrid.errors import OptionError
 from hybrid.levels.table import CandidateLevel, LevelTable
+from mtbdd.wording import option
 
 LEVEL_POLICIES = ("auto", "min-memory", "min-time")
 
@@ -170,7 +171,7 @@ def _fixed(curve: LevelTable, level: int, budget: int | None, backend: str) -> L
 def _unusable(level: int, backend: str) -> str:
     return (
         f"level: level {level} has too many row types for the {backend} backend; "
-        "choose another level, 'min-time', or the reference backend"
+        f"choose {option('level', 'min-time')}, another one, or {option('backend', 'reference')}"
     )
 
 

@@ -74,8 +74,8 @@ class HostWorkspace(Workspace):
             8 * max(vectors - _OPERANDS, 0) * size,
             f"a solution with {vectors} vectors of {size} elements",
             "choose smaller constants, a method with fewer "
-            f"({option('method', 'jacobi', 'jor')}), {option('backend', 'gpu')}, or {option('spill')}, which "
-            "has them on a disk",
+            f"({option('method', 'jacobi', 'jor')}), {option('backend', 'gpu')}, or "
+            f"{option('spill', 'DIR')}, which has them on a disk",
         )
 
     def takes_single(self, size: int) -> bool:

@@ -190,7 +190,8 @@ class ExpressionParser(TokenReader):
     def special_operand(self, token: str, position: Position) -> Expression:
         """Read an operand that only some texts have; in a plain expression there is none."""
         if token in RESERVED:
-            self.fail(f"expected an expression, got '{token}', a reserved word that cannot be a name")
+            label = '; the label is written in quotes, "init"' if token == "init" else ""
+            self.fail(f"expected an expression, got '{token}', a reserved word that cannot be a name{label}")
         self.fail_expected("an expression")
 
     def _number(self, token: str) -> Literal | None:

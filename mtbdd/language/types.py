@@ -144,6 +144,9 @@ class TypeChecker:
             return self.types[e.name]
         except KeyError:
             pass
+        if self.labels is not None and e.name in self.labels:
+            self._add(e, f"unknown name '{e.name}'; a label is written in quotes", f'write "{e.name}"')
+            return None
         hint = suggestion(e.name, self.types) or "; declare it as a constant, a formula or a variable"
         self._add(e, f"unknown name '{e.name}'{hint}")
         return None

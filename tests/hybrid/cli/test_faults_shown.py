@@ -170,6 +170,31 @@ def test_misspelt_options_are_told_with_the_nearest(walk: str, capsys: pytest.Ca
     assert advice_on("-sim").startswith("estimate with") and not advice_on("sim")
 
 
+def test_a_label_without_quotes_is_told_with_them(walk: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "check", walk, "P=? [ F end ]", *GIVEN)
+    assert "<property>:1:9: unknown name 'end'; a label is written in quotes; write \"end\"" in out
+
+
+def test_memory_that_does_not_suffice_is_told_with_the_disk(
+    walk: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mtbdd.memory._SMALL", 0)
+    monkeypatch.setattr("mtbdd.memory.free_memory_bytes", lambda: 1)
+    Path("r.pm").write_text(Path(walk).read_text() + "rewards true : 1; endrewards")
+    for asked in ("P=? [ F<=2 s=2 ]", "R=? [ C<=2 ]", "R=? [ F s=2 ]"):
+        status, out, _ = run(capsys, "check", "r.pm", asked, *GIVEN)
+        assert status == 1 and "out of memory: " in out and "--spill DIR, which has" in out
+
+
+def test_a_matrix_that_is_not_written_out_names_options_alone(
+    walk: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hybrid.explicit.extract.free_memory_bytes", lambda: 1)
+    status, out, err = run(capsys, "check", walk, "P=? [ F<=2 s=2 ]", *GIVEN, "--engine", "explicit")
+    assert status == 1 and "or --engine hybrid, which compresses it" in out + err
+    assert "hybrid.inject" not in out + err
+
+
 @pytest.mark.parametrize("given", ["-fair", "--fair", "--minmax:method=vi", "-timeout", "--jani"])
 def test_f18_options_of_other_tools_are_refused_by_name(
     walk: str, capsys: pytest.CaptureFixture[str], given: str

@@ -117,7 +117,7 @@ def test_auto_goes_on_on_the_cpu_where_the_device_has_no_room(
         for asked in (["--backend", "gpu"], ["--variant", "fbt"]):
             status, _, err = run(capsys, model, *asked)
             assert status == 1
-            assert "use the backend cpu or symbolic" in err
+            assert "use --backend cpu or symbolic" in err
 
 
 def test_one_decomposition_alone(capsys: pytest.CaptureFixture[str], model: str) -> None:

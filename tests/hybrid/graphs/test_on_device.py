@@ -33,7 +33,7 @@ def test_device_and_host_agree(device: Device, variant: str) -> None:
 def test_device_without_room_is_refused(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = model_graph(build(GRAPHS["dice"]))
     monkeypatch.setattr(type(device), "free_bytes", lambda self: 100)
-    with pytest.raises(MemoryError, match="needs [0-9]+ bytes .* 100 are available; use the backend cpu"):
+    with pytest.raises(MemoryError, match="needs [0-9]+ bytes .* 100 are available; use backend='cpu'"):
         DeviceGraph.of(graph)
 
 

@@ -139,6 +139,8 @@ def test_resolve_leaves_the_input_alone() -> None:
         ("P>P>0.5 [ F b ] [ F b ]", "1:3", "expected a plain expression, got the operator 'P'"),
         # Names.
         ("P=? [ F y=1 ]", "1:9", "unknown name 'y'"),
+        ("P=? [ F init ]", "1:9", 'the label is written in quotes, "init"'),
+        ("P=? [ F deadlock ]", "1:9", 'a label is written in quotes; write "deadlock"'),
         ('P=? [ F "ful" ]', "1:9", "unknown label \"ful\"; did you mean 'full'?"),
         ('R{"move"}=? [ S ]', "1:1", "unknown reward structure \"move\"; did you mean 'moves'?"),
         ("R{3}=? [ S ]", "1:3", "the number of a reward structure must be from 1 to 2, got 3"),
