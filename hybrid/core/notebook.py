@@ -50,12 +50,12 @@ def paragraph(text: str) -> str:
 
 
 def memory_picture(sizes: Sequence[int], marked: int) -> str:
-    """Return bytes by injection level as a small picture, on a logarithmic axis, with a caption.
+    """Return MemR by injection level as a small picture, on a logarithmic axis, with a caption.
 
     Parameters
     ----------
     sizes : sequence of int
-        At least one.
+        Bytes of submatrices and tasks in the worst case; at least one.
     marked : int
         The level with a dot.
     """
@@ -71,7 +71,7 @@ def memory_picture(sizes: Sequence[int], marked: int) -> str:
     points = " ".join("{},{}".format(*place(level)) for level in range(len(sizes)))
     least = min(range(len(sizes)), key=lambda level: (sizes[level], level))
     x, y = place(marked)
-    told = f"memory over {len(sizes)} levels, least {sizes[least]:,} B at level {least}"
+    told = f"MemR over {len(sizes)} levels, least {sizes[least]:,} B at level {least}"
     if marked != least:
         told += f"; held at level {marked}"
     title = f"{told}; {min(sizes):,} to {max(sizes):,} bytes at worst"

@@ -161,7 +161,7 @@ def test_matrices(queue: hybrid.Model, representation: str) -> None:
     assert shown["held as"] == representation
     assert shown["level"].startswith("2: ")
     told = "".join(tree.itertext())
-    assert f"memory over {len(matrix.curve)} levels, least " in told
+    assert f"MemR over {len(matrix.curve)} levels, least " in told
     assert matrix._product is None  # a glance builds nothing
 
 
@@ -171,12 +171,12 @@ def test_the_picture_of_a_model_has_a_caption(queue: hybrid.Model) -> None:
     caption = tree.findtext(".//figcaption")
     sizes = [c.bytes_worst_case for c in hybrid.inject(queue.transitions).curve.levels]
     least = sizes.index(min(sizes))
-    assert caption == f"memory over {len(sizes)} levels, least {min(sizes):,} B at level {least}"
+    assert caption == f"MemR over {len(sizes)} levels, least {min(sizes):,} B at level {least}"
 
 
 def test_dots_stand_where_they_are_said_to_stand() -> None:
     tree = ElementTree.fromstring(memory_picture([4000, 1064, 2000], 2))
-    assert tree.findtext("figcaption") == "memory over 3 levels, least 1,064 B at level 1; held at level 2"
+    assert tree.findtext("figcaption") == "MemR over 3 levels, least 1,064 B at level 1; held at level 2"
     points = tree.find(f".//{SVG}polyline").get("points").split()
     dot = tree.find(f".//{SVG}circle")
     assert points[2] == f"{dot.get('cx')},{dot.get('cy')}"
