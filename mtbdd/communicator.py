@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Float64Array = NDArray[np.float64]
+Made = TypeVar("Made")
 
 
 class Exchange:
@@ -157,6 +158,35 @@ class Communicator:
     def total(self, numbers: ArrayLike) -> Float64Array:
         """Return sums of numbers, in the order of the processes, shape (k,)."""
         return np.asarray(np.add.reduce(self.gather(numbers), axis=0))
+
+    def with_room(self, make: Callable[[], Made]) -> Made:
+        """Return what a function makes, if every process has room for its own.
+
+        Parameters
+        ----------
+        make : callable
+            Makes something of this process alone; it asks the others nothing.
+
+        Raises
+        ------
+        MemoryError
+            In all processes, if some has no room; of the first such, with its number.
+
+        Notes
+        -----
+        All processes call it at once.
+        """
+        if self.size == 1:
+            return make()
+        made, fault = None, None
+        try:
+            made = make()
+        except MemoryError as failure:
+            fault = f"process {self.rank}: {failure or 'out of memory'}"
+        told = self.first_text(fault)
+        if told is not None:
+            raise MemoryError(told)
+        return cast("Made", made)
 
     def first_text(self, text: str | None) -> str | None:
         """Return the text of the first process that has one; None if none has."""

@@ -44,17 +44,24 @@ def injected(matrix: OffsetMTBDD, options: CheckOptions, beside: bool = False) -
     Raises
     ------
     MemoryError
-        If there is no room for the vectors that any method keeps on the host.
+        If there is no room for the matrix, or for the vectors that any method keeps on the host; in all
+        processes that share it, if one of them has none.
     """
     backend = options.matrix_backend()
     expects_room = not beside or backend.place is HOST
+    if isinstance(matrix, DividedMTBDD):
+
+        def own() -> HybridMatrix | None:
+            if expects_room:
+                _require_room(matrix)
+            if not matrix.n_entries:
+                return None
+            return inject(matrix, options.level, backend, representation=options.representation).prepare()
+
+        held = matrix.communicator.with_room(own)
+        return DividedMatrix(held, matrix, backend if held is None else held.engine)
     if expects_room:
         _require_room(matrix)
-    if isinstance(matrix, DividedMTBDD):
-        held = None
-        if matrix.n_entries:
-            held = inject(matrix, options.level, backend, representation=options.representation).prepare()
-        return DividedMatrix(held, matrix, backend if held is None else held.engine)
     if options.engine == "explicit":
         written = write_out(matrix, backend.name, options.storage)
         written.backend_reason = backend.reason

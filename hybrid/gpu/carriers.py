@@ -222,8 +222,8 @@ def carrier_of(
     if isinstance(links, Neighbours):
         return DirectCarrier(device, links, outgoing, awaited, own)
     if links:
-        return LinkedCarrier(device, links, outgoing, awaited, own, reason)
-    return HostCarrier(device, communicator, outgoing, awaited, own, reason)
+        return communicator.with_room(lambda: LinkedCarrier(device, links, outgoing, awaited, own, reason))
+    return communicator.with_room(lambda: HostCarrier(device, communicator, outgoing, awaited, own, reason))
 
 
 def _words(links: Neighbours | DeviceLinks | None, reason: str) -> str:

@@ -71,6 +71,10 @@ class DividedDeviceWorkspace(DeviceWorkspace):
         self.communicator, self.host_waits = communicator, host_waits
         self.passes = TogetherPasses(DevicePasses(device), communicator)
 
+    def reserve(self, vectors: int, size: int) -> None:
+        """See `Workspace.reserve`: refused in all processes, which call it at once, if some has no room."""
+        self.communicator.with_room(lambda: DeviceWorkspace.reserve(self, vectors, size))
+
     def stretch(self, most: int) -> int:
         """See `Workspace.stretch`."""
         return min(self.stride, most)

@@ -106,24 +106,33 @@ def hybrid_choices(
         if offer.matrix is not None and not offer.matrix.n_entries:
             injected[offer.layer] = operator_of(offer.matrix, None, engine, halo)
     wanted = [offer for offer in wanted if offer.layer not in injected]
-    if not wanted:
-        if engine.name == "gpu" and not injected:
-            engine = CpuBackend(NOTHING_TO_MULTIPLY)
-        return HybridChoices(layer_choices, injected, problem, engine)
+    engine, held = problem.communicator.with_room(lambda: _held(wanted, options, engine))
+    if not wanted and engine.name == "gpu" and not injected:
+        engine = CpuBackend(NOTHING_TO_MULTIPLY)
+    for offer, matrix in zip(wanted, held, strict=True):
+        injected[offer.layer] = operator_of(matrix.symbolic, matrix, engine, halo)
+    return HybridChoices(layer_choices, injected, problem, engine)
+
+
+def _held(
+    wanted: Sequence[LayerChoices], options: CheckOptions, engine: Backend
+) -> tuple[Backend, list[HybridMatrix]]:
+    """Return the backend and the matrices of layers that have entries, their representations built."""
     matrices = [o.matrix for o in wanted if o.matrix is not None]
+    if not matrices:
+        return engine, []
     table, own_tables = _tables(matrices, options.representation)
     engine = engine.admitted(own_tables[0])
     parts = [(matrix, own) for matrix, own in zip(matrices, own_tables, strict=True)]
     choice, holding = select_level(parts, table, options.level, engine)
     products: Sequence[Product | None] = [None] * len(parts) if holding is None else holding.products
-    for offer, levels, product in zip(wanted, own_tables, products, strict=True):
-        assert offer.matrix is not None
+    held = []
+    for (matrix, levels), product in zip(parts, products, strict=True):
         transposed = partial(
-            inject_transposed, offer.matrix, options.level, engine, representation=options.representation
+            inject_transposed, matrix, options.level, engine, representation=options.representation
         )
-        matrix = HybridMatrix(offer.matrix, levels, choice, engine, transposed, product)
-        injected[offer.layer] = operator_of(offer.matrix, matrix.prepare(), engine, halo)
-    return HybridChoices(layer_choices, injected, problem, engine)
+        held.append(HybridMatrix(matrix, levels, choice, engine, transposed, product).prepare())
+    return engine, held
 
 
 def _tables(matrices: Sequence[OffsetMTBDD], representation: str) -> tuple[LevelTable, Sequence[MatrixTable]]:

@@ -93,7 +93,9 @@ class AverageCourse:
         # It ends by its bounds, and not by a norm.
         vectors = SINGLE_VECTORS if is_single else IDR_VECTORS
         if by_bicgstab or not self.space.has_room(vectors + _OPERANDS, self._h.size):
-            return system.bicgstab(self._h, 0.0, ORTHOGONAL, anchor)
+            return self.space.communicator.with_room(
+                lambda: system.bicgstab(self._h, 0.0, ORTHOGONAL, anchor)
+            )
         more = vectors - _LET_GO + (0 if self._w is None else _KEPT)
         if preconditioner is not None and self.space.has_room(
             IDR_VECTORS + preconditioner.more_vectors + _OPERANDS, self._h.size
@@ -104,7 +106,9 @@ class AverageCourse:
                 self.more_vectors = max(self.more_vectors, more + preconditioner.more_vectors)
                 return recurrence
         self.more_vectors = max(self.more_vectors, more)
-        return system.idr(self._h, 0.0, anchor, is_single=is_single)
+        return self.space.communicator.with_room(
+            lambda: system.idr(self._h, 0.0, anchor, is_single=is_single)
+        )
 
     def preconditioner(self) -> Preconditioner | None:
         """Return the matrix's own."""

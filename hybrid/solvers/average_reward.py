@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -139,12 +140,15 @@ class AverageReward:
     ) -> GainResult:
         """Iterate, and return the bounds that h gives in the end, wherever that is."""
         space = workspace_of(matrix)
-        course: AverageCourse | LeanCourse
+        alike = space.communicator
+        course: AverageCourse | LeanCourse | None = None
         if self.has_room(matrix):
-            course = AverageCourse(space, diagonal, rewards, self.omega)
-        else:
+            # What is free may be cut into pieces.
+            with suppress(MemoryError):
+                course = alike.with_room(lambda: AverageCourse(space, diagonal, rewards, self.omega))
+        if course is None:
             course = LeanCourse(space, diagonal, rewards)
-        anchor, fastest = place_of_greatest(space.communicator, course.diagonal)
+        anchor, fastest = place_of_greatest(alike, course.diagonal)
 
         def floor(average: float, spread: float) -> float:
             return 4.0 * slack * (abs(average) + fastest * spread)
@@ -155,12 +159,20 @@ class AverageReward:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if kept is not None and kept.is_finished:
                 status = Status.CONVERGED
-            elif isinstance(course, LeanCourse):
-                status = course.run(anchor, self.criterion, floor, clock)
             else:
-                moved = IDR_PRODUCT if self.recurrence == "idr" else BICGSTAB_PRODUCT
-                cost = price(matrix, space.communicator, moved, AVERAGE_STEPS)
-                status = self._iterate(course, anchor, fastest, floor, clock, kept, cost)
+                found: Status | None = None
+                if isinstance(course, AverageCourse):
+                    moved = IDR_PRODUCT if self.recurrence == "idr" else BICGSTAB_PRODUCT
+                    cost = price(matrix, alike, moved, AVERAGE_STEPS)
+                    with suppress(MemoryError):
+                        found = self._iterate(course, anchor, fastest, floor, clock, kept, cost)
+                    if found is None:
+                        course = None  # its vectors make room
+                        course = LeanCourse(space, diagonal, rewards)
+                if isinstance(course, LeanCourse):
+                    found = course.run(anchor, self.criterion, floor, clock)
+                assert found is not None
+                status = found
         if status in (Status.CONVERGED, Status.MAX_ITERATIONS, Status.INTERRUPTED):
             clock.keep(course.state, status is Status.CONVERGED)
         seconds, looks = clock.seconds, space.synchronisations
@@ -168,7 +180,6 @@ class AverageReward:
             lower, upper = space.read(*course.bounds(slack))
         lost = underflow_of(np.array([max(1.0, fastest)]), slack)
         lower, upper = lower - lost, upper + lost
-        alike = space.communicator
         least, most = extremes(rewards)
         lower, upper = max(lower, alike.least(least)), min(upper, alike.greatest(most))
         width, middle = upper - lower, 0.5 * (lower + upper)
@@ -210,7 +221,7 @@ class AverageReward:
             if status is not None:
                 return status
             hopes = preconditioner is not None and self.krylov == "auto"
-        course.begin()
+        course.space.communicator.with_room(course.begin)
         bounds, visits = (Forecast(*limits, course.products) for _ in range(2))
         # A try may let w go; after one in vain w would have to settle again.
         begun, again = course.products, 0
@@ -250,7 +261,7 @@ class AverageReward:
                 status = self._solve_by_krylov(course, anchor, floor, difference, most, is_single, clock)
                 if status is not None:
                     return status
-                course.begin()
+                course.space.communicator.with_room(course.begin)
                 # The durations of visits may have to be found anew: that is risked for a late try alone.
                 hopes, not_before, again = most < left, AGAIN * begun, 0
                 begun = course.products

@@ -94,7 +94,7 @@ class LeanCourse:
                     recurrence = found.bicgstab(None, start, 0.0, ORTHOGONAL, anchor)
                     self._vectors = vectors
                     return recurrence
-        return system.bicgstab(start, 0.0, ORTHOGONAL, anchor)
+        return space.communicator.with_room(lambda: system.bicgstab(start, 0.0, ORTHOGONAL, anchor))
 
     def state(self) -> tuple[Mapping[str, Array], Numbers]:
         """Return the bias and the average so far, for records."""

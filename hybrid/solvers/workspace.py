@@ -168,7 +168,8 @@ class Workspace(Protocol):
         Raises
         ------
         MemoryError
-            With required and available bytes, and what to do; of a device alone.
+            With required and available bytes, and what to do; of a device alone, and on devices of several
+            processes in all of them.
         """
 
     def has_room(self, vectors: int, size: int) -> bool:

@@ -28,6 +28,7 @@ from gpu_kernels import (
 )
 from gpu_kernels.tiles import TileMatrix
 from hybrid.analysis.held_matrices import injected
+from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.in_parts import in_parts
 from hybrid.communicators.threads import in_threads
@@ -41,7 +42,10 @@ from hybrid.levels.curve import level_curve
 from hybrid.operators.divided_matrix import DividedMatrix
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.run.options import CheckOptions
+from hybrid.solvers.average_course import AverageCourse
+from hybrid.solvers.average_reward import AverageReward
 from hybrid.solvers.host import workspace_of
+from hybrid.solvers.lean_average import LEAN_VECTORS, LeanCourse
 from hybrid.solvers.shadows import DIRECTIONS, NumPyShadows
 from mtbdd.communicator import Communicator
 from mtbdd.model import SymbolicModel
@@ -448,7 +452,9 @@ class Alike(Communicator):
 
     def gather_bytes(self, own: bytes) -> list[bytes]:
         self.asked += 1
-        return {1: self._cards, 3: [b"key", b""]}.get(self.asked, [own, own])
+        if self.asked == 3 and len(set(self._cards) - {b""}) == 2:
+            return [b"key", b""]
+        return self._cards if self.asked == 1 else [own, own]
 
     def gather(self, numbers: Any) -> np.ndarray[Any, Any]:
         return np.stack([np.array(numbers, np.float64)] * 2)
@@ -491,6 +497,91 @@ def test_cards_are_linked_where_each_process_has_one(
                 "by NCCL: the cards are in" if linked else "by way of the hosts: process"
             )
     assert made == ([(2, 0, b"key"), (2, 1, b"key")] if linked else [])
+
+
+# ------------------------------------------------------------------ room
+
+
+def part() -> int:
+    """The part that the thread works for; the first one is the calling thread's."""
+    return int(threading.current_thread().name.partition("part ")[2] or 0)
+
+
+def test_f14_what_finds_no_room_in_one_process_is_refused_in_all() -> None:
+    def run(alike: Communicator) -> str:
+        def make() -> int:
+            if alike.rank:
+                raise MemoryError(f"{8 * alike.rank} bytes are free")
+            return 1
+
+        with pytest.raises(MemoryError) as found:
+            alike.with_room(make)
+        assert alike.with_room(lambda: alike.rank) == alike.rank
+        return str(found.value)
+
+    assert in_threads(3, run) == ["process 1: 8 bytes are free"] * 3
+
+
+@pytest.mark.parametrize("case", ["few", "pieces", "none"])
+def test_f14_cards_with_little_memory(
+    case: str, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
+    (prop,) = resolve_properties(parse_properties('R{"throughput"}=? [ S ]'), model.source).properties
+    wanted = Checker(model, CheckOptions()).answer(prop)
+    free, lean, begin = {1: 1 << 40}, list[int](), AverageCourse.begin
+
+    def made(self: LeanCourse) -> None:
+        lean.append(part())
+        self.space.reserve(self.space.more(LEAN_VECTORS, self.diagonal), len(self.rewards))
+        self._h, self._anchor, self._vectors = None, 0, LEAN_VECTORS
+
+    def begun(self: AverageCourse) -> None:
+        if case == "pieces" and part() == 1:
+            raise MemoryError("memory is in pieces")
+        begin(self)
+
+    def answered(own: SymbolicModel) -> Answer:
+        if own.communicator.rank == 1 and case != "pieces":
+            free[1] = 8 * own.index.size * (LEAN_VECTORS if case == "few" else 2)
+        return Checker(own, CheckOptions(backend="gpu")).answer(prop)
+
+    monkeypatch.setattr(HostDevice, "free_bytes", lambda self: free.get(part(), 1 << 40))
+    for room in ("build", "strips"):
+        monkeypatch.setattr(f"hybrid.gpu.{room}.check_memory", lambda *_, **__: None)
+    monkeypatch.setattr(LeanCourse, "__post_init__", made)
+    monkeypatch.setattr(AverageCourse, "begin", begun)
+    monkeypatch.setattr(AverageReward, "_preconditioner", lambda *_: None)
+    owners = dealt(model, 3, rng)
+    if case == "none":
+        needs = r"process 1: a solution with \d+ vectors of \d+ elements needs \d+ bytes on .*, \d+ are free"
+        with device_of("host"), pytest.raises(MemoryError, match=needs):
+            in_parts(model, 3, answered, owners)
+    else:
+        with device_of("host"):
+            found = in_parts(model, 3, answered, owners)
+        assert found.error is None and agree(wanted, found)
+        assert found.statistics.backend == "gpu"
+    assert sorted(lean) == [0, 1, 2]
+
+
+def test_f14_a_matrix_without_room_on_one_card_is_refused(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    model, _ = asked("walk")
+    (asked_for,) = resolve_properties(parse_properties("P=? [ F<=10 x=6 ]"), model.source).properties
+    monkeypatch.setattr(HostDevice, "free_bytes", lambda self: 0 if part() else 1 << 40)
+    failures: list[str] = []
+
+    def answered(own: SymbolicModel) -> None:
+        with pytest.raises(MemoryError) as failure:
+            Checker(own, CheckOptions(backend="gpu")).answer(asked_for)
+        failures.append(str(failure.value))
+
+    with device_of("host"):
+        in_parts(model, 3, answered, dealt(model, 3, rng))
+    assert failures == [failures[0]] * 3
+    assert re.search(r"process [12]: .* bytes on .*, 0 are free", failures[0])
 
 
 # ------------------------------------------------------------------ why the hosts carry
