@@ -69,6 +69,9 @@ def cards(record: Row) -> str:
     def milli(key: str, way: str) -> Callable[[Row], str]:
         return lambda r: f"{1e3 * r[way][key]:,.3f}" if key in r.get(way, {}) else "-"
 
+    def share(key: str) -> Callable[[Row], str]:
+        return lambda r: f"{r['straight'][key]:.0%}" if key in r.get("straight", {}) else "-"
+
     return section(
         "Steps on several cards",
         record,
@@ -87,13 +90,10 @@ def cards(record: Row) -> str:
             ),
             ("alone", lambda r: f"{1e3 * r['alone_seconds']:,.3f}"),
             ("straight", milli("seconds", "straight")),
-            ("efficiency", lambda r: f"{r['straight']['efficiency']:.0%}"),
+            ("efficiency", share("efficiency")),
             ("stepping", milli("stepping_seconds", "straight")),
             ("exchanging", milli("exchanging_seconds", "straight")),
-            (
-                "hidden",
-                lambda r: f"{r['straight']['hidden']:.0%}" if "hidden" in r["straight"] else "-",
-            ),
+            ("hidden", share("hidden")),
             ("NCCL", milli("seconds", "NCCL")),
             ("by the hosts", milli("seconds", "host")),
         ),

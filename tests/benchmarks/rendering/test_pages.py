@@ -170,3 +170,19 @@ def test_formats_and_their_distance_from_the_byte_traffic() -> None:
     text = byte_traffic(json.loads(json.dumps(record)))
     assert "| tandem c=7 | **1.05** |  | 2.00 |  |  |  |  | 250 |  |  |" in text
     assert "| tandem c=7 | 4.0 | 1.50 |  | 4 | 0.80 |  |" in text
+
+
+@pytest.mark.parametrize("ways", [(), ("host",), ("NCCL", "host"), ("straight",)])
+def test_f19_a_way_that_there_is_not_is_no_cell(ways: tuple[str, ...]) -> None:
+    record = load("cards")
+    row = next(row for row in record["rows"] if "own" in row)
+    numbers = row["straight"]
+    row = {key: value for key, value in row.items() if key not in ("straight", "NCCL", "host")}
+    text = rendered("cards", record | {"rows": [row | dict.fromkeys(ways, numbers)]})
+    (line,) = [line for line in text.splitlines() if line.startswith(f"| {row['model']} |")]
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert len(cells) == 11
+    seconds = f"{1e3 * numbers['seconds']:,.3f}"
+    own = [seconds if way in ways else "-" for way in ("straight", "NCCL", "host")]
+    assert [cells[4], *cells[9:]] == own
+    assert (cells[5] == "-") == (cells[8] == "-") == ("straight" not in ways)
