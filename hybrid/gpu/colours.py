@@ -129,7 +129,7 @@ class ColouredRows:
     """
 
     def __init__(self, device: Device, matrix: CsrArrays, kind: type[ExplicitMatrix]) -> None:
-        csr = matrix.to_scipy().tocsr()
+        csr = matrix.to_host().to_scipy()
         n = csr.shape[0]
         source = np.repeat(np.arange(n), np.diff(csr.indptr))
         other = source != csr.indices
