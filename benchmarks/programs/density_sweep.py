@@ -17,6 +17,7 @@ more than --solve-seconds, says so. The record is written after every row, and -
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import statistics
 import time
@@ -130,11 +131,12 @@ def measure(
     repeats: int,
     seconds: float,
     methods: Sequence[str] = METHODS,
+    row_seconds: float = math.inf,
 ) -> None:
     """Solve all systems by all methods on all backends, and keep means and the worst residual.
 
     A solution is given as many iterations as fit into ``seconds``; once that much time has been spent on a
-    method and backend, there are no more trials of them.
+    method and backend, there are no more trials of them.  No further system is drawn after ``row_seconds``.
     """
     device = current_device() if "gpu" in backends else None
     runs: dict[tuple[str, str], list[Solution]] = {}
@@ -162,6 +164,8 @@ def measure(
                 if key not in limits:
                     limits[key] = fitting_iterations(solve, seconds)
                 own += [solve(limits[key]) for _ in range(repeats)]
+        if time.perf_counter() - begin > row_seconds:
+            break
     row["density"] = row["entries"] / row["n"] ** 2
     row["runs"] = [
         {
@@ -241,6 +245,9 @@ def main() -> None:
     arguments.add_argument("--methods", default=",".join(METHODS), help="separated by commas")
     arguments.add_argument("--backends", default="cpu,gpu", help="separated by commas")
     arguments.add_argument("--solve-seconds", type=float, default=2.0, help="longest single solution")
+    arguments.add_argument(
+        "--row-seconds", type=float, default=15.0, help="after which a row draws no further matrix"
+    )
     options = arguments.parse_args()
     backends = options.backends.split(",")
     if "gpu" in backends:
@@ -257,7 +264,9 @@ def run(options: argparse.Namespace, backends: list[str]) -> Records:
         solve_seconds=options.solve_seconds,
     )  # fmt: skip
     for identity, systems, repeats in cases(options.parts.split(","), options.trials, options.quick):
-        records.run(identity, measure, systems, backends, repeats, options.solve_seconds, methods)
+        records.run(
+            identity, measure, systems, backends, repeats, options.solve_seconds, methods, options.row_seconds
+        )
     records.show()
     return records
 

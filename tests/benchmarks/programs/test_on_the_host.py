@@ -148,6 +148,13 @@ def test_density_sweep_on_the_cpu(record_of: RecordOf) -> None:
     assert "plain` is not" not in rendered("density_sweep", older)
 
 
+def test_a_row_that_takes_long_has_fewer_trials(record_of: RecordOf) -> None:
+    chosen = ("--quick", "--backends", "cpu", "--parts", "twins", "--trials", "3", "--row-seconds", "0")
+    record = record_of(density_sweep, *chosen)
+    assert {run["trials"] for row in record["rows"] for run in row["runs"]} == {1}
+    assert "Means of 3 trials, of 1 at least" in rendered("density_sweep", record)
+
+
 def test_a_system_without_a_preconditioner_is_the_same_system() -> None:
     rng = np.random.default_rng(5)
     system = split_system(density_sweep.random_matrix(rng, 40, 200), rng.random(40))
