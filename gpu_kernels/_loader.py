@@ -39,6 +39,7 @@ SOURCES = (
     "graph/mec_trim.cu",
     "graph/reach.cu",
     "graph/trim.cu",
+    "groups.cu",
     "idr.cu",
     "iteration.cu",
     "krylov.cu",

@@ -138,8 +138,15 @@ def _failed(run: Row) -> str:
     return str((run["failed"] or 0) + (run["error"] or 0)) if run["passed"] is not None else ""
 
 
+_FEW = 6  # names in a cell
+
+
 def _chosen(run: Row) -> str:
-    return ", ".join(name if " " in name else f"`{name}`" for name in run["chosen"]) or "all"
+    names = [name if " " in name else f"`{name}`" for name in run["chosen"]]
+    if len(names) > _FEW:
+        files = sum(" " not in name for name in run["chosen"])
+        names = [f"{files} files of tests", *(name for name in names if not name.startswith("`"))]
+    return ", ".join(names) or "all"
 
 
 def _seconds(run: Row) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+from pathlib import Path
 
 import pytest
 
+import gpu_kernels
 from gpu_kernels import seconds_loading
 from gpu_kernels._launch import GRID_LIMIT, blocks_for, index_bits, loop_bits, macros
 from gpu_kernels._loader import COMPILE_OPTIONS, SOURCES, Macros, kernel_names, raw_kernel, source_text
@@ -55,6 +57,7 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
     "graph/mec_trim.cu": (GRAPH,),
     "graph/reach.cu": (GRAPH,),
     "graph/trim.cu": (GRAPH,),
+    "groups.cu": ({"MAXIMISE": 0}, {"MAXIMISE": 1}),
     "idr.cu": (
         {"DIAGONAL_BITS": 0, "ANCHORED": 0},
         {"DIAGONAL_BITS": 8, "ANCHORED": 0},
@@ -111,6 +114,8 @@ def variants() -> list[tuple[str, Macros, str]]:
 
 
 def test_every_source_is_tested_and_has_kernels() -> None:
+    folder = Path(gpu_kernels.__file__).parent / "cuda"
+    assert {path.relative_to(folder).as_posix() for path in folder.rglob("*.cu")} == set(SOURCES)
     assert set(VARIANTS) == set(SOURCES)
     names = [name for source in SOURCES for name in kernel_names(source)]
     assert len(names) == len(set(names))
