@@ -79,7 +79,7 @@ class ExplicitModel:
     variables : tuple of StateVariable
         In the order of the source; empty without valuations.
     valuations : mapping of str to ndarray, shape (n_states,)
-        Every variable's values, int64 or bool.
+        Every variable's values, signed integers or bool.
     labels : mapping of str to ndarray of bool, shape (n_states,)
         Without ``init``, which is `initial`; ``deadlock`` is kept only where the source names it.
     rewards : tuple of ExplicitReward
@@ -148,3 +148,12 @@ class ExplicitModel:
             with np.errstate(over="ignore"):
                 sums[filled] = np.add.reduceat(self.values, self.row_starts[filled])
         return sums
+
+
+def narrowed(numbers: NDArray[np.int64]) -> NDArray[Any]:
+    """Return numbers in the fewest bytes that they fit in; the same array if these are eight."""
+    low, high = int(numbers.min(initial=0)), int(numbers.max(initial=0))
+    for kind in (np.int8, np.int16, np.int32):
+        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+            return numbers.astype(kind)
+    return numbers

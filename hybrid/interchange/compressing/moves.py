@@ -7,7 +7,7 @@ that holds no other state than the sources says the same with a small diagram.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ from mtbdd.states import index_states
 _MOST_MOVES = 4096
 _MOST_VALUES = 63  # of a variable whose sets of values are words of bits
 _KEY_LIMIT = 1 << 62
+_PART = 1 << 18  # entries that are looked at together
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,9 @@ def find_moves(
     most = min(_MOST_MOVES, 32 + int(1e-5 * len(sources) * columns.rows.n_bits))
     keys: NDArray[np.integer] = np.asarray(values)
     for word in _packings(columns):
-        change = word[targets]
-        change -= word[sources]
+        change = np.empty(len(targets), dtype=np.int64)
+        for part in _parts(len(targets)):
+            change[part] = word[targets[part]] - word[sources[part]]
         changes, ids = few_values(change)
         del change
         if len(changes) > most:
@@ -88,11 +90,21 @@ def find_moves(
         return None
     keys = keys.astype(np.uint16)  # sorted by digits, in linear time
     order = np.argsort(keys, kind="stable")
-    starts = pointers(np, np.bincount(keys, minlength=n_moves))
+    counts = np.zeros(n_moves, dtype=np.int64)
+    for part in _parts(len(keys)):
+        counts += np.bincount(keys[part], minlength=n_moves)
+    starts = pointers(np, counts)
     first = order[starts[:-1]]
-    moved = [column[targets[first]] - column[sources[first]] for column in columns.numbers]
+    ends = targets[first], sources[first]
+    moved = [np.subtract(*(column[end].astype(np.int64) for end in ends)) for column in columns.numbers]
     stacked = np.stack(moved, axis=1) if moved else np.zeros((n_moves, 0), dtype=np.int64)
     return Moves(order, starts, keys, stacked, np.asarray(values)[first])
+
+
+def _parts(size: int) -> Iterator[slice]:
+    """Yield stretches of so many entries, one after the other: what is made of one is no array of all."""
+    for begin in range(0, size, _PART):
+        yield slice(begin, begin + _PART)
 
 
 def _packings(columns: StateColumns) -> list[Numbers]:
@@ -104,7 +116,7 @@ def _packings(columns: StateColumns) -> list[Numbers]:
         if radix * width >= _KEY_LIMIT:
             words.append(np.zeros(len(column), dtype=np.int64))
             radix = 1
-        words[-1] += column * radix
+        words[-1] += column.astype(np.int64) * radix
         radix *= width
     return words
 
@@ -131,7 +143,10 @@ def value_sets(columns: StateColumns, moves: Moves, sources: Numbers) -> list[Va
     first = moves.starts[:-1]
     found: list[ValueSets] = []
     for size, column in zip(columns.sizes(), columns.numbers, strict=True):
-        held = column.astype(np.min_scalar_type(size))[sorted_sources]
+        narrow = column.astype(np.min_scalar_type(size))
+        held = np.empty(len(sorted_sources), narrow.dtype)
+        for part in _parts(len(held)):
+            held[part] = narrow[sorted_sources[part]]
         if size <= _MOST_VALUES:
             word = np.min_scalar_type((1 << size) - 1)
             sets = np.bitwise_or.reduceat(np.left_shift(word.type(1), held, dtype=word), first)

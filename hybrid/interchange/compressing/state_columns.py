@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hybrid.interchange.explicit_model import ExplicitModel, Numbers, StateVariable
+from hybrid.interchange.explicit_model import ExplicitModel, Numbers, StateVariable, narrowed
 from mtbdd.from_lists import BitRows
 
 
@@ -20,7 +22,7 @@ class StateColumns:
     source : str
     n_states : int
     variables : tuple of StateVariable
-    numbers : tuple of ndarray of int64, shape (n_states,) each
+    numbers : tuple of ndarray of integers, shape (n_states,) each
         Every variable's value less its least one, by the source's state numbers.
     rows : BitRows
         The states' bits, ascending.
@@ -31,7 +33,7 @@ class StateColumns:
     source: str
     n_states: int
     variables: tuple[StateVariable, ...]
-    numbers: tuple[Numbers, ...]
+    numbers: tuple[NDArray[Any], ...]
     rows: BitRows
     order: Numbers | None
 
@@ -57,7 +59,7 @@ def state_columns(model: ExplicitModel) -> StateColumns:
     Time: O(states x variables), and that of sorting where the valuations do not ascend.
     """
     variables = list(model.variables)
-    numbers = [np.asarray(model.valuations[v.name]).astype(np.int64) - v.low for v in variables]
+    numbers = [narrowed(np.asarray(model.valuations[v.name]).astype(np.int64) - v.low) for v in variables]
     if not variables:
         variables = [StateVariable("state", 0, model.n_states - 1)]
         numbers = [np.arange(model.n_states, dtype=np.int64)]
@@ -74,7 +76,7 @@ def state_columns(model: ExplicitModel) -> StateColumns:
 
 
 def _packed(
-    variables: Sequence[StateVariable], numbers: Sequence[Numbers], places: Sequence[int], size: int
+    variables: Sequence[StateVariable], numbers: Sequence[NDArray[Any]], places: Sequence[int], size: int
 ) -> BitRows:
     """Return the states' bits, variables in some order."""
     widths = [(variables[k].high - variables[k].low).bit_length() for k in places]

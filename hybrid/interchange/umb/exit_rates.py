@@ -11,7 +11,7 @@ Vector = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 _TINY = np.finfo(np.float64).tiny
-_ROWS = 1 << 16
+_ROWS = 1 << 13
 
 # Exit rates are tried so many doubles around the sum of the rates.
 _REACH = 32

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.interchange.explicit_model import StateVariable
+from hybrid.interchange.explicit_model import StateVariable, narrowed
 from hybrid.interchange.faults import InterchangeError
 from hybrid.interchange.umb.arrays import UmbArrays
 from hybrid.interchange.umb.schema import PackedClass, PackedField
@@ -48,7 +48,7 @@ def unpacked(
     variables : tuple of StateVariable
         Booleans and integers, in the order of the first class. Others (numbers that are no integers, strings,
         options without a value in some state, and variables that some states do not have) are left out.
-    valuations : dict of str to ndarray of int64 or bool, shape (n_states,)
+    valuations : dict of str to ndarray of integers or bool, shape (n_states,)
 
     Raises
     ------
@@ -70,17 +70,21 @@ def unpacked(
         if field.type.name not in ("bool", "int", "uint") or None in others:
             continue
         is_bool = field.type.name == "bool"
-        values: NDArray[Any] = np.empty(n_states, dtype=np.bool_ if is_bool else np.int64)
-        is_whole = True
+        values: NDArray[Any] | None = np.empty(0, dtype=np.bool_ if is_bool else np.int64)
         for layout, other in zip(layouts, others, strict=True):
-            assert other is not None
-            where: Any = slice(None) if layout.states is None else layout.states
+            assert other is not None and values is not None
             found = _values(arrays, data, layout, other)
             if found is None:
-                is_whole = False
+                values = None
                 break
-            values[where] = found
-        if is_whole:
+            found = found if is_bool else narrowed(found)
+            if layout.states is None:
+                values = found
+                continue
+            kind = found.dtype if not values.size else np.promote_types(values.dtype, found.dtype)
+            values = values.astype(kind) if values.size else np.zeros(n_states, dtype=kind)
+            values[layout.states] = found
+        if values is not None:
             low, high = _bounds(others, values, is_bool)
             variables.append(StateVariable(field.name, low, high, is_bool))
             valuations[field.name] = values

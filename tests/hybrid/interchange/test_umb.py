@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import tarfile
+import tracemalloc
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import hybrid
 from hybrid.errors import OptionError
 from hybrid.interchange import ExplicitModel, InterchangeError, StateVariable
 from hybrid.interchange.umb import read_umb, write_umb
@@ -256,3 +259,34 @@ def test_storm_reads_what_is_written(tmp_path: Path) -> None:
         pytest.skip("this version of stormpy does not read UMB files")
     write_umb(example_written_out("kanban", t=1), tmp_path / "m.umb")
     assert stormpy.build_model_from_umb(str(tmp_path / "m.umb")).nr_states == 160
+
+
+def test_reading_takes_few_bytes_a_transition(tmp_path: Path) -> None:
+    side, names = 40, ("x", "y", "z", *(f"kept{k}" for k in range(13)))
+    n = side**3
+    places = np.stack(np.unravel_index(np.arange(n), (side,) * 3))
+    columns = np.empty((n, 6), dtype=np.int64)
+    for k in range(6):
+        moved = places.copy()
+        moved[k // 2] = (moved[k // 2] + (1 if k % 2 else -1)) % side
+        columns[:, k] = np.ravel_multi_index(tuple(moved), (side,) * 3)
+    path = tmp_path / "torus.umb"
+    torus = ExplicitModel(
+        ModelType.CTMC, n, np.arange(0, 6 * n + 1, 6), columns.reshape(-1), np.tile([0.5, 1.5, 2.0], 2 * n),
+        np.arange(n) == 0,
+        variables=tuple(StateVariable(name, 0, side - 1) for name in names),
+        valuations={name: places[min(k, 2)] for k, name in enumerate(names)},
+    )  # fmt: skip
+    write_umb(torus, path)
+    del columns, torus, moved
+    hybrid.load(path)  # modules are loaded once
+    gc.collect()
+    tracemalloc.start()
+    try:
+        model = hybrid.load(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (model.n_states, model.n_transitions) == (n, 6 * n)
+    # Targets and values alone are 16; values of 16 variables as 64-bit numbers would be 21 more, twice.
+    assert peak < 125 * 6 * n
