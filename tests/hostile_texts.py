@@ -71,11 +71,11 @@ ANSWERED: dict[str, tuple[str, int]] = {
         + "module m s : [0..1]; [] f60=1 -> (s'=1-s); endmodule",
         2,
     ),
-    "an integer with 5,000 zeros in front": (
+    "R7, an integer with 5,000 zeros in front": (
         model(commands="[] s < " + "0" * 5000 + "7 -> (s'=1-s);"),
         2,
     ),
-    "a range near 2^63 that is compared alone": (
+    "R6, a range near 2^63 that is compared alone": (
         model("x : [0..9223372036854775807];", "[] x<5 -> (x'=5); [] x>=5 -> (x'=0);"),
         2,
     ),
@@ -102,11 +102,11 @@ REFUSED: dict[str, tuple[str, str]] = {
         model(f"x : [0..{2**40}];", "[] x<5 -> (x'=x+1); [] x>=5 -> true;"),
         f"expected at most 131072 values where they must be told apart, got {2**40 + 1}",
     ),
-    "steps through all 64 bits": (
+    "R6, steps through all 64 bits": (
         model(f"x : [-{2**63 - 1}-1..{2**63 - 1}];", "[] x<5 -> (x'=x+1);"),
         f"values where they must be told apart, got {2**64}",
     ),
-    "a bound beyond 64 bits": (
+    "R6, a bound beyond 64 bits": (
         model("x : [0..9223372036854775808];"),
         "expected an integer up to 92233720368",
     ),

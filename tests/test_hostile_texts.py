@@ -47,7 +47,7 @@ def build(text: str) -> SymbolicModel:
 
 
 @pytest.mark.parametrize("name", ANSWERED)
-def test_texts_that_are_smaller_than_they_look_are_answered(name: str) -> None:
+def test_r3_texts_that_are_smaller_than_they_look_are_answered(name: str) -> None:
     text, states = ANSWERED[name]
     assert build(text).n_states == states
 
@@ -63,7 +63,7 @@ def test_texts_that_ask_for_too_much_are_refused(name: str) -> None:
     assert len(told) < 500_000
 
 
-def test_properties_that_double_are_answered() -> None:
+def test_r3_properties_that_double_are_answered() -> None:
     built = build(model())
     text = (
         doubling("@|@", "s=0", "label") + 'P=? [ F "f60" & !"f59" ];\n' + doubling("@-@").replace("f", "g", 0)
@@ -72,7 +72,7 @@ def test_properties_that_double_are_answered() -> None:
     assert len(resolved.properties) == 2
 
 
-def test_overflow_in_a_guard_is_told_with_its_place() -> None:
+def test_s12_overflow_in_a_guard_is_told_with_its_place() -> None:
     for guard in (
         "s+9223372036854775807 > 0",
         "pow(2,63*s) > 0",
@@ -87,7 +87,7 @@ def test_overflow_in_a_guard_is_told_with_its_place() -> None:
             build(model(commands=f"[] {guard} -> (s'=1-s); [] s=0 -> (s'=1); [] s=1 -> true;"))
 
 
-def test_overflow_in_weights_assignments_and_initial_states_is_told() -> None:
+def test_s12_overflow_in_weights_assignments_and_initial_states_is_told() -> None:
     with pytest.raises(LanguageError, match="the weight of an update has no value"):
         build(
             model(commands="[] s=0 -> (s'=1); [] s=1 -> (s*9223372036854775807+s>0?1:2):(s'=0);", kind="ctmc")

@@ -30,7 +30,7 @@ def kept(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def test_without_a_home_functions_work_and_that_is_told_once(small: str) -> None:
+def test_r4_without_a_home_functions_work_and_that_is_told_once(small: str) -> None:
     done = run("check", small, *QUESTION, NUMBA_CACHE_DIR=None, XDG_CACHE_HOME=None, HOME="/proc/nowhere")
     assert done.returncode == 0
     assert "result       0.4166" in done.stdout
@@ -50,7 +50,7 @@ def test_the_user_cache_is_used_by_default(tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o077 == 0
 
 
-def test_on_a_full_disk_functions_work(tmp_path: Path) -> None:
+def test_r4_on_a_full_disk_functions_work(tmp_path: Path) -> None:
     # Files may have 512 bytes; what is beyond fails as on a full disk.
     done = run(code=FUNCTION, before="ulimit -f 1", NUMBA_CACHE_DIR=str(tmp_path))
     assert (done.returncode, done.stdout.strip()) == (0, ALONE + "0")
@@ -60,7 +60,7 @@ def test_on_a_full_disk_functions_work(tmp_path: Path) -> None:
     assert kept(tmp_path) == []
 
 
-def test_cut_files_are_made_anew(tmp_path: Path) -> None:
+def test_r13_cut_files_are_made_anew(tmp_path: Path) -> None:
     surroundings = {"NUMBA_CACHE_DIR": str(tmp_path)}
     assert run(code=FUNCTION, **surroundings).stdout.strip() == ALONE + "0"
     (file,) = kept(tmp_path)

@@ -24,7 +24,7 @@ sys.exit(main(sys.argv[1:]))
 CHECK = (SMALL_ANSWER, "--backend", "reference")
 
 
-def test_closed_standard_error_does_not_keep_answers_back(small: str) -> None:
+def test_r5_closed_standard_error_does_not_keep_answers_back(small: str) -> None:
     done = run("check", small, *CHECK, before="exec 2>&-")
     assert done.returncode == 0
     assert "result       0.125" in done.stdout
@@ -43,7 +43,7 @@ def test_closed_standard_output_is_quiet(small: str, streams: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_full_standard_output_is_told(small: str, options: list[str]) -> None:
+def test_r10_full_standard_output_is_told(small: str, options: list[str]) -> None:
     done = run("check", small, *CHECK, *options, before="exec >/dev/full")
     assert done.returncode == 2
     assert done.stderr == "error: cannot write to standard output: No space left on device\n"
@@ -67,7 +67,7 @@ def test_a_reader_that_leaves_is_no_error(small: str) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
-def test_every_encoding_has_a_spelling(small: str, encoding: str) -> None:
+def test_r11_every_encoding_has_a_spelling(small: str, encoding: str) -> None:
     done = run("levels", small, "--backend", "reference", PYTHONIOENCODING=f"{encoding}:strict")
     assert (done.returncode, done.stderr) == (0, "")
     assert ("instances ≤" in done.stdout) == (encoding == "utf-8")
@@ -82,7 +82,7 @@ def test_names_that_no_encoding_has_are_escaped(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_too_little_address_space_is_told_before_it_fills() -> None:
+def test_r14_too_little_address_space_is_told_before_it_fills() -> None:
     model = str(ROOT / "examples" / "kanban.prism")
     question = 'R{"throughput"}=? [ S ]'
     done = run("check", model, question, "--const", "t=7", "--quiet", "--json", before="ulimit -v 700000")
@@ -93,7 +93,7 @@ def test_too_little_address_space_is_told_before_it_fills() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_table_on_a_full_disk_keeps_whole_rows_and_the_answers(tmp_path: Path, small: str) -> None:
+def test_r12_a_table_on_a_full_disk_keeps_whole_rows_and_the_answers(tmp_path: Path, small: str) -> None:
     table = tmp_path / "table.csv"
     question = "const int k; P=? [ F<=k s=N ]"
     done = run(
@@ -109,3 +109,18 @@ def test_a_table_on_a_full_disk_keeps_whole_rows_and_the_answers(tmp_path: Path,
     assert [row["k"] for row in rows] == [str(k) for k in range(1, len(rows) + 1)]
     assert all(None not in row.values() for row in rows)
     assert table.stat().st_size <= 512
+
+
+def test_r12_a_faulty_point_of_an_experiment_loses_no_other(tmp_path: Path) -> None:
+    model, table = tmp_path / "points.prism", tmp_path / "table.csv"
+    model.write_text(
+        "dtmc const int k; module m s : [0..(k=2?-1:3)]; [] s<2 -> (s'=s+1); [] s>1 -> true; endmodule"
+    )
+    done = run("check", str(model), "P=? [ F s=2 ]", "--const", "k=0:3", "--json", "--csv", str(table))
+    runs = json.loads(done.stdout)
+    assert [found["constants"]["k"] for found in runs] == [0, 1, 2, 3]
+    assert [found["results"][0]["value"] for found in runs] == [1.0, 1.0, None, 1.0]
+    with table.open(newline="") as lines:
+        assert [row["k"] for row in csv.DictReader(lines)] == ["0", "1", "2", "3"]
+    assert "k=2" in done.stderr
+    assert "Traceback" not in done.stderr

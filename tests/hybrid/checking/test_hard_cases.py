@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
+from fractions import Fraction
 
 import pytest
 
@@ -102,6 +104,24 @@ def test_f15_iterations_go_on_where_exact_solution_takes_long(tmp_path, monkeypa
     assert answer.upper - answer.lower <= 1e-7
     monkeypatch.undo()
     assert hybrid.check(model, "P=? [ F x=0 ]").statistics.iterations < answer.statistics.iterations
+
+
+@pytest.mark.parametrize("time", ["1e5", "1e9"])
+def test_r2_rewards_over_a_long_time_take_no_vector_as_long(tmp_path, time):
+    text = """ctmc module m s : [0..1]; [] s=0 -> 1:(s'=1); [] s=1 -> 2:(s'=0); endmodule
+    rewards "up" s=1 : 1; endrewards"""
+    model = load_text(tmp_path, text)
+    hybrid.check(model, 'R{"up"}=? [ C<=10 ]')
+    tracemalloc.start()
+    try:
+        answer = hybrid.check(model, f'R{{"up"}}=? [ C<={time} ]')
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # A third of the time, less a start that takes a ninth; a double a jump would be 16 GB.
+    exact = Fraction(time) / 3 - Fraction(1, 9)
+    assert answer.lower <= exact <= answer.upper
+    assert peak < 100_000_000
 
 
 def test_slow_chains_are_compared_exactly(tmp_path):

@@ -108,7 +108,7 @@ def test_exact_results_are_told_exact(prop: str) -> None:
         "log(P=? [ F false ], 2)",
     ],
 )
-def test_what_has_no_value_is_an_error(prop: str) -> None:
+def test_r9_what_has_no_value_is_an_error(prop: str) -> None:
     answer = hybrid.check(build(STEP), prop, throw=False)
     assert answer.value is None
     assert answer.error is not None

@@ -25,7 +25,7 @@ def long_property(length: int) -> str:
 
 
 @pytest.mark.parametrize("length", [255, 256, 1000, 4095, 4096, 20_000])
-def test_a_property_may_be_longer_than_the_name_of_a_file(die, capsys, length):
+def test_r1_a_property_may_be_longer_than_the_name_of_a_file(die, capsys, length):
     text = long_property(length)
     assert len(text) == length
     assert main(["check", die, text, "--json"]) == 0

@@ -45,12 +45,12 @@ def test_no_output_takes_the_place_of_the_properties_or_of_another(die, tmp_path
 
 
 @pytest.mark.parametrize("values", ["0:1e999999999", "0:1e-999999999:1", "1e-500:1", "-1e401:1e400:1e401"])
-def test_ranges_of_constants_have_numbers_that_can_be_written_out(die, values, capsys):
+def test_r8_ranges_of_constants_have_numbers_that_can_be_written_out(die, values, capsys):
     told = refused(capsys, "check", die, "P=? [ F s=7 ]", "--const", f"K={values}")
     assert told.startswith("error: --const: the numbers of the range of K need more than 400 digits")
 
 
-def test_plots_in_missing_folders_are_told(die, tmp_path, capsys):
+def test_r10_plots_in_missing_folders_are_told(die, tmp_path, capsys):
     target = tmp_path / "missing" / "plot.png"
     for command in (["levels", die, "--plot", target], ["plot-matrix", die, "-o", target]):
         told = refused(capsys, *command)

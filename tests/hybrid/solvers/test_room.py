@@ -9,7 +9,7 @@ from hybrid.cpu.csr import CsrMatrix
 from hybrid.solvers.host import HostWorkspace
 
 
-def test_host_counts_vectors_without_operands(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_r14_host_counts_vectors_without_operands(monkeypatch: pytest.MonkeyPatch) -> None:
     from scipy.sparse import csr_matrix
 
     monkeypatch.setattr("mtbdd.memory.free_memory_bytes", lambda: 10**9)
