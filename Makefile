@@ -71,7 +71,7 @@ SEEDS ?= 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20
 seeds: venv
 	status=0; for seed in $(SEEDS); do \
 	  HYBRID_TEST_SEED=$$seed PYTHONHASHSEED=$$seed $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q \
-	    --seeded -m 'not gpu' --record-to $(RECORDS)/seeds.json || status=1; \
+	    --seeded -m 'not gpu' --record-to=$(RECORDS)/seeds.json || status=1; \
 	done; exit $$status
 
 # The tests that draw random numbers explore afresh: a seed of their own, which the header names, and ten times the
@@ -89,7 +89,7 @@ mutants: venv
 test-gpu: venv
 	@$(BIN)/python -c 'import cupy' >/dev/null 2>&1 \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gpu]'
-	HYBRID_REQUIRE_GPU=1 $(BIN)/python -m pytest -m gpu --record-to $(RECORDS)/device_lane.json
+	HYBRID_REQUIRE_GPU=1 $(BIN)/python -m pytest -m gpu --record-to=$(RECORDS)/device_lane.json
 
 # The first case of every test that needs a device, under the checkers of CUDA's toolkit: about fifty times slower.
 # SANITIZE='--tool memcheck tests/gpu_kernels' takes some.

@@ -18,8 +18,8 @@ from mtbdd.places import HOST
 from mtbdd.states import StateIndex
 from mtbdd.vectors import absorbed, written_out
 
-_UNIT = Fraction(1, 2**53)
-_UP = 1 + 2.0**-40
+_UNIT = Fraction(1, 2**53)  # lemma: entry-units
+_UP = 1 + 2.0**-40  # lemma: interval-sum
 _BLOCK = 1 << 14
 _LEAST_SHARED = 2.0**-900
 """A unit in the last place of a greater number is no subnormal one."""
@@ -47,17 +47,17 @@ class Amount:
     @classmethod
     def of_carrier(cls, units: float) -> Callable[[float, Amount], Amount]:
         """Return the product of a double, off by some units of 2^-53, with an amount."""
-        relative = Fraction(units) * _UNIT
+        relative = Fraction(units) * _UNIT  # lemma: entry-units
 
         def product(often: float, amount: Amount) -> Amount:
             factor = Fraction(often)
-            error = amount.error + relative * (abs(amount.value) + amount.error)
-            return cls(factor * amount.value, factor * error)
+            error = amount.error + relative * (abs(amount.value) + amount.error)  # lemma: entry-units
+            return cls(factor * amount.value, factor * error)  # lemma: entry-units
 
         return product
 
     def __add__(self, other: Amount) -> Amount:
-        return Amount(self.value + other.value, self.error + other.error)
+        return Amount(self.value + other.value, self.error + other.error)  # lemma: interval-sum
 
     def __lt__(self, other: Any) -> bool:
         return bool(self.value < other)
@@ -78,8 +78,8 @@ class Amount:
         """A bound on the error of that double."""
         if not math.isfinite(self.double):
             return math.inf
-        error = abs(self.value - Fraction(self.double)) + self.error
-        return math.nextafter(float(error), math.inf) if error else 0.0
+        error = abs(self.value - Fraction(self.double)) + self.error  # lemma: interval-sum
+        return math.nextafter(float(error), math.inf) if error else 0.0  # lemma: interval-sum
 
 
 def added_up(parts: Sequence[Partition], vectors: Sequence[Enclosed], index: StateIndex) -> Enclosed:
@@ -123,7 +123,7 @@ def _expanded(part: Partition, index: StateIndex) -> Enclosed:
         return values, None
     if all(_LEAST_SHARED < size < math.inf and distance <= size for size, distance in pairs):
         share = max(Fraction(distance) / Fraction(size) for size, distance in pairs)
-        xp, factor = index.place.xp, math.nextafter(float(share), math.inf) * _UP
+        xp, factor = index.place.xp, math.nextafter(float(share), math.inf) * _UP  # lemma: entry-units
         error = xp.abs(values)
         return values, xp.multiply(error, factor, out=error)
     return values, written_out(part.map(lambda amount: amount.distance), index, unite=False)
@@ -152,12 +152,14 @@ def _summed_block(xp: Any, found: Sequence[Enclosed]) -> tuple[Vector, Vector]:
     for values, _ in found[1:]:
         total, lost = _two_sum(total, values)
         rest, second = _two_sum(rest, lost)
+        # lemma: interval-sum
         error += xp.abs(second)
     for _, own in found:
         if own is not None:
+            # lemma: interval-sum
             error += own
     total, lost = _two_sum(total, rest)
-    error = xp.multiply(error + xp.abs(lost), _UP)
+    error = xp.multiply(error + xp.abs(lost), _UP)  # lemma: interval-sum
     return total, xp.where(xp.isfinite(error), error, np.inf)
 
 
@@ -174,8 +176,9 @@ def scaled(values: Vector, error: Vector | None, often: Partition, index: StateI
     product = values * factor
     exact = (values == 0) | (factor == 0) | (factor == 1)
     size = np.abs(product)
+    # lemma: entry-units
     bound = size * (often.units * 2.0**-53) + np.where(exact, 0.0, size * 2.0**-53 + 2.0**-1074)
     if error is not None:
-        bound += error * factor * (1 + often.units * 2.0**-53)
+        bound += error * factor * (1 + often.units * 2.0**-53)  # lemma: entry-units
     bound *= _UP
     return product, bound if bound.any() else None

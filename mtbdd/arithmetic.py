@@ -45,7 +45,7 @@ def add(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
     result; so for `multiply`, `divide`, `maximum` and `minimum`.
     """
     work, x, y = both_loaded(a, b)
-    units = compound(max(a.units, b.units), 1.0) if one_sign(work, x, y) else math.inf
+    units = compound(max(a.units, b.units), 1.0) if one_sign(work, x, y) else math.inf  # lemma: entry-units
     return _applied(work, a.manager, SUM, x, y, units)
 
 
@@ -69,6 +69,7 @@ def multiply(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
         As for `add`.
     """
     work, x, y = both_loaded(a, b)
+    # lemma: entry-units
     return _applied(work, a.manager, PRODUCT, x, y, compound(compound(a.units, b.units), 1.0))
 
 
@@ -91,6 +92,7 @@ def divide(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
         As for `add`.
     """
     work, x, y = both_loaded(a, b)
+    # lemma: entry-units
     return _applied(work, a.manager, QUOTIENT, x, y, compound(compound(a.units, b.units), 1.0))
 
 
@@ -111,7 +113,7 @@ def maximum(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
         As for `add`.
     """
     work, x, y = both_loaded(a, b)
-    return _applied(work, a.manager, MAXIMUM, x, y, max(a.units, b.units))
+    return _applied(work, a.manager, MAXIMUM, x, y, max(a.units, b.units))  # lemma: entry-units
 
 
 def minimum(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
@@ -131,7 +133,7 @@ def minimum(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
         As for `add`.
     """
     work, x, y = both_loaded(a, b)
-    return _applied(work, a.manager, MINIMUM, x, y, max(a.units, b.units))
+    return _applied(work, a.manager, MINIMUM, x, y, max(a.units, b.units))  # lemma: entry-units
 
 
 def scaled(a: SymbolicMatrix, factor: float) -> SymbolicMatrix:
@@ -156,6 +158,7 @@ def scaled(a: SymbolicMatrix, factor: float) -> SymbolicMatrix:
     work, x = loaded(a)
     y = int(work.leaves(np.array([float(factor)]))[0])
     exact = math.frexp(abs(factor))[0] in (0.0, 0.5)
+    # lemma: entry-units
     return _applied(work, a.manager, PRODUCT, x, y, a.units if exact else compound(a.units, 1.0))
 
 
@@ -209,9 +212,9 @@ def united(a: SymbolicMatrix) -> SymbolicMatrix:
     close = merge_close(old.tolist())
     new = np.array([close[value] for value in old.tolist()])
     moved = np.divide(np.abs(new - old), np.abs(old), out=np.zeros_like(old), where=old != 0)
-    distance = float(moved.max(initial=0.0)) * 2.0**53 * (1 + 2.0**-40)
+    distance = float(moved.max(initial=0.0)) * 2.0**53 * (1 + 2.0**-40)  # lemma: entry-units
     found = work.mapped(x, lambda values: new[np.searchsorted(old, values)])
-    units = compound(a.units, distance) if distance else a.units
+    units = compound(a.units, distance) if distance else a.units  # lemma: entry-units
     return work.store(a.manager, found, units)
 
 

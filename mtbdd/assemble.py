@@ -34,7 +34,7 @@ def row_divisors(events: Sequence[Event], states: Node) -> Partition:
         totals = totals.plus(event.exits.only(states))
     pairs = choices.combine(totals, lambda count, total: (count, total))
     exact = totals.units == 0 and all(count == total for (count, total), _ in pairs)
-    units = 0.0 if exact else totals.units + _NEAR_UNITS
+    units = 0.0 if exact else totals.units + _NEAR_UNITS  # lemma: entry-units
     return pairs.map(lambda pair: pair[0] if abs(pair[1] / pair[0] - 1) <= _NEAR else pair[1], units)
 
 

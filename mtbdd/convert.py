@@ -108,4 +108,4 @@ def entry_units(matrix: SymbolicMatrix) -> float:
     Blocks that are shared up to a scale are within 4 units in the last place of their own entries, which
     counts as 8 units here.
     """
-    return matrix.units + SCALED_UNITS
+    return matrix.units + SCALED_UNITS  # lemma: entry-units

@@ -65,16 +65,18 @@ class GivenReward:
                 continue
             own = expand(term, within)
             if term.units:
+                # lemma: entry-units
                 error += np.abs(own) * (term.units * 2.0**-53)
             if values is None:
                 values = own
             else:
                 exact = (values == 0) | (own == 0)
                 values = values + own
+                # lemma: interval-sum
                 error += np.where(exact, 0.0, np.abs(values) * 2.0**-53)
         if values is None:
             return np.zeros(within.size), None
-        return values, error * (1 + 2.0**-40) if error.any() else None
+        return values, error * (1 + 2.0**-40) if error.any() else None  # lemma: interval-sum
 
 
 @dataclass(frozen=True)

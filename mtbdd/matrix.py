@@ -86,9 +86,9 @@ class SymbolicMatrix:
                 pieces.setdefault(representative[canonical(value)], []).append(piece)
             numbered = [manager.disjunction(p) & cubes[v] for v, p in pieces.items()]
             nodes.append(manager.disjunction(numbered) & entries)
-        units = max((part.units for part, _ in parts), default=0.0)
+        units = max((part.units for part, _ in parts), default=0.0)  # lemma: entry-units
         if moved := _distance(representative):
-            units += moved * (1 + units * 2.0**-53)
+            units += moved * (1 + units * 2.0**-53)  # lemma: entry-units
         return cls(manager, manager.disjunction(nodes), np.array(values, dtype=np.float64), units)
 
     @property
@@ -160,4 +160,4 @@ def merge_close(values: list[float]) -> dict[float, float]:
 def _distance(representative: dict[float, float]) -> float:
     """Return the greatest relative distance of a value from its representative, in units of 2^-53."""
     moved = [abs(r - v) / abs(v) for v, r in representative.items() if r != v]
-    return max(moved, default=0.0) * 2.0**53 * (1 + 2.0**-40)
+    return max(moved, default=0.0) * 2.0**53 * (1 + 2.0**-40)  # lemma: entry-units

@@ -198,7 +198,7 @@ class SymbolicModel(ModelStates):
         a scale;
         every matrix and submatrix has its own `entry_units`, none greater.
         """
-        return max(entry_units(layer.matrix) for layer in self.layers)
+        return max(entry_units(layer.matrix) for layer in self.layers)  # lemma: entry-units
 
     @cached_property
     def exit_units(self) -> float:
@@ -216,6 +216,7 @@ class SymbolicModel(ModelStates):
             return self.given.exits.units
         else:
             parts = list(self.given.exits)
+        # lemma: entry-units
         return max((part.units for part in parts), default=0.0) + len(parts) + UNITED_UNITS
 
     def layer_relation(self, layer: int) -> Node:

@@ -34,11 +34,12 @@ def one_sign(work: ValueDiagrams, *functions: int) -> bool:
 
 def compound(a: float, b: float) -> float:
     """Return the units of a number with the relative errors of two steps, one upon the other."""
-    return a + b + a * b * 2.0**-52
+    return a + b + a * b * 2.0**-52  # lemma: entry-units
 
 
 def sum_units(units: float, bits: int) -> float:
     """Return the units after adding two halves a bit."""
     for _ in range(bits):
+        # lemma: entry-units
         units = compound(units, 1.0)
     return units

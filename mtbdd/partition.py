@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mtbdd.manager import Manager, Node
 
-LEAST = 2.0**-1074
+LEAST = 2.0**-1074  # lemma: underflow
 """The least positive double, which stands for positive numbers that are smaller."""
 
 
@@ -133,7 +133,7 @@ class Partition:
         mine, theirs = self.support, other.support
         both = mine & theirs
         pieces: dict[Any, list[Node]] = {}
-        units = max(self.units, other.units)
+        units = max(self.units, other.units)  # lemma: entry-units
         for one, rest in ((self, theirs), (other, mine)):
             outside = one if both == self.manager.false else one.only(~rest)
             for value, piece in outside:
@@ -149,7 +149,7 @@ class Partition:
 
 def _compound(a: float, b: float) -> float:
     """Return the units of a number with the relative errors of two steps, one upon the other."""
-    return a + b + a * b * 2.0**-52
+    return a + b + a * b * 2.0**-52  # lemma: entry-units
 
 
 def _product(a: float, b: float) -> float:

@@ -42,6 +42,7 @@ def matrix_vector(matrix: SymbolicMatrix, vector: SymbolicMatrix) -> SymbolicMat
     _no_columns(work, y, manager)
     y = work.renamed(y, {manager.row_level(i): manager.column_level(i) for i in range(manager.n_bits)})
     columns = [manager.column_level(i) for i in range(manager.n_bits)]
+    # lemma: entry-units
     found, units = _contracted(work, x, y, columns, compound(matrix.units, vector.units))
     return work.store(manager, found, units)
 
@@ -66,7 +67,7 @@ def vector_matrix(vector: SymbolicMatrix, matrix: SymbolicMatrix) -> SymbolicMat
     work, x, y = both_loaded(vector, matrix)
     _no_columns(work, x, manager)
     rows = [manager.row_level(i) for i in range(manager.n_bits)]
-    found, units = _contracted(work, x, y, rows, compound(matrix.units, vector.units))
+    found, units = _contracted(work, x, y, rows, compound(matrix.units, vector.units))  # lemma: entry-units
     back = {manager.column_level(i): manager.row_level(i) for i in range(manager.n_bits)}
     return work.store(manager, work.renamed(found, back), units)
 
@@ -97,6 +98,7 @@ def matrix_matrix(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
     n = range(manager.n_bits)
     lower = {3 * i: 3 * i + 1 for i in n} | {3 * i + 1: 3 * i + 2 for i in n}
     between = [manager.column_level(i) for i in n]
+    # lemma: entry-units
     found, units = _contracted(work, x, work.renamed(y, lower), between, compound(a.units, b.units))
     return work.store(manager, work.renamed(found, {3 * i + 2: 3 * i + 1 for i in n}), units)
 
@@ -104,6 +106,7 @@ def matrix_matrix(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
 def _contracted(work: ValueDiagrams, x: int, y: int, levels: list[int], units: float) -> tuple[int, float]:
     """Return the product of two functions summed over the bits of some levels, and its units."""
     product = int(work.apply(PRODUCT, np.array([x]), np.array([y]))[0])
+    # lemma: entry-units
     units = sum_units(compound(units, 1.0), len(levels)) if one_sign(work, product) else math.inf
     return work.fold(SUM, product, levels), units
 

@@ -59,6 +59,7 @@ def constant_partition(manager: Manager, literal: Literal) -> Partition:
     if not isinstance(value, float):
         return Partition(manager, {value: manager.true})
     double, error = nearest_nonzero(value, literal.position)
+    # lemma: entry-units
     return Partition(manager, {double: manager.true}, error / abs(double) * 2.0**53 if error else 0.0)
 
 
@@ -98,11 +99,11 @@ class RealPartitions:
                 return value
             nearest, error = nearest_nonzero(from_real(value), e.position)
             if error and math.isfinite(nearest):
-                worst[0] = max(worst[0], error / abs(nearest))
+                worst[0] = max(worst[0], error / abs(nearest))  # lemma: entry-units
             return nearest
 
         result = found.map(double)
-        result.units = worst[0] * 2.0**53
+        result.units = worst[0] * 2.0**53  # lemma: entry-units
         return result
 
     def of(self, e: Expression) -> Partition:

@@ -96,8 +96,8 @@ def relative_units(rewards: Vector, error: Vector | None) -> float:
     if error is None:
         return 0.0
     earning = rewards != 0.0
-    share = error[earning] / np.abs(rewards[earning])
-    return (float(share.max()) if len(share) else 0.0) * 2.0**53 * (1.0 + 2.0**-50)
+    share = error[earning] / np.abs(rewards[earning])  # lemma: entry-units
+    return (float(share.max()) if len(share) else 0.0) * 2.0**53 * (1.0 + 2.0**-50)  # lemma: entry-units
 
 
 def state_rewards(model: SymbolicModel, structure: int, within: StateIndex) -> Vector:
@@ -229,7 +229,7 @@ def _rewards(
         raise BuildError([Fault(place, message)])
     if error is not None:
         xp = within.place.xp
-        is_unsure = xp.greater(error, 0.0) & (xp.abs(total) <= error)
+        is_unsure = xp.greater(error, 0.0) & (xp.abs(total) <= error)  # lemma: interval-sum
         if is_any(is_unsure):
             unsure = np.flatnonzero(HOST.array(is_unsure))
             state = format_state(model.describe(in_order(model, unsure, within)[:1], within)[0])

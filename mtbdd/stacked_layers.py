@@ -115,7 +115,7 @@ def stack_layers(matrices: Mapping[int, OffsetMTBDD], layers: int) -> StackedLay
         roots[there] = same
     terminals = np.concatenate([m.terminals for _, m in parts]) if parts else np.zeros(0)
     owner = np.repeat(own, [len(m.terminals) for _, m in parts]) if parts else np.zeros(0, np.int64)
-    units = max((m.entry_units for _, m in parts), default=ENTRY_UNITS)
+    units = max((m.entry_units for _, m in parts), default=ENTRY_UNITS)  # lemma: entry-units
     matrix = OffsetMTBDD(tuple(levels), terminals, size, width, tuple(rows), tuple(columns), units)
     return StackedLayers(matrix, size, columns_of_layer, layers, 2 * bits, owner, owned)
 

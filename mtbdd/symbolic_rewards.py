@@ -164,5 +164,5 @@ def _doubles(model: SymbolicModel, structure: int, total: Partition) -> Symbolic
             state = format_state(model.encoding.pick(where))
             message = f"expected rewards that add up to a normal double, got {amount.double} in state {state}"
             raise BuildError([Fault(model.source.rewards[structure].position, message)])
-        units = max(units, share * 2.0**53 * (1 + 2.0**-40))
+        units = max(units, share * 2.0**53 * (1 + 2.0**-40))  # lemma: entry-units
     return SymbolicMatrix.from_partition(total.map(lambda amount: amount.double, units), unite=False)

@@ -55,7 +55,7 @@ def append_run(path: Path, **facts: Any) -> None:
 
 
 class RunRecorder:
-    """The plugin behind ``pytest --record-to FILE``: counts tests and the files of kernels that were loaded.
+    """The plugin behind ``pytest --record-to=FILE``: counts tests and the files of kernels that were loaded.
 
     Workers of pytest-xdist hand what they alone know to the process that starts them, which appends.
     """

@@ -120,7 +120,7 @@ def _gathered_over_choices(
         options,
     )
     found = after_steps(operator, np.zeros(model.index.size), steps, work, model.index)
-    return scaled_bounds(found, reward_units(model, structure))
+    return scaled_bounds(found, reward_units(model, structure))  # lemma: entry-units
 
 
 def _later_over_choices(
@@ -131,7 +131,7 @@ def _later_over_choices(
     alike = model.communicator
     units = alike.greatest(relative_units(not_negative(rewards, alike), error))
     if steps == 0 or is_constant(alike, rewards):
-        return scaled_bounds(StateValues.exact(rewards), units)
+        return scaled_bounds(StateValues.exact(rewards), units)  # lemma: entry-units
     operator = choice_operator(
         model,
         model.index,
@@ -141,6 +141,7 @@ def _later_over_choices(
         None,
         options,
     )
+    # lemma: entry-units
     return scaled_bounds(after_steps(operator, rewards, steps, work, model.index), units)
 
 
@@ -156,9 +157,10 @@ def _by_sign(
     """
     units = communicator.greatest(relative_units(rewards, error))
     if not communicator.any(extremes(rewards)[0] < 0.0):
-        return scaled_bounds(run(rewards), units)
-    gains = scaled_bounds(run(np.maximum(rewards, 0.0)), units)
-    losses = scaled_bounds(run(np.maximum(-rewards, 0.0)), units)
+        return scaled_bounds(run(rewards), units)  # lemma: entry-units
+    gains = scaled_bounds(run(np.maximum(rewards, 0.0)), units)  # lemma: entry-units
+    losses = scaled_bounds(run(np.maximum(-rewards, 0.0)), units)  # lemma: entry-units
+    # lemma: arithmetic
     return StateValues(
         gains.values - losses.values,
         np.nextafter(gains.lower - losses.upper, -np.inf),

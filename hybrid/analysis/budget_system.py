@@ -221,8 +221,9 @@ class BudgetSystem:
         """Return a bound on the relative error of one step, gains and operands included."""
         model, matrices = self._model, [m for own in self._split.parts.values() for m in own]
         entries = max(row_entries(model.layer_transitions(i)) for i in range(len(model.layers)))
-        units = max([model.entry_units, *(entry_units(m) for m in matrices)])
+        units = max([model.entry_units, *(entry_units(m) for m in matrices)])  # lemma: entry-units
         exits = 0.0 if model.is_mdp else model.exit_units + entries
+        # lemma: rounding
         slack = (2 * entries + 2 * units + exits + 4 * len(self._split.parts) + _ROUNDINGS) * UNIT
         return slack if math.isfinite(slack) else 0.5
 

@@ -80,7 +80,7 @@ class ChainSteps:
         if self._b is not None:
             self._b = self.there.place.array(self._b)
         entries = row_entries(model.transitions)
-        slack = absolute = step_slack(self._matrix, 4)
+        slack = absolute = step_slack(self._matrix, 4)  # lemma: rounding, steps
         if self.continuous:
             rates, shared = leaving_rates(model, self.there, options)
             self.rate = _ABOVE * alike.greatest(max(extremes(rates)[1], 0.0))
@@ -89,11 +89,15 @@ class ChainSteps:
             self._steps = system.uniformised(self.rate or 1.0)
             # The rounding errors of exit rates, of 1 / q and of their products count most where little of a
             # state's own value is kept. Fused multiply-adds make fewer.
+            # lemma: steps, uniformisation
             exit_error = (entries + model.entry_units - SCALED_UNITS + shared + 6) * UNIT
-            slack += exit_error * _ABOVE / (_ABOVE - 1.0)
+            slack += exit_error * _ABOVE / (_ABOVE - 1.0)  # lemma: steps, uniformisation
+            # lemma: steps, uniformisation
             absolute += exit_error
             # A time that is no double changes the weights by a unit a step in all, and each by two or so.
+            # lemma: uniformisation
             slack += 3 * UNIT
+            # lemma: uniformisation
             absolute += UNIT
         else:
             self.rate = 1.0
@@ -103,6 +107,7 @@ class ChainSteps:
             self._divisor = self._space.ones(within.size) if near else totals
             greatest = alike.greatest(1.0 if near else max(most, 1.0))
             self._steps = self._space.system(self._divisor, self._b).relaxation()
+            # lemma: steps
             slack += (entries + 8) * UNIT
             absolute = slack
         self._most = self.rate if self.continuous else greatest

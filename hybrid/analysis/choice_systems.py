@@ -117,7 +117,7 @@ class ChoiceMatrices:
         least = (float(model.layer_transitions(i).terminals.min(initial=1.0)) for i in layers)
         self._least = min(least, default=1.0)
         self._lost = 0.0
-        self._slack = choice_slack(model)
+        self._slack = choice_slack(model)  # lemma: rounding
         if discount is not None:
             self._lost = _digits_lost(discount.factor * model.communicator.least(self._least))
             self._slack += (discount.units + 4.0) * UNIT
@@ -380,10 +380,11 @@ def after_steps(
             work.products += 1
 
         positive = positive_after(space, inside, step, steps, made)
-    grown = 1.01 * steps * system.slack
+    grown = 1.01 * steps * system.slack  # lemma: steps
     with np.errstate(over="ignore"):
         lost = (steps + 2) * system.underflow
-        lower = np.maximum(x * max(1.0 - grown, 0.0) - lost, 0.0)
+        lower = np.maximum(x * max(1.0 - grown, 0.0) - lost, 0.0)  # lemma: steps
+        # lemma: steps
         upper = np.full_like(x, np.inf) if is_ended else x * math.exp(min(grown, 700.0)) + lost
     if positive is None:
         return StateValues(x, lower, upper)

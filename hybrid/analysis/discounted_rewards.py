@@ -83,7 +83,7 @@ def discounted_rewards(
     found = solve_choices(operator, d.bound(greatest), options, work, "discounted rewards", unknown)
     if maker is not None:
         maker.policy(unknown, operator, found, None)
-    found = scaled_bounds(found, reward_units(model, structure))
+    found = scaled_bounds(found, reward_units(model, structure))  # lemma: entry-units
     return found.spread(model.indicator(earning), none)
 
 

@@ -66,7 +66,7 @@ def steady_rewards(model: SymbolicModel, structure: int, options: CheckOptions, 
         expected = index.at(expected_place(options, index.size))
         rewards, error = enclosed_rewards(model, structure, expected)
         # Only the greatest error counts: the vector is let go.
-        own = 0.0 if error is None else max(0.0, extremes(error)[1])
+        own = 0.0 if error is None else max(0.0, extremes(error)[1])  # lemma: gain, entry-units
         del error
         if is_constant(model.communicator, rewards):
             found = (model.communicator.greatest(extremes(rewards)[1]),) * 3
@@ -80,6 +80,7 @@ def steady_rewards(model: SymbolicModel, structure: int, options: CheckOptions, 
         if off == 0.0:
             return found
         # An average is off by what rewards are off by at most.
+        # lemma: gain, entry-units
         return found[0], math.nextafter(found[1] - off, -math.inf), math.nextafter(found[2] + off, math.inf)
 
     return _over_components(model, gains, options, work)

@@ -219,13 +219,14 @@ class BudgetSweep:
         """Return bounds on a budget's probabilities."""
         xp: Any = self._space.xp
         slack = self._all.slack
-        share, tiny = 2.0 * slack, (self._all.n_rewards + 2) * TINIEST
+        share, tiny = 2.0 * slack, (self._all.n_rewards + 2) * TINIEST  # lemma: rounding, underflow
         low = [xp.maximum(g * (1.0 - share) - tiny, 0.0) for g in self._gains(k, "lower")]
         high = [
             xp.where(some_gain, g * (1.0 + share) + tiny, 0.0)
             for g, some_gain in zip(self._gains(k, "upper"), leading, strict=True)
         ]
         if self._all.sweeps is not None:
+            # lemma: directed-steps
             return self._swept(low, 1.0 - slack, -1.0, some), self._swept(
                 high, 1.0 / (1.0 - slack), 1.0, some
             )
@@ -245,7 +246,7 @@ class BudgetSweep:
             system.improve(pair[made % 2], pair[1 - made % 2], factor)
         self._work.products += sweeps
         note_steps(self._work, "steps", _VECTORS, system, sweeps, clock.seconds)
-        found = pair[sweeps % 2] + sign * (sweeps + 1) * system.underflow * some
+        found = pair[sweeps % 2] + sign * (sweeps + 1) * system.underflow * some  # lemma: underflow
         return self._space.xp.maximum(found, 0.0)
 
     def _iterated(self, gains: Sequence[Array]) -> tuple[Array, Array]:

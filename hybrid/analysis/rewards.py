@@ -85,6 +85,7 @@ def reachability_rewards(
     found = solve_choices(operator, None, options, work, "reachability rewards", system.unknown)
     if maker is not None:
         maker.policy(system.unknown, operator, found, system.components)
+    # lemma: entry-units
     found = scaled_bounds(scope.among(found, system.unknown), reward_units(model, structure))
     return found.spread(scope.indicator(system.unknown.states), known)
 
@@ -176,7 +177,7 @@ def total_rewards(
         stop=stop,
     )
     found = solve_choices(operator, None, options, work, "total rewards", unknown)
-    found = scaled_bounds(scope.among(found, unknown), reward_units(model, structure))
+    found = scaled_bounds(scope.among(found, unknown), reward_units(model, structure))  # lemma: entry-units
     return found.spread(scope.indicator(unknown_states), known)
 
 

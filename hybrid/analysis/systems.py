@@ -121,7 +121,7 @@ def solve_linear(
         method = Topological.where_it_pays(rows, options.criterion) or method
     elif options.method == "auto":
         method = _by_strips(matrix, method, options) or method
-    slack = step_slack(matrix, row_entries(model.transitions)) + units * UNIT
+    slack = step_slack(matrix, row_entries(model.transitions)) + units * UNIT  # lemma: rounding
 
     def enclose(right: Vector) -> BoundedSolution:
         found = method.solve(matrix, diagonal, right, slack, upper_bound, work.following(maybe))
@@ -136,6 +136,7 @@ def solve_linear(
     if losses is None:
         gains, losses = xp.maximum(gains, 0.0), xp.maximum(-gains, 0.0)
     gained, lost = enclose(gains), enclose(losses)
+    # lemma: arithmetic
     return StateValues(
         gained.values - lost.values,
         xp.nextafter(gained.lower - lost.upper, -np.inf),
@@ -220,7 +221,7 @@ def solve_gain(
     (diagonal, shared), earned = moving_rates(matrix, there), rewards(there)
     if not method.has_room(matrix):
         diagonal, earned = (there.place.compressed(operand) for operand in (diagonal, earned))
-    slack = step_slack(matrix, row_entries(model.transitions)) + shared * UNIT
+    slack = step_slack(matrix, row_entries(model.transitions)) + shared * UNIT  # lemma: gain, rounding
     found = method.solve(matrix, diagonal, earned, slack, work.following(component))
     work.synchronisations += found.synchronisations
     work.products += found.products

@@ -83,17 +83,19 @@ class StepErrors:
         """
         if remaining == 0:
             return None
-        error = remaining * change
+        error = remaining * change  # lemma: steps-left-out
         # The least doubles need not become zero, but they change by less than what underflow costs anyway.
+        # lemma: steps-left-out
         if change > self.underflow:
             # Less than the rounding errors of the steps, made or not, is negligible, too.
-            limit = max(_NEGLIGIBLE * criterion.epsilon, remaining * self.absolute)
+            limit = max(_NEGLIGIBLE * criterion.epsilon, remaining * self.absolute)  # lemma: steps-left-out
             (most,) = space.read(space.greatest(x))
+            # lemma: steps-left-out
             if error > limit * most:
                 return None
             if not criterion.absolute:
                 (least,) = space.read(space.least(least_positive(space.xp, x)))
-                if error > limit * (least if math.isfinite(least) else 0.0):
+                if error > limit * (least if math.isfinite(least) else 0.0):  # lemma: steps-left-out
                     return None
         return error
 
@@ -130,16 +132,21 @@ class StepErrors:
         if not self.communicator.all(np.isfinite(x).all()):
             raise NotConvergedError("values along a path", Status.DIVERGED, course.steps, math.inf)
         with np.errstate(over="ignore", invalid="ignore"):
+            # lemma: uniformisation, steps
             each = relative + ((course.terms + 2) * UNIT if course.terms else 0.0)
+            # lemma: steps, underflow
             other = (course.steps + course.terms + 2) * self.underflow * max(scale, 1.0)
+            # lemma: steps, steps-left-out
             error = self._rounding(x, course.steps, greatest) + (x * each + (course.left_out + other))
             # Bounds and sums of errors are rounded themselves.
-            below = above = error * (1.0 + 2.0**-40) + x * (2.0 * UNIT)
+            below = above = error * (1.0 + 2.0**-40) + x * (2.0 * UNIT)  # lemma: steps
             if course.made is not None:
-                error = self._rounding(x, course.made, greatest) + (x * each + other)
+                error = self._rounding(x, course.made, greatest) + (x * each + other)  # lemma: steps-left-out
+                # lemma: steps-left-out
                 below = error * (1.0 + 2.0**-40) + x * (2.0 * UNIT)
             lower = np.maximum(x - below, 0.0)
             upper = x + above
+            # lemma: uniformisation
             upper += missing * (1.0 + 2.0**-40)
         # Where processes share the states, all of them know where values are positive, or none.
         if self.communicator.any(positive is None) or positive is None:
@@ -152,7 +159,7 @@ class StepErrors:
 
     def _rounding(self, x: Vector, steps: int, greatest: float) -> Vector:
         """Return the rounding errors of some steps, shape as x; a little more covers their products."""
-        grown = math.expm1(min(1.01 * steps * self.slack, 700.0))
+        grown = math.expm1(min(1.01 * steps * self.slack, 700.0))  # lemma: steps
         error: Vector = np.minimum(x * grown, 1.01 * steps * self.absolute * greatest)  # lemma: steps
         return error
 

@@ -194,6 +194,7 @@ def next_probabilities(
     work.products += 2
     undecided = may & ~must
     own_values = values[undecided]
+    # lemma: rounding
     found = StateValues(own_values, *widened(own_values, choice_slack(model))).within(0.0, 1.0)
     return found.spread(undecided, must.astype(np.float64))
 
@@ -205,8 +206,8 @@ def _next_on_chain(model: SymbolicModel, target: Node, options: CheckOptions, wo
     staying = flow_into(model, model.index, index_states(model.manager, rest), options, work=work)
     values = flow / (flow + staying)
     # Both flows are added up from shared blocks.
-    units = ratio_units(model.transitions) + SCALED_UNITS + 8
-    slack = (row_entries(model.transitions) + units) * UNIT
+    units = ratio_units(model.transitions) + SCALED_UNITS + 8  # lemma: rounding
+    slack = (row_entries(model.transitions) + units) * UNIT  # lemma: rounding
     undecided = (flow > 0) & (staying > 0)  # lemma: graph
     inside = values[undecided]
     found = StateValues(inside, *widened(inside, slack)).within(0.0, 1.0)  # lemma: rounding

@@ -44,18 +44,20 @@ def folded(row_starts: Numbers, values: Vector, rewards: Vector, per_jump: bool)
     if not filled.size or not rewards.any():
         return expected, 0.0
     first = row_starts[filled]
-    units = float(lengths.max()) + 1.0
+    units = float(lengths.max()) + 1.0  # lemma: entry-units
     with np.errstate(over="ignore", invalid="ignore"):
         terms = values * rewards
         expected[filled] = np.add.reduceat(terms, first)
         if per_jump:
             sums = np.add.reduceat(values, first)
             expected[filled] = np.divide(expected[filled], sums, out=np.zeros(filled.size), where=sums > 0)
+            # lemma: entry-units
             units = 2.0 * units + 1.0
     if not bool(np.isfinite(expected).all() and np.isfinite(terms).all() and np.isfinite(values).all()):
         return np.zeros(n), math.inf
     # Signs that meet may cancel, and products below the normal doubles lose digits.
     positive, negative = (np.logical_or.reduceat(mask, first) for mask in (rewards > 0, rewards < 0))
+    # lemma: underflow
     tiny = np.logical_or.reduceat((np.abs(terms) < 2.0**-900) & (rewards != 0) & (values != 0), first)
     for k in np.flatnonzero((positive & negative) | tiny).tolist():
         own = slice(int(row_starts[filled[k]]), int(row_starts[filled[k] + 1]))
@@ -65,8 +67,8 @@ def folded(row_starts: Numbers, values: Vector, rewards: Vector, per_jump: bool)
         )
         if per_jump:
             total = total / sum(weights) if any(weights) else Fraction(0)
-        if total and not 2.0**-1022 <= abs(total) <= sys.float_info.max:
+        if total and not 2.0**-1022 <= abs(total) <= sys.float_info.max:  # lemma: underflow
             units = math.inf
         else:
             expected[filled[k]] = float(total)
-    return expected, units * (1.0 + 2.0**-40)
+    return expected, units * (1.0 + 2.0**-40)  # lemma: entry-units

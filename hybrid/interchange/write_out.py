@@ -180,6 +180,7 @@ def listed_reward(model: SymbolicModel, structure: int, rows: ListedChoices) -> 
         earned = action_rewards(model, structure, index, layer)
         if not earned.any():
             continue
+        # lemma: entry-units
         units = max(units, relative_units(earned, action_reward_error(model, structure, index, layer)))
         if model.type is ModelType.CTMC:
             earned = earned / model.exit_rates(index)

@@ -31,7 +31,7 @@ from mtbdd.state_table import some_states
 
 _SEEDS = (0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0)
 _GRID = 2.0**40  # multiples of its inverse below 2^12 add up without rounding
-_UP = 1 + 2.0**-40
+_UP = 1 + 2.0**-40  # lemma: state-by-state
 _MOST_APART = 64.0  # of their own errors that numbers of one class may be apart
 
 
@@ -167,8 +167,9 @@ def _earned(model: SymbolicModel, written: WrittenChoices, number: int) -> _Earn
     rates, units = reward.choices, reward.units
     if rates is not None and model.type is ModelType.CTMC:
         rates = rates * written.row_sums
+        # lemma: state-by-state, entry-units
         units += written.units + float(np.diff(written.listed.starts).max()) + 1.0
-    return _Earned(number, reward, rates, units * _UP)
+    return _Earned(number, reward, rates, units * _UP)  # lemma: state-by-state
 
 
 def _listed(
@@ -278,16 +279,18 @@ def _reward(
         order = np.argsort(blocks.of_state, kind="stable")
         starts = pointers(np, np.bincount(blocks.of_state, minlength=blocks.count))
         states, apart = _agreed(earned.reward.states[order], starts, units)
+        # lemma: state-by-state
         units += apart
     if earned.rates is not None:
         choices, apart = _agreed(earned.rates[members], classes, earned.units)
-        units = max(units, earned.units + apart)
+        units = max(units, earned.units + apart)  # lemma: state-by-state
         if found.type is ModelType.CTMC:
             with np.errstate(over="ignore"):
                 choices = choices / found.row_sums
+            # lemma: state-by-state, entry-units
             units += found.value_units + float(np.diff(found.row_starts).max()) + 1.0
     name = earned.reward.name
-    return ExplicitReward(name, states, choices, units * _UP)
+    return ExplicitReward(name, states, choices, units * _UP)  # lemma: state-by-state
 
 
 def _agreed(values: Vector, starts: Numbers, units: float) -> tuple[Vector, float]:
@@ -298,6 +301,7 @@ def _agreed(values: Vector, starts: Numbers, units: float) -> tuple[Vector, floa
     if (distance[wanted == 0] != 0).any():
         raise _AccidentError
     apart = float((distance / np.where(wanted == 0, 1.0, np.abs(wanted))).max(initial=0.0)) * 2.0**53
+    # lemma: blocks
     if apart > _MOST_APART * max(units, 1.0):
         raise _AccidentError
     return first, apart * _UP

@@ -48,7 +48,7 @@ def meant_by(value: float, units: float) -> Fraction:
     exact = Fraction(value)
     if not units or not value:
         return exact
-    distance = abs(exact) * Fraction(units) / 2**53
+    distance = abs(exact) * Fraction(units) / 2**53  # lemma: simplest-fractions
     if value < 0:
         return -simplest_between(-exact - distance, -exact + distance)
     return simplest_between(exact - distance, exact + distance)

@@ -44,4 +44,4 @@ class Discount:
         units : float
             Its relative error in units of rounding.
         """
-        return greatest / self.rest * (1.0 + (units + self.units + 8.0) * 2.0**-52)
+        return greatest / self.rest * (1.0 + (units + self.units + 8.0) * 2.0**-52)  # lemma: rounding

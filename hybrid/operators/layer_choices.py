@@ -38,6 +38,7 @@ from mtbdd.vectors import expand_sum
 Vector = NDArray[np.float64]
 RewardOf = Callable[[int, StateIndex], Vector]
 
+# lemma: rounding
 _NEAR = 8.0 * UNIT  # probabilities whose sum is this near to 1 are not scaled
 _FEW = 4  # a layer with a choice in at most one state in four gets a matrix of these rows alone
 _ROUNDINGS = 48  # units of rounding behind b, factors and sums; see `choice_slack`
@@ -247,8 +248,8 @@ def choice_slack(model: SymbolicModel) -> float:
     All numbers are non-negative, so that minima and maxima add none.
     """
     layers = [model.layer_transitions(i) for i in range(len(model.layers))]
-    entries, units = max(map(row_entries, layers)), max(map(ratio_units, layers))
-    return (2 * entries + units + _ROUNDINGS) * UNIT
+    entries, units = max(map(row_entries, layers)), max(map(ratio_units, layers))  # lemma: rounding
+    return (2 * entries + units + _ROUNDINGS) * UNIT  # lemma: rounding
 
 
 def group_states(model: SymbolicModel, unknown: StateIndex, components: EndComponents) -> Quotient | None:

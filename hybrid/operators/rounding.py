@@ -22,7 +22,7 @@ from mtbdd.row_entries import row_entries
 
 Vector = NDArray[np.float64]
 
-TINIEST = 2.0**-1022
+TINIEST = 2.0**-1022  # lemma: underflow
 """More than what underflow costs in a product and a sum of as many terms as a row may have."""
 
 _DEEPEST = -900.0  # logarithm of products that are far from underflow
@@ -40,8 +40,8 @@ def step_slack(matrix: HybridMatrix | DividedMatrix | ExplicitOperator, operands
     operands : int
         Number of roundings behind b and d.
     """
-    units = row_entries(matrix.symbolic) + ratio_units(matrix.symbolic)
-    return (communicator_of(matrix).greatest(units) + _STEP_UNITS + operands) * UNIT
+    units = row_entries(matrix.symbolic) + ratio_units(matrix.symbolic)  # lemma: rounding
+    return (communicator_of(matrix).greatest(units) + _STEP_UNITS + operands) * UNIT  # lemma: rounding
 
 
 def ratio_units(matrix: OffsetMTBDD) -> float:
@@ -50,14 +50,14 @@ def ratio_units(matrix: OffsetMTBDD) -> float:
     Both stand for what the text means.  The sum is not made of shared blocks; where it is, its error has
     `SCALED_UNITS` more.
     """
-    return 2.0 * matrix.entry_units - SCALED_UNITS
+    return 2.0 * matrix.entry_units - SCALED_UNITS  # lemma: rounding
 
 
 def widened(values: Vector, slack: float) -> tuple[Vector, Vector]:
     """Return bounds of numbers, not negative, that are off by a relative error, or next to underflow."""
-    error = values * (slack + 2.0 * UNIT) + TINIEST
-    lower: Vector = np.maximum(values - error, 0.0)
-    return lower, values + error
+    error = values * (slack + 2.0 * UNIT) + TINIEST  # lemma: rounding
+    lower: Vector = np.maximum(values - error, 0.0)  # lemma: rounding
+    return lower, values + error  # lemma: rounding
 
 
 def scaled_bounds(found: StateValues, units: float) -> StateValues:
@@ -70,10 +70,11 @@ def scaled_bounds(found: StateValues, units: float) -> StateValues:
     """
     if units == 0.0:
         return found
-    share = (units + 4.0) * UNIT
+    share = (units + 4.0) * UNIT  # lemma: rounding
     with np.errstate(over="ignore"):
         # A part of a number next to the least double may be rounded up to that number.
-        lower = np.nextafter(found.lower * max(1.0 - share, 0.0), 0.0)
+        lower = np.nextafter(found.lower * max(1.0 - share, 0.0), 0.0)  # lemma: underflow
+        # lemma: rounding
         upper = np.where(found.upper > 0.0, found.upper * (1.0 + share) + TINIEST, found.upper)
     return StateValues(found.values, lower, upper, found.open_lower)
 
@@ -95,4 +96,4 @@ def far_from_underflow(seeds: Vector, entry: float, steps: int) -> bool:
 
 def sum_slack(terms: int) -> float:
     """Return a bound on the relative error of adding `terms` non-negative numbers pairwise, as numpy does."""
-    return (130 + terms.bit_length()) * UNIT if terms > 1 else 0.0
+    return (130 + terms.bit_length()) * UNIT if terms > 1 else 0.0  # lemma: rounding

@@ -28,14 +28,17 @@ def average_bounds(
     space.multiply(h, rho)
     rho += rewards
     xp.multiply(diagonal, h, out=error)
+    # lemma: gain
     rho -= error
     xp.absolute(h, out=h)
     space.multiply(h, error)
     h *= diagonal
     error += h
     xp.absolute(rewards, out=h)
+    # lemma: gain
     error += h
     error *= slack  # lemma: gain
     xp.subtract(rho, error, out=h)
+    # lemma: gain
     rho += error
     return space.least(h), space.greatest(rho)

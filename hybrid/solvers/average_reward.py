@@ -179,7 +179,7 @@ class AverageReward:
         with np.errstate(over="ignore", invalid="ignore"):
             lower, upper = space.read(*course.bounds(slack))
         lost = underflow_of(np.array([max(1.0, fastest)]), slack)
-        lower, upper = lower - lost, upper + lost
+        lower, upper = lower - lost, upper + lost  # lemma: underflow
         least, most = extremes(rewards)
         lower, upper = max(lower, alike.least(least)), min(upper, alike.greatest(most))
         width, middle = upper - lower, 0.5 * (lower + upper)

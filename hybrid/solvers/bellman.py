@@ -192,7 +192,7 @@ class BellmanOperator(ABC):
         self, space: Workspace, size: int, slack: float, underflow: float, is_far: bool = False
     ) -> None:
         self.space, self.size, self.slack, self.underflow, self.is_far = space, size, slack, underflow, is_far
-        self.negligible, self.floor = NEGLIGIBLE * underflow, FLOOR * underflow
+        self.negligible, self.floor = NEGLIGIBLE * underflow, FLOOR * underflow  # lemma: next-to-underflow
         self.products = 0
 
     @property

@@ -33,13 +33,13 @@ from hybrid.solvers.workspace import Array, Workspace
 from mtbdd.communicator import ALONE, Communicator
 from mtbdd.masks import is_any
 
-UNIT = 2.0**-53
+UNIT = 2.0**-53  # lemma: rounding
 """Greatest relative error of one rounded operation."""
 
 TINY = 1e-290
 """Values below this may have lost digits to underflow; of them only this bound is told."""
 
-_SMALLEST = 2.0**-1074
+_SMALLEST = 2.0**-1074  # lemma: underflow
 NEGLIGIBLE = 2.0**96
 """Above so many times the error that underflow adds in a step it vanishes beside those of rounding."""
 
@@ -244,6 +244,7 @@ def underflow_of(diagonal: Vector, slack: float, communicator: Communicator = AL
     if not least < np.inf:
         return 0.0
     with np.errstate(over="ignore", divide="ignore"):
+        # lemma: underflow
         return float(4.0 * (slack / UNIT) * _SMALLEST * np.float64(max(1.0, most)) / min(1.0, least))
 
 
@@ -255,7 +256,7 @@ def guard_underflow(lower: Array, upper: Array) -> bool:
     bool
         Whether there are any.
     """
-    if extremes(upper)[0] >= TINY:
+    if extremes(upper)[0] >= TINY:  # lemma: zeros
         return False
     xp = array_module(upper)
     small = xp.less(upper, TINY) & xp.greater(upper, 0.0)  # lemma: zeros

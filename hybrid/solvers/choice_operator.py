@@ -133,11 +133,13 @@ class ChoiceOperator(Choosing):
     @property
     def down(self) -> ChoiceSteps:
         """See `BellmanOperator.down`."""
+        # lemma: directed-steps
         return ChoiceSteps(self, 1.0 - self.slack)
 
     @cached_property
     def rising(self) -> GaussSeidelSteps | None:
         """See `BellmanOperator.rising`."""
+        # lemma: directed-steps, from-below
         return GaussSeidelSteps(self, 1.0 - self.slack) if self.has_gauss_seidel else None
 
     def added_up(self, shape: Array, policy: Array | None = None) -> GaussSeidelSteps | None:
@@ -153,7 +155,7 @@ class ChoiceOperator(Choosing):
     @property
     def up(self) -> ChoiceSteps:
         """See `BellmanOperator.up`."""
-        return ChoiceSteps(self, 1.0 / (1.0 - self.slack))
+        return ChoiceSteps(self, 1.0 / (1.0 - self.slack))  # lemma: directed-steps
 
     def positive(self, is_over: Callable[[], bool] | None = None) -> Array:
         """See `BellmanOperator.positive`."""

@@ -116,7 +116,7 @@ class Climb:
                 if self._is_lost(x) and (outcome.difference == 0.0 or not self.criterion.absolute):
                     outcome.status = Status.NO_BOUND
                     break
-                wanted = guess.verified(x, y, made, outcome, self.positive)
+                wanted = guess.verified(x, y, made, outcome, self.positive)  # lemma: park
                 if wanted is None:
                     outcome.status = Status.CONVERGED
                     return x, y

@@ -39,6 +39,7 @@ class DirectedSystem(BellmanOperator):
         space.reserve(space.more(vectors, b), b.size)
         super().__init__(space, b.size, slack, underflow_of(diagonal, slack, space.communicator))
         alike = space.communicator
+        # lemma: underflow
         far = 2.0 * NEGLIGIBLE * self.underflow * alike.greatest(max(extremes(diagonal)[1], 0.0))
         self.is_far = alike.all(_exceeds(b, far))
         self._diagonal, self._b = diagonal, b

@@ -152,6 +152,7 @@ class Interval:
         xp = operator.space.xp
         if operator.is_near_underflow(lower):
             operator.lowered(lower, outcome.iterations)
+            # lemma: interval-iteration, underflow
             upper += outcome.iterations * operator.underflow
             try:
                 spare[...] = operator.positive(lambda: clock.tick(outcome.iterations, outcome.difference))

@@ -143,6 +143,8 @@ class Optimistic:
         """Whether bounds are as close as they should be where digits can be told; `gap` is overwritten."""
         xp = operator.space.xp
         xp.subtract(upper, lower, out=gap)
+        # lemma: next-to-underflow
         gap *= upper >= TINY
         (width,) = operator.space.read(width_of(self.criterion, gap, upper, operator.space))
+        # lemma: next-to-underflow
         return width <= max(_LOOSE * self.criterion.epsilon, 64.0 * operator.slack)

@@ -98,8 +98,9 @@ def poisson_weights(mean: float) -> PoissonWeights:
     ratio = mean / (right + 1)
     above = float(weights[-1]) * ratio / (1.0 - ratio)
     # Each step of a recursion rounds twice; cumulated sums and the total add as much again.
-    slack = (4 * weights.size + 256) * UNIT
+    slack = (4 * weights.size + 256) * UNIT  # lemma: uniformisation
     # Bounds on tails are rounded, too, and may underflow.
+    # lemma: uniformisation
     below, above, excess = (
         tail * (1.0 + 2.0**-40) + _NORMAL if tail else 0.0 for tail in (below, above, above / (1.0 - ratio))
     )

@@ -80,7 +80,7 @@ class SumGuess:
         for _ in range(_INTERRUPTED_GUESSES if last else _LAST_GUESSES if exhausted else _GUESSES):
             xp.multiply(s, c, out=guess)
             guess += x
-            if system.verifies(guess, x, y, positive):
+            if system.verifies(guess, x, y, positive):  # lemma: park
                 return None
             c *= 2.0
             if c * reach > epsilon and not exhausted:

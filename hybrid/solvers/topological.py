@@ -190,7 +190,7 @@ class Topological:
         space = HostWorkspace(matrix)
         space.reserve(self.vectors, most.size)
         found, csr = self.components, held.csr
-        low, high = diagonal * (1.0 + slack), diagonal * (1.0 - slack)
+        low, high = diagonal * (1.0 + slack), diagonal * (1.0 - slack)  # lemma: topological, directed-steps
         lower, upper = np.zeros_like(most), np.zeros_like(most)
         ceiling = np.inf if upper_bound is None else upper_bound
         underflow = underflow_of(diagonal, slack)
@@ -228,9 +228,9 @@ class Topological:
             if not reached.any():
                 continue
             with np.errstate(over="ignore", invalid="ignore"):
-                lost = np.where(reached, underflow * diagonal[rows], 0.0)
-                below = np.maximum(least[rows] + strip @ lower - lost, 0.0)
-                above = most[rows] + strip @ upper + lost
+                lost = np.where(reached, underflow * diagonal[rows], 0.0)  # lemma: topological, underflow
+                below = np.maximum(least[rows] + strip @ lower - lost, 0.0)  # lemma: topological, underflow
+                above = most[rows] + strip @ upper + lost  # lemma: topological, underflow
             if not bool(np.isfinite(above).all()):
                 status = Status.DIVERGED
                 break
@@ -241,7 +241,7 @@ class Topological:
             entries += solved.products * part.csr.nnz
             status, upper[rows] = solved.status, np.minimum(solved.upper, ceiling)
             if status is Status.INTERRUPTED:
-                lower[rows] = solved.lower * max(1.0 - (delta + 8.0 * UNIT), 0.0)
+                lower[rows] = solved.lower * max(1.0 - (delta + 8.0 * UNIT), 0.0)  # lemma: topological
             elif delta <= 0.0:
                 lower[rows] = solved.lower
             elif self._covers(delta, solved.upper, inner.criterion.epsilon):

@@ -269,7 +269,8 @@ class _Levels:
             reached |= gains > 0.0
             lost = np.where(reached, part.underflow, 0.0)
             below = gains + np.bincount(at, weight * self._lower[outside], minlength=len(choices))
-            below = np.maximum(below - lost, 0.0)
+            below = np.maximum(below - lost, 0.0)  # lemma: topological-choices, underflow
+            # lemma: topological-choices, underflow
             above = gains + np.bincount(at, weight * self._upper[outside], minlength=len(choices)) + lost
         if not bool(np.isfinite(above).all()):
             return Status.DIVERGED

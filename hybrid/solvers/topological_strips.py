@@ -103,9 +103,9 @@ class TopologicalStrips:
                 with np.errstate(over="ignore", invalid="ignore"):
                     # Products may have vanished: what is reached is asked of the signs.
                     reached = ((strip != 0.0) @ (upper > 0.0)) > 0
-                    lost = np.where(reached, underflow * diagonal[rows], 0.0)
-                    above = b[rows] + strip @ upper + lost
-                    below = np.maximum(b[rows] + strip @ lower - lost, 0.0)
+                    lost = np.where(reached, underflow * diagonal[rows], 0.0)  # lemma: topological, underflow
+                    above = b[rows] + strip @ upper + lost  # lemma: topological, underflow
+                    below = np.maximum(b[rows] + strip @ lower - lost, 0.0)  # lemma: topological, underflow
                 if not bool(np.isfinite(above).all()):
                     status = Status.DIVERGED
                     break

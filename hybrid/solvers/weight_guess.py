@@ -80,7 +80,7 @@ class WeightGuess:
             xp.multiply(weights, c, out=self._guess)
             self._guess += x
             outcome.iterations += 1
-            if system.verifies(self._guess, x, y, positive):
+            if system.verifies(self._guess, x, y, positive):  # lemma: park
                 return None
             c *= 2.0
         self._weights = None

@@ -115,7 +115,7 @@ def enclose(
         is_number = is_double(expression, lambda _: False)
         if is_number:
             values = values.astype(np.float64, copy=False)
-            doubtful |= ~(error <= _MOST_UNITS * UNIT * np.abs(values))
+            doubtful |= ~(error <= _MOST_UNITS * UNIT * np.abs(values))  # lemma: entry-units
     if where is not None:
         doubtful &= where
     at = np.flatnonzero(doubtful)
@@ -162,7 +162,7 @@ def units_of(found: Enclosed, where: Mask | None = None) -> float:
     if where is not None:
         counts &= where
     with np.errstate(over="ignore"):
-        return float((error[counts] / size[counts]).max(initial=0.0)) / UNIT * UP
+        return float((error[counts] / size[counts]).max(initial=0.0)) / UNIT * UP  # lemma: entry-units
 
 
 def nearest_nonzero(value: int | float, position: Any) -> tuple[float, float]:
@@ -185,7 +185,7 @@ def nearest_nonzero(value: int | float, position: Any) -> tuple[float, float]:
     if low == high == double:
         return double, 0.0
     # Half a unit in the last place, and the width of the enclosure, which is far less.
-    return double, max(abs(double) * UNIT * UP, LEAST)
+    return double, max(abs(double) * UNIT * UP, LEAST)  # lemma: entry-units
 
 
 def _exact(

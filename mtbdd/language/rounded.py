@@ -103,8 +103,10 @@ def doubles_around(value: int | float) -> tuple[float, float]:
     low, high = bounds(real_of(value))
     below, above = float(low), float(high)
     if Fraction(below) > low:
+        # lemma: entry-units
         below = math.nextafter(below, -math.inf)
     if Fraction(above) < high:
+        # lemma: entry-units
         above = math.nextafter(above, math.inf)
     return below, above
 

@@ -16,13 +16,13 @@ from mtbdd.language.reals import bounds
 from mtbdd.language.rounded import real_of
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
 
-LEAST = 2.0**-1074
+LEAST = 2.0**-1074  # lemma: interval-sum
 """The least positive double, which stands for positive numbers that are smaller."""
 
-UNIT = 2.0**-53
+UNIT = 2.0**-53  # lemma: interval-sum
 """Greatest relative error of one rounding."""
 
-UP = 1 + 2.0**-40
+UP = 1 + 2.0**-40  # lemma: interval-sum
 """Covers the rounding of the bounds, which are computed in doubles, too."""
 
 WHOLE = 2.0**53
@@ -81,8 +81,8 @@ def _literal(value: bool | int | float) -> Approximation:
     if not isinstance(value, float):
         return Approximation(value)
     low, high = bounds(real_of(value))
-    error = max(abs(high - _exactly(value)), abs(low - _exactly(value)))
-    return Approximation(float(value), float(error) * UP + LEAST if error else 0.0)
+    error = max(abs(high - _exactly(value)), abs(low - _exactly(value)))  # lemma: interval-sum
+    return Approximation(float(value), float(error) * UP + LEAST if error else 0.0)  # lemma: interval-sum
 
 
 def _exactly(value: float) -> Any:
@@ -102,6 +102,7 @@ def _as_double(a: Approximation) -> tuple[Any, Any]:
         return a.value, a.error
     value = np.asarray(a.value, dtype=np.float64)
     size = np.abs(value)
+    # lemma: interval-sum
     return value, np.where(size >= WHOLE, size * (2 * UNIT), 0.0) if bool((size >= WHOLE).any()) else 0.0
 
 
@@ -122,27 +123,29 @@ def _binary(e: Binary, a: Approximation, b: Approximation) -> Approximation:
     (x, dx), (y, dy) = _as_double(a), _as_double(b)
     size = np.abs(np.asarray(value, dtype=np.float64))
     if operator in ("+", "-"):
-        error = dx + dy + size * UNIT
+        error = dx + dy + size * UNIT  # lemma: interval-sum
         if not np.any(dx) and not np.any(dy):
             # Whole numbers are added exactly, so that sums of integers and round constants stay exact.
             exact = (np.trunc(x) == x) & (np.trunc(y) == y) & (np.abs(x) + np.abs(y) < WHOLE)
             error = np.where(exact, 0.0, error)
-        return Approximation(value, error * UP, doubt)
+        return Approximation(value, error * UP, doubt)  # lemma: interval-sum
     if operator == "*":
-        error = np.abs(x) * dy + np.abs(y) * dx + dx * dy + size * UNIT + LEAST
+        error = np.abs(x) * dy + np.abs(y) * dx + dx * dy + size * UNIT + LEAST  # lemma: interval-sum
         if not np.any(dx) and not np.any(dy):
             exact = (x == 0) | (y == 0) | (np.trunc(x) == x) & (np.trunc(y) == y) & (size < WHOLE)
             # Halves and doubles keep all digits, unless they underflow.
-            exact |= (_is_power_of_two(x) | _is_power_of_two(y)) & (size >= 2.0**-1022)
-            error = np.where(exact | (np.abs(x) == 1) | (np.abs(y) == 1), 0.0, error)
+            exact |= (_is_power_of_two(x) | _is_power_of_two(y)) & (size >= 2.0**-1022)  # lemma: interval-sum
+            error = np.where(exact | (np.abs(x) == 1) | (np.abs(y) == 1), 0.0, error)  # lemma: interval-sum
         nothing = (x == 0) & (np.asarray(dx) == 0) | (y == 0) & (np.asarray(dy) == 0)
+        # lemma: interval-sum
         return Approximation(
             value, np.where(nothing, 0.0, error * UP) if np.any(nothing) else error * UP, doubt
         )
     left = np.abs(y) - dy
+    # lemma: interval-sum
     error = np.where(left > 0, (dx + size * dy) / (left * (1 - UNIT)) + size * UNIT + LEAST, np.inf)
     if not np.any(dx) and not np.any(dy):
-        error = np.where((y != 0) & ((x == 0) | (np.abs(y) == 1)), 0.0, error)
+        error = np.where((y != 0) & ((x == 0) | (np.abs(y) == 1)), 0.0, error)  # lemma: interval-sum
     return Approximation(value, error * UP, doubt)
 
 
@@ -195,6 +198,7 @@ def _call(e: Call, parts: list[Approximation]) -> Approximation:
     if function in ("min", "max"):
         error = dx
         for _, other in doubles[1:]:
+            # lemma: interval-sum
             error = np.maximum(error, other)
         return Approximation(value, error, doubt)
     if function in ("floor", "ceil", "round"):
@@ -211,10 +215,12 @@ def _call(e: Call, parts: list[Approximation]) -> Approximation:
         relative = np.where((x == 0) | ~(relative < 0.01), np.inf, relative)
         if not np.any(dx) and not np.any(dy):
             sure = (x == 1) | (y == 0) | ((x == 0) & (y > 0))
+            # lemma: interval-sum
             error = size * (relative + _LIBRARY_UNITS * UNIT) * UP + LEAST
             return Approximation(value, np.where(sure, 0.0, error), doubt)
     else:
         left, right = np.log(x), np.log(y)
         relative = (dx / np.abs(x) / np.abs(left) + dy / np.abs(y) / np.abs(right)) * 1.01
         relative = np.where((left == 0) | ~(relative < 0.01), np.inf, relative)
+    # lemma: interval-sum
     return Approximation(value, size * (relative + _LIBRARY_UNITS * UNIT) * UP + LEAST, doubt)

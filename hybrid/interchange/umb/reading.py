@@ -146,7 +146,7 @@ def _as_rates(arrays: UmbArrays, index: UmbIndex, row_starts: Numbers, values: V
     if wrong is not None:
         wanted = "a rate (probability times exit rate) among the normal doubles"
         raise arrays.fault("branch-to-probability.bin", wrong, wanted, values[wrong])
-    total = units + exits[1] + (0.0 if is_exact else 1.0)
+    total = units + exits[1] + (0.0 if is_exact else 1.0)  # lemma: entry-units
     return total if total <= 1.0 else total * (1.0 + 2.0**-40)
 
 

@@ -95,13 +95,13 @@ class RewardReader:
             return expected, units
         # Conditional on the jump, so that neither exit rates nor sums a little beside 1 count.
         expected, lost = folded(starts, self._probabilities, rewards, per_jump=True)
-        inherited = units + 2.0 * self._units
+        inherited = units + 2.0 * self._units  # lemma: entry-units
         if inherited:
             # Relative errors of the numbers bound that of a sum of one sign alone.
             most = np.maximum.reduceat(rewards, starts[filled])
             if ((least < 0) & (most > 0)).any():
                 return expected, math.inf
-        return expected, (lost + inherited) * (1.0 + 2.0**-40)
+        return expected, (lost + inherited) * (1.0 + 2.0**-40)  # lemma: entry-units
 
 
 def _sum(left: tuple[Vector, float], right: tuple[Vector, float]) -> tuple[Vector, float]:
@@ -113,4 +113,4 @@ def _sum(left: tuple[Vector, float], right: tuple[Vector, float]) -> tuple[Vecto
         return total, units
     if units and ((left[0] < 0) != (right[0] < 0))[both].any():
         return total, math.inf
-    return total, (units + 1.0) * (1.0 + 2.0**-40)
+    return total, (units + 1.0) * (1.0 + 2.0**-40)  # lemma: entry-units

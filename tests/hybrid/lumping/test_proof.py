@@ -239,4 +239,5 @@ def test_every_error_behind_rewards_of_rates_is_counted(monkeypatch: pytest.Monk
     (own,) = found.rewards
     apart = float((Fraction(0.1 + 0.2) / Fraction(0.3) - 1) / UNIT)
     sums = written.units + 2 + 1, found.value_units + 2 + 1  # two entries, and a product or a quotient
+    assert listed.units >= 6.0 + made.exit_units + 1.0
     assert own.units >= listed.units + apart + sum(sums)

@@ -30,6 +30,14 @@ def test_meant_by_a_double_is_the_fraction_that_people_write(value: float, meant
     assert meant_by(value, 1.0) == meant
 
 
+@pytest.mark.parametrize("units", [1.0, 5.0, 2.0**20])
+def test_meant_by_a_double_is_within_its_error(units: float, rng: np.random.Generator) -> None:
+    for value in [0.1 * (1 + 2.0**-45), *rng.random(20).tolist(), *(-rng.random(20)).tolist()]:
+        exact = Fraction(value)
+        assert abs(meant_by(value, units) - exact) <= abs(exact) * Fraction(units) / 2**53
+    assert meant_by(0.1 * (1 + 2.0**-45), 5.0) != Fraction(1, 10)
+
+
 def test_meant_by_an_exact_double_is_that_double() -> None:
     assert meant_by(0.1, 0.0) == Fraction(0.1)
 

@@ -221,7 +221,11 @@ def test_steps_of_a_chain_in_continuous_time_count_the_rates_of_leaving(
     assert own > 0.0
     # Entries, their number, the divisions and products with them; of what leaves the least share stays.
     exits, kept = (row_entries(model.transitions) + own + 6) * UNIT, chain_steps._ABOVE - 1.0
-    assert exits / kept + 3 * UNIT <= errors.slack <= 2 * exits * (1 + 1 / kept) + 3 * UNIT
+    assert (
+        exits * (1 + 1 / kept) + 3 * UNIT
+        <= errors.slack * (1 + 1e-12)
+        <= 2 * exits * (1 + 1 / kept) + 3 * UNIT
+    )
     assert exits + UNIT <= errors.absolute <= 2 * exits + UNIT
     assert errors.underflow > 0.0
 
