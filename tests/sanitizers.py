@@ -45,7 +45,7 @@ def checked(tool: str, arguments: list[str], folder: Path) -> tuple[int, dict[st
     log, record = folder / f"{tool}.log", folder / f"{tool}.json"
     checker = ["compute-sanitizer", "--tool", tool, "--error-exitcode", str(FAILED), *NOT_OURS]
     checker += ["--log-file", str(log), sys.executable]
-    tests = ["-m", "pytest", "-m", "gpu", "--first-cases", *COUNTS_BYTES, "--record-to", str(record)]
+    tests = ["-m", "pytest", "-m", "gpu", "--first-cases", *COUNTS_BYTES, f"--record-to={record}"]
     environment = {**os.environ, "HYBRID_REQUIRE_GPU": "1"}
     status = subprocess.run([*checker, *tests, *arguments], cwd=ROOT, env=environment).returncode
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
