@@ -254,7 +254,6 @@ def test_not_converged_is_no_number(backend, tmp_path):
 
 UNSUPPORTED = [
     "P=? [ F (X (F<=2000 d=1)) ]",
-    "Pmax=? [ F d=1 ]",
     "filter(min, P>0.1 [ F d=1 ])",
     "filter(range, P=? [ F d=1 ]) > 0.5",
 ]
