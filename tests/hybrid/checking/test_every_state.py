@@ -80,7 +80,7 @@ def test_values_that_are_missing(model: hybrid.Model) -> None:
     np.testing.assert_allclose(quotient.values, [np.nan, 0.25, 0.25, 0.25, 0.25], atol=1e-7)
     with pytest.raises(hybrid.HybridError, match="x=0"):
         hybrid.check(model, "filter(max, mod(5, x), x>0)").values  # noqa: B018
-    unanswered = hybrid.check(model, "Pmax=? [ F x=4 ]", throw=False)
+    unanswered = hybrid.check(model, "T=? [ G x=4 ]", throw=False)
     with pytest.raises(hybrid.HybridError):
         unanswered.values  # noqa: B018
 
