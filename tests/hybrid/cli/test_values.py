@@ -105,7 +105,7 @@ def test_what_cannot_be_written(model: Path, tmp_path: Path, capsys: pytest.Capt
         assert run(*arguments) == 2
         assert message in capsys.readouterr().err
         assert not file.exists()
-    assert run(model, "Pmax=? [ F y=2 ]", "--values", file) == 1  # not answered: nothing is written
+    assert run(model, "T=? [ G y=2 ]", "--values", file) == 1  # not answered: nothing is written
     assert not file.exists()
     # A formula that has no value in some state: the answer stays, the file is not written.
     assert run(model, "filter(max, mod(5, x), x>0)", "--values", file) == 2
