@@ -49,13 +49,13 @@ def test_values_of_many_kinds(path: Path) -> None:
 
 
 def test_a_run_that_fails_hides_no_other(path: Path) -> None:
-    late = hybrid.experiment(path, "P=? [ F x=n ]; Pmax=? [ F x=n ]", {"n": 2})
+    late = hybrid.experiment(path, "P=? [ F x=n ]; T=? [ G x=n ]", {"n": 2})
     path.write_text(TEXT.replace("p = 0.5;", "p;"))
     table = hybrid.experiment(path, "P=? [ F x=n ]", {"n": [1, -1, 2], "p": [0.5, 2.5]})
     assert [r["value"] for r in table] == [1.0, None, None, None, 1.0, None]
     assert all(bool(r["error"]) == (r["value"] is None) for r in table)
     assert [r["value"] for r in late] == [1.0, None]
-    assert "Pmax" in late[1]["property"] and late[1]["error"]
+    assert "T=?" in late[1]["property"] and late[1]["error"]
 
 
 def test_no_run_at_all_is_a_fault(path: Path) -> None:
