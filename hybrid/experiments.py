@@ -296,15 +296,15 @@ def _values(name: str, given: Any) -> Iterator[Value]:
 def _plain_value(name: str, value: Any) -> Value:
     """Return one value that was given for a constant as it is shown, and knows what it was rounded from."""
     try:
-        if isinstance(value, str):
-            return constant_value(value)
+        if isinstance(value, (str, Decimal)):
+            return constant_value(str(value))
     except ValueError as error:
         raise OptionError(f"constants: {str(error).replace('@', name, 1)}") from None
-    if isinstance(value, (Rational, Decimal)) and not isinstance(value, int):
+    if isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, Rational):
         return from_real(Fraction(value))
-    if not isinstance(value, (bool, int, float)):
-        raise OptionError(f"constants: expected numbers or truth values for {name}, got {value!r}")
-    return value
+    raise OptionError(f"constants: expected numbers or truth values for {name}, got {value!r}")
 
 
 def range_values(name: str, text: str) -> list[str]:

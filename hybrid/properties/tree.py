@@ -283,11 +283,12 @@ class Properties:
         -----
         Time: O(size of the properties).
         """
-        texts = [p.formula for p in self.properties]
-        texts += [item.expression for item in (*self.formulas, *self.labels)]
+        texts: list[Expression] = [p.formula for p in self.properties]
+        texts += [formula.expression for formula in self.formulas]
+        texts += [label.expression for label in self.labels]
         texts += [constant.value for constant in self.constants if constant.value is not None]
-        named = frozenset().union(*map(expression_variables, texts))
-        return named - {item.name for item in (*self.constants, *self.formulas)}
+        named: frozenset[str] = frozenset().union(*map(expression_variables, texts))
+        return named - {c.name for c in self.constants} - {f.name for f in self.formulas}
 
     def select(self, keys: Iterable[str | int]) -> Properties:
         """Return these properties with some of them only.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,8 @@ def test_no_run_at_all_is_a_fault(path: Path) -> None:
         ({"n": []}, "got none"),
         ({"n": ["a"]}, "true or false for .n., got .a."),
         ({"n": [None]}, "numbers or truth values"),
+        ({"n": Decimal("NaN")}, "got .NaN."),
+        ({"n": Decimal("1e100000000")}, "got .1E.100000000."),
         ({"n": "3:1"}, "FROM not above TO"),
         ({"n": range(1000), "m": range(1000)}, "more than 100000"),
     ],
