@@ -251,6 +251,7 @@ def test_expressions_are_rational_numbers(expression: str, value: Fraction, tmp_
 def test_numbers_that_are_too_long_are_refused() -> None:
     assert exact_number(0.3, "0." + "3" * 3998) == Fraction(int("3" * 3998), 10**3998)
     assert exact_number(0.1) == Fraction(1, 10)
+    assert exact_number(1e-100, "1e-00100") == Fraction(1, 10**100)
     for text in ("0." + "3" * 3999, "1e-5001", "1e5001", "1e0000001"):
         with pytest.raises(NotCertifiableError, match="too long"):
             exact_number(0.5, text)

@@ -255,11 +255,13 @@ def test_functions_of_the_library_are_off_by_some_units_and_by_underflow() -> No
 # ------------------------------------------------------------------ sums over states
 
 COUNT = "dtmc module m s:[0..3] init 0; [] s<3 -> (s'=s+1); [] s=3 -> true; endmodule"
+HUGE = f"{2**1023}.0"
 SUMS = [
     ("s=0 ? 0.1 : s=1 ? 0.2 : s=2 ? 0.7 : 0", ["0.1", "0.2", "0.7"]),
     ("s=0 ? 1 : s=1 ? 1e-30 : 0", ["1", "1e-30"]),
     ("s=0 ? 1 : s=1 ? -1e-30 : 0", ["1", "-1e-30"]),
     ("s=0 ? 1.7e308 : s=1 ? 1.7e308 : s=2 ? -1.7e308 : 1", ["1.7e308", "1"]),
+    (f"s=0 ? {HUGE} : s=1 ? {HUGE} : s=2 ? -{HUGE} : 1e-320", [HUGE, "1e-320"]),
 ]
 
 
