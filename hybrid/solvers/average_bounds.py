@@ -33,10 +33,10 @@ def average_bounds(
     xp.absolute(h, out=h)
     space.multiply(h, error)
     h *= diagonal
-    error += h
+    error += h  # lemma: gain
     xp.absolute(rewards, out=h)
     # lemma: gain
-    error += h
+    error += h  # lemma: gain
     error *= slack  # lemma: gain
     xp.subtract(rho, error, out=h)
     # lemma: gain
