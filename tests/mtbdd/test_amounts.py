@@ -120,9 +120,10 @@ def test_numbers_times_a_carrier_lie_within_their_errors(units: float, error: fl
         for sign, side in product((-1, 1), repeat=2):
             meant = Fraction(factor) * (1 + sign * Fraction(units) * UNIT)
             exact = meant * (Fraction(value) + side * Fraction(error or 0.0))
-            assert abs(Fraction(float(found[k])) - exact) <= (
-                0 if bound is None else Fraction(float(bound[k]))
-            )
+            told = Fraction(0) if bound is None else Fraction(float(bound[k]))
+            assert abs(Fraction(float(found[k])) - exact) <= told
+            most = abs(exact) * Fraction(units + 2) * UNIT + 2 * Fraction(error or 0.0) + Fraction(1, 10**320)
+            assert told <= 2 * most * (1 + Fraction(units) * UNIT)
 
 
 def test_a_product_by_one_or_zero_is_exact() -> None:
