@@ -63,7 +63,7 @@ def _same_known(x: Ids, y: Ids) -> Ids:
 def _product(a: Values, b: Values) -> Values:
     """Return products that are zero only where a factor is; a smaller one becomes the least double."""
     found = a * b
-    lost = (found == 0) & (a != 0) & (b != 0)
+    lost = (found == 0) & (a != 0) & (b != 0)  # lemma: underflow
     return np.where(lost, np.copysign(LEAST, found), found)
 
 
