@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from hybrid.solvers.choice_operator import ChoiceOperator
 from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
 from hybrid.solvers.gauss_seidel_steps import GaussSeidelSteps, last_trial
 from tests.builders.choice_systems import Choices, random_choices
+from tests.builders.linear_systems import exact_solution
 from tests.builders.matrices import from_dense
 from tests.contracts.choice_operators import make_operator
 
@@ -71,6 +73,25 @@ def test_a_step_takes_states_one_after_another(
     np.testing.assert_allclose(out, by_hand(case, x, order, 0.75, shape, policy), rtol=1e-13)
     change = np.abs(out - x)
     np.testing.assert_allclose(system.changes, [change.max(), (change / out).max()], rtol=1e-11)
+
+
+@pytest.mark.parametrize("maximise", [True, False], ids=["max", "min"])
+def test_values_that_rise_one_after_another_stay_below_what_they_are_rounded_from(maximise: bool) -> None:
+    """A path: rounded to nearest, half of the values would lie above the numbers that they stand for."""
+    size = 24
+    rng = np.random.default_rng(7006)
+    dense = np.diag(rng.uniform(0.5, 0.9, size - 1), 1)
+    gains = rng.uniform(0.01, 0.1, size)
+    case = Choices(
+        [LayerChoices(0, None, from_dense(dense), gains, None)], dense[None], gains[None], maximise
+    )
+    steps = written_out(case).rising
+    assert steps is not None
+    pair = np.zeros(size), np.zeros(size)
+    steps.sweep(pair, 0, 2 * size)
+    exact = exact_solution(dense, np.ones(size), gains)
+    assert all(Fraction(low) < x for low, x in zip(pair[0].tolist(), exact, strict=True))
+    np.testing.assert_allclose(pair[0], np.array(exact, dtype=float), rtol=1e-11)
 
 
 def test_numbers_that_are_none_are_told() -> None:
