@@ -69,6 +69,8 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "symbolic_build": ("mtbdd",),
     "symbolic_components": ("mtbdd/graph",),
     "thesis_tables": ("gpu_kernels", "hybrid/cpu", "hybrid/gpu", "hybrid/levels", "hybrid/solvers"),
+    "thesis_tables_tasks": ("gpu_kernels", "hybrid/cpu", "hybrid/gpu", "hybrid/levels", "hybrid/solvers"),
+    "thesis_memory": ("hybrid/levels", "hybrid/injection", "mtbdd/offset.py", "mtbdd/convert.py"),
     "variable_orders": ("hybrid/ordering", "mtbdd/order.py"),
     "whole_answers": _ALL,
     "whole_answers_cpu": _HOST,

@@ -33,8 +33,6 @@ def test_pages_are_what_the_records_render_to() -> None:
 AWAITED = (
     "whole_answers",
     "whole_answers_cpu",
-    "cards_explicit",
-    "gauss_seidel",
     "thesis_tables_tasks",
     "thesis_memory",
 )
