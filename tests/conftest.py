@@ -6,7 +6,9 @@ import gc
 import os
 import re
 import secrets
+import signal
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -188,6 +190,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         if _REQUIRE_GPU:
             pytest.fail(f"HYBRID_REQUIRE_GPU=1, but: {reason}")
         pytest.skip(reason)
+
+
+@pytest.fixture
+def interrupts_are_heard() -> Iterator[None]:
+    """Let processes hear Ctrl-C: where a shell runs the tests in the background, all below ignore it."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(params=["reference", "cpu"])

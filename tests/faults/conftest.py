@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,13 +10,8 @@ from tests.faults.models import SLOW, SMALL
 
 
 @pytest.fixture(autouse=True)
-def interrupts_are_heard() -> Iterator[None]:
-    """Let processes hear Ctrl-C: where a shell runs the tests in the background, all below ignore it."""
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+def heard(interrupts_are_heard: None) -> None:
+    """Let every process of these tests hear Ctrl-C."""
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import hybrid
+from hybrid.analysis.choice_systems import ChoiceMatrices
 from hybrid.analysis.multi import weighing as weighing_module
 from hybrid.analysis.multi.check import MultiFound
 from hybrid.analysis.multi.endings import Endings
@@ -400,7 +401,7 @@ class _Careless:
 
 def _careless(monkeypatch: pytest.MonkeyPatch, slack: float, underflow: float, lost: float) -> None:
     """Make the next operator of a sum lose something in every step."""
-    make: Callable[..., ChoiceOperator] = weighing_module.choice_operator
+    make: Callable[..., ChoiceOperator] = ChoiceMatrices.system
     made: list[_Careless] = []
 
     def careless(*arguments: Any, **more: Any) -> Any:
@@ -410,7 +411,7 @@ def _careless(monkeypatch: pytest.MonkeyPatch, slack: float, underflow: float, l
         made.append(_Careless(system, slack, underflow, lost))
         return made[0]
 
-    monkeypatch.setattr(weighing_module, "choice_operator", careless)
+    monkeypatch.setattr(ChoiceMatrices, "system", careless)
 
 
 # Above all, values are at most 1, and gains and costs of a choice at most 0.6.
@@ -537,7 +538,7 @@ def test_sums_of_many_bounds_begin_above_their_exact_sum(monkeypatch: pytest.Mon
     more = "".join(f'rewards "a{i}" [go] true : 0.1; endrewards\n' for i in (2, 3))
     weighing = _weighing(TENTHS + more, multi)
     first: list[float] = []
-    make = weighing_module.choice_operator
+    make = ChoiceMatrices.system
 
     class Noting(_Careless):
         def improve(self, x: Any, out: Any) -> None:
@@ -553,7 +554,7 @@ def test_sums_of_many_bounds_begin_above_their_exact_sum(monkeypatch: pytest.Mon
         made.append(Noting(system, 0.0, 0.0, 0.0))
         return made[0]
 
-    monkeypatch.setattr(weighing_module, "choice_operator", noting)
+    monkeypatch.setattr(ChoiceMatrices, "system", noting)
     for weights in ((0.1, 0.1, 0.1, 1.0), (0.1, 0.2, 0.4, 1.0), (0.7, 0.1, 0.3, 1.0), (0.3, 0.6, 0.9, 1.0)):
         made.clear()
         first.clear()

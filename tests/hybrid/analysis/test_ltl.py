@@ -172,12 +172,16 @@ def test_models_from_arrays_and_rates() -> None:
             "bounds on time stand on a path operator",
         ),
         (WALK, "P=? [ F (x=1 & (F<=2000 x=0)) ]", "at most 1000 steps"),
-        (ARBITER, "P=? [ F (X s=1) ]", "write Pmin=? or Pmax=?"),
     ],
 )
 def test_refusals(text: str, prop: str, message: str) -> None:
     answer = hybrid.check(build(text), prop, backend="cpu", throw=False)
     assert answer.value is None and message in str(answer.error)
+
+
+def test_a_question_without_min_or_max_is_wrong_usage() -> None:
+    with pytest.raises(hybrid.LanguageError, match=r"write Pmin=\? or Pmax=\?"):
+        hybrid.check(build(ARBITER), "P=? [ F (X s=1) ]", backend="cpu", throw=False)
 
 
 ROUGH = """

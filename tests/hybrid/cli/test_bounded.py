@@ -240,15 +240,19 @@ def test_f22_what_no_build_can_make_is_refused_soon(tmp_path, capfd, build, mess
 @pytest.mark.slow
 @pytest.mark.parametrize("build", ["auto", "symbolic", "explicit"])
 @pytest.mark.parametrize("limit", ["--timeout", "--memory", "SIGINT"])
+@pytest.mark.usefixtures("interrupts_are_heard")
 def test_f22_limits_and_signals_end_every_build(slow, build, limit):
     given = {"--timeout": ["--timeout", "2"], "--memory": ["--memory", "120M"], "SIGINT": []}[limit]
     command = [sys.executable, "-m", "hybrid", "info", slow, "--build", build, "--quiet", *given]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    if limit == "SIGINT":
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.communicate(timeout=4)
-        process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=120)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            if limit == "SIGINT":
+                with pytest.raises(subprocess.TimeoutExpired):
+                    process.communicate(timeout=4)
+                process.send_signal(signal.SIGINT)
+            _, told = process.communicate(timeout=120)
+        finally:
+            process.kill()
     assert process.returncode == (130 if limit == "SIGINT" else 2)
     words = {"--timeout": "the time limit", "--memory": "the memory limit", "SIGINT": "interrupted"}
     assert words[limit] in told
