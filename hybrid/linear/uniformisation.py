@@ -45,8 +45,8 @@ class Transient:
 
     Attributes
     ----------
-    values : ndarray, shape as x, or (len(t), *x.shape), float64
-        Where x lay.
+    values : ndarray of float64
+        Shape of x; of several times one each, along a first axis. Where x lay.
     error : float
         Bound on the error: of every element, and transposed of the sum of all elements' errors (of any
         column, if x has several). Of several times the greatest, here and below.
