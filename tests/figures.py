@@ -107,6 +107,16 @@ def _bytes(name: str, level: int, unit: float = 1.0) -> Callable[[], float]:
     return lambda: float(_curve(name)[1][level].bytes_worst_case / unit)
 
 
+def _transitions() -> int:
+    """Return the entries of the matrix of docs/injection.md, without a diagonal."""
+    return hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 3}).n_transitions
+
+
+def _tasks() -> int:
+    """Return into how many tasks its rows are cut."""
+    return -(-_curve("kanban")[0] // int(str(value_of("hybrid.injection.tasks:TASK_ROWS"))))
+
+
 def _answer(name: str, prop: str, **constants: Any) -> Callable[[], float]:
     """Return what tells the answer to a property of an example."""
 
@@ -228,6 +238,11 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
     "docs/graphs.md": {
         "at most {} states": ("hybrid.interchange.graph_picture:MOST_STATES",),
     },
+    "docs/injection.md": {
+        "then one of {:,}": (_transitions,),
+        "## {:,} entries": (_transitions,),
+        "{:,} rows are {} tasks": (lambda: _curve("kanban")[0], _tasks),
+    },
     "docs/library.md": {
         "The text ends after {:,}": ("hybrid.cli.answer_text:MAX_LISTED",),
         "at an epsilon of {};": (_exponential("hybrid.model.held:_EPSILON"),),
@@ -239,6 +254,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "at most {} bytes, got a larger": (_limit("source_bytes"),),
         "at most {} words, numbers and signs": (_limit("tokens"),),
         "at most {} values where they": (_limit("values"),),
+        "{:,} transitions of a state where": ("hybrid.exploration.search:_MOST_OF_STATE",),
         "are {} levels of nesting": ("mtbdd.language.expression_parser:_DEEPEST",),
         "{:,} combinations of `--const` ranges": ("hybrid.experiments:MOST_RUNS",),
         "arrays of NumPy of {} MiB or more": (lambda: LEAST_BYTES >> 20,),
@@ -279,6 +295,8 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
     "docs/properties.md": {
         "the first {:,} as text": ("hybrid.cli.answer_text:MAX_LISTED",),
         "(default {:,}) is refused": (_ITERATIONS,),
+        "within {:,} iterations or whose": ("hybrid.checking.operators:_FEW_ITERATIONS",),
+        "on models of at most {:,} states | `exact`": ("hybrid.checking.operators:_FEW_STATES",),
         "(default {}) bounds their distance": (_EPSILON,),
         "Values below {} are told as": (_exponential("hybrid.solvers.bounded_solution:TINY"),),
         "take omega {} unless": ("hybrid.solvers.repeated:OMEGA",),
@@ -324,7 +342,7 @@ GIVEN: dict[str, tuple[str, ...]] = {
         "within 1e-6 of each other",
         "1e-3 by default: in parts",
     ),
-    "docs/pictures.md": ("[Tealdi13] 5.2",),
+    "docs/pictures.md": ("Figure 5.2 of [Tealdi13]",),
     "docs/references.md": ("deliverable 1.6",),
     "docs/simulation.md": ("(`--confidence`, 0.99)",),
     "docs/building.md": (
@@ -340,14 +358,10 @@ GIVEN: dict[str, tuple[str, ...]] = {
         "a slice is 8 rows",
     ),
     "docs/explicit.md": (
-        "at 20,000 the GPU",
         "it, which adds up to 24 bytes a row",
         "goes through its products three times",
         # Sizes of a paper's matrices.
-        "at 1,000 rows BiCGStab is ahead",
-        "at 1,000 rows and below the CPU wins",
         "with 10 % density (figures 2 and 3)",
-        "at 500 and 1,000 rows",
     ),
     "docs/glossary.md": ("32 rows of a tile on a device", "a vector of 8 values", "the codes of 32 rows"),
     "docs/gpu.md": (

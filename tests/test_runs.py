@@ -101,8 +101,7 @@ def test_a_session_of_pytest_is_recorded(tmp_path: Path) -> None:
         case,
         "-m",
         "not gpu",
-        "--record-to",
-        str(path),
+        f"--record-to={path}",
     ]
     subprocess.run(command, cwd=ROOT, env={**os.environ, "HYBRID_TEST_SEED": "7"}, check=True, timeout=120)
     (run,) = read_runs(path)
@@ -120,7 +119,7 @@ sys.path.insert(0, {root!r})
 from tests.runs import append_run
 words = sys.argv
 Path(words[words.index("--log-file") + 1]).write_text({log!r})
-path = Path(words[words.index("--record-to") + 1])
+(path,) = (Path(word.partition("=")[2]) for word in words if word.startswith("--record-to="))
 if {through}:
     append_run(path, chosen=["tests/gpu_kernels"], device="a card", passed=3, failed=0, error=0, skipped=0,
                kernels=["tiles.cu"], seconds=1.0)
