@@ -75,7 +75,9 @@ class Uniformised:
     def step_error(self) -> float:
         """Bound on the norm of a step's rounding error over that of the vector it starts from."""
         size, greatest = self.size / self.rate, self.greatest / self.rate
+        # lemma: both-signs
         own = ((self.units or 0.0) + 2.0) * size + (3.0 + self.exit_units) * greatest
+        # lemma: both-signs
         return (own + 1.0 + size + greatest) * UNIT * (1.0 + 2.0**-20)
 
     def step(self, x: Array) -> Array:
@@ -143,6 +145,7 @@ def uniformised(operator: Any, exit_rates: Any, rate: float | None, transposed: 
             stretch = _stretch(rows, given, q)
         else:
             # A row has |1 - e / q| + e / q, e being the true sum.
+            # lemma: both-signs
             stretch = 2.0 * greatest * (1.0 + (computed + 8.0) * UNIT) / q - 1.0
     return Uniformised(
         rows.product, given, q, max(stretch, 1.0), size, greatest, rows.entries, rows.units,
@@ -179,6 +182,7 @@ def _stretch(rows: _Rows, exits: Any, rate: float) -> float:
     if exits is None:
         own = rows.diagonal
         # Magnitudes off the diagonal; the sums are bounds from above.
+        # lemma: both-signs
         rest = rows.sums - abs(own) + 2.0 * UNIT * rows.sums
     else:
         own, rest = -exits, rows.sums
@@ -186,6 +190,7 @@ def _stretch(rows: _Rows, exits: Any, rate: float) -> float:
     most = _most(found)
     if not most < float("inf"):
         raise OptionError("operator: its entries are not finite")
+    # lemma: both-signs
     return most * (1.0 + 8.0 * UNIT) + (rows.units or 0.0) * UNIT * _most(abs(own)) / rate
 
 
@@ -231,12 +236,16 @@ def _rows_of_hybrid(matrix: HybridMatrix, transposed: bool) -> _Rows:
         positive = replace(symbolic, terminals=abs(symbolic.terminals))
         magnitudes = inject(positive, matrix.level, matrix.engine, representation=matrix.representation)
         diagonal = matrix.diagonal()
+    # lemma: both-signs
     units = row_entries(symbolic) + symbolic.entry_units + _SHARED
     xp = matrix.product.device.xp if matrix.backend == "gpu" else None  # type: ignore[attr-defined]
     # Ones on the host, so that the sums are there; they are put where the vectors are.
+    # lemma: both-signs
     sums = magnitudes.row_sums() * (1.0 + (units + 2.0) * UNIT)
+    # lemma: both-signs
     own_units = row_entries(own.symbolic) + symbolic.entry_units + _SHARED
     put = np.asarray if xp is None else xp.asarray
+    # lemma: both-signs
     return _Rows(
         matrix.shape[0], lambda x: own @ x, xp, put(sums), None if diagonal is None else put(diagonal),
         negative, row_entries(own.symbolic), max(units, own_units),
@@ -251,6 +260,7 @@ def _rows_of_sparse(csr: Any, transposed: bool) -> _Rows:
     own = csr.T.tocsr() if transposed else csr
     rows, columns = xp.diff(csr.indptr), xp.bincount(csr.indices, minlength=csr.shape[1])
     entries = int(max(_most(rows), _most(columns)))
+    # lemma: both-signs
     sums = (abs(csr) @ xp.ones(csr.shape[1])) * (1.0 + (entries + 2.0) * UNIT)
     negative = bool((csr.data < 0.0).any())
     return _Rows(

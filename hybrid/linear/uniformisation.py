@@ -140,6 +140,7 @@ def transient(
     for row, one in zip(values, found, strict=True):
         row[...] = one.values
     certified = chain.units is not None
+    # lemma: both-signs
     return Transient(
         values if stays else to_host(values),
         max((one.error for one in found), default=0.0),
@@ -164,6 +165,7 @@ def _after(chain: Uniformised, x: Array, t: float, epsilon: float, transposed: b
     certified = chain.units is not None
     values, truncation = course.result, course.truncation * _WIDER
     rounding = course.rounding(t) * _WIDER if certified else None
+    # lemma: both-signs
     error = truncation + (rounding or 0.0)
     if not bool(xp.isfinite(values).all()) or not math.isfinite(error):
         raise NotConvergedError("values after a time", Status.DIVERGED, course.made, math.inf)
@@ -216,7 +218,9 @@ class _Course:
         """Return the bound on what rounding has cost."""
         chain, poisson = self._chain, self._poisson
         # Rate times time is a double: a time that is off by one rounding.
+        # lemma: both-signs
         later = (chain.size + chain.greatest) * t * UNIT * self._grown(poisson.right) * self._start
+        # lemma: both-signs
         weights = poisson.slack + poisson.left_tail + poisson.right_tail + (2 * self._terms + 2) * UNIT
         return self._added + weights * self._mass + later + (self._terms + 1) * self._least()
 
@@ -238,6 +242,7 @@ class _Course:
             self._x = self._chain.step(before)
             self.made += 1
             self._carried = self._chain.stretch * self._carried + self._error_of_step()
+            # lemma: both-signs
             self._norm = self._norm * (self._chain.stretch + self._chain.step_error) + self._least()
             if self.made % _LOOK_EVERY:
                 continue
@@ -247,6 +252,7 @@ class _Course:
             if at >= len(weights):
                 continue
             ahead = (float(means[at]) + behind * float(rest[at])) * self._grown(last)
+            # lemma: both-signs
             change = self._norm_of(self._x - before) * (1.0 + 4.0 * UNIT)
             # The next change is that of the last two vectors, stretched, but for two steps' errors.
             if self._chain.stretch * change * ahead <= self._limit:
@@ -271,17 +277,20 @@ class _Course:
                 "operator: expected a generator, where the magnitudes of a row off the diagonal add up to no "
                 f"more than the exit rate; here solutions may grow by a factor {stretch:.17g} a step"
             )
+        # lemma: both-signs
         above = float(poisson.weights[-1]) * ratio / (1.0 - ratio) * _WIDER + 2.0**-960
         if poisson.right == 0:
             above = 0.0
         return (poisson.left_tail + above) * self._grown(poisson.right) * self._start
 
     def _error_of_step(self) -> float:
+        # lemma: both-signs
         return self._chain.step_error * self._norm + self._least()
 
     def _least(self) -> float:
         """Return a bound on what underflow costs in a step."""
         n = int(self._x.shape[0]) if self._sums else 1
+        # lemma: both-signs
         return (self._chain.entries + 8.0) * n * 2.0**-1074 * max(1.0, 1.0 / self._chain.rate)
 
     def _log_grown(self, steps: int) -> float:
@@ -297,5 +306,6 @@ class _Course:
         magnitudes = self._xp.abs(x)
         if not self._sums:
             return float(magnitudes.max())
+        # lemma: both-signs
         total: float = float(magnitudes.sum(axis=0).max()) * (1.0 + (int(x.shape[0]) + 1) * UNIT)
         return total
