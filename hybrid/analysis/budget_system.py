@@ -222,6 +222,7 @@ class BudgetSystem:
         model, matrices = self._model, [m for own in self._split.parts.values() for m in own]
         entries = max(row_entries(model.layer_transitions(i)) for i in range(len(model.layers)))
         units = max([model.entry_units, *(entry_units(m) for m in matrices)])  # lemma: entry-units
+        # lemma: entry-units, rounding
         exits = 0.0 if model.is_mdp else model.exit_units + entries
         # lemma: rounding
         slack = (2 * entries + 2 * units + exits + 4 * len(self._split.parts) + _ROUNDINGS) * UNIT

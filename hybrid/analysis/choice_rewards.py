@@ -140,6 +140,7 @@ def choice_rewards(model: SymbolicModel, structure: int, layer: int, rows: State
 def reward_units(model: SymbolicModel, structure: int) -> float:
     """Return the greatest relative error of any choice's reward, in units of rounding."""
     found = (enclosed_rewards(model, structure, model.index, layer) for layer in range(len(model.layers)))
+    # lemma: entry-units
     return model.communicator.greatest(max(relative_units(*enclosed) for enclosed in found))
 
 

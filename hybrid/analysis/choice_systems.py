@@ -119,7 +119,9 @@ class ChoiceMatrices:
         self._lost = 0.0
         self._slack = choice_slack(model)  # lemma: rounding
         if discount is not None:
+            # lemma: underflow
             self._lost = _digits_lost(discount.factor * model.communicator.least(self._least))
+            # lemma: entry-units, rounding
             self._slack += (discount.units + 4.0) * UNIT
         if options.engine == "explicit":
             if self._lost > _MOST_LOST:
@@ -127,6 +129,7 @@ class ChoiceMatrices:
                     "R: the discount times the least probability is too small a double to be written out; "
                     "ask the hybrid engine, or give a greater discount"
                 )
+            # lemma: underflow
             self._slack += self._lost
 
     def system(
@@ -219,8 +222,10 @@ def _stopping(model: SymbolicModel, stop: Vector) -> LayerChoices:
 
 def _digits_lost(least: float) -> float:
     """Return the relative error of doubles that are written down, the least one given: next to underflow."""
+    # lemma: underflow
     if least >= 2.0**-1021:
         return 0.0
+    # lemma: underflow
     return 2.0**-1074 / least if least > 0.0 else math.inf
 
 
@@ -382,6 +387,7 @@ def after_steps(
         positive = positive_after(space, inside, step, steps, made)
     grown = 1.01 * steps * system.slack  # lemma: steps
     with np.errstate(over="ignore"):
+        # lemma: steps, underflow
         lost = (steps + 2) * system.underflow
         lower = np.maximum(x * max(1.0 - grown, 0.0) - lost, 0.0)  # lemma: steps
         # lemma: steps

@@ -147,6 +147,7 @@ def _over_components(
         once = solved(inside[0], True)
         inside[:, unknown] = once.values, once.lower, once.upper
     else:
+        # lemma: classes, underflow
         upper_bound = max(alike.greatest(float(np.abs(inside).max(initial=0.0))), TINY)
         low, high = solved(inside[1], False), solved(inside[2], True)
         with np.errstate(invalid="ignore"):
@@ -161,15 +162,18 @@ class _Flow:
 
     def __init__(self, model: SymbolicModel, rows: StateIndex, columns: StateIndex, options: CheckOptions):
         self._matrix = injected(model.submatrix(rows, columns), options)
+        # lemma: classes, underflow
         slack = step_slack(self._matrix, row_entries(model.transitions))
         self._alike = model.communicator
         self._lost = underflow_of(np.maximum(model.exit_rates(rows), 1.0), slack, self._alike)
 
     def is_far(self, weights: Vector) -> bool:
         """Whether underflow counts as rounding in weights, not negative, and in the sums that they make."""
+        # lemma: classes, underflow
         if self._alike.any(((weights > 0.0) & (weights < TINY)).any()):
             return False
         flow = self._matrix.multiply(weights)
+        # lemma: classes, underflow
         small = flow <= NEGLIGIBLE * self._lost
         if not self._alike.any(small.any()):
             return True
@@ -181,6 +185,7 @@ class _Flow:
         But for roundings: underflow alone is directed.
         """
         flow = self._matrix.multiply(weights)
+        # lemma: classes, underflow
         small = flow <= NEGLIGIBLE * self._lost
         if not self._alike.any(small.any()):
             return flow
@@ -195,4 +200,5 @@ class _Flow:
 
 def _apart_from_zero(numbers: Vector, upward: bool) -> Vector:
     """Return numbers, not negative, with those next to underflow made greater, or zero: rounded one way."""
+    # lemma: classes, underflow
     return np.where((numbers > 0.0) & (numbers < TINY), TINY if upward else 0.0, numbers)

@@ -25,6 +25,7 @@ from mtbdd.model import SymbolicModel
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.states import StateIndex, index_states
 
+# lemma: rounding
 _NEAR = 8.0 * UNIT  # rows that add up to 1 so closely are left as they are
 
 

@@ -98,11 +98,13 @@ def solve_linear(
     there = maybe.at(place_beside(matrix))
     place, xp = there.place, there.place.xp
     diagonal, shared = leaving_rates(model, there, options)
+    # lemma: entry-units, rounding
     units += shared
     gains: Vector = b(there) if callable(b) else place.array(b)
     losses = None if losses is None else place.array(losses)
     if discount is not None:
         diagonal, gains = _discounted(model, there, diagonal, gains, discount)
+        # lemma: entry-units, rounding
         units += 2.0 * discount.units + _DISCOUNTING
     method: BoundingMethod | None = options.bounding_method()
     if method is None:

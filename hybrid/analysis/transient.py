@@ -106,6 +106,7 @@ class TransientAnalysis(ChainSteps):
         tail = poisson.left_tail + poisson.right_tail
         result, course, greatest = self._weighted(start, poisson.left, poisson.weights)
         missing = (tail + course.rest) * greatest
+        # lemma: uniformisation
         return self._errors.bounds(result, course, greatest, missing, poisson.slack + 2 * tail)
 
     def integral(self, rewards: Array, time: float) -> StateValues:
@@ -121,6 +122,7 @@ class TransientAnalysis(ChainSteps):
                 values = self._told(rewards) * time
             if not self._alike.all(np.isfinite(values).all()):
                 raise NotConvergedError("values along a path", Status.DIVERGED, 0, math.inf)
+            # lemma: rounding
             return StateValues(values, *widened(values, 4 * UNIT))
         poisson = poisson_weights(self.rate * time)
         leaps, above = self._leaps(rewards, poisson.left), poisson.above() / self.rate
@@ -135,7 +137,9 @@ class TransientAnalysis(ChainSteps):
         missing = greatest * tails / self.rate
         missing += greatest * course.rest
         # Weights next to underflow are off by no more than this.
+        # lemma: steps-left-out, underflow
         course.left_out = course.left_out * time + (course.terms + 1) * 2.0**-1022 * greatest
+        # lemma: uniformisation
         return self._errors.bounds(
             result, course, greatest * time, missing, poisson.slack + 2 * tail, scale=time
         )
