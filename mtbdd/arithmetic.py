@@ -15,7 +15,8 @@ import numpy as np
 
 from mtbdd.manager import Manager
 from mtbdd.matrix import SymbolicMatrix, merge_close
-from mtbdd.operands import both_loaded, compound, loaded, one_sign, sum_units
+from mtbdd.operands import both_loaded, loaded, one_sign, sum_units
+from mtbdd.partition import compound
 from mtbdd.value_diagrams import ValueDiagrams
 from mtbdd.value_nodes import MOST_NODES
 from mtbdd.value_operations import MAXIMUM, MINIMUM, PRODUCT, QUOTIENT, SUM, Operation

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtbdd.matrix import SymbolicMatrix
+from mtbdd.partition import compound
 from mtbdd.value_diagrams import ValueDiagrams
 from mtbdd.value_nodes import MOST_NODES
 
@@ -30,11 +31,6 @@ def one_sign(work: ValueDiagrams, *functions: int) -> bool:
     """Whether all values of some functions are from 0, or all up to 0."""
     values = np.concatenate([work.values(f) for f in functions])
     return not (bool((values < 0).any()) and bool((values > 0).any()))
-
-
-def compound(a: float, b: float) -> float:
-    """Return the units of a number with the relative errors of two steps, one upon the other."""
-    return a + b + a * b * 2.0**-52  # lemma: entry-units
 
 
 def sum_units(units: float, bits: int) -> float:

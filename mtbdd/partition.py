@@ -99,19 +99,19 @@ class Partition:
 
     def times(self, other: Partition) -> Partition:
         """Return the pointwise product of two numeric functions; it is zero only where one of them is."""
-        units = _compound(self.units, other.units)
+        units = compound(self.units, other.units)
         for one, rest in ((self, other), (other, self)):
             if len(one) == 1 and next(iter(one.pieces)) == 1:
                 found = rest.only(next(iter(one.pieces.values())))
                 found.units = units
                 return found
-        return self.combine(other, _product, _compound(units, 1.0))
+        return self.combine(other, _product, compound(units, 1.0))
 
     def divided(self, other: Partition) -> Partition:
         """Return the pointwise quotient by a positive function; it is zero only where this one is."""
-        units = _compound(self.units, other.units)
+        units = compound(self.units, other.units)
         if any(math.frexp(by)[0] != 0.5 for by, _ in other):  # powers of two round nothing
-            units = _compound(units, 1.0)
+            units = compound(units, 1.0)
         return self.combine(other, lambda a, by: _nonzero(a / by, a), units)
 
     @classmethod
@@ -140,14 +140,14 @@ class Partition:
                 pieces.setdefault(value, []).append(piece)
         if both != self.manager.false:
             meeting = self.only(both), other.only(both)
-            units = _compound(units, 1.0) if _of_one_sign(*meeting) else math.inf
+            units = compound(units, 1.0) if _of_one_sign(*meeting) else math.inf
             for value, piece in meeting[0].combine(meeting[1], lambda a, b: a + b):
                 pieces.setdefault(value, []).append(piece)
         united = {v: self.manager.disjunction(s) for v, s in pieces.items() if v != 0}
         return Partition(self.manager, united, units)
 
 
-def _compound(a: float, b: float) -> float:
+def compound(a: float, b: float) -> float:
     """Return the units of a number with the relative errors of two steps, one upon the other."""
     return a + b + a * b * 2.0**-52  # lemma: entry-units
 

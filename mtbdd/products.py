@@ -8,7 +8,8 @@ import numpy as np
 
 from mtbdd.manager import Manager
 from mtbdd.matrix import SymbolicMatrix
-from mtbdd.operands import both_loaded, compound, one_sign, sum_units
+from mtbdd.operands import both_loaded, one_sign, sum_units
+from mtbdd.partition import compound
 from mtbdd.value_diagrams import ValueDiagrams
 from mtbdd.value_operations import PRODUCT, SUM
 
