@@ -18,6 +18,9 @@ Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
 
+MOST_UNITS = 2.0**26  # lemma: entry-units
+"""Units that a file may declare: of more, errors of errors are no longer less than a unit."""
+
 
 @dataclass(frozen=True)
 class StateVariable:

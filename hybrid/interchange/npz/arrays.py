@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.interchange.explicit_model import MOST_UNITS
 from hybrid.interchange.faults import InterchangeError
 from mtbdd.memory import require_memory
 
@@ -185,11 +186,13 @@ class NpzArrays:
             raise self.fault(name, "doubles", str(found.dtype))
         return found.astype(np.float64, copy=False)
 
-    def units(self, name: str, shape: tuple[int, ...]) -> list[float]:
-        """Return relative errors: not negative, perhaps infinite; a list also of a single one."""
+    def units(self, name: str, shape: tuple[int, ...], *, unknown: bool = False) -> list[float]:
+        """Return relative errors, infinite ones if some may be unknown; a list also of a single one."""
         found = self._floats(name, shape).reshape(-1)
-        wrong: Mask = np.isnan(found) | (found < 0)
-        self._first(name, wrong, "a number that is not negative", found)
+        wrong: Mask = ~((found >= 0) & (found <= MOST_UNITS))  # lemma: entry-units
+        if unknown:
+            wrong &= found != np.inf
+        self._first(name, wrong, "a number that is not negative, at most 2^26 (errors of 7e-9)", found)
         numbers: list[float] = found.tolist()
         return numbers
 

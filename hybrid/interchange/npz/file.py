@@ -27,6 +27,8 @@ name                   type, shape                  what
 [``reward_units``]     doubles, n_rewards           relative errors in units of 2^-53; else 0
 [``value_units``]      double                       relative error of ``values``; else 0
 =====================  ===========================  ====================================================
+
+Units are at most 2^26; those of rewards may be infinite, which says that nothing is known of their errors.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward, StateVariable
+from hybrid.interchange.explicit_model import MOST_UNITS, ExplicitModel, ExplicitReward, StateVariable
 from hybrid.interchange.faults import ArrayPlaces, InterchangeError
 from hybrid.interchange.npz.arrays import NpzArrays
 from mtbdd.language.syntax import ModelType
@@ -150,7 +152,9 @@ def _variables(arrays: NpzArrays, n_states: int) -> tuple[tuple[StateVariable, .
 def _rewards(arrays: NpzArrays, n_states: int, n_choices: int) -> tuple[ExplicitReward, ...]:
     names = arrays.strings("rewards", unnamed=True)
     count = len(names)
-    units = arrays.units("reward_units", (count,)) if arrays.has("reward_units") else [0.0] * count
+    units = [0.0] * count
+    if arrays.has("reward_units"):
+        units = arrays.units("reward_units", (count,), unknown=True)
     found = []
     for k, name in enumerate(names):
         states, choices = (
@@ -178,8 +182,8 @@ def write_npz(model: ExplicitModel, path: str | os.PathLike[str], compress: bool
     Raises
     ------
     InterchangeError
-        A name that ends with NUL characters, which arrays of strings do not keep, or an empty one of a
-        reward.
+        A name that ends with NUL characters, which arrays of strings do not keep, an empty one of a reward,
+        or numbers with errors that no archive may declare.
     OSError
         The file cannot be written.
 
@@ -203,6 +207,7 @@ def _arrays(model: ExplicitModel) -> Iterator[tuple[str, NDArray[Any]]]:
     yield "columns", model.columns
     yield "values", model.values
     yield "initial", model.initial
+    _require_known(model, "probabilities or rates", model.value_units)
     yield "value_units", np.array(float(model.value_units))
     if model.choice_starts is not None:
         yield "choice_starts", model.choice_starts
@@ -223,6 +228,9 @@ def _arrays(model: ExplicitModel) -> Iterator[tuple[str, NDArray[Any]]]:
     if model.rewards:
         if any(reward.name == "" for reward in model.rewards):
             raise InterchangeError(f"{model.source}: expected names of rewards, got an empty one; rename it")
+        for reward in model.rewards:
+            if reward.units != np.inf:
+                _require_known(model, f"rewards {reward.name or ''}".rstrip(), reward.units)
         yield "rewards", _names(model, [reward.name or "" for reward in model.rewards])
         yield "reward_units", np.array([reward.units for reward in model.rewards], dtype=np.float64)
         for k, reward in enumerate(model.rewards):
@@ -230,6 +238,15 @@ def _arrays(model: ExplicitModel) -> Iterator[tuple[str, NDArray[Any]]]:
                 yield f"reward_{k}_states", reward.states
             if reward.choices is not None:
                 yield f"reward_{k}_choices", reward.choices
+
+
+def _require_known(model: ExplicitModel, what: str, units: float) -> None:
+    """Refuse what could not be read again."""
+    if not units <= MOST_UNITS:
+        raise InterchangeError(
+            f"{model.source}: {what}: expected numbers that are known to eight digits, got errors of "
+            f"{units:g} units of 2^-53; sums that nearly cancel cost digits"
+        )
 
 
 def _names(model: ExplicitModel, names: list[str] | tuple[str, ...]) -> NDArray[np.str_]:

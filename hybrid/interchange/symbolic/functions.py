@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hybrid.interchange.explicit_model import MOST_UNITS
 from hybrid.interchange.symbolic.header import FunctionEntry
 from mtbdd.faults import BuildError
 from mtbdd.forest import Forest
@@ -46,10 +47,15 @@ class FunctionWriter:
         Raises
         ------
         BuildError
-            Nothing is known of the error of its values.
+            Nothing is known of the error of its values, or more than a file may declare.
         """
         if not math.isfinite(function.units):
             message = "expected numbers with a known error, got sums of both signs that may cancel"
+            raise BuildError([Fault(Position("model", 1, 1), message)])
+        if function.units > MOST_UNITS:
+            message = (
+                f"expected numbers that are known to eight digits, got errors of {function.units:g} units"
+            )
             raise BuildError([Fault(Position("model", 1, 1), message)])
         return FunctionEntry(self._add(function), function.units)
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hybrid.interchange.explicit_model import MOST_UNITS
 from mtbdd.language.syntax import ModelType
 
 _MOST_NAME = 10_000
 _MOST_BITS = 4096
-_MOST_UNITS = 2.0**40
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,11 @@ class _Reader:
     def function(self, given: Any, what: str) -> FunctionEntry:
         root, units = _list(given, what, 2)
         number = float(_number(units, what))
-        if not 0 <= number <= _MOST_UNITS:
-            raise ValueError(f"{what}: expected units from 0 on, got {units!r:.100}")
+        if not 0 <= number <= MOST_UNITS:  # lemma: entry-units
+            raise ValueError(
+                f"{what}: expected units from 0 to 2^26, numbers that are known to eight digits, "
+                f"got {units!r:.100}"
+            )
         return FunctionEntry(self.root(root, what), number)
 
     def variable(self, given: Any) -> VariableEntry:

@@ -60,6 +60,19 @@ def test_units_of_rewards_are_kept(tmp_path: Path) -> None:
     assert found.places.entry(3) == f"{found.source}: entry 3"
 
 
+def test_errors_that_could_not_be_read_again_are_not_written(tmp_path: Path) -> None:
+    model = example_written_out("kanban", t=1)
+    most = ExplicitReward("most", states=np.ones(160), units=2.0**26)
+    write_npz(replace(model, rewards=(most,), value_units=2.0**26), tmp_path / "m.npz")
+    assert read_npz(tmp_path / "m.npz").value_units == 2.0**26
+    for wide in (
+        replace(model, value_units=np.inf),
+        replace(model, rewards=(replace(most, units=2.0**26 + 1),)),
+    ):
+        with pytest.raises(InterchangeError, match="expected numbers that are known to eight digits"):
+            write_npz(wide, tmp_path / "m.npz")
+
+
 def test_equal_models_are_equal_files(tmp_path: Path) -> None:
     model = example_written_out("kanban", t=1)
     for name in ("a.npz", "b.npz"):
@@ -140,6 +153,9 @@ def test_archives_made_with_numpy(tmp_path: Path) -> None:
         ({"variables": ["x"], "bounds": [0, 1], "booleans": [False]}, "bounds: expected the shape 1 x 2"),
         ({"rewards": ["r"], "reward_0_states": [1.0]}, "reward_0_states: expected the shape 2, got 1"),
         ({"rewards": ["r"], "reward_units": [-1.0]}, "reward_units[0]: expected a number that is"),
+        ({"rewards": ["r"], "reward_units": [2.0**27]}, "reward_units[0]: expected a number that is not neg"),
+        ({"value_units": 2.0**26 + 1}, "value_units[0]: expected a number that is not negative, at most 2"),
+        ({"value_units": np.inf}, "value_units[0]: expected a number that is not negative, at most 2^26"),
     ],
 )  # fmt: skip
 def test_arrays_that_are_wrong(tmp_path: Path, changes: dict[str, Any], place: str) -> None:

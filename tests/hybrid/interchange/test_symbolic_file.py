@@ -12,6 +12,8 @@ import pytest
 import hybrid
 from hybrid.interchange.diagrams.from_dd import from_dd
 from hybrid.interchange.symbolic.file import write_symbolic
+from hybrid.interchange.symbolic.functions import FunctionWriter
+from mtbdd.faults import BuildError
 from mtbdd.rewards import reward_rates, state_rewards
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.models import build
@@ -129,3 +131,11 @@ def test_a_callers_diagrams_come_back(tmp_path: Path) -> None:
     again = round_trip(model, tmp_path)
     assert again.describe(np.arange(2)) == [{"a b": False}, {"a b": True}]
     assert hybrid.check(again, 'R{"steps"}=? [ F "done" ]').value == pytest.approx(15.0)
+
+
+def test_errors_that_could_not_be_read_again_are_not_written() -> None:
+    matrix = build(DTMC).layers[0].matrix
+    writer = FunctionWriter(matrix.manager)
+    assert writer.function(dataclasses.replace(matrix, units=2.0**26)).units == 2.0**26
+    with pytest.raises(BuildError, match="known to eight digits"):
+        writer.function(dataclasses.replace(matrix, units=2.0**26 + 1))

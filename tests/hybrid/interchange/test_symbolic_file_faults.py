@@ -181,6 +181,10 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     "no function": (_set("sets", [0, 1, 10**9]), "number of a function"),
     "a function that is true": (_set("sets", [0, True, 0]), "number of a function"),
     "units": (lambda h, a: h["layers"][0][0].__setitem__(1, -1), "expected units"),
+    "units beyond those of first order": (
+        lambda h, a: h["layers"][0][0].__setitem__(1, 2.0**26 + 1),
+        "expected units from 0 to 2.26",
+    ),
     "label init": (_set("labels", {"init": 0}), "other than init"),
     "label of quotes": (_set("labels", {'a"b': 0}), "without quotes"),
     "no layers": (_set("layers", []), "layers: expected one"),
