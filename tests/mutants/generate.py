@@ -36,6 +36,63 @@ TESTS = {
         f"tests/hybrid/certificates/test_{name}.py"
         for name in ("sweep", "conditions", "transitions", "archive")
     ),
+    "hybrid/solvers/": tuple(
+        f"tests/hybrid/solvers/test_{name}.py"
+        for name in (
+            "lemmas",
+            "poisson_weights",
+            "enclosures",
+            "strip_leap",
+            "krylov_bounds",
+            "topological",
+            "policy_bounds",
+            "solvers",
+            "single_precision",
+            "interrupted",
+        )
+    ),
+    "hybrid/operators/": (
+        "tests/hybrid/operators/test_rounding.py",
+        "tests/hybrid/operators/test_group_units.py",
+        "tests/hybrid/operators/test_choice_operators.py",
+        "tests/hybrid/operators/test_choice_strips.py",
+        "tests/hybrid/operators/test_row_strips.py",
+        "tests/hybrid/operators/test_hybrid_matrix.py",
+    ),
+    "hybrid/lumping/": tuple(
+        f"tests/hybrid/lumping/test_{name}.py" for name in ("proof", "partition", "residues", "answers")
+    ),
+    "hybrid/analysis/": (
+        "tests/hybrid/analysis/test_transient_errors.py",
+        "tests/hybrid/analysis/test_row_sums.py",
+        "tests/hybrid/analysis/test_uncertain_numbers.py",
+        "tests/hybrid/analysis/test_lemmas_of_mdps.py",
+        "tests/hybrid/analysis/test_optima_by_hand.py",
+        "tests/hybrid/analysis/test_discounted_rewards.py",
+        "tests/hybrid/analysis/test_precomputation.py",
+        "tests/hybrid/analysis/test_reward_bounded.py",
+        "tests/hybrid/analysis/test_transient.py",
+    ),
+    "mtbdd/language/": tuple(
+        f"tests/mtbdd/language/test_{name}.py"
+        for name in ("running_errors", "enclosing", "reals", "evaluate")
+    ),
+    "mtbdd/graph/": ("tests/mtbdd/graph",),
+    "mtbdd/": tuple(
+        f"tests/mtbdd/test_{name}.py"
+        for name in (
+            "amounts",
+            "units",
+            "partition",
+            "arithmetic",
+            "rewards",
+            "symbolic_rewards",
+            "matrix",
+            "divided",
+            "model",
+            "events",
+        )
+    ),
 }
 """What notices a mutation of a file, by how its path begins."""
 

@@ -183,8 +183,9 @@ def test_a_discount_is_off_by_its_units_and_bounds_all_that_is_earned(text: str)
 
 
 def test_bounds_on_discounted_rewards_hold_however_they_are_rounded(rng: np.random.Generator) -> None:
-    for _ in range(2000):
-        d, greatest = float(rng.random()), float(rng.random())
+    # The first three are too small where three roundings count for two.
+    pairs = [(0.4947, 2146 / 7), (0.4943, 4966 / 7), (0.4965, 2270 / 7), *rng.random((2000, 2)).tolist()]
+    for d, greatest in pairs:
         assert Fraction(Discount.of(d).bound(greatest)) >= Fraction(greatest) / (1 - Fraction(d))
 
 
