@@ -13,6 +13,7 @@ from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.partition import Partition
 
+# lemma: entry-units
 _NEAR = 2.0**-50  # of 1: probabilities that add up so closely only have rounding errors
 _NEAR_UNITS = 9.0  # the same in units of 2^-53, its own computation included
 

@@ -189,6 +189,7 @@ def beside(matrices: Sequence[OffsetMTBDD]) -> OffsetMTBDD:
             columns.insert(0, widths[there])
         roots = np.full(len(low), -1, np.int64)
         roots[there] = same
+    # lemma: entry-units
     units = max(matrix.entry_units for matrix in parts)
     return OffsetMTBDD(tuple(levels), terminals, n_rows, width, tuple(rows), tuple(columns), units)
 

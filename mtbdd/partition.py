@@ -99,18 +99,20 @@ class Partition:
 
     def times(self, other: Partition) -> Partition:
         """Return the pointwise product of two numeric functions; it is zero only where one of them is."""
-        units = compound(self.units, other.units)
+        units = compound(self.units, other.units)  # lemma: entry-units
         for one, rest in ((self, other), (other, self)):
             if len(one) == 1 and next(iter(one.pieces)) == 1:
                 found = rest.only(next(iter(one.pieces.values())))
                 found.units = units
                 return found
+        # lemma: entry-units
         return self.combine(other, _product, compound(units, 1.0))
 
     def divided(self, other: Partition) -> Partition:
         """Return the pointwise quotient by a positive function; it is zero only where this one is."""
-        units = compound(self.units, other.units)
+        units = compound(self.units, other.units)  # lemma: entry-units
         if any(math.frexp(by)[0] != 0.5 for by, _ in other):  # powers of two round nothing
+            # lemma: entry-units
             units = compound(units, 1.0)
         return self.combine(other, lambda a, by: _nonzero(a / by, a), units)
 
@@ -140,6 +142,7 @@ class Partition:
                 pieces.setdefault(value, []).append(piece)
         if both != self.manager.false:
             meeting = self.only(both), other.only(both)
+            # lemma: entry-units
             units = compound(units, 1.0) if _of_one_sign(*meeting) else math.inf
             for value, piece in meeting[0].combine(meeting[1], lambda a, b: a + b):
                 pieces.setdefault(value, []).append(piece)

@@ -183,6 +183,7 @@ def _canonical(model: ExplicitModel) -> ExplicitModel:
         if bool((falls & inner[1:]).any()):
             rows = np.repeat(np.arange(n_rows, dtype=np.int64), np.diff(starts))
             columns, values, starts, most = _sorted(rows, columns, values, n_rows)
+            # lemma: entry-units
             units += most
     if columns is model.columns and values is model.values:
         return model

@@ -184,9 +184,11 @@ def listed_reward(model: SymbolicModel, structure: int, rows: ListedChoices) -> 
         units = max(units, relative_units(earned, action_reward_error(model, structure, index, layer)))
         if model.type is ModelType.CTMC:
             earned = earned / model.exit_rates(index)
+            # lemma: entry-units
             units += model.exit_units + 1.0
         held = rows.layers == number
         choices[held] = for_users(model, earned)[rows.owners[held]]
+    # lemma: entry-units
     return ExplicitReward(
         model.source.rewards[structure].name,
         for_users(model, own) if own.any() else None,

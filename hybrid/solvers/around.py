@@ -55,6 +55,7 @@ def verified_around(
     xp.multiply(w, c, out=bound)
     bound += z
     xp.maximum(bound, x, out=bound)
+    # lemma: park
     if not operator.verifies(bound, x, y, positive):
         return None
     xp.multiply(w, -c, out=bound)
@@ -62,6 +63,7 @@ def verified_around(
     xp.maximum(bound, x, out=bound)
     operator.down.sweep((bound, out), 0, 1)
     operator.products += 1
+    # lemma: underflow
     out -= operator.underflow
     (holds,) = space.read(space.all((out >= bound) | (bound <= x)))  # lemma: around-a-guess
     if not holds:

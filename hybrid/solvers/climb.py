@@ -239,6 +239,7 @@ class Climb:
         """
         if self.lost or not math.isfinite(self._outcome.difference) or self._operator.is_near_underflow(x):
             return False
+        # lemma: park
         return self._guess.verified(x, y, made, self._outcome, self.positive, last=True) is None
 
     def _is_lost(self, x: Array) -> bool:

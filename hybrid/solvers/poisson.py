@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hybrid.errors import PropertyError
 from hybrid.solvers.bounded_solution import UNIT
 
+# lemma: uniformisation
 _NORMAL = 2.0**-960  # weights below it are part of the tail: their products would have no digits left
 _TAIL = 1e-40  # so small that even tiny results keep their digits; a few standard deviations more
 

@@ -137,6 +137,7 @@ class StripLeap:
         y[...], spare[...] = x, x
         if not self._stands(strips.steps(operator.up), strips, (y, spare), most, clock):
             return None
+        # lemma: park
         if not operator.verifies(y, x, spare, None):
             return None
         y[...], spare[...] = spare, x

@@ -300,6 +300,7 @@ class _Levels:
         if delta <= 0.0:
             self._lower[states] = first.lower
         elif first.status is Status.INTERRUPTED or self._covers(delta, first.upper):
+            # lemma: topological-choices
             self._lower[states] = first.lower * max(1.0 - (delta + 8.0 * UNIT), 0.0)
         elif first.status is Status.CONVERGED:
             second = solved(below)

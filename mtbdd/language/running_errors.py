@@ -146,7 +146,7 @@ def _binary(e: Binary, a: Approximation, b: Approximation) -> Approximation:
     error = np.where(left > 0, (dx + size * dy) / (left * (1 - UNIT)) + size * UNIT + LEAST, np.inf)
     if not np.any(dx) and not np.any(dy):
         error = np.where((y != 0) & ((x == 0) | (np.abs(y) == 1)), 0.0, error)  # lemma: interval-sum
-    return Approximation(value, error * UP, doubt)
+    return Approximation(value, error * UP, doubt)  # lemma: interval-sum
 
 
 def _is_power_of_two(value: Any) -> Any:
@@ -203,6 +203,7 @@ def _call(e: Call, parts: list[Approximation]) -> Approximation:
         return Approximation(value, error, doubt)
     if function in ("floor", "ceil", "round"):
         shifted = x + 0.5 if function == "round" else x
+        # lemma: interval-sum
         margin = (dx + np.abs(shifted) * UNIT * (function == "round")) * UP
         nearest = np.rint(shifted)
         unclear = (margin != 0) & ~(np.abs(shifted - nearest) > margin * UP)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -151,6 +153,8 @@ def test_matrices_beside_each_other_share_their_nodes(rng: np.random.Generator) 
         found.validate()
         assert np.array_equal(entries(found), np.hstack([dense] * count))
         assert found.nodes[-len(one.nodes) :] == one.nodes
+    for units in ((3.0, 7.0), (7.0, 3.0), (7.0, 7.0, 3.0)):
+        assert beside([replace(one, entry_units=u) for u in units]).entry_units == 7.0
 
 
 @pytest.mark.parametrize("package", DIAGRAM_PACKAGES)

@@ -197,6 +197,7 @@ def _exits(model: ExplicitModel, states: EncodedStates) -> SymbolicMatrix | None
     if model.type is not ModelType.CTMC:
         return None
     most = float(np.diff(model.row_starts).max(initial=1))
+    # lemma: entry-units
     return states.function_of(model.row_sums, model.value_units + most)
 
 
@@ -238,6 +239,7 @@ def _reward(
                 f"{model.places.choice(int(wrong[0]))}: expected rewards that add up to less than 1.79e308 "
                 "in a unit of time, got more"
             )
+        # lemma: entry-units
         units += model.value_units + float(np.diff(model.row_starts).max(initial=1)) + 1.0
     layers: list[SymbolicMatrix | None] = []
     owners = model.state_of_choice

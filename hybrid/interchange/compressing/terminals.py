@@ -10,6 +10,7 @@ from hybrid.interchange.explicit_model import ExplicitModel, Vector
 from mtbdd.language.syntax import ModelType
 from mtbdd.matrix import merge_close
 
+# lemma: entry-units
 _NEAR = 2.0**-50  # of 1: probabilities that add up so closely only have rounding errors
 _NEAR_UNITS = 8.0
 _EXACT_GRID = 2.0**40  # multiples of its inverse below 2^12 add up without rounding
@@ -44,8 +45,10 @@ def terminals_of(model: ExplicitModel) -> tuple[NDArray[np.integer], Vector, flo
     united = merge_close(different.tolist())
     representatives = np.array([united[v] for v in different.tolist()], dtype=np.float64)
     moved = np.abs(representatives - different) / different
+    # lemma: entry-units
     distance = float(moved.max(initial=0.0)) * 2.0**53 * (1 + 2.0**-40)
     terminals, numbers = np.unique(representatives, return_inverse=True)
+    # lemma: entry-units
     units += distance * (1 + units * 2.0**-53)
     kind = np.uint16 if len(terminals) <= 1 << 16 else np.int64
     return numbers.reshape(-1).astype(kind)[places], terminals, units
@@ -64,9 +67,11 @@ def _scaled(model: ExplicitModel) -> tuple[Vector, float]:
         return values, model.value_units
     most = float(lengths.max(initial=1))
     # The sum is off by as much as its terms are.
+    # lemma: entry-units
     units = 2.0 * model.value_units + _NEAR_UNITS + most + 2.0
     far = filled & (np.abs(sums - 1.0) > _NEAR)
     if bool(far.any()):
         divisors = np.where(far, sums, 1.0)
         values = values / np.repeat(divisors, lengths)
+    # lemma: entry-units
     return values, units * (1 + 2.0**-40)

@@ -13,6 +13,7 @@ from mtbdd.matrix import SymbolicMatrix
 from mtbdd.partition import Partition
 
 _TOLERANCE = 1e-5  # as for the probabilities of a text
+# lemma: entry-units
 _NEAR = 2.0**-50  # of 1: rows that add up so closely only have rounding errors
 _MOST_NODES = 1 << 20  # of sums of rows: seconds; more values of rows than that are no use as a diagram
 _NEAR_UNITS = 9.0  # the same in units of 2^-53, its own computation included
@@ -74,12 +75,14 @@ def divided_rows(
     near = off <= _NEAR
     if near.all():
         exact = bool((values == 1).all()) and _adds_exactly(matrix)
+        # lemma: entry-units
         units = matrix.units + (0.0 if exact else _NEAR_UNITS)
         return SymbolicMatrix(matrix.manager, matrix.node, matrix.terminals, units)
     pieces: dict[float, list[Node]] = {}
     for k, value in enumerate(values.tolist()):
         pieces.setdefault(1.0 if near[k] else value, []).append(_where(sums, k))
     united = {value: encoding.manager.disjunction(sets) for value, sets in pieces.items()}
+    # lemma: entry-units
     divisors = Partition(encoding.manager, united, sums.units + _NEAR_UNITS)
     return divide(matrix, SymbolicMatrix.from_partition(divisors, unite=False))
 

@@ -226,6 +226,7 @@ def _rewards(header: DrnHeader, heads: Heads, moves: Heads) -> tuple[ExplicitRew
         states = _column(heads.rows, k - heads.n_rewards)
         choices = _column(moves.rows, k - heads.n_rewards)
         name = header.rewards[k] if header.rewards else None
+        # lemma: entry-units
         found.append(ExplicitReward(name, states, choices, max(heads.rows.units, moves.rows.units)))
     return tuple(found)
 

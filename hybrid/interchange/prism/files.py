@@ -142,6 +142,7 @@ def _joined(own: RewardTable | None, moved: RewardTable | None, section: Section
             "files of states and transitions in the same order"
         )
     name = own.name if own is not None else moved.name if moved is not None else None
+    # lemma: entry-units
     units = max([table.units for table in (own, moved) if table is not None], default=0.0)
     states = own.rewards if own is not None and own.rewards.any() else None
     choices = moved.rewards if moved is not None and moved.rewards.any() else None

@@ -108,8 +108,10 @@ def read_transition_rewards(section: Section, model: TransitionTable) -> RewardT
     rewards[entries] = rows.columns[-1]
     expected, units = expected_rewards(model.row_starts, model.values, rewards, model.type)
     # What rounding fractions adds: of a rate it counts twice, in the sum too; no bound where signs meet.
+    # lemma: entry-units
     if extra := rows.units + model.units * (2.0 if units else 0.0):
         cancels = bool((rewards < 0).any() and (rewards > 0).any())
+        # lemma: entry-units
         units = math.inf if cancels else (units + extra) * (1.0 + 2.0**-40)
     return RewardTable(name, expected, units)
 

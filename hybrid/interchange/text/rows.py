@@ -104,6 +104,7 @@ def read_rows(
             here = Section(section.source, text)
             text, words[total:end] = _without_words(here, rows, len(kinds), fields, word, dictionary)
             text, inexact = _without_fractions(text, rows)
+            # lemma: entry-units
             units = max(units, inexact)
             table = _parsed(text, dtype, rows, fields)
             for k, column in enumerate(columns):

@@ -120,6 +120,7 @@ class UmbArrays:
         if kind.name == "double":
             found = data.view("<f8").astype(np.float64, copy=False)
         else:
+            # lemma: entry-units
             found, units, wrong = nearest_doubles(data, kind.bits // 8)
             if wrong is not None:
                 raise self.fault(name, wrong, "a fraction that is 0 or between 2^-1022 and 2^1024", "another")

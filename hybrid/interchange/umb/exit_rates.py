@@ -49,6 +49,7 @@ def rates_of_products(probabilities: Vector, exits: Vector, starts: Numbers) -> 
         right = np.repeat(exits[rows], np.diff(starts[rows.start : rows.stop + 1]))
         with np.errstate(over="ignore", under="ignore"):
             rates = left * right
+        # lemma: underflow
         bad = ~np.isfinite(rates) | ((rates < _TINY) & (left > 0) & (right > 0))
         if wrong is None and bad.any():
             wrong = own.start + int(np.argmax(bad))
@@ -62,7 +63,9 @@ def _rounded(left: Vector, right: Vector, product: Vector) -> NDArray[np.bool_]:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         high, low = _halves(left)
         top, bottom = _halves(right)
+        # lemma: entry-units
         error = ((high * top - product) + high * bottom + low * top) + low * bottom
+        # lemma: entry-units
         is_known = (product == 0) | ((product > 2.0**-900) & (np.maximum(left, right) < 2.0**900))
     rounded: NDArray[np.bool_] = (error != 0) | ~is_known
     return rounded
@@ -113,7 +116,9 @@ def probabilities_and_exits(rates: Vector, starts: Numbers) -> tuple[Vector, Vec
         chosen, is_rate = _quotients(rates[own], np.repeat(sums, lengths))
         row_of = np.repeat(np.arange(len(lengths)), lengths)
         # Among normal doubles, the quotient loses half a unit in the last place; below, more.
+        # lemma: underflow
         is_below = (rates[own] > 0) & (rates[own] < _TINY)
+        # lemma: underflow
         is_lost = ~np.isfinite(sums)[row_of] | (~is_rate & (chosen < _TINY)) | is_below
         if wrong is None and is_lost.any():
             wrong = rows.start + int(row_of[np.argmax(is_lost)])

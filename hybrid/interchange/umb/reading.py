@@ -147,6 +147,7 @@ def _as_rates(arrays: UmbArrays, index: UmbIndex, row_starts: Numbers, values: V
         wanted = "a rate (probability times exit rate) among the normal doubles"
         raise arrays.fault("branch-to-probability.bin", wrong, wanted, values[wrong])
     total = units + exits[1] + (0.0 if is_exact else 1.0)  # lemma: entry-units
+    # lemma: entry-units
     return total if total <= 1.0 else total * (1.0 + 2.0**-40)
 
 

@@ -287,3 +287,10 @@ def test_drn_with_windows_line_ends_and_odd_blanks_is_the_same(tmp_path: Path) -
 def test_drn_labels_come_in_the_order_of_the_file(tmp_path: Path) -> None:
     text = CTMC.replace("!2.5 init", "!2.5 zebra init").replace("state 1 !0", "state 1 !0 apple")
     assert list(read_text(tmp_path, text).labels) == ["zebra", "apple"]
+
+
+def test_drn_rewards_that_are_fractions_carry_their_rounding(tmp_path: Path) -> None:
+    assert {r.units for r in read_text(tmp_path, MDP).rewards} == {0.0}
+    for old, new in (("state 0 [1, 0]", "state 0 [1/3, 0]"), ("go [0, 2]", "go [0, 2/3]")):
+        rewards = read_text(tmp_path, MDP.replace(old, new)).rewards
+        assert max(reward.units for reward in rewards) == 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
@@ -228,3 +229,23 @@ def test_files_that_cannot_be_written_are_told(tmp_path: Path, suffix: str) -> N
     (target,) = targets_of(tmp_path / "none" / f"m{suffix}", 0)
     with pytest.raises(InterchangeError, match=rf"m{suffix}.*(cannot be written|No such file)"):
         write_model(built("walk", "model"), [target])
+
+
+def test_rewards_of_jumps_are_written_out_with_their_errors(tmp_path: Path) -> None:
+    """What is earned in a unit of time, over the rate of leaving: neither of them is a double."""
+    path = tmp_path / "jumps.prism"
+    path.write_text(
+        "ctmc module m x : [0..1]; [a] x=0 -> 0.1:(x'=1); [b] x=0 -> 0.2:(x'=1); [] x=1 -> 1:(x'=0); "
+        "endmodule\n"
+        "rewards [a] true : 0.7; endrewards\n"
+    )
+    model = hybrid.load(path)
+    listed = written_out(model)
+    reward = listed.rewards[0]
+    assert reward.choices is not None
+    state = listed.valuations["x"].tolist().index(0)
+    exact = Fraction(7, 10) * Fraction(1, 3)
+    told = Fraction(reward.units) / 2**53
+    assert abs(Fraction(float(reward.choices[state])) - exact) <= told * exact
+    # The quotient is off by what is earned, by the rate, and by its own rounding.
+    assert reward.units >= model.exit_units + 2.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 from scipy import sparse
 
 import hybrid
-from hybrid.interchange import InterchangeError
+from hybrid.interchange import ExplicitModel, InterchangeError
+from hybrid.interchange.validate import validate
+from mtbdd.language.syntax import ModelType
 
 CHAIN = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
 
@@ -113,3 +116,15 @@ def test_deadlocks_may_be_refused() -> None:
     assert hybrid.from_scipy(matrix).warnings
     with pytest.raises(hybrid.HybridError, match="no outgoing transition"):
         hybrid.from_scipy(matrix, fix_deadlocks=False)
+
+
+def test_repeated_entries_are_off_by_their_additions() -> None:
+    """A tenth ten times is a unit less than 1 in doubles, and an entry of its own."""
+    n = 10
+    rows = np.array([0, n, n + 1])
+    columns, values = np.append(np.ones(n, dtype=np.int64), 0), np.append(np.full(n, 0.1), 1.0)
+    model = ExplicitModel(ModelType.CTMC, 2, rows, columns, values, np.array([True, False]))
+    found = validate(model)
+    exact = n * Fraction(0.1)
+    assert found.values.shape == (2,) and Fraction(float(found.values[0])) != exact
+    assert abs(Fraction(float(found.values[0])) - exact) <= Fraction(found.value_units) / 2**53 * exact

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -271,3 +272,21 @@ def test_hostile_arguments_are_told(name: str) -> None:
     changes, message = HOSTILE[name]
     with pytest.raises(InterchangeError, match=f"^from_dd: .*{message}|^from_dd: {message}"):
         small(**changes)
+
+
+@pytest.mark.parametrize("other", [0.5, 0.499999])
+def test_rows_near_to_one_are_off_by_what_they_lack(other: float) -> None:
+    """Tails lack seven units of a half; heads is near to one as well, or is divided by its sum."""
+    less = 0.5 - 7 * 2.0**-53
+
+    def parts(b: Any) -> list[tuple[float, Any]]:
+        x, y = b.var("heads"), b.var("next")
+        return [(0.5, ~x & y), (less, ~x & ~y), (0.5, x & y), (other, x & ~y)]
+
+    model = small(parts=parts)
+    row = [Fraction(0.5), Fraction(less)]
+    exact = [value / sum(row) for value in row]
+    terminals = [Fraction(v) for v in model.matrix.terminals.tolist()]
+    told = Fraction(model.matrix.units) / 2**53
+    for value in exact:
+        assert any(abs(found - value) <= told * value for found in terminals)

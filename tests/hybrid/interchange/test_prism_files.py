@@ -372,3 +372,11 @@ def test_prism_reading_goes_on_in_the_next_block(tmp_path: Path, monkeypatch: py
     (tmp_path / "long.tra").write_text(CHAIN.replace("2 2 1", "2 2 1" + 100 * "0"))
     with pytest.raises(InterchangeError, match=r"long\.tra:\d+: lines of at most 60 bytes"):
         read_prism_files(tmp_path / "long.tra")
+
+
+def test_prism_expected_rewards_are_off_as_their_probabilities_are(tmp_path: Path) -> None:
+    head = "2 3 2\n0 0 0 8\n0 0 1 0.1\n"
+    decimals = read_text(tmp_path, MDP, trew=head).rewards[0]
+    fractions = read_text(tmp_path, MDP.replace("0 0.5", "0 1/3").replace("1 0.5", "1 2/3"), trew=head)
+    assert fractions.value_units == 1.0
+    assert fractions.rewards[0].units >= decimals.units + 2.0

@@ -113,3 +113,11 @@ def test_texts_that_ask_for_much_memory_to_unpack_are_refused(tmp_path: Path) ->
     (tmp_path / "t").write_bytes(bytes(greedy))
     with pytest.raises(InterchangeError, match="Memory usage limit"):
         read_section(tmp_path / "t")
+
+
+@pytest.mark.parametrize(
+    "text", [b"1 1/3\n2 1/2\n3 0.25\n", b"1 1/2\n2 1/4\n3 1/3\n", b"1 1/2\n2 1/3\n3 1/4\n"]
+)
+def test_rows_of_several_parts_are_off_as_the_worst(text: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hybrid.interchange.text.source.CHUNK", 6)
+    assert read_rows(Section("t", text), "if", "one, two").units == 1.0

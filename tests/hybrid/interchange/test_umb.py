@@ -290,3 +290,21 @@ def test_reading_takes_few_bytes_a_transition(tmp_path: Path) -> None:
     assert (model.n_states, model.n_transitions) == (n, 6 * n)
     # Targets and values alone are 16; values of 16 variables as 64-bit numbers would be 21 more, twice.
     assert peak < 125 * 6 * n
+
+
+def test_rates_of_rationals_are_off_by_both_and_their_product(tmp_path: Path) -> None:
+    pairs, exits = [(1, 3), (2, 3), (1, 1), (1, 1)], [(1, 7), (3, 11), (1, 1)]
+    index = index_of(
+        time="stochastic",
+        **{"branch-probability-type": {"type": "rational"}, "exit-rate-type": {"type": "rational"}},
+    )
+    data, rates = (
+        b"".join(a.to_bytes(8, "little") + b.to_bytes(8, "little") for a, b in own) for own in (pairs, exits)
+    )
+    members = chain_members(**{"branch-to-probability.bin": data, "state-to-exit-rate.bin": rates})
+    found = read_umb(put(tmp_path, archive(index, members)))
+    # A factor is off by a unit each, and their product is rounded.
+    assert 3.0 < found.value_units < 3.1
+    exact = [Fraction(1, 3) * Fraction(1, 7), Fraction(2, 3) * Fraction(1, 7)]
+    for value, wanted in zip(found.values[:2].tolist(), exact, strict=True):
+        assert abs(Fraction(value) - wanted) <= Fraction(found.value_units) / 2**53 * wanted

@@ -122,3 +122,22 @@ def test_lemma_exact_products_are_exact(pairs: list[tuple[float, float]]) -> Non
     values = np.array([0.25, 0.75, 0.0])
     assert rates_of_products(values, np.array([12.0]), np.array([0, 3])) == (True, None)
     assert values.tolist() == [3.0, 9.0, 0.0]
+
+
+def test_products_that_lose_little_are_not_exact() -> None:
+    """The last bits of two halves' product, and a product whose error underflows."""
+    near = 1.0 + 2.0**-30
+    for left, right in ((0.5 * near, near), (2.0**-510 * near, 2.0**-510 * near)):
+        values = np.array([left])
+        assert rates_of_products(values, np.array([right]), np.array([0, 1])) == (False, None)
+        assert Fraction(float(values[0])) != Fraction(left) * Fraction(right)
+
+
+def test_products_and_rates_without_digits_are_told() -> None:
+    """Below the normal doubles, or a quotient that vanishes."""
+    for left, right in ((1e-300, 1e-10), (1e-300, 1e-300)):
+        assert rates_of_products(np.array([left]), np.array([right]), np.array([0, 1]))[1] == 0
+    assert rates_of_products(np.array([0.0]), np.array([2.0]), np.array([0, 1])) == (True, None)
+    for rates in ([1e-310], [1e-290, 1e290], [1e-290, 1e20]):
+        found = probabilities_and_exits(np.array(rates), np.array([0, len(rates)]))
+        assert found[2] == 0

@@ -224,6 +224,19 @@ def test_the_lower_bound_is_verified_whatever_the_upper_one_is(monkeypatch: pyte
     assert verified(0.4 * exact, 1e-9, 0.5 * exact)
 
 
+def test_a_guess_below_stands_a_step_less_what_underflow_adds(monkeypatch: pytest.MonkeyPatch) -> None:
+    dense, diagonal, b = walk(12, 0.5, 0.5)
+    exact = np.array([float(x) for x in exact_solution(dense, diagonal, b)])
+    w = np.linalg.solve(np.eye(12) - dense / diagonal[:, None], exact)
+    operator = DirectedSystem(Dense(dense), diagonal, b, SLACK, 8)
+    monkeypatch.setattr(operator, "verifies", lambda guess, x, y, positive: y.fill(10.0) or True)
+    for underflow, holds in ((operator.underflow, True), (1e-6, False)):
+        monkeypatch.setattr(operator, "underflow", underflow)
+        x, (y, bound, out) = 0.5 * exact, np.zeros((3, 12))
+        width = verified_around(operator, Criterion(), x, y, exact, w, 1e-9, None, bound, out)
+        assert (width is not None) == holds
+
+
 def test_rows_of_no_value_stay_at_zero() -> None:
     dense, diagonal, b = walk(20, 0.5, 0.5)
     apart = np.zeros((24, 24))

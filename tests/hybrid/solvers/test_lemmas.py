@@ -313,3 +313,12 @@ def test_lower_bounds_at_the_limit_of_iterations_lose_what_underflow_added() -> 
     assert found.status is not Status.CONVERGED
     for low, x in zip(found.lower.tolist(), exact_solution(dense, diagonal, b), strict=True):
         assert Fraction(low) <= x
+
+
+def test_guesses_that_fail_at_the_limit_of_iterations_are_no_bounds(rng) -> None:
+    matrix, diagonal, b = linear_system(rng, 12)
+    recorded = Recorded(matrix, diagonal, 1000)
+    found = Optimistic(Criterion(1e-12, max_iterations=4)).solve(recorded, diagonal, b, SLACK, None)
+    assert found.status is Status.MAX_ITERATIONS
+    assert recorded.guesses > 0
+    assert np.isinf(found.upper).all()

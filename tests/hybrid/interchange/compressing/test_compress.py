@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 import hybrid
-from hybrid.interchange import ExplicitModel
+from hybrid.interchange import ExplicitModel, ExplicitReward
 from hybrid.interchange.compressing.compress import compressed
 from hybrid.interchange.compressing.loops import with_loops
 from hybrid.interchange.write_out import written_out
@@ -244,3 +244,28 @@ def test_states_of_many_bits(rng: np.random.Generator, width: int) -> None:
     found = hybrid.explicit_matrix(model.transitions).to_scipy().toarray()[np.ix_(order, order)]
     np.testing.assert_array_equal(found, dense)
     assert ("copy" in model.encoding.by_name) == (len({tuple(v) for v in values.tolist()}) < 60)
+
+
+def test_exit_rates_and_rewards_of_jumps_lie_within_their_units() -> None:
+    """Three tenths are no sum of a tenth and two; a third of a jump's reward is no double times them."""
+    rates, earned = [0.1, 0.2, 1.0], [0.7, 1 / 3]
+    exits = [Fraction(0.1) + Fraction(0.2), Fraction(1)]
+    model = ExplicitModel(
+        ModelType.CTMC,
+        2,
+        np.array([0, 2, 3]),
+        np.array([0, 1, 0]),
+        np.array(rates),
+        np.array([True, False]),
+        rewards=(ExplicitReward("jumps", choices=np.array(earned)),),
+    )
+    built = compressed(model)
+    told = Fraction(built.exit_units) / 2**53
+    for rate, exact in zip(built.exit_rates(built.index)[_order(built)].tolist(), exits, strict=True):
+        assert abs(Fraction(rate) - exact) <= told * exact
+    assert built.given is not None
+    values, error = built.given.rewards[0].values(built.index, False, 0)
+    assert error is not None
+    order = _order(built)
+    for value, bound, reward, exit_rate in zip(values[order], error[order], earned, exits, strict=True):
+        assert abs(Fraction(float(value)) - Fraction(reward) * exit_rate) <= Fraction(float(bound))

@@ -62,3 +62,15 @@ def test_rows_of_halves_are_exact() -> None:
     rounded = replace(given, values=np.array([0.1 + 0.2, 0.7, 1.0]))
     assert rounded.row_sums.tolist() == [1.0, 1.0]
     assert terminals_of(rounded)[2] > 0.0
+
+
+def test_values_that_are_united_are_off_by_their_distance() -> None:
+    rates = np.array([0.1, 0.1 + 3 * np.spacing(0.1), 0.7])
+    given = ExplicitModel(
+        ModelType.CTMC, 3, np.arange(4), np.array([1, 2, 0]), rates, np.array([True, False, False])
+    )
+    numbers, terminals, units = terminals_of(given)
+    found = terminals[numbers].tolist()
+    assert found[0] == found[1]
+    for value, rate in zip(found, rates.tolist(), strict=True):
+        assert abs(Fraction(value) - Fraction(rate)) <= Fraction(units) * UNIT * Fraction(rate)
