@@ -60,6 +60,21 @@ def test_each_step_and_each_weighted_value_may_underflow(steps: int, terms: int,
     assert low == 0
 
 
+def test_values_that_every_step_made_too_small_are_made_up_for() -> None:
+    """Errors of errors count where steps lose many digits: the sum of what steps lose is not all of it."""
+    slack, steps = 2.0**-20, 1000
+    x = float((1 - Fraction(slack)) ** steps)
+    _, high = bounds(StepErrors(slack, np.inf, 0.0), x, Course(steps=steps))
+    assert high >= 1
+
+
+def test_the_sum_of_errors_is_rounded_up() -> None:
+    """What underflows is lost beside what was left out, which is all that there is."""
+    underflow, steps = 2.0**-60, 10
+    _, high = bounds(StepErrors(0.0, 0.0, underflow), 0.0, Course(steps=steps, left_out=1.0))
+    assert high >= 1 + steps * Fraction(underflow)
+
+
 def test_what_is_missing_and_what_was_left_out_is_added() -> None:
     low, high = bounds(NONE, 0.5, Course(left_out=0.125), missing=0.25)
     assert low <= Fraction(3, 8) and high >= Fraction(7, 8)
