@@ -45,10 +45,10 @@ TESTS = {
             "strip_leap",
             "krylov_bounds",
             "topological",
-            "policy_bounds",
             "solvers",
             "single_precision",
             "interrupted",
+            "policy_bounds",
         )
     ),
     "hybrid/operators/": (
