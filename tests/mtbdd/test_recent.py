@@ -72,7 +72,7 @@ def test_diagrams_that_are_kept_are_not_replaced_by_others() -> None:
         u = manager.disjunction(manager.cube(manager.rows, number) for number in numbers)
         table = read_nodes(manager, u)
         del u
-        gc.collect()
+        gc.collect(0)
         assert _members(table, 8) == numbers
 
 
