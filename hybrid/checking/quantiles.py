@@ -10,7 +10,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from hybrid.analysis.multi.objectives import rounded_down, rounded_up
 from hybrid.analysis.operator_values import maximises
 from hybrid.analysis.path_formulas import is_ltl, until_form
 from hybrid.analysis.reward_bounded import check_bounded_method
@@ -20,6 +19,7 @@ from hybrid.checking.arithmetic import constant_values
 from hybrid.checking.combine import compare
 from hybrid.checking.filters import Summary
 from hybrid.checking.gathering import gathered
+from hybrid.core.directed_rounding import rounded_down, rounded_up
 from hybrid.errors import NotExactError, PropertyError, UnknownError, UnsupportedError
 from hybrid.exact.budgets import ExactBudgets
 from hybrid.exact.formulas import ExactFormulas

@@ -9,11 +9,12 @@ from fractions import Fraction
 from typing import Any
 
 from hybrid.analysis.multi.check import MultiFound, multi_objective
-from hybrid.analysis.multi.objectives import Objective, rounded_up
+from hybrid.analysis.multi.objectives import Objective
 from hybrid.analysis.multi.polytopes import HalfSpace
 from hybrid.analysis.multi.queries import Found
 from hybrid.analysis.multi.written import PointSchedulers, point_schedulers
 from hybrid.checking.filters import Summary
+from hybrid.core.directed_rounding import rounded_up
 from hybrid.errors import NotExactError, PropertyError, UnknownError
 from hybrid.properties.tree import MultiObjective
 from hybrid.run.options import CheckOptions

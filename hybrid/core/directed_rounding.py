@@ -7,6 +7,8 @@ available precision, 1971) of factors that are neither huge nor tiny.
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,20 @@ _LARGE, _SMALL = 2.0**500, 2.0**-480  # products of factors within these bounds 
 Vector = NDArray[np.float64]
 Directed = tuple[Vector, Vector]
 """The greatest double up to a number, or one below it, and the least double from it, or one above."""
+
+
+def rounded_up(number: Fraction) -> float:
+    """Return the least double from a number."""
+    return 0.0 - rounded_down(-number)  # lemma: arithmetic
+
+
+def rounded_down(number: Fraction) -> float:
+    """Return the greatest double up to a number."""
+    try:
+        found = float(number)
+    except OverflowError:
+        return GREATEST if number > 0 else -math.inf
+    return math.nextafter(found, -math.inf) if Fraction(found) > number else found  # lemma: arithmetic
 
 
 def added(a: Vector, b: Vector) -> Directed:

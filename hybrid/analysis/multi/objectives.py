@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hybrid.core.directed_rounding import GREATEST
+from hybrid.core.directed_rounding import rounded_down, rounded_up
 from hybrid.errors import UnsupportedError
 from hybrid.properties.tree import (
     ConditionalPath,
@@ -71,20 +70,6 @@ def _rational(value: float, text: str) -> Fraction:
     if not isinstance(number, (int, Fraction)):
         raise UnsupportedError(f"multi: expected a rational number as a bound, got {text}; write a decimal")
     return Fraction(number)
-
-
-def rounded_up(number: Fraction) -> float:
-    """Return the least double from a number."""
-    return 0.0 - rounded_down(-number)  # lemma: arithmetic
-
-
-def rounded_down(number: Fraction) -> float:
-    """Return the greatest double up to a number."""
-    try:
-        found = float(number)
-    except OverflowError:
-        return GREATEST if number > 0 else -math.inf
-    return math.nextafter(found, -math.inf) if Fraction(found) > number else found  # lemma: arithmetic
 
 
 def objectives_of(formula: MultiObjective) -> list[Objective]:

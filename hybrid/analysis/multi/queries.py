@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.multi.objectives import Objective, rounded_down, rounded_up
+from hybrid.analysis.multi.objectives import Objective
 from hybrid.analysis.multi.polytopes import (
     Demands,
     HalfSpace,
@@ -29,6 +29,7 @@ from hybrid.analysis.multi.polytopes import (
 )
 from hybrid.analysis.multi.schedulers import Point
 from hybrid.analysis.multi.weighing import Weighing
+from hybrid.core.directed_rounding import rounded_down, rounded_up
 
 Vector = NDArray[np.float64]
 

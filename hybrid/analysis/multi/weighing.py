@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.choice_systems import ChoiceMatrices, note_steps, solve_choices
 from hybrid.analysis.multi.endings import Endings
-from hybrid.analysis.multi.objectives import rounded_up
 from hybrid.analysis.multi.schedulers import Point, Schedulers
+from hybrid.core.directed_rounding import rounded_up
 from hybrid.errors import NotConvergedError
 from hybrid.operators.layer_choices import group_states, leaving_choices
 from hybrid.operators.rounding import scaled_bounds

@@ -17,13 +17,14 @@ from hybrid.analysis.multi import weighing as weighing_module
 from hybrid.analysis.multi.check import MultiFound
 from hybrid.analysis.multi.endings import Endings
 from hybrid.analysis.multi.memory import ObjectiveProduct
-from hybrid.analysis.multi.objectives import Objective, rounded_down, rounded_up
+from hybrid.analysis.multi.objectives import Objective
 from hybrid.analysis.multi.pareto import explore_curve
 from hybrid.analysis.multi.polytopes import HalfSpace, Proposal, cleaned, meets, mixed, repaired
 from hybrid.analysis.multi.queries import Found, ObjectiveSearch, achievable, greatest_value
 from hybrid.analysis.multi.schedulers import Point
 from hybrid.analysis.multi.weighing import Weighing, Weighted
 from hybrid.checking.several import SeveralObjectives
+from hybrid.core.directed_rounding import rounded_down, rounded_up
 from hybrid.errors import UnsupportedError
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
