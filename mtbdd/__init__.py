@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from mtbdd.lazy_loading import lazy_names
 
 # What `typing` has by this name takes a while to import.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from mtbdd import language as language
     from mtbdd.arithmetic import (
         add,
@@ -108,13 +106,5 @@ __all__ = [
 _PARTS = ("language",)
 
 if not TYPE_CHECKING:  # type checkers have the imports above
-
-    def __getattr__(name: str) -> Any:
-        """Import a public name on first use, so that the language alone does not load `dd`."""
-        if name in _PARTS:
-            return import_module(f"mtbdd.{name}")
-        if name not in _HOMES:
-            raise AttributeError(f"module 'mtbdd' has no attribute {name!r}")
-        value = getattr(import_module(f"mtbdd.{_HOMES[name]}"), name)
-        globals()[name] = value
-        return value
+    # On first use: the language alone does not load `dd`.
+    __getattr__ = lazy_names(__name__, _HOMES, _PARTS)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mtbdd.lazy_loading import lazy_names
 
 if TYPE_CHECKING:
     from hybrid.cpu.task_product import CpuTaskProduct
@@ -16,11 +17,6 @@ __all__ = [
     "CpuTaskProduct",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use, so that Numba is imported with it."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'hybrid.cpu' has no attribute {name!r}")
-    value = getattr(import_module(f"hybrid.cpu.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # type checkers have the imports above
+    # On first use: Numba is imported with them.
+    __getattr__ = lazy_names(__name__, _HOMES)

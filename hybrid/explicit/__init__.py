@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpu_kernels.csr import CsrArrays
+from mtbdd.lazy_loading import lazy_names
 
 if TYPE_CHECKING:
     from hybrid.explicit.density import density_of_diagram, density_of_rows
@@ -54,11 +54,5 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # type checkers have the imports above
-
-    def __getattr__(name: str) -> Any:
-        """Import a public name on first use, so that a check of a chain does not load every format."""
-        if name not in _HOMES:
-            raise AttributeError(f"module 'hybrid.explicit' has no attribute {name!r}")
-        value = getattr(import_module(f"hybrid.explicit.{_HOMES[name]}"), name)
-        globals()[name] = value
-        return value
+    # On first use: a check of a chain does not load every format.
+    __getattr__ = lazy_names(__name__, _HOMES)

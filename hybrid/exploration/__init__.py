@@ -6,21 +6,18 @@ between the two.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hybrid.exploration.automatic import build_automatically
+from mtbdd.lazy_loading import lazy_names
 
 if TYPE_CHECKING:
     from hybrid.exploration.build import build_explicitly
 
 __all__ = ["build_automatically", "build_explicitly"]
 
+_HOMES = {"build_explicitly": "build"}
+
 if not TYPE_CHECKING:  # type checkers have the imports above
-
-    def __getattr__(name: str) -> Any:
-        """Load what lists states where it is first used."""
-        if name == "build_explicitly":
-            from hybrid.exploration.build import build_explicitly
-
-            return build_explicitly
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # On first use: what lists states is loaded where states are listed.
+    __getattr__ = lazy_names(__name__, _HOMES)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 # Not on first use: a function and its module have one name.
 from hybrid.explorer.model_choices import matrix_held, model_choices
+from mtbdd.lazy_loading import lazy_names
 
 if TYPE_CHECKING:
     from hybrid.explorer.blocks import BlockPicture, block_picture
@@ -44,11 +44,6 @@ __all__ = [
     "write_page",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use, so that counting levels does not load what builds and draws them."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'hybrid.explorer' has no attribute {name!r}")
-    value = getattr(import_module(f"hybrid.explorer.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # type checkers have the imports above
+    # On first use: counting levels does not load what builds and draws them.
+    __getattr__ = lazy_names(__name__, _HOMES)

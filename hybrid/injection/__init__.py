@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mtbdd.lazy_loading import lazy_names
 
 if TYPE_CHECKING:
     from hybrid.injection.injected import InjectedMatrix, Instance, inject_level
@@ -32,11 +33,6 @@ __all__ = [
     "inject_level",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use, so that row types are found without what tasks need."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'hybrid.injection' has no attribute {name!r}")
-    value = getattr(import_module(f"hybrid.injection.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # type checkers have the imports above
+    # On first use: row types are found without what tasks need.
+    __getattr__ = lazy_names(__name__, _HOMES)

@@ -5,7 +5,9 @@ Names are imported when first used, so that commands do not load formats that th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mtbdd.lazy_loading import lazy_names
 
 if TYPE_CHECKING:
     from hybrid.errors import InterchangeError
@@ -25,24 +27,15 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ExplicitModel": "hybrid.interchange.explicit_model",
-    "ExplicitReward": "hybrid.interchange.explicit_model",
-    "InterchangeError": "hybrid.errors",
-    "StateVariable": "hybrid.interchange.explicit_model",
-    "read_model": "hybrid.interchange.formats",
-    "targets_of": "hybrid.interchange.formats",
-    "write_model": "hybrid.interchange.formats",
-    "written_out": "hybrid.interchange.write_out",
+    "ExplicitModel": "explicit_model",
+    "ExplicitReward": "explicit_model",
+    "InterchangeError": "faults",
+    "StateVariable": "explicit_model",
+    "read_model": "formats",
+    "targets_of": "formats",
+    "write_model": "formats",
+    "written_out": "write_out",
 }
 
 if not TYPE_CHECKING:  # type checkers have the imports above
-
-    def __getattr__(name: str) -> Any:
-        """Import a public name on first use."""
-        if name not in _HOMES:
-            raise AttributeError(f"module 'hybrid.interchange' has no attribute {name!r}")
-        from importlib import import_module
-
-        value = getattr(import_module(_HOMES[name]), name)
-        globals()[name] = value
-        return value
+    __getattr__ = lazy_names(__name__, _HOMES)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from mtbdd.lazy_loading import lazy_names
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from mtbdd.language.check import resolve
     from mtbdd.language.constants import parse_constants
     from mtbdd.language.errors import EvaluationError, Fault, LanguageError, SourceError, SyntaxFaultError
@@ -53,11 +51,5 @@ _HOMES = {
 }
 
 if not TYPE_CHECKING:  # type checkers have the imports above
-
-    def __getattr__(name: str) -> Any:
-        """Import a public name on first use: limits and errors are wanted without the parser."""
-        if name not in _HOMES:
-            raise AttributeError(f"module 'mtbdd.language' has no attribute {name!r}")
-        value = getattr(import_module(f"mtbdd.language.{_HOMES[name]}"), name)
-        globals()[name] = value
-        return value
+    # On first use: limits and errors are wanted without the parser.
+    __getattr__ = lazy_names(__name__, _HOMES)
