@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from itertools import product
@@ -181,16 +181,14 @@ def experiment(
     for values in runs:
         needed = {name: value for name, value in values.items() if name not in known}
         if built is not None:
-            # What is declared nowhere is a constant of the properties, by being given.
-            own = built.source.constants
-            needed = {name: value for name, value in needed.items() if name in own or name not in spare}
+            needed = of_model(needed, spare, built)
         try:
             if isinstance(model, SymbolicModel):
                 _refuse_unknown(needed)
             elif built is None or needed != built_with:
                 built = None  # frees the last model before the next one is built
                 built = load(model, needed, ignore_unknown=spare, **loading)
-                built_with = {name: v for name, v in needed.items() if name in built.source.constants}
+                built_with = of_model(needed, spare, built)
             assert built is not None
             resolved = resolve_properties(parsed, built.source, values, keep_faults=True)
             checker: Checker | LumpingChecker
@@ -262,6 +260,24 @@ def combinations(constants: Mapping[str, Any]) -> list[dict[str, Value]]:
     choices = [[(name, value) for value in _values(name, given)] for name, given in constants.items()]
     count_runs(len(own) for own in choices)
     return [dict(together) for together in product(*choices)]
+
+
+def of_model(given: Mapping[str, Any], spare: Collection[str], model: SymbolicModel) -> dict[str, Any]:
+    """Return the given constants without those of the properties alone.
+
+    A name that properties mention, and neither they nor the model declare, is a constant of theirs by being
+    given.
+
+    Parameters
+    ----------
+    given : mapping of str to value
+        Constants that the properties do not declare.
+    spare : collection of str
+        Names that the properties mention and do not declare, `Properties.undeclared`.
+    model : SymbolicModel
+    """
+    own = model.source.constants
+    return {name: value for name, value in given.items() if name in own or name not in spare}
 
 
 def count_runs(choices: Iterable[int]) -> int:

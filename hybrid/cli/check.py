@@ -37,6 +37,7 @@ from hybrid.cli.reduction import checker_class, refuse_with_bisimulation
 from hybrid.cli.report import Report, unanswered
 from hybrid.cpu.compile_ahead import compile_ahead
 from hybrid.errors import OptionError
+from hybrid.experiments import of_model
 from hybrid.properties import Properties, Property
 from hybrid.properties.tree import Filter, MultiObjective
 from hybrid.run.options import CheckOptions
@@ -145,13 +146,13 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
             own = {k: v for k, v in constants.items() if k in known}
             rest = {k: v for k, v in constants.items() if k not in known}
             if model is not None:
-                rest = _of_model(rest, spare, model)
+                rest = of_model(rest, spare, model)
             report.begin(constants, text, asked)
             try:
                 if model is None or rest != built:
                     model = None
                     model = _built(options, console, rest, own, spare)
-                    built = _of_model(rest, spare, model)
+                    built = of_model(rest, spare, model)
                 given = {k: v for k, v in constants.items() if k not in built}
                 resolved = _resolve(model, properties, given, options)
             except (LanguageError, MemoryError) as error:
@@ -172,12 +173,6 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
         if len(failures) == len(combinations):
             raise failures[0]
         return pictures.draw(report.runs, report.finish())
-
-
-def _of_model(rest: Mapping[str, Any], spare: frozenset[str], model: SymbolicModel) -> dict[str, Any]:
-    """Return the constants without those that properties mention and nothing declares: these are theirs."""
-    own = model.source.constants
-    return {name: value for name, value in rest.items() if name in own or name not in spare}
 
 
 def _built(
