@@ -144,6 +144,18 @@ def _check_vectors(model: ExplicitModel) -> None:
             )
 
 
+def rounding_of_sums(units: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    """Return what rounding may add to probabilities near 1 that are known as doubles, at most 1e-9.
+
+    Parameters
+    ----------
+    units : ndarray or float
+        Roundings of the numbers and of their sum, in units of 2^-53.
+    """
+    found: NDArray[np.float64] = np.minimum((units + 2.0) * 2.0**-53, 1e-9)
+    return found
+
+
 def _check_sums(model: ExplicitModel) -> None:
     """Refuse rows of probabilities that do not add up to 1, and empty choices of MDPs."""
     lengths = np.diff(model.row_starts)
@@ -158,8 +170,7 @@ def _check_sums(model: ExplicitModel) -> None:
                 f"{model.places.choice(first)}: expected rates that add up to less than 1.79e308"
             )
         return
-    # Numbers of a file are known as doubles: what their rounding and that of the sum may add is allowed for.
-    rounding = np.minimum((lengths + model.value_units + 2.0) * 2.0**-53, 1e-9)
+    rounding = rounding_of_sums(lengths + model.value_units)
     wrong = (lengths > 0) & ~(np.abs(model.row_sums - 1.0) <= TOLERANCE + rounding)
     if bool(wrong.any()):
         first = int(np.argmax(wrong))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.errors import ModellingError
+from hybrid.interchange.validate import rounding_of_sums
 from hybrid.modelling.quantities import Applied, Array, ModelVariable, Quantity, applied
 from mtbdd.encoding import EncodedVariable, Encoding
 from mtbdd.expressions import ExpressionTranslator
@@ -88,7 +89,7 @@ class TableTranslator(ExpressionTranslator):
         """Return where a sum of weights is at most a number, or at least, give or take rounding."""
         assert isinstance(comparison.right, Literal)
         found, bound = self.partition(comparison.left), float(comparison.right.value)
-        room = min((found.units + 2.0) * 2.0**-53, 1e-9)
+        room = rounding_of_sums(found.units)
         sign = 1.0 if comparison.operator == "<=" else -1.0
         return self.encoding.manager.disjunction(
             piece for value, piece in found if sign * (value - bound) <= room

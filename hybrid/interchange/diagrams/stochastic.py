@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hybrid.interchange.faults import InterchangeError
+from hybrid.interchange.validate import TOLERANCE, rounding_of_sums
 from mtbdd.arithmetic import divide, sum_over
 from mtbdd.encoding import Encoding
 from mtbdd.faults import format_state
@@ -12,7 +13,6 @@ from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.partition import Partition
 
-_TOLERANCE = 1e-5  # as for the probabilities of a text
 # lemma: entry-units
 _NEAR = 2.0**-50  # of 1: rows that add up so closely only have rounding errors
 _MOST_NODES = 1 << 20  # of sums of rows: seconds; more values of rows than that are no use as a diagram
@@ -63,8 +63,8 @@ def divided_rows(
     """
     values = sums.terminals
     off = np.abs(values - 1)
-    rounding = min((matrix.units + sums.units + 2.0) * 2.0**-53, 1e-9)
-    for k in np.flatnonzero(~(off <= _TOLERANCE + rounding)).tolist():
+    rounding = rounding_of_sums(matrix.units + sums.units)
+    for k in np.flatnonzero(~(off <= TOLERANCE + rounding)).tolist():
         wrong = _where(sums, k)
         if wrong != encoding.manager.false:
             state = format_state(encoding.pick(wrong))
