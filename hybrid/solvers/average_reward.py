@@ -22,6 +22,7 @@ Where there is no room for h and w either, BiCGStab begins (:mod:`hybrid.solvers
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from contextlib import suppress
@@ -43,6 +44,9 @@ from hybrid.solvers.preconditioner import Preconditioner
 from hybrid.solvers.price import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, price
 from hybrid.solvers.record import Kept
 from hybrid.solvers.together import place_of_greatest
+from hybrid.solvers.workspace import Workspace
+
+_log = logging.getLogger(__name__)
 
 Floor = Callable[[float, float], float]
 """Of an average and the spread of a bias: the distance of bounds that rounding alone may make."""
@@ -135,6 +139,14 @@ class AverageReward:
             return True
         return space.has_room(self.vectors, matrix.shape[0])
 
+    @staticmethod
+    def _lean(space: Workspace, diagonal: Vector, rewards: Vector) -> LeanCourse:
+        """Return an iteration with fewer vectors, and tell that it takes the place of another one."""
+        _log.info(
+            "no room for all vectors of an average: fewer are taken, which may need more time"
+        )
+        return LeanCourse(space, diagonal, rewards)
+
     def _solved(
         self, matrix: MatrixOperator, diagonal: Vector, rewards: Vector, slack: float, clock: Clock
     ) -> GainResult:
@@ -147,7 +159,7 @@ class AverageReward:
             with suppress(MemoryError):
                 course = alike.with_room(lambda: AverageCourse(space, diagonal, rewards, self.omega))
         if course is None:
-            course = LeanCourse(space, diagonal, rewards)
+            course = self._lean(space, diagonal, rewards)
         anchor, fastest = place_of_greatest(alike, course.diagonal)
 
         def floor(average: float, spread: float) -> float:
@@ -157,22 +169,18 @@ class AverageReward:
         if kept is not None:
             course.take(kept)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            if kept is not None and kept.is_finished:
-                status = Status.CONVERGED
-            else:
-                found: Status | None = None
-                if isinstance(course, AverageCourse):
-                    moved = IDR_PRODUCT if self.recurrence == "idr" else BICGSTAB_PRODUCT
-                    cost = price(matrix, alike, moved, AVERAGE_STEPS)
-                    with suppress(MemoryError):
-                        found = self._iterate(course, anchor, fastest, floor, clock, kept, cost)
-                    if found is None:
-                        course = None  # its vectors make room
-                        course = LeanCourse(space, diagonal, rewards)
-                if isinstance(course, LeanCourse):
-                    found = course.run(anchor, self.criterion, floor, clock)
-                assert found is not None
-                status = found
+            status = Status.CONVERGED if kept is not None and kept.is_finished else None
+            if status is None and isinstance(course, AverageCourse):
+                moved = IDR_PRODUCT if self.recurrence == "idr" else BICGSTAB_PRODUCT
+                cost = price(matrix, alike, moved, AVERAGE_STEPS)
+                with suppress(MemoryError):
+                    status = self._iterate(course, anchor, fastest, floor, clock, kept, cost)
+                if status is None:
+                    course = None  # its vectors make room
+                    course = self._lean(space, diagonal, rewards)
+            if status is None:
+                assert isinstance(course, LeanCourse)
+                status = course.run(anchor, self.criterion, floor, clock)
         if status in (Status.CONVERGED, Status.MAX_ITERATIONS, Status.INTERRUPTED):
             clock.keep(course.state, status is Status.CONVERGED)
         seconds, looks = clock.seconds, space.synchronisations

@@ -53,10 +53,12 @@ def pressed(monkeypatch: pytest.MonkeyPatch) -> list[LeanCourse]:
 
 
 def test_bounds_are_those_of_value_iteration(
-    pressed: list[LeanCourse], monkeypatch: pytest.MonkeyPatch
+    pressed: list[LeanCourse], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "hybrid.solvers")
     rates, rewards = chain(64), np.arange(64.0) - 20.0
     found = AverageReward().solve(Dense(rates), rates.sum(axis=1), rewards, SLACK)
+    assert "no room for all vectors of an average" in caplog.text
     monkeypatch.undo()
     expected = AverageReward(Criterion(1e-10)).solve(Dense(rates), rates.sum(axis=1), rewards, SLACK)
     assert len(pressed) == 1
