@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from hybrid.checking.every_state import EveryState
-from hybrid.checking.filters import Range
 from hybrid.checking.listing import Listing
 from hybrid.core.notebook import block, facts_table, rows_table
 from hybrid.errors import HybridError, UnsupportedError
@@ -23,6 +22,7 @@ from hybrid.run.work import Work
 if TYPE_CHECKING:
     from hybrid.analysis.quantified import Witness
     from hybrid.analysis.scheduler import Scheduler
+    from hybrid.checking.filters import Range
     from hybrid.checking.several import SeveralObjectives
 
 

@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from hybrid.checking.answer import json_listing
 from hybrid.cli.console import Console
 
 
@@ -95,6 +94,9 @@ def json_line(
     constants: Mapping[str, Any], model: Mapping[str, Any] | None, result: Mapping[str, Any]
 ) -> str:
     """Return what `--json-lines` prints of a result: its record, the constants given, the model's."""
+    # Imported here: commands that answer no property start quicker without.
+    from hybrid.checking.answer import json_listing
+
     return "".join(
         json.JSONEncoder(default=json_listing).iterencode({**result, "constants": constants, "model": model})
     )
