@@ -14,6 +14,7 @@ ALLOWED = (
     "hybrid.properties",
     "mtbdd.errors",
     "mtbdd.language",
+    "mtbdd.lazy_loading",
     "mtbdd.wording",
 )
 
