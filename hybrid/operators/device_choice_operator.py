@@ -94,7 +94,7 @@ class DeviceOperator(ChoiceOperator):
 
     @property
     def has_policies(self) -> bool:
-        """See `ChoiceOperator.has_policies`."""
+        """See `Choosing.has_policies`."""
         return self.problem.communicator.size == 1
 
     @property

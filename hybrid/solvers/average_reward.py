@@ -142,9 +142,7 @@ class AverageReward:
     @staticmethod
     def _lean(space: Workspace, diagonal: Vector, rewards: Vector) -> LeanCourse:
         """Return an iteration with fewer vectors, and tell that it takes the place of another one."""
-        _log.info(
-            "no room for all vectors of an average: fewer are taken, which may need more time"
-        )
+        _log.info("no room for all vectors of an average: fewer are taken, which may need more time")
         return LeanCourse(space, diagonal, rewards)
 
     def _solved(

@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from hybrid.solvers.base import Clock, Criterion, Status
+from hybrid.solvers.base import Clock, Status
 from hybrid.solvers.bounded_solution import FLOOR, NEGLIGIBLE, BoundedSolution, guard_underflow
 from hybrid.solvers.record import Kept, Numbers, State
 from hybrid.solvers.workspace import Array, Pair, Steps, Workspace
@@ -246,21 +246,6 @@ class BellmanOperator(ABC):
     @abstractmethod
     def residual(self, x: Array, scratch: Array) -> float:
         """Return how far x is from solving the equation, from a fresh step written to `scratch`."""
-
-    @abstractmethod
-    def guess(self, criterion: Criterion) -> Guess:
-        """Return what finds upper bounds close to iterates from below."""
-
-    def leap(self, criterion: Criterion, always: bool) -> Leap | None:
-        """Return what takes over where many steps are left; None where there is nothing.
-
-        Parameters
-        ----------
-        criterion : Criterion
-        always : bool
-            Whether it takes over as soon as it can.
-        """
-        return None
 
     def reserve(self, vectors: int) -> None:
         """Ask for the room that a method with so many vectors takes; see `Workspace.reserve`."""

@@ -13,15 +13,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.solvers.base import Criterion
 from hybrid.solvers.bounded_solution import least_closure, underflow_of
 from hybrid.solvers.choice_problem import ChoiceProblem
 from hybrid.solvers.choosing import Choosing
 from hybrid.solvers.gauss_seidel_steps import GaussSeidelSteps
 from hybrid.solvers.host import HostWorkspace
-from hybrid.solvers.policy_bounds import PolicyBounds
 from hybrid.solvers.policy_matrix import PolicyMatrix
-from hybrid.solvers.weight_guess import WeightGuess
 from hybrid.solvers.workspace import Array, Pair, Workspace
 
 BOUND_VECTORS = 8
@@ -174,14 +171,6 @@ class ChoiceOperator(Choosing):
         self.improve(x, scratch)
         return float(self.space.read(self.changes)[0])
 
-    def leap(self, criterion: Criterion, always: bool) -> PolicyBounds | None:
-        """See `BellmanOperator.leap`: where a policy can be solved for."""
-        return PolicyBounds(self, criterion, always) if self.has_policies else None
-
-    def guess(self, criterion: Criterion) -> WeightGuess:
-        """See `BellmanOperator.guess`."""
-        return WeightGuess(self, criterion)
-
     def reserve(self, vectors: int) -> None:
         """See `BellmanOperator.reserve`: whatever the method, its vectors and those of its guesses."""
         self.space.reserve(BOUND_VECTORS, self.size)
@@ -213,7 +202,7 @@ class ChoiceOperator(Choosing):
 
     @property
     def has_policies(self) -> bool:
-        """Whether `of_policy` is there: on the host, and on a device that has all states."""
+        """See `Choosing.has_policies`."""
         return isinstance(self.space, HostWorkspace)
 
     def of_policy(self, policy: Array) -> Workspace:

@@ -79,6 +79,11 @@ class Choosing(BellmanOperator):
         """Return steps ``w -> shape + opt A_i w`` whose values rise; None where `improve` is all there is."""
         return None
 
+    @property
+    @abstractmethod
+    def has_policies(self) -> bool:
+        """Whether `of_policy` is there: on the host, and on a device that has all states."""
+
     @abstractmethod
     def of_policy(self, policy: Array) -> Workspace:
         """Return the workspace beside the matrix of the rows that a policy chooses.

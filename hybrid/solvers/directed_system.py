@@ -8,13 +8,11 @@ import numpy as np
 
 from gpu_kernels.ragged import array_module
 from hybrid.core.arrays import extremes
-from hybrid.solvers.base import Criterion, MatrixOperator, Vector
+from hybrid.solvers.base import MatrixOperator, Vector
 from hybrid.solvers.bellman import BellmanOperator
 from hybrid.solvers.bounded_solution import NEGLIGIBLE, least_closure, underflow_of
 from hybrid.solvers.host import workspace_of
-from hybrid.solvers.krylov_bounds import KrylovBounds
 from hybrid.solvers.price import IDR_PRODUCT, SUMMED_STEPS, price
-from hybrid.solvers.sum_guess import SumGuess
 from hybrid.solvers.workspace import Array, Steps, System
 from mtbdd.masks import is_all
 
@@ -43,7 +41,7 @@ class DirectedSystem(BellmanOperator):
         far = 2.0 * NEGLIGIBLE * self.underflow * alike.greatest(max(extremes(diagonal)[1], 0.0))
         self.is_far = alike.all(_exceeds(b, far))
         self._diagonal, self._b = diagonal, b
-        self._price = price(matrix, alike, IDR_PRODUCT, SUMMED_STEPS)
+        self.product_price = price(matrix, alike, IDR_PRODUCT, SUMMED_STEPS)
         self._system = space.system(diagonal, b)
         self._down = self._system.relaxation(factor=1.0 + slack)  # lemma: directed-steps
         self._up = self._system.relaxation(factor=1.0 - slack)  # lemma: directed-steps
@@ -110,14 +108,6 @@ class DirectedSystem(BellmanOperator):
     def residual(self, x: Array, scratch: Array) -> float:
         """See `BellmanOperator.residual`: the greatest ``|M x + b - diagonal * x|``."""
         return self.space.read(self._system.residual(x, scratch))[0]
-
-    def leap(self, criterion: Criterion, always: bool) -> KrylovBounds:
-        """See `BellmanOperator.leap`."""
-        return KrylovBounds(self, self, criterion, always, self._price)
-
-    def guess(self, criterion: Criterion) -> SumGuess:
-        """See `BellmanOperator.guess`."""
-        return SumGuess(self, criterion)
 
 
 def _exceeds(x: Vector, limit: float) -> bool:

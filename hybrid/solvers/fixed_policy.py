@@ -6,7 +6,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from hybrid.solvers.base import Criterion
 from hybrid.solvers.choice_operator import ChoiceOperator, Policy
 from hybrid.solvers.choice_problem import ChoiceProblem
 from hybrid.solvers.workspace import Array
@@ -41,8 +40,10 @@ class FixedPolicy(ChoiceOperator):
         self._rewards = choices.space.vector(rewards)
         self._scaled: dict[float, Array] = {1.0: self._rewards}
 
-    def leap(self, criterion: Criterion, always: bool) -> None:
-        """See `BellmanOperator.leap`: there is nothing to choose."""
+    @property
+    def has_policies(self) -> bool:
+        """See `Choosing.has_policies`: there is nothing to choose."""
+        return False
 
     def improve(
         self,

@@ -19,18 +19,47 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector
-from hybrid.solvers.bellman import BellmanOperator, Outcome
+from hybrid.solvers.bellman import BellmanOperator, Guess, Leap, Outcome
 from hybrid.solvers.bounded_solution import ENCLOSING_VECTORS, TINY, BoundedSolution, width_of
 from hybrid.solvers.bracket import Bracket, keep_bounds, told_again
+from hybrid.solvers.choosing import Choosing
 from hybrid.solvers.climb import Climb
 from hybrid.solvers.directed_system import DirectedSystem
+from hybrid.solvers.krylov_bounds import KrylovBounds
+from hybrid.solvers.policy_bounds import PolicyBounds
 from hybrid.solvers.record import Kept
 from hybrid.solvers.strip_leap import StripLeap, StripSteps
+from hybrid.solvers.sum_guess import SumGuess
+from hybrid.solvers.weight_guess import WeightGuess
 from hybrid.solvers.workspace import Array, Pair
 
 _LOOSE = 4.0  # times epsilon that bounds may be apart whose guess came from a greater solution
 
 _MORE_VECTORS = 5  # where values are lost to underflow: a bound, a right-hand side, a diagonal, two operands
+
+
+def guess_for(operator: BellmanOperator, criterion: Criterion) -> Guess:
+    """Return what finds upper bounds close to iterates from below."""
+    if isinstance(operator, Choosing):
+        return WeightGuess(operator, criterion)
+    return SumGuess(operator, criterion)
+
+
+def leap_for(operator: BellmanOperator, criterion: Criterion, always: bool) -> Leap | None:
+    """Return what takes over where many steps are left; None where there is nothing.
+
+    Parameters
+    ----------
+    operator : BellmanOperator
+    criterion : Criterion
+    always : bool
+        Whether it takes over as soon as it can.
+    """
+    if isinstance(operator, DirectedSystem):
+        return KrylovBounds(operator, operator, criterion, always, operator.product_price)
+    if isinstance(operator, Choosing) and operator.has_policies:
+        return PolicyBounds(operator, criterion, always)
+    return None
 
 
 @dataclass(frozen=True)
@@ -112,11 +141,11 @@ class Optimistic:
         """
         space, outcome = operator.space, Outcome()
         pair: Pair = (operator.zeros(), operator.zeros())
-        guess = operator.guess(self.criterion)
+        guess = guess_for(operator, self.criterion)
         if not math.isfinite(operator.negligible):
             outcome.status = Status.NO_BOUND
             return Bracket(outcome, pair[0], None, guess.spare())
-        leap = None if self.krylov == "never" else operator.leap(self.criterion, self.krylov == "always")
+        leap = None if self.krylov == "never" else leap_for(operator, self.criterion, self.krylov == "always")
         if self.strips is not None:
             leap = StripLeap(operator, self.criterion, self.strips, leap)
         climb = Climb(self.criterion, operator, pair, guess, outcome, clock, leap, kept, operator.rising)

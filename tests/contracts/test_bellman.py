@@ -10,6 +10,7 @@ import pytest
 
 from hybrid.solvers.base import Clock, Criterion, Status
 from hybrid.solvers.bellman import BellmanOperator, Outcome
+from hybrid.solvers.optimistic import guess_for
 from tests.contracts.bellman import BellmanCase, fractions
 
 
@@ -103,7 +104,7 @@ class BellmanContract:
 
     def test_guesses_begin_with_vectors_of_their_own(self, case: BellmanCase) -> None:
         operator = case.operator
-        guess = operator.guess(Criterion(1e-6))
+        guess = guess_for(operator, Criterion(1e-6))
         guess.restart()
         one, other = guess.spare()
         assert len(one) == len(other) == operator.size

@@ -25,6 +25,7 @@ from hybrid.solvers.choice_problem import Quotient
 from hybrid.solvers.fixed_policy import FixedPolicy
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.idr import IDR
+from hybrid.solvers.optimistic import leap_for
 from hybrid.solvers.policy_bounds import MORE_VECTORS, PolicyBounds
 from hybrid.solvers.policy_course import PolicyCourse
 from hybrid.solvers.recurrence import Standing
@@ -421,7 +422,7 @@ def test_it_ends_where_it_is_told_to(maximise: bool) -> None:
 def test_a_fixed_policy_has_nothing_to_choose() -> None:
     operator = operator_of(True)
     fixed = FixedPolicy(operator, np.zeros(SIZE, np.uint16), np.full(SIZE, 0.5))
-    assert fixed.leap(Criterion(), True) is None
+    assert leap_for(fixed, Criterion(), True) is None
 
 
 def test_the_matrix_of_a_fixed_policy_is_that_of_its_steps() -> None:
