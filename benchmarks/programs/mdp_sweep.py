@@ -33,12 +33,13 @@ from gpu_kernels import (
     finish_iteration,
     run_choice_rows,
 )
+from hybrid.analysis.choice_flow import choice_flow
 from hybrid.core.arrays import to_host
 from hybrid.core.option_types import LevelOption
 from hybrid.operators.device_choices import DeviceChoices, device_choices
 from hybrid.operators.explicit_choices import ExplicitChoices, write_choices
 from hybrid.operators.hybrid_choices import hybrid_choices
-from hybrid.operators.layer_choices import LayerChoices, choice_flow, choice_slack, layer_choices_of
+from hybrid.operators.layer_choices import LayerChoices, choice_slack, layer_choices_of
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.run.options import CheckOptions
 from hybrid.solvers.choice_operator import ChoiceOperator
@@ -165,7 +166,7 @@ def lay_out(
 ) -> tuple[DeviceChoices, float]:
     """Return the fused layers of a case at the level that a policy chooses, and the seconds that it took."""
     start = time.perf_counter()
-    system = device_choices(layer_choices, problem, CheckOptions.of(backend="gpu", level=level))
+    system = device_choices(layer_choices, problem, CheckOptions.of(backend="gpu").matrix_backend(), level)
     if system is None:
         raise RuntimeError(f"{case.title}: the layers cannot be laid out to be fused")
     current_device().synchronise()
@@ -217,7 +218,7 @@ def measure(result: Row, case: Case, with_cpu: bool) -> None:
     del rows, scanned
     if with_cpu:
         result["cpu_explicit_seconds"] = host_seconds(explicit)
-        hybrid = hybrid_choices(layer_choices, problem, CheckOptions.of(backend="cpu"))
+        hybrid = hybrid_choices(layer_choices, problem, CheckOptions.of(backend="cpu").matrix_backend())
         result["cpu_hybrid_seconds"] = host_seconds(hybrid)
 
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybrid.analysis.choice_flow import choice_flow
 from hybrid.analysis.choice_systems import after_steps, choice_operator
 from hybrid.analysis.precomputation import prob0a, prob0e
 from hybrid.analysis.row_sums import flow_into
 from hybrid.analysis.scope import Scope
 from hybrid.analysis.transient import TransientAnalysis
 from hybrid.analysis.until import until_probabilities
-from hybrid.operators.layer_choices import choice_flow
 from hybrid.properties.tree import TimeBound
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues

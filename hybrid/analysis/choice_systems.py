@@ -206,13 +206,14 @@ def _built(
             written = ExplicitChoices(write_choices(layer_choices, problem.size), problem)
         written.backend_reason = options.matrix_backend().reason
         return written
-    refusal = why_ineligible(options, problem)
+    engine = options.matrix_backend()
+    refusal = why_ineligible(engine, problem)
     if refusal is None and options.representation == "row-types":
-        found = fused_choices(offers(True), problem, options)
+        found = fused_choices(offers(True), problem, engine, options.level)
         if isinstance(found, DeviceChoices):
             return found
         refusal = found
-    return hybrid_choices(offers(False), problem, options, refusal)
+    return hybrid_choices(offers(False), problem, engine, options.level, options.representation, refusal)
 
 
 def _stopping(model: SymbolicModel, stop: Vector) -> LayerChoices:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.analysis.choice_flow import choice_flow
 from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
 from hybrid.analysis.precomputation import decided_states, end_components
 from hybrid.analysis.row_sums import flow_into
 from hybrid.analysis.scope import Scope
 from hybrid.analysis.systems import solve_linear
-from hybrid.operators.layer_choices import choice_flow, choice_slack, group_states, leaving_choices
+from hybrid.operators.layer_choices import choice_slack, group_states, leaving_choices
 from hybrid.operators.rounding import ratio_units, widened
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues

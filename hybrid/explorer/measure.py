@@ -149,13 +149,15 @@ def _system(
     from hybrid.operators.hybrid_choices import hybrid_choices
     from hybrid.run.options import CheckOptions
 
-    options = CheckOptions.of(backend=backend, level=level, representation=representation)
+    engine = CheckOptions.of(backend=backend, level=level, representation=representation).matrix_backend()
     row_types = representation == "row-types"
     found = (
-        device_choices(layer_choices, ChoiceProblem(size, True, None, 0.0), options) if row_types else None
+        device_choices(layer_choices, ChoiceProblem(size, True, None, 0.0), engine, level)
+        if row_types
+        else None
     )
     return (
-        hybrid_choices(layer_choices, ChoiceProblem(size, True, None, 0.0), options)
+        hybrid_choices(layer_choices, ChoiceProblem(size, True, None, 0.0), engine, level, representation)
         if found is None
         else found
     )

@@ -14,7 +14,9 @@ from gpu_kernels import (
     mark_entries,
     run_choices,
 )
+from hybrid.backends import Backend
 from hybrid.core.arrays import to_host
+from hybrid.core.option_types import LevelOption
 from hybrid.gpu.admission import SMALL_ENTRIES
 from hybrid.gpu.choice_gains import code_gains, gain_items
 from hybrid.gpu.divided_workspace import DividedDeviceWorkspace
@@ -25,7 +27,6 @@ from hybrid.levels.stacked_curve import MOST_LAYERS
 from hybrid.operators.device_choice_operator import DeviceOperator, refuse_product
 from hybrid.operators.eligibility import NOTHING_TO_MULTIPLY, Ineligible, refusal_of_all, why_ineligible
 from hybrid.operators.layer_choices import LayerChoices
-from hybrid.run.options import CheckOptions
 from hybrid.solvers.choice_operator import ChoiceOperator
 from hybrid.solvers.choice_problem import ChoiceProblem
 from hybrid.solvers.workspace import Array, Pair
@@ -35,23 +36,25 @@ from mtbdd.divided import DividedMTBDD
 def device_choices(
     layer_choices: list[LayerChoices],
     problem: ChoiceProblem,
-    options: CheckOptions,
+    engine: Backend,
+    level: LevelOption = "auto",
 ) -> DeviceChoices | None:
     """Return what `fused_choices` does, or None for a refusal."""
-    found = fused_choices(layer_choices, problem, options)
+    found = fused_choices(layer_choices, problem, engine, level)
     return None if isinstance(found, Ineligible) else found
 
 
 def fused_choices(
     layer_choices: list[LayerChoices],
     problem: ChoiceProblem,
-    options: CheckOptions,
+    engine: Backend,
+    level: LevelOption = "auto",
 ) -> DeviceChoices | Ineligible:
     """Put the matrices of all offers on the device.
 
     Parameters
     ----------
-    layer_choices, problem, options
+    layer_choices, problem, engine, level
         As for `hybrid.operators.hybrid_choices.hybrid_choices`; offers with a row for every unknown state.
 
     Returns
@@ -71,7 +74,7 @@ def fused_choices(
     All processes call it at once.
     """
     matrices = {o.layer: o.matrix for o in layer_choices if o.matrix is not None}
-    refusal = why_ineligible(options, problem)
+    refusal = why_ineligible(engine, problem)
     if refusal is not None:
         return refusal
     if not matrices:
@@ -81,7 +84,6 @@ def fused_choices(
             "a layer has rows for some states only, and fused steps need one for every state", False
         )
     layers = 1 + max(o.layer for o in layer_choices)
-    engine = options.matrix_backend()
     if layers > MOST_LAYERS:
         return Ineligible(
             f"there are {layers} layers of choices, and a fused step takes {MOST_LAYERS}", False
@@ -101,7 +103,7 @@ def fused_choices(
 
     built, own = None, None
     try:
-        built = build_choices(device, matrices, layers, options.level, gains=gains_for, maximise=maximise)
+        built = build_choices(device, matrices, layers, level, gains=gains_for, maximise=maximise)
         if built is None:
             own = Ineligible("no level can be laid out so that a fused step takes all layers", False)
         else:

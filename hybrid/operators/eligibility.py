@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hybrid.backends import Backend, CpuBackend
-from hybrid.run.options import CheckOptions
 from hybrid.solvers.choice_problem import ChoiceProblem
 from mtbdd.communicator import Communicator
 
@@ -47,12 +46,13 @@ class Ineligible:
         return replace(engine, reason=f"{engine.reason}; layers one by one: {self.reason}")
 
 
-def why_ineligible(options: CheckOptions, problem: ChoiceProblem) -> Ineligible | None:
+def why_ineligible(engine: Backend, problem: ChoiceProblem) -> Ineligible | None:
     """Return why the layers are not held for a fused step, with a row for every unknown state in each.
 
     Parameters
     ----------
-    options : CheckOptions
+    engine : Backend
+        That matrices are asked for on.
     problem : ChoiceProblem
 
     Returns
@@ -60,7 +60,6 @@ def why_ineligible(options: CheckOptions, problem: ChoiceProblem) -> Ineligible 
     Ineligible or None
         None if they are; the same in all processes that share the states.
     """
-    engine = options.matrix_backend()
     if engine.name != "gpu":
         return Ineligible(engine.reason, True)
     size = int(problem.communicator.total([problem.size])[0])

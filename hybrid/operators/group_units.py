@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gpu_kernels.ragged import pointers
 from hybrid.core.components import components_from_bottom
 from hybrid.cpu.csr import CsrMatrix
-from hybrid.solvers.topological import find_components
+from hybrid.cpu.csr_components import find_components
 
 Int64Array = NDArray[np.int64]
 

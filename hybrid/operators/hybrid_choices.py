@@ -14,6 +14,7 @@ from hybrid.backends import Backend, CpuBackend
 from hybrid.backends.base import MatrixTable, Product
 from hybrid.backends.select_level import select_level
 from hybrid.core.arriving import ArrivingVector
+from hybrid.core.option_types import LevelOption, Representation
 from hybrid.cpu.pool import run_rows
 from hybrid.levels.layers import layer_curve
 from hybrid.levels.table import LevelTable
@@ -25,7 +26,6 @@ from hybrid.operators.host_choices import NoMatrix, finish_on_host
 from hybrid.operators.hybrid_matrix import HybridMatrix
 from hybrid.operators.inject import inject_transposed
 from hybrid.operators.layer_choices import LayerChoices
-from hybrid.run.options import CheckOptions
 from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator
 from hybrid.solvers.choice_problem import ChoiceProblem
 from hybrid.solvers.host import HostWorkspace
@@ -73,7 +73,9 @@ class HeldLayer:
 def hybrid_choices(
     layer_choices: list[LayerChoices],
     problem: ChoiceProblem,
-    options: CheckOptions,
+    engine: Backend,
+    level: LevelOption = "auto",
+    representation: Representation = "row-types",
     refusal: Ineligible | None = None,
 ) -> HybridChoices:
     """Inject the matrices of all offers at one level, on one backend, which the largest of them chooses.
@@ -82,7 +84,10 @@ def hybrid_choices(
     ----------
     layer_choices, problem
         As for `HybridChoices`.
-    options : CheckOptions
+    engine : Backend
+    level : str or int
+        Its policy, or its number.
+    representation : {"row-types", "tasks"}
     refusal : Ineligible, optional
         Why a device has not taken all layers fused; heeded in the choice of the backend.
 
@@ -95,7 +100,6 @@ def hybrid_choices(
     -----
     The level is the one that :func:`hybrid.levels.policy.choose_level` finds on the matrices' common curve.
     """
-    engine = options.matrix_backend()
     if refusal is not None:
         engine = refusal.applied_to(engine)
     injected: dict[int, HybridMatrix | DividedMatrix] = {}
@@ -106,7 +110,7 @@ def hybrid_choices(
         if offer.matrix is not None and not offer.matrix.n_entries:
             injected[offer.layer] = operator_of(offer.matrix, None, engine, halo)
     wanted = [offer for offer in wanted if offer.layer not in injected]
-    engine, held = problem.communicator.with_room(lambda: _held(wanted, options, engine))
+    engine, held = problem.communicator.with_room(lambda: _held(wanted, engine, level, representation))
     if not wanted and engine.name == "gpu" and not injected:
         engine = CpuBackend(NOTHING_TO_MULTIPLY)
     for offer, matrix in zip(wanted, held, strict=True):
@@ -115,22 +119,20 @@ def hybrid_choices(
 
 
 def _held(
-    wanted: Sequence[LayerChoices], options: CheckOptions, engine: Backend
+    wanted: Sequence[LayerChoices], engine: Backend, level: LevelOption, representation: Representation
 ) -> tuple[Backend, list[HybridMatrix]]:
     """Return the backend and the matrices of layers that have entries, their representations built."""
     matrices = [o.matrix for o in wanted if o.matrix is not None]
     if not matrices:
         return engine, []
-    table, own_tables = _tables(matrices, options.representation)
+    table, own_tables = _tables(matrices, representation)
     engine = engine.admitted(own_tables[0])
     parts = [(matrix, own) for matrix, own in zip(matrices, own_tables, strict=True)]
-    choice, holding = select_level(parts, table, options.level, engine)
+    choice, holding = select_level(parts, table, level, engine)
     products: Sequence[Product | None] = [None] * len(parts) if holding is None else holding.products
     held = []
     for (matrix, levels), product in zip(parts, products, strict=True):
-        transposed = partial(
-            inject_transposed, matrix, options.level, engine, representation=options.representation
-        )
+        transposed = partial(inject_transposed, matrix, level, engine, representation=representation)
         held.append(HybridMatrix(matrix, levels, choice, engine, transposed, product).prepare())
     return engine, held
 

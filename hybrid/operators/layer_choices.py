@@ -14,17 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.backends import choose_backend
-from hybrid.injection.row_type_sums import row_type_sums
-from hybrid.operators.divided_matrix import operator_of
-from hybrid.operators.inject import inject
 from hybrid.operators.rounding import ratio_units
-from hybrid.run.options import CheckOptions
-from hybrid.run.work import Work
-from hybrid.solvers.base import Clock
 from hybrid.solvers.bounded_solution import UNIT
 from hybrid.solvers.choice_problem import Quotient
-from mtbdd.divided import DividedMTBDD
 from mtbdd.graph.components import EndComponents
 from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
@@ -187,59 +179,6 @@ def _scattered(values: Vector, place: NDArray[np.int64], size: int, other: float
     full = np.full(size, other)
     full[place] = values
     return full
-
-
-def choice_flow(
-    model: SymbolicModel,
-    layer: int,
-    rows: StateIndex,
-    columns: StateIndex,
-    options: CheckOptions,
-    weights: Vector | None = None,
-    work: Work | None = None,
-) -> Vector:
-    """Return the probability that the choices of a layer enter a set, shape (rows.size,).
-
-    Parameters
-    ----------
-    weights : ndarray of float64, shape (columns.size,), optional
-        Factors of the states that are entered; default 1.
-    work : Work, optional
-        Takes the account where the product is the answer, and not a part of a system.
-
-    Notes
-    -----
-    On the host: sums of rows, or one product where weights or an account are asked for.  Probabilities
-    that add up to 1 only roughly are scaled to do so.
-    """
-    if columns.total == 0 or rows.total == 0:
-        return np.zeros(rows.size)
-    matrix = model.submatrix(rows, columns, layer=layer)
-    flow = None
-    if not isinstance(matrix, DividedMTBDD):
-        if matrix.n_entries == 0:
-            return np.zeros(rows.size)
-        if weights is None and work is None:
-            flow = row_type_sums(matrix)
-    if flow is None:
-        flow = _product(matrix, options, weights, work)
-    totals = choice_totals(model, layer, rows)
-    return flow if totals is None else flow / totals
-
-
-def _product(matrix: OffsetMTBDD, options: CheckOptions, weights: Vector | None, work: Work | None) -> Vector:
-    """Return the product with weights, or with ones, on the host."""
-    engine = options.matrix_backend()
-    if engine.name == "gpu" or options.backend == "auto":
-        reason = "single products over the layers of an MDP are made on the host"
-        engine = choose_backend("cpu").because(reason)
-    held = inject(matrix, backend=engine, representation=options.representation) if matrix.n_entries else None
-    operator = operator_of(matrix, held, engine if held is None else held.engine)
-    clock = Clock(None)
-    flow = operator.row_sums() if weights is None else operator.multiply(weights)
-    if work is not None:
-        work.note("steps", operator, 1, clock.seconds, 16 * len(flow), is_product=True)
-    return flow
 
 
 def choice_slack(model: SymbolicModel) -> float:

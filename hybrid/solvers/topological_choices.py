@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 from gpu_kernels import ChoiceRows
 from hybrid.core.lists import concatenated_ranges
 from hybrid.cpu.csr import CsrMatrix
+from hybrid.cpu.csr_components import Components, find_components
 from hybrid.solvers.base import Clock, Criterion, Progress, Status, Vector
 from hybrid.solvers.bounded_solution import TINY, UNIT, BoundedSolution
 from hybrid.solvers.choice_operator import BOUND_VECTORS, ChoiceOperator
 from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
 from hybrid.solvers.optimistic import Optimistic
 from hybrid.solvers.strip_course import StripCourse
-from hybrid.solvers.topological import Components, Topological, find_components
+from hybrid.solvers.topological import Topological
 
 Int64Array = NDArray[np.int64]
 

@@ -11,9 +11,9 @@ from unittest.mock import patch
 
 import hybrid
 import hybrid.analysis.choice_systems as choice_systems
+import hybrid.cpu.csr_components as csr_components
 import hybrid.operators.choice_strips as choice_strips
 import hybrid.operators.row_strips as row_strips
-import hybrid.solvers.topological as topological
 from hybrid.operators.row_strips import RowStrips
 from hybrid.solvers.topological_choices import TopologicalChoices
 from hybrid.solvers.topological_strips import TopologicalStrips
@@ -36,7 +36,7 @@ def small_strips(rng: Random) -> Iterator[None]:
         choice_systems: {"_LEAST_STATES": 0},
         choice_strips: {"_STRIP_STATES": strip, "_MOST_SHARE": share},
         row_strips: {"_STRIP_ROWS": strip, "_MOST_SHARE": share},
-        topological: {"_MAX_SHARE": 1.0},
+        csr_components: {"_MAX_SHARE": 1.0},
     }
     for strips in (choice_strips, row_strips):
         limits[strips] |= {"_LEAST_GROUP": 1, "_DEEPER": 1, "_MOST_STRIPS": _MANY}

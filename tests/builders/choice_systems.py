@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpu_kernels import ChoiceGains, Device, TileMatrix, mark_entries
+from hybrid.analysis.choice_flow import choice_flow
 from hybrid.gpu.choice_gains import code_gains
 from hybrid.gpu.tile_layout import build_tile_matrix, row_types_of
 from hybrid.gpu.tuning import LayoutOptions
 from hybrid.operators.hybrid_choices import hybrid_choices
-from hybrid.operators.layer_choices import LayerChoices, choice_flow, choice_slack, layer_choices_of
+from hybrid.operators.layer_choices import LayerChoices, choice_slack, layer_choices_of
 from hybrid.run.options import CheckOptions
 from hybrid.solvers.choice_operator import ChoiceOperator
 from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
@@ -34,7 +35,13 @@ def reaching(model: SymbolicModel, unknown: str, target: str, maximise: bool) ->
     offers = layer_choices_of(
         model, inside, allowed, lambda layer, rows: choice_flow(model, layer, rows, one, options), maximise
     )
-    return hybrid_choices(offers, ChoiceProblem(inside.size, maximise, None, choice_slack(model)), options)
+    return hybrid_choices(
+        offers,
+        ChoiceProblem(inside.size, maximise, None, choice_slack(model)),
+        options.matrix_backend(),
+        options.level,
+        options.representation,
+    )
 
 
 SIZE = 90

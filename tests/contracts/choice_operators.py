@@ -39,14 +39,14 @@ def make_operator(
     if name == "gpu, written out":
         return device_rows(*arguments)
     if name == ONE_PASS:
-        found = device_choices(*arguments, CheckOptions(backend="gpu"))
+        found = device_choices(*arguments, CheckOptions(backend="gpu").matrix_backend())
         assert found is not None
         return found
     backend = name.partition(",")[0].partition(" ")[0]
     level = 0 if name.endswith("top") else "auto"
     representation = "tasks" if name.endswith("tasks") else "row-types"
     options = CheckOptions(backend=backend, level=level, representation=representation)
-    return hybrid_choices(*arguments, options)
+    return hybrid_choices(*arguments, options.matrix_backend(), level, representation)
 
 
 def choice_parameters() -> list[Any]:

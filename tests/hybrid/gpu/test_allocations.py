@@ -71,7 +71,7 @@ def _operator(size: int) -> DeviceChoices:
         for layer in range(2)
     ]
     system = device_choices(
-        layer_choices, ChoiceProblem(size, True, None, SLACK), CheckOptions.of(backend="gpu")
+        layer_choices, ChoiceProblem(size, True, None, SLACK), CheckOptions.of(backend="gpu").matrix_backend()
     )
     assert system is not None
     return system

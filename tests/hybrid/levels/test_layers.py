@@ -195,7 +195,9 @@ def test_operators_use_the_level_that_is_marked(name: str, backend: str) -> None
     wanted = {"min-memory": report.min_memory, "min-time": report.min_time, "auto": report.min_time, 3: 3}
     for policy, level in wanted.items():
         options = CheckOptions.of(backend=backend, level=policy)
-        operator = hybrid_choices(layer_choices, ChoiceProblem(size, True, None, 0.0), options)
+        operator = hybrid_choices(
+            layer_choices, ChoiceProblem(size, True, None, 0.0), options.matrix_backend(), policy
+        )
         assert operator.level == level
         assert {e.matrix.level for e in operator.layers if e.matrix is not None} == {level}
         if backend == "reference":
@@ -211,7 +213,9 @@ def test_a_device_uses_the_level_that_is_marked(device: Device, name: str) -> No
     wanted = {"min-memory": report.min_memory, "min-time": report.min_time, "auto": report.min_time, 3: 3}
     for policy, level in wanted.items():
         options = CheckOptions.of(backend="gpu", level=policy)
-        operator = device_choices(layer_choices, ChoiceProblem(size, True, None, 0.0), options)
+        operator = device_choices(
+            layer_choices, ChoiceProblem(size, True, None, 0.0), options.matrix_backend(), policy
+        )
         assert operator is not None
         assert operator.level == level
 

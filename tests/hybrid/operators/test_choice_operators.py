@@ -49,11 +49,16 @@ def _systems(
 ) -> list[ChoiceOperator]:
     slack, n = choice_slack(model), model.n_states
     return [
-        hybrid_choices(layer_choices, ChoiceProblem(n, maximise, groups, slack), CheckOptions(backend="cpu")),
         hybrid_choices(
             layer_choices,
             ChoiceProblem(n, maximise, groups, slack),
-            CheckOptions(backend="reference", level=4),
+            CheckOptions(backend="cpu").matrix_backend(),
+        ),
+        hybrid_choices(
+            layer_choices,
+            ChoiceProblem(n, maximise, groups, slack),
+            CheckOptions(backend="reference").matrix_backend(),
+            4,
         ),
         ExplicitChoices(write_choices(layer_choices, n), ChoiceProblem(n, maximise, groups, slack)),
     ]

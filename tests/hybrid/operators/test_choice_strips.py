@@ -12,12 +12,13 @@ import pytest
 import hybrid
 from gpu_kernels import ChoiceRows
 from hybrid.analysis import choice_systems
+from hybrid.cpu import csr_components
 from hybrid.operators import choice_strips
 from hybrid.operators.choice_strips import ChoiceStrips, WholeStrip
 from hybrid.operators.explicit_choices import ExplicitChoices, write_choices
 from hybrid.operators.hybrid_choices import HybridChoices
 from hybrid.operators.layer_choices import LayerChoices
-from hybrid.solvers import Criterion, Optimistic, Status, topological, topological_choices
+from hybrid.solvers import Criterion, Optimistic, Status, topological_choices
 from hybrid.solvers.bounded_solution import UNIT, BoundedSolution
 from hybrid.solvers.choice_operator import ChoiceOperator
 from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
@@ -242,7 +243,7 @@ def test_states_that_stay_are_solved_at_once(form: str, maximise: bool) -> None:
 def test_members_of_a_group_share_a_value(
     rng: np.random.Generator, form: str, maximise: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topological, "_MAX_SHARE", 1.0)  # groups may join all states
+    monkeypatch.setattr(csr_components, "_MAX_SHARE", 1.0)  # groups may join all states
     for _ in range(3):
         members = rng.permutation(SIZE)[:9].astype(np.int64)
         groups = Quotient(members, np.array([0, 2, 5], np.int64), np.full(3, -1))

@@ -60,5 +60,8 @@ def test_offers_for_some_states_go_layer_by_layer(device: Device) -> None:
     none: OffsetMTBDD = from_dense(np.zeros((1, 2)), n_bits=1)
     offer = LayerChoices(0, np.array([1]), none, np.zeros(1), None)
     assert (
-        device_choices([offer], ChoiceProblem(2, True, None, 1e-14), CheckOptions.of(backend="gpu")) is None
+        device_choices(
+            [offer], ChoiceProblem(2, True, None, 1e-14), CheckOptions.of(backend="gpu").matrix_backend()
+        )
+        is None
     )

@@ -57,7 +57,9 @@ def operator_of(
 ) -> DeviceChoices:
     """Return a process's operator."""
     problem = problem_of(case, cuts, alike, groups)
-    found = fused_choices(own_offers(case, cuts, alike), problem, CheckOptions(backend="gpu"))
+    found = fused_choices(
+        own_offers(case, cuts, alike), problem, CheckOptions(backend="gpu").matrix_backend()
+    )
     assert isinstance(found, DeviceChoices), found
     assert isinstance(found, DividedDeviceChoices) == (alike.size > 1)
     return found
@@ -279,7 +281,9 @@ def test_what_one_cannot_lay_out_goes_one_by_one_in_all(
 
     def run(alike: Communicator) -> DeviceChoices | Ineligible:
         return fused_choices(
-            own_offers(case, cuts, alike), problem_of(case, cuts, alike), CheckOptions(backend="gpu")
+            own_offers(case, cuts, alike),
+            problem_of(case, cuts, alike),
+            CheckOptions(backend="gpu").matrix_backend(),
         )
 
     reasons = {
