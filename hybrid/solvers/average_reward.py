@@ -238,7 +238,8 @@ class AverageReward:
                 return Status.DIVERGED
             pace = visits
             if not course.settled:
-                left = visits.left(course.products, (slowest - quickest) / slowest)
+                # Durations that are all lost to underflow tell no pace.
+                left = visits.left(course.products, (slowest - quickest) / slowest if slowest > 0.0 else 0.0)
                 course.settled = slowest - quickest <= _SETTLED * slowest
                 again = course.products - begun if course.settled and not course.keeps_visits else 0
             lowest, highest = offset + low, offset + high

@@ -325,6 +325,15 @@ FAR = """ctmc module m s : [0..3] init 0;
     [] s=1 -> 1e-130:(s'=2)+1e-100:(s'=3);
     [] s>1 -> true;
     endmodule"""
+STUCK = """ctmc module m s : [0..3] init 0;
+    [] s=0 -> 0.5:(s'=3)+7e-200:(s'=1);
+    [] s=1 -> 3:(s'=0)+3:(s'=2);
+    [] s=2 -> 7e-300:(s'=0)+7e200:(s'=2);
+    [] s=3 -> 2e5:(s'=0);
+    endmodule
+    rewards s=1 : 4/3; s=0 : 0.3; endrewards"""
+_SEVEN = 7 * Fraction("1e-200")
+_LONG = 1 + Fraction("2.5e-6") + _SEVEN / 6 + _SEVEN / 2 / (7 * Fraction("1e-300"))
 _STEP = [Fraction(a) / (Fraction(a) + Fraction("1e-100")) for a in ("1e-300", "1e-130")]
 S9_11 = [
     Fault("S9.cancel", SUMS, 'R{"a"}=? [ I=1 ]', Fraction(1)),
@@ -343,6 +352,7 @@ S9_11 = [
     Fault("S10.arithmetic", SUMS, "(P=? [ F true ])*1e308*10", Fraction(10) ** 309),
     Fault("S11.far", FAR, "P=? [ F s=2 ]", _STEP[0] * _STEP[1], methods=METHODS),
     Fault("S11.far-truth", FAR, "P>0 [ F s=2 ]", True),
+    Fault("S11.durations", STUCK, "R=? [ S ]", (Fraction("0.3") + _SEVEN / 6 * Fraction(4, 3)) / _LONG),
 ]
 
 # ------------------------------------------------------------------ the tests
