@@ -35,7 +35,7 @@ Module = tuple[str, str, dict[str, int]]
 """A source of our own, a kernel of it, and the macros of a specialisation."""
 
 Item = tuple[str, int] | Module
-"""A module, or an operation: the name of its list in :mod:`gpu_kernels.array_operations` and its place;
+"""A module, or an operation: its list in :mod:`gpu_kernels.array_operations` and its place;
 on long vectors where the name ends in `ON_LONG`."""
 
 ON_LONG = " on long vectors"

@@ -10,7 +10,7 @@ import weakref
 from typing import Any
 
 import numpy as np
-from numba.core import types
+from numba import types
 from numba.np.numpy_support import as_dtype
 from numpy.typing import NDArray
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
+from numba import types
 from numba.core import cgutils as _untyped_cgutils
-from numba.core import types
 from numba.extending import intrinsic
 
 from hybrid.cpu.vector_values import emit_either

@@ -95,11 +95,9 @@ class CpuPasses:
 
     def image(self, x: Vector, diagonal: Vector, at_anchor: float, out: Vector) -> None:
         """Turn ``out = M x`` into ``x - (M x - at_anchor) / diagonal``."""
-        if x.dtype == np.float64:
-            from hybrid.cpu import vector_kernels as kernels
-        else:
-            from hybrid.cpu import single_kernels as kernels  # type: ignore[no-redef]
-        kernel: Any = kernels.image_rows
+        from hybrid.cpu import single_kernels, vector_kernels
+
+        kernel: Any = (vector_kernels if x.dtype == np.float64 else single_kernels).image_rows
         run_rows(kernel, x.size, x, diagonal, at_anchor, out)
 
     def subtract_from(self, x: Vector, out: Vector) -> None:

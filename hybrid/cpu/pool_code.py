@@ -15,8 +15,8 @@ import platform
 from typing import Any
 
 from llvmlite import ir
+from numba import types
 from numba.core import cgutils as _untyped_cgutils
-from numba.core import types
 from numba.extending import intrinsic
 
 from mtbdd.compiled import njit

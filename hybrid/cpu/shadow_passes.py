@@ -20,7 +20,7 @@ _NOTHING = np.zeros(0)
 
 
 class CpuShadows:
-    """See `hybrid.solvers.shadows.ShadowPasses`; sums are those of pieces, whatever the number of threads."""
+    """See `hybrid.solvers.shadows.ShadowPasses`; sums do not depend on the number of threads."""
 
     def shadow_sums(self, x: Vector, weights: Vector | None) -> Vector:
         """Return the scalar products with the shadow vectors, and of x with itself."""

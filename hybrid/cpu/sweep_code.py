@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
+from numba import types
 from numba.core import cgutils as _untyped_cgutils
-from numba.core import types
 from numba.extending import intrinsic
 
 from hybrid.cpu.vector_code import Terms
@@ -38,7 +38,7 @@ def _sweep(checked: bool) -> Any:
 
     It relaxes the slices q0 .. q1 of the row type, the last one first if ``descending``, and writes rows
     ``row + 8 q``, ``n_rows`` of the group in all: ``out = (1 - omega) x + omega (sum + b - less) /
-    diagonal``, where the sum is that of the terms, see :func:`hybrid.cpu.vector_code._multiply`, b is left
+    diagonal``, where the sum is that of the terms (see `_multiply` of the vector code), b is left
     out unless ``has_b``, and a term reads out if its eight elements lie in the rows ``new_begin .. new_end``,
     x otherwise.
 

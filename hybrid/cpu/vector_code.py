@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
+from numba import types
 from numba.core import cgutils as _untyped_cgutils
-from numba.core import types
 from numba.extending import intrinsic
 
 from hybrid.cpu.vector_values import (

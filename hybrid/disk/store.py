@@ -39,7 +39,7 @@ _IN_MEMORY = ("tmpfs", "ramfs")
 
 
 class _Memory:
-    """An allocator for NumPy: the compiled functions of `hybrid.disk.kernels` with a state of its own."""
+    """An allocator for NumPy: functions of `hybrid.disk.kernels` with a state of its own."""
 
     def __init__(self) -> None:
         self.state = np.zeros(kernels.WORDS, dtype=np.int64)

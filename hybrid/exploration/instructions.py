@@ -1,4 +1,4 @@
-"""Instructions of the machine that works out expressions state by state (`hybrid.exploration.machine`).
+"""Instructions of the machine that works out expressions (`hybrid.exploration.machine`).
 
 A program is a list of them in postfix form.  An integer or a truth stands on the stack as an integer, another
 number as a double with a bound on its error, as in `mtbdd.language.running_errors`.

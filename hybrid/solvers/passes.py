@@ -47,7 +47,7 @@ class Passes(Protocol):
         """Call `work` with the same part of every vector, for all parts; it writes elementwise, in place."""
 
     def image(self, x: Vector, diagonal: Vector, at_anchor: float, out: Vector) -> None:
-        """Turn ``out = M x`` into ``x - (M x - at_anchor) / diagonal``; see `hybrid.solvers.recurrence`."""
+        """Turn ``out = M x`` into ``x - (M x - at_anchor) / diagonal``."""
 
     def subtract_from(self, x: Vector, out: Vector) -> None:
         """Turn `out` into ``x - out``."""

@@ -17,7 +17,7 @@ State = Callable[[], tuple[Mapping[str, Array], Numbers]]
 
 
 class Place(Protocol):
-    """What reading and writing vectors needs of a workspace; see `hybrid.solvers.workspace.Workspace`."""
+    """Reads and writes vectors of a `hybrid.solvers.workspace.Workspace`."""
 
     xp: Any
 

@@ -24,7 +24,7 @@ _CHECK_EVERY = 8  # steps between measurements that cost passes of their own
 
 
 class WeightGuess:
-    """See :class:`hybrid.solvers.bellman.Guess`; the weights w serve until choices or precision change."""
+    """See `hybrid.solvers.bellman.Guess`; the weights w serve until choices or precision change."""
 
     total: None = None
 

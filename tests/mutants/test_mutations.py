@@ -20,9 +20,13 @@ def test_every_mutation_applies_to_the_sources() -> None:
 def test_there_are_enough_mutations_over_all_parts() -> None:
     assert len(MUTATIONS) >= 80
     parts = {
-        "mtbdd/offset.py", "hybrid/levels/", "hybrid/injection/", "hybrid/cpu/", "hybrid/exact/",
+        "mtbdd/offset.py",
+        "hybrid/levels/",
+        "hybrid/injection/",
+        "hybrid/cpu/",
+        "hybrid/exact/",
         "gpu_kernels/cuda/",
-    }  # fmt: skip
+    }
     for part in parts:
         assert any(m.file.startswith(part) for m in MUTATIONS), part
 

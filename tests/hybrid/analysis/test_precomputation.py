@@ -209,7 +209,8 @@ def test_the_interpreter_searches_no_more_than_some_states(monkeypatch: pytest.M
 
 def test_little_is_searched_without_numba() -> None:
     code = (
-        "import sys; from mtbdd.build import build_model; from mtbdd.language import parse_model, resolve; "
+        "import sys; from mtbdd.build import build_model; "
+        "from mtbdd.language import parse_model, resolve; "
         "from hybrid.analysis.precomputation import prob0e; "
         f"model = build_model(resolve(parse_model({CLOCKS!r}))); "
         "prob0e(model, model.reachable, model.states(model.source.labels[0].expression)); "
