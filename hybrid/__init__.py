@@ -102,22 +102,22 @@ _HOMES = {
 }
 
 
-_PARTS = (
-    "backends",
-    "cpu",
-    "explicit",
-    "exploration",
-    "explorer",
-    "graphs",
-    "injection",
-    "interchange",
-    "linear",
-    "lumping",
-    "ordering",
-    "properties",
-    "simulation",
-    "solvers",
-)
+_PARTS = {
+    "backends": "hybrid.backends",
+    "cpu": "hybrid.cpu",
+    "explicit": "hybrid.explicit",
+    "exploration": "hybrid.exploration",
+    "explorer": "hybrid.explorer",
+    "graphs": "hybrid.graphs",
+    "injection": "hybrid.injection",
+    "interchange": "hybrid.interchange",
+    "linear": "hybrid.linear",
+    "lumping": "hybrid.lumping",
+    "ordering": "hybrid.ordering",
+    "properties": "hybrid.properties",
+    "simulation": "hybrid.simulation",
+    "solvers": "hybrid.solvers",
+}
 
 if not TYPE_CHECKING:  # type checkers have the imports above, and report a name that is not among them
 
@@ -133,7 +133,7 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and report a name
         from importlib import import_module
 
         if name in _PARTS:
-            return import_module(f"hybrid.{name}")
+            return import_module(_PARTS[name])
         if name not in _HOMES:
             raise AttributeError(f"module 'hybrid' has no attribute {name!r}")
         value = getattr(import_module(_HOMES[name]), name)

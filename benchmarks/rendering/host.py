@@ -211,7 +211,7 @@ def simulation(record: Row) -> str:
         "Sample paths",
         record,
         "Steps of paths drawn and recorded by `simulate` on one core, after the model is read and "
-        " its tables are made (`set-up`); all paths of a row advance together.  The best of "
+        "its tables are made (`set-up`); all paths of a row advance together.  The best of "
         f"{record['repeats']} repeats, by the clock, and by the processor time of that one, which is less "
         "where other work shares the core.",
         table_of(

@@ -204,7 +204,7 @@ class LevelTable(ABC):
 
     @abstractmethod
     def weights(self, backend: str) -> list[Weight]:
-        """Return the levels that a backend can use in row types, for `hybrid.levels.weighing.weigh`."""
+        """Return the levels that a backend can use; see `hybrid.levels.weighing.weigh`."""
 
     def _reference_seconds(self, level: int) -> float | None:
         """Predict the time of a product in plain NumPy: entries, and a Python step for every submatrix.
