@@ -27,7 +27,7 @@ from mtbdd.compiled import njit
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def _multiply_rows(  # type: ignore[no-untyped-def]
+def _run_terms(  # type: ignore[no-untyped-def]
     width, members, streamed, out, out_stride, out_column, place, first, x, column, base, scale, own, slots,
     scaled, pattern, first_slice, begin, end, pattern_ptr, slot, shift, vector, coefficients, finite,
 ):  # fmt: skip
@@ -131,7 +131,7 @@ def block_spmm(  # type: ignore[no-untyped-def]
                 first = piece_group[p] + m
                 own = slot_ptr[first]
                 slots = slot_ptr[first + 1] - own
-                _multiply_rows(width, together, streamed, out, stride, column, row, first, x, column, base, scale,
+                _run_terms(width, together, streamed, out, stride, column, row, first, x, column, base, scale,
                           own, slots, scaled, pattern, first_slice, begin, full, pattern_ptr, slot, shift,
                           vector, coefficients, finite)  # fmt: skip
             if full == end:
@@ -142,7 +142,7 @@ def block_spmm(  # type: ignore[no-untyped-def]
                 first = piece_group[p] + m
                 own = slot_ptr[first]
                 slots = slot_ptr[first + 1] - own
-                _multiply_rows(width, min(piece_count[p], 1), False, tail, 8, 0, tail_place, 0, x, column, base,
+                _run_terms(width, min(piece_count[p], 1), False, tail, 8, 0, tail_place, 0, x, column, base,
                           scale, own, slots, scaled, pattern, first_slice, full, end, pattern_ptr, slot,
                           shift, vector, coefficients, finite)  # fmt: skip
                 at = row[first] + 8 * full
