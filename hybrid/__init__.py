@@ -124,12 +124,9 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and report a name
     def __getattr__(name: str) -> Any:
         """Import a public name or a part on first use."""
         if name == "__version__":
-            from importlib.metadata import PackageNotFoundError, version
+            from hybrid.core.installing import installed_version
 
-            try:
-                return version(DISTRIBUTION)
-            except PackageNotFoundError:
-                return "0+checkout"  # a folder of sources that is on the path, and not installed
+            return installed_version()
         from importlib import import_module
 
         if name in _PARTS:
