@@ -1,4 +1,4 @@
-"""What is installed where this process runs: the package itself, and how a package that is missing is installed."""
+"""What is installed where this process runs: this package, and how one that is missing is installed."""
 
 from __future__ import annotations
 
