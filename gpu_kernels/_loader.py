@@ -29,7 +29,6 @@ SOURCES = (
     "blocks.cu",
     "choice_rows.cu",
     "choices.cu",
-    "delta_sell.cu",
     "explicit.cu",
     "graph/fbt_pivots.cu",
     "graph/fbt_search.cu",

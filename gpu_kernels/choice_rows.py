@@ -10,7 +10,7 @@ import numpy as np
 from gpu_kernels._launch import blocks_for, check_vector, index_bits, index_type, macros
 from gpu_kernels.choice_steps import ChoiceStep
 from gpu_kernels.device import Device
-from gpu_kernels.formats.scan import ScanPlan
+from gpu_kernels.formats.rows import ScanPlan
 from gpu_kernels.steps import NULL
 
 Array = Any

@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def lazy_names(package: str, homes: Mapping[str, str], parts: Collection[str] = ()) -> Callable[[str], Any]:
+def lazy_names(
+    package: str,
+    homes: Mapping[str, str],
+    parts: Collection[str] = (),
+    gone: Mapping[str, str] | None = None,
+) -> Callable[[str], Any]:
     """Return the ``__getattr__`` of a package.
 
     Parameters
@@ -24,11 +29,16 @@ def lazy_names(package: str, homes: Mapping[str, str], parts: Collection[str] = 
         For every public name its module, without the package before it.
     parts : collection of str
         Subpackages that are attributes without an import of their own.
+    gone : mapping of str to str, optional
+        For names of the release before, what to use in their place; asked for, they raise ImportError, for
+        ``from ... import`` would not show the message of an AttributeError.
     """
 
     def imported(name: str) -> Any:
         if name in parts:
             return import_module(f"{package}.{name}")
+        if gone is not None and name in gone:
+            raise ImportError(f"{package}.{name} was taken out: {gone[name]}", name=package)
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(f"{package}.{homes[name]}"), name)

@@ -20,10 +20,7 @@ from mtbdd.offset import OffsetMTBDD
 
 __all__ = ["baseline_levels", "baseline_rows", "explicit_rows"]
 
-EXPLICIT = {
-    "csr_warp": "msr-subwarp", "sell": "sell", "csell": "csell", "delta_csell": "delta-csell",
-    "cusparse": "cusparse",
-}  # fmt: skip
+EXPLICIT = {"sell": "sell", "csell": "csell", "cusparse": "cusparse"}
 """Explicit formats by their key in the record."""
 
 _BASELINE_ENTRIES = tuple(1 << k for k in (14, 16, 18, 20, 22, 24))

@@ -48,7 +48,7 @@ GROWTH = 8
 
 MOST_ENTRIES = 10_000_000
 METHODS = ("jacobi", "bicgstab", "bicgstab-plain")
-STORAGE = "msr-subwarp"
+STORAGE = "msr"
 
 SIZES = (1_000, 5_000, 20_000)
 DENSITIES = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1)

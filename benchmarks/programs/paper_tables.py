@@ -46,7 +46,7 @@ QUICK = (("herman", 5, 32, 245), ("cluster", 8, 2_772, 100), ("tandem", 15, 496,
 TABLE_II_QUICK = (("herman", 5), ("cluster", 8), ("tandem", 15))
 
 PAPER_FORMATS = ("msr", "cmsr", "msr-wl", "msr-hwl", "cmsr-wl", "cmsr-hwl", "cmsr-stream", "csell",
-                 "csell-sorted", "delta-csell", "cusparse")  # fmt: skip
+                 "cusparse")  # fmt: skip
 """[WB13]'s formats, and those that were fastest on one of its models."""
 
 

@@ -5,7 +5,7 @@ For every matrix and limit, in one run and with the same parts in pinned memory:
 
 - copies of all parts alone, through both buffers;
 - products of all parts alone, the parts resident on the card, by the kernel that the streamed product has;
-- the streamed product as users get it;
+- the streamed product;
 - a time line of one more product from events on both streams: copy and product of every part, and which
   share of the products' time lies within copies.
 
@@ -26,9 +26,10 @@ from benchmarks.library.arguments import parser
 from benchmarks.library.device import require_device
 from benchmarks.library.models import example
 from benchmarks.library.records import Records
+from benchmarks.library.streamed import PartTimes, StreamedMatrix, parts_by_bytes
 from gpu_kernels import Device, current_device
-from gpu_kernels.formats import MsrSubwarp
-from hybrid.explicit import CsrArrays, PartTimes, RowPartition, StreamedOperator, explicit_matrix
+from gpu_kernels.formats import Msr
+from hybrid.explicit import CsrArrays, explicit_matrix
 
 CASES = (("kanban", 6), ("synthetic", 1 << 24), ("kanban", 7))
 QUICK = (("kanban", 2), ("synthetic", 3_000))
@@ -82,36 +83,36 @@ def host_matrix(name: str, size: int, device: Device) -> CsrArrays:
 def measure(row: dict[str, Any], device: Device, matrix: CsrArrays, limit: int) -> None:
     """Fill a row: one matrix in parts under one limit."""
     xp = device.xp
-    partition = RowPartition.by_bytes(matrix, limit // 2)
-    row.update(states=matrix.shape[0], entries=matrix.nnz, bytes=matrix.nbytes, parts=len(partition))
+    cuts = parts_by_bytes(matrix, limit // 2)
+    row.update(states=matrix.shape[0], entries=matrix.nnz, bytes=matrix.nbytes, parts=len(cuts) - 1)
     x = xp.asarray(np.random.default_rng(17).random(matrix.shape[1]))
     out, expected = xp.empty(matrix.shape[0]), xp.empty(matrix.shape[0])
-    row["products_seconds"] = resident_seconds(device, matrix, partition, x, expected)
+    row["products_seconds"] = resident_seconds(device, matrix, cuts, x, expected)
     begin = time.perf_counter()
-    operator = StreamedOperator(matrix, partition, device)
+    streamed = StreamedMatrix(matrix, cuts, device)
     row["set_up_seconds"] = time.perf_counter() - begin
-    row["buffer_bytes"] = operator.buffer_bytes
-    row["copies_seconds"] = device.seconds(operator.copy_parts, REPEATS)
-    row["streamed_seconds"] = device.seconds(lambda: operator.multiply(x, out), REPEATS)
+    row["buffer_bytes"] = streamed.buffer_bytes
+    row["copies_seconds"] = device.seconds(streamed.copy_parts, REPEATS)
+    row["streamed_seconds"] = device.seconds(lambda: streamed.multiply(x, out), REPEATS)
     row["difference"] = float(abs(out - expected).max() / abs(expected).max())
-    times = operator.trace(x, out)
+    times = streamed.trace(x, out)
     alone = row["copies_seconds"], row["products_seconds"]
     row["of_greater"] = row["streamed_seconds"] / max(alone)
     row["of_sum"] = row["streamed_seconds"] / sum(alone)
-    row["copy_bytes_per_second"] = operator.nbytes / row["copies_seconds"]
+    row["copy_bytes_per_second"] = streamed.nbytes / row["copies_seconds"]
     row.update(overlap(times))
     if len(times) <= MOST_SHOWN:
         row["time_line"] = [[t.copy_begin, t.copy_end, t.product_end] for t in times]
 
 
-def resident_seconds(device: Device, matrix: CsrArrays, partition: RowPartition, x: Any, out: Any) -> float:
+def resident_seconds(device: Device, matrix: CsrArrays, cuts: list[int], x: Any, out: Any) -> float:
     """Return the seconds of the products of all parts, which lie on the device, one after the other."""
     resident = []
-    for (begin, end), part in zip(partition, partition.split(matrix), strict=True):
+    for begin, end in zip(cuts[:-1], cuts[1:], strict=True):
+        part = matrix.rows(begin, end)
         arrays = part.row_starts, part.columns, part.values
-        if end > begin:
-            stored = MsrSubwarp.from_csr(device, *arrays, n_columns=matrix.shape[1])
-            resident.append((stored, out[begin:end]))
+        stored = Msr.from_csr(device, *arrays, n_columns=matrix.shape[1])
+        resident.append((stored, out[begin:end]))
 
     def multiply() -> None:
         for stored, rows in resident:

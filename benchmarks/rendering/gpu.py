@@ -26,10 +26,19 @@ UNCOMPRESSED = ("cusparse", "sell", "csr_warp")
 """Explicit products in the record gpu_product that keep a value and a column for every entry."""
 
 EXPLICIT_KEYS = (*UNCOMPRESSED, "csell", "delta_csell")
-"""All explicit products in that record."""
+"""All explicit products that a record may have; `csr_warp` and `delta_csell` are no longer measured."""
 
-LANES = "CSR by 2 to 32 lanes a row"
-"""What the format msr-subwarp does: as many as suit the length of the rows."""
+DECISION = "[why](design/decisions.md#explicit-formats-on-the-gpu)"
+"""Where a page says why forms were taken out."""
+
+_FORMS = {
+    "cusparse": "cuSPARSE",
+    "sell": "SELL",
+    "csr_warp": "CSR by 2 to 32 lanes a row",
+    "csell": "CSELL",
+    "delta_csell": "delta-CSELL",
+}
+"""Their names."""
 
 PAYS_FOR = {
     "tandem": "few entries a row, almost only vectors move; the second-level cache is the limit: an element "
@@ -98,16 +107,25 @@ def mean_gains(rows: list[Row]) -> list[tuple[str, tuple[float, float, float]]]:
 
 def mean_gains_text(rows: list[Row]) -> str:
     """Return the means as sentences; compressed forms are spoken of only where they were measured."""
-    compressed = set(EXPLICIT_KEYS) - set(UNCOMPRESSED)
-    all_forms = any(f"{key}_seconds" in row for row in rows for key in compressed)
+    plain, compressed = _forms(rows, UNCOMPRESSED), _forms(rows, EXPLICIT_KEYS[len(UNCOMPRESSED) :])
     sentences = []
     for name, means in mean_gains(rows):
         text = f"Geometric means over {name}: {means[0]:.2f} times as fast as cuSPARSE's CSR, "
-        text += f"{means[1]:.2f} times as fast as the fastest uncompressed form (cuSPARSE, {LANES}, SELL)"
-        if all_forms:
-            text += f", {means[2]:.2f} times as fast as the fastest explicit form (CSELL, delta-CSELL, too)"
+        text += f"{means[1]:.2f} times as fast as the fastest uncompressed form ({plain})"
+        if compressed:
+            text += f", {means[2]:.2f} times as fast as the fastest explicit form ({compressed}, too)"
         sentences.append(f"{text}.")
     return "  ".join(sentences)
+
+
+def _measured_keys(rows: list[Row], keys: tuple[str, ...]) -> list[str]:
+    """Return those of the explicit products that some row has."""
+    return [key for key in keys if any(f"{key}_seconds" in row for row in rows)]
+
+
+def _forms(rows: list[Row], keys: tuple[str, ...]) -> str:
+    """Return the names of those that some row has."""
+    return ", ".join(_FORMS[key] for key in _measured_keys(rows, keys))
 
 
 def _conditions(rows: list[Row]) -> str:
@@ -123,9 +141,9 @@ def _conditions(rows: list[Row]) -> str:
         + ("" if prepared == len(with_rivals) else f" on {prepared} of {len(with_rivals)} matrices")
         + ".",
     ]
-    parts.append(
-        "Its own sliced ELL was not measured: SELL, CSELL and delta-CSELL are this project's kernels."
-    )
+    parts.append("Its own sliced ELL was not measured: the other forms are kernels of this project.")
+    if _measured_keys(rows, ("csr_warp", "delta_csell")):
+        parts.append(f"Since then {_FORMS['csr_warp']} and delta-CSELL were taken out ({DECISION}).")
     if edge:
         parts.append(
             "The published kernel was fastest at the highest or lowest level tried, and may be faster "
@@ -150,10 +168,9 @@ def _gain(place: int) -> Callable[[Row], str]:
 def gpu_product(record: Row) -> str:
     """Return the section on products beside others and beside a copy of the vectors."""
     rows = measured(record)
-    heads = ("cuSPARSE CSR", "SELL", LANES, "CSELL", "delta-CSELL")
     forms: list[Column] = [
-        (head, lambda r, k=f"{key}_seconds": milliseconds(r.get(k)))  # type: ignore[misc]
-        for key, head in zip(EXPLICIT_KEYS, heads, strict=True)
+        (_FORMS[key], lambda r, k=f"{key}_seconds": milliseconds(r.get(k)))  # type: ignore[misc]
+        for key in _measured_keys(rows, EXPLICIT_KEYS)
     ]
     own = table_of(
         rows,
@@ -180,7 +197,7 @@ def gpu_product(record: Row) -> str:
     text = (
         "Milliseconds of one product on the device, medians of event times.  `block tasks` is the thesis's "
         "kernel ([Tealdi13] §4.4.2.1) at the fastest of the levels measured.  Gains are over cuSPARSE's CSR, "
-        f"the fastest uncompressed form (cuSPARSE, {LANES}, SELL) and the fastest of all explicit forms.  "
+        f"the fastest uncompressed form ({_forms(rows, UNCOMPRESSED)}) and the fastest explicit form.  "
         "`copy` is one of x to y on the same card: what a product would take if nothing but the vectors "
         "moved.  `times best level`: how much longer the level that the engine chose takes than the fastest "
         "of the levels measured.  Choosing a level by timing some lays each of them out.  "

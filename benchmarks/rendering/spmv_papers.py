@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from benchmarks.rendering.formats import TAKEN_OUT
 from benchmarks.rendering.markdown import (
     Row,
     measured,
@@ -98,7 +99,7 @@ def _segments(rows: list[Row]) -> str:
         line.append(_factor(standard, min(measured, default=None), own))
         own_times = {
             name: f["seconds"] for name, f in row["original"]["formats"].items()
-            if "seconds" in f and not name.startswith("cusparse")
+            if "seconds" in f and not name.startswith("cusparse") and name not in TAKEN_OUT
         }  # fmt: skip
         best = min(own_times, key=lambda name: own_times[name])
         cusparse = _seconds(row, "original", "cusparse")

@@ -3,11 +3,9 @@
 // slice_starts  first element of every slice, and the end
 // columns       column of every element, -1 for padding
 // values        value of every element, or its number in `table`
-// order         row of every lane, where rows are sorted
 //
 // Macros besides those of common.cuh:
 //   VALUE_BITS  8, 16 or 32: width of the numbers of values; 64: plain values
-//   SORTED      0 or 1: whether `order` is given
 
 #include "common.cuh"
 #include "gather.cuh"
@@ -15,8 +13,8 @@
 // out = M x, a thread a row, AHEAD elements at a time so that their loads overlap.
 extern "C" __global__ void __launch_bounds__(256)
 multiply_slices(const INDEX n_rows, const INDEX *__restrict__ slice_starts, const int *__restrict__ columns,
-                const void *__restrict__ values, const double *__restrict__ table, const int *__restrict__ order,
-                const double *__restrict__ x, double *__restrict__ out) {
+                const void *__restrict__ values, const double *__restrict__ table, const double *__restrict__ x,
+                double *__restrict__ out) {
     const INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i >= n_rows) return;
     const INDEX end = slice_starts[i / LANES + 1];
@@ -32,9 +30,5 @@ multiply_slices(const INDEX n_rows, const INDEX *__restrict__ slice_starts, cons
         }
         total = gather.add(total, table, x);
     }
-#if SORTED
-    out[order[i]] = total;
-#else
     out[i] = total;
-#endif
 }

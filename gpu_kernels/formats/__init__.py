@@ -6,68 +6,73 @@
 
 from __future__ import annotations
 
-from gpu_kernels.formats.arrays import read_csr
+import warnings
+
 from gpu_kernels.formats.cusparse import CSR_ALGORITHMS, CusparseCsr
-from gpu_kernels.formats.delta_sell import CDeltaSell, CDeltaSellSorted, DeltaSell, DeltaSellSorted
-from gpu_kernels.formats.dictionary import encode_values
-from gpu_kernels.formats.matrix import ExplicitMatrix
-from gpu_kernels.formats.msr import Cmsr, CmsrSubwarp, Msr, MsrSubwarp
-from gpu_kernels.formats.scan import CmsrScan, MsrScan, ScanPlan
-from gpu_kernels.formats.segments import CmsrHalfWarp, CmsrWarp, MsrHalfWarp, MsrWarp
-from gpu_kernels.formats.sell import CSell, CSellSorted, Sell, SellSorted
-from gpu_kernels.formats.stream import CmsrStream, MsrStream
+from gpu_kernels.formats.matrix import ExplicitMatrix, Format, encode_values, read_csr
+from gpu_kernels.formats.rows import Msr, MsrScan, MsrStream, ScanPlan
+from gpu_kernels.formats.segments import MsrHalfWarp, MsrWarp, Sell
 
 __all__ = [
     "CSR_ALGORITHMS",
     "FORMATS",
-    "CDeltaSell",
-    "CDeltaSellSorted",
-    "CSell",
-    "CSellSorted",
-    "Cmsr",
-    "CmsrHalfWarp",
-    "CmsrScan",
-    "CmsrStream",
-    "CmsrSubwarp",
-    "CmsrWarp",
     "CusparseCsr",
-    "DeltaSell",
-    "DeltaSellSorted",
     "ExplicitMatrix",
+    "Format",
     "Msr",
     "MsrHalfWarp",
     "MsrScan",
     "MsrStream",
-    "MsrSubwarp",
     "MsrWarp",
     "ScanPlan",
     "Sell",
-    "SellSorted",
     "encode_values",
     "read_csr",
 ]
 
-FORMATS: dict[str, type[ExplicitMatrix]] = {
-    "msr": Msr,
-    "cmsr": Cmsr,
-    "msr-subwarp": MsrSubwarp,
-    "cmsr-subwarp": CmsrSubwarp,
-    "msr-scan": MsrScan,
-    "cmsr-scan": CmsrScan,
-    "msr-stream": MsrStream,
-    "cmsr-stream": CmsrStream,
-    "msr-wl": MsrWarp,
-    "cmsr-wl": CmsrWarp,
-    "msr-hwl": MsrHalfWarp,
-    "cmsr-hwl": CmsrHalfWarp,
-    "sell": Sell,
-    "csell": CSell,
-    "sell-sorted": SellSorted,
-    "csell-sorted": CSellSorted,
-    "delta-sell": DeltaSell,
-    "delta-csell": CDeltaSell,
-    "delta-sell-sorted": DeltaSellSorted,
-    "delta-csell-sorted": CDeltaSellSorted,
-    "cusparse": CusparseCsr,
+FORMATS: dict[str, Format] = {
+    "msr": Format(Msr),
+    "cmsr": Format(Msr, compact=True),
+    "msr-scan": Format(MsrScan),
+    "cmsr-scan": Format(MsrScan, compact=True),
+    "msr-stream": Format(MsrStream),
+    "cmsr-stream": Format(MsrStream, compact=True),
+    "msr-wl": Format(MsrWarp),
+    "cmsr-wl": Format(MsrWarp, compact=True),
+    "msr-hwl": Format(MsrHalfWarp),
+    "cmsr-hwl": Format(MsrHalfWarp, compact=True),
+    "sell": Format(Sell),
+    "csell": Format(Sell, compact=True),
+    "cusparse": Format(CusparseCsr),
 }
 """Format by name. ``cusparse`` is for CUDA devices only."""
+
+_EARLIER = {
+    "Cmsr": "cmsr",
+    "CmsrHalfWarp": "cmsr-hwl",
+    "CmsrScan": "cmsr-scan",
+    "CmsrStream": "cmsr-stream",
+    "CmsrSubwarp": "cmsr",
+    "CmsrWarp": "cmsr-wl",
+    "CDeltaSell": "csell",
+    "CDeltaSellSorted": "csell",
+    "CSell": "csell",
+    "CSellSorted": "csell",
+    "DeltaSell": "sell",
+    "DeltaSellSorted": "sell",
+    "MsrSubwarp": "msr",
+    "SellSorted": "sell",
+}
+"""Names of the release before, and the format that stands in their place."""
+
+
+def __getattr__(name: str) -> Format:
+    """Return the format in the place of a name of the release before, with a warning that names it."""
+    if name not in _EARLIER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(
+        f'{__name__}.{name} goes with the next release: use FORMATS["{_EARLIER[name]}"]',
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return FORMATS[_EARLIER[name]]

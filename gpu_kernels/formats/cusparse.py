@@ -14,8 +14,8 @@ import numpy as np
 
 from gpu_kernels.csr import CsrArrays
 from gpu_kernels.device import CudaDevice, Device
-from gpu_kernels.formats.arrays import require_memory
-from gpu_kernels.formats.msr import Msr
+from gpu_kernels.formats.matrix import require_memory
+from gpu_kernels.formats.rows import Msr
 
 Array = Any
 
@@ -128,7 +128,9 @@ class CusparseCsr(Msr):
     plan: CusparsePlan
 
     @classmethod
-    def _convert(cls, device: Device, csr: CsrArrays) -> Self:
+    def _convert(cls, device: Device, csr: CsrArrays, compact: bool) -> Self:
+        if compact:
+            raise ValueError("cuSPARSE reads plain values; use another of FORMATS for a dictionary")
         if device.xp.__name__ != "cupy":
             raise RuntimeError(
                 f"cuSPARSE runs on a CUDA device only, not on {device.name}; use another of FORMATS"
@@ -138,7 +140,7 @@ class CusparseCsr(Msr):
                 f"cuSPARSE is called with 32-bit row starts, and the matrix has {len(csr.columns)} entries; "
                 "use another of FORMATS, or parts of the matrix"
             )
-        values = cls._store_values(device, csr, None, len(csr.values))
+        values = cls._store_values(device, csr, None, len(csr.values), False)
         plan = CusparsePlan.create(csr.shape, csr.row_starts, csr.columns, csr.values)
         return cls(csr.shape, values, csr.row_starts, csr.columns, plan)
 

@@ -1,4 +1,8 @@
-"""Rows in segments whose entries lie side by side for the threads of a warp ([WB13] §§4.2 and 4.3)."""
+"""Rows in segments whose entries lie side by side for the threads of a warp.
+
+`MsrWarp` and `MsrHalfWarp` are the segments of [WB13] §§4.2 and 4.3; `Sell` is sliced ELL, whose kernel has
+several elements of a row under way.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,7 @@ import numpy as np
 from gpu_kernels._launch import blocks_for
 from gpu_kernels.csr import CsrArrays
 from gpu_kernels.device import Device
-from gpu_kernels.formats.arrays import index_for, longest_of
-from gpu_kernels.formats.matrix import THREADS, ExplicitMatrix, with_dictionary
+from gpu_kernels.formats.matrix import THREADS, ExplicitMatrix, index_for, longest_of
 from gpu_kernels.ragged import array_module, owners, pointers
 
 Array = Any
@@ -24,7 +27,7 @@ _PLACE_BYTES, _PLACING_BYTES = 8, 32
 
 
 @dataclass(frozen=True, eq=False)
-class WarpSegments(ExplicitMatrix):
+class MsrWarp(ExplicitMatrix):
     """Segments of as many rows as a warp has threads; the product takes a thread a row ([WB13] Algorithm 2).
 
     Within a segment come the first entries of all rows, then the second ones, and so on; shorter rows are
@@ -57,21 +60,21 @@ class WarpSegments(ExplicitMatrix):
         return (self.shape[0] - 1) % rows + 1 if self.shape[0] else 0
 
     @classmethod
-    def conversion_bytes(cls, n_rows: int, entries: int, elements: int) -> int:
+    def conversion_bytes(cls, n_rows: int, entries: int, elements: int, compact: bool) -> int:
         """Return the bytes of lengths and segments, of places while they are found, or of all elements."""
-        storing = _PLACE_BYTES * entries + 4 * elements + cls._stored_bytes(entries, elements)
+        storing = _PLACE_BYTES * entries + 4 * elements + cls._stored_bytes(entries, elements, compact)
         return _ROW_BYTES * n_rows + max(_PLACING_BYTES * entries, storing)
 
     @classmethod
-    def _convert(cls, device: Device, csr: CsrArrays) -> Self:
+    def _convert(cls, device: Device, csr: CsrArrays, compact: bool) -> Self:
         rounds = -(-longest_of(csr.lengths(), cls.segment_rows()) // cls.threads_a_row)
         starts = pointers(device.xp, rounds * cls._skips(device.xp, csr.shape[0]))
         elements = int(starts[-1])
-        cls._require(device, csr, elements)
+        cls._require(device, csr, elements, compact)
         places = cls._places_from(csr, starts)
         columns = device.xp.full(elements, -1, np.int32)
         columns[places] = csr.columns
-        values = cls._store_values(device, csr, places, elements)
+        values = cls._store_values(device, csr, places, elements, compact)
         return cls(csr.shape, values, starts.astype(index_for(csr, elements)), columns)
 
     @classmethod
@@ -121,7 +124,7 @@ class WarpSegments(ExplicitMatrix):
 
 
 @dataclass(frozen=True, eq=False)
-class HalfWarpSegments(WarpSegments):
+class MsrHalfWarp(MsrWarp):
     """Segments of half as many rows; the product takes two threads a row ([WB13] Algorithm 3).
 
     Within a segment come the first two entries of all rows, then the next two, and so on.
@@ -132,16 +135,22 @@ class HalfWarpSegments(WarpSegments):
 
 
 @dataclass(frozen=True, eq=False)
-class MsrWarp(WarpSegments):
-    """Full-warp segments over plain values."""
+class Sell(MsrWarp):
+    """Sliced ELL: the segments of a full warp, the last one padded as well, and a loop with loads under way.
 
+    Source of the format: M. Kreutzer et al., "A unified sparse matrix data format for efficient general
+    sparse matrix-vector multiplication on modern processors with wide SIMD units", SIAM J. Sci. Comput.
+    36(5), 2014 (SELL-C-sigma).  Here C is a warp, and no rows are sorted.
+    """
 
-CmsrWarp = with_dictionary("CmsrWarp", WarpSegments)
+    @classmethod
+    def _skips(cls, xp: Any, n_rows: int) -> Array:
+        return xp.full(-(-n_rows // cls.warp), cls.warp, np.int64)
 
-
-@dataclass(frozen=True, eq=False)
-class MsrHalfWarp(HalfWarpSegments):
-    """Half-warp segments over plain values."""
-
-
-CmsrHalfWarp = with_dictionary("CmsrHalfWarp", HalfWarpSegments)
+    def _launch(self, device: Device, x: Array, out: Array) -> None:
+        index = self.segment_starts.dtype
+        kernel = device.kernel("sell.cu", "multiply_slices", self._macros(index))
+        arguments = (
+            index.type(self.shape[0]), self.segment_starts, self.columns, *self._value_arguments(), x, out,
+        )  # fmt: skip
+        kernel((blocks_for(self.shape[0], THREADS),), (THREADS,), arguments)

@@ -1,4 +1,4 @@
-"""Explicit matrices: extracted from diagrams, reordered, measured, streamed in parts."""
+"""Explicit matrices: extracted from diagrams, reordered, measured."""
 
 from __future__ import annotations
 
@@ -12,18 +12,13 @@ if TYPE_CHECKING:
     from hybrid.explicit.extract import ExplicitSizes, explicit_matrix, explicit_sizes
     from hybrid.explicit.measures import StructureMeasures, measure_structure
     from hybrid.explicit.operators import ExplicitOperator, FunctionOperator
-    from hybrid.explicit.partition import RowPartition
     from hybrid.explicit.reorder import Reordering, bfs_order, frontier_order
-    from hybrid.explicit.streamed import PartTimes, StreamedOperator
 
 _HOMES = {
     "ExplicitOperator": "operators",
     "ExplicitSizes": "extract",
     "FunctionOperator": "operators",
-    "PartTimes": "streamed",
     "Reordering": "reorder",
-    "RowPartition": "partition",
-    "StreamedOperator": "streamed",
     "StructureMeasures": "measures",
     "bfs_order": "reorder",
     "density_of_diagram": "density",
@@ -39,10 +34,7 @@ __all__ = [
     "ExplicitOperator",
     "ExplicitSizes",
     "FunctionOperator",
-    "PartTimes",
     "Reordering",
-    "RowPartition",
-    "StreamedOperator",
     "StructureMeasures",
     "bfs_order",
     "density_of_diagram",
@@ -53,6 +45,13 @@ __all__ = [
     "measure_structure",
 ]
 
+_GONE = {
+    "PartTimes": "nothing in the package streams a matrix in parts any more",
+    "RowPartition": "cut a matrix with `CsrArrays.rows(begin, end)`",
+    "StreamedOperator": "use hybrid.inject for a matrix that does not fit written out, or `ExplicitOperator`",
+}
+"""Names of the release before."""
+
 if not TYPE_CHECKING:  # type checkers have the imports above
     # On first use: a check of a chain does not load every format.
-    __getattr__ = lazy_names(__name__, _HOMES)
+    __getattr__ = lazy_names(__name__, _HOMES, gone=_GONE)

@@ -16,6 +16,7 @@ from hybrid.core.arrays import Array, to_host
 from hybrid.core.foreign import lies_on_device, on_host, through_host
 from hybrid.core.linear_protocol import LinearProtocol, TransposedProtocol
 from hybrid.core.operands import as_columns
+from hybrid.core.storages import replacement_of
 from hybrid.cpu.csr import CsrMatrix, csr_of
 from hybrid.reference import relax_in_place
 from hybrid.solvers.host import HostWorkspace
@@ -169,7 +170,10 @@ class ExplicitOperator(Relaxing, TransposedProtocol):
             from gpu_kernels import FORMATS
 
             if storage not in FORMATS:
-                raise ValueError(f"storage: expected one of {', '.join((*FORMATS, 'auto'))}, got {storage!r}")
+                raise ValueError(
+                    f"storage: expected one of {', '.join((*FORMATS, 'auto'))}, got {storage!r}"
+                    f"{replacement_of(storage)}"
+                )
         self._shape, self.nnz = matrix.shape, matrix.nnz
         self.device = current_device() if device is None and matrix.xp is not np else device
         self.stored: CsrMatrix | ExplicitMatrix

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels import CodedVector, Device, Step, TileMatrix, relax_rows, run_tiles
 from gpu_kernels.csr import CsrArrays
-from gpu_kernels.formats import ExplicitMatrix
+from gpu_kernels.formats import ExplicitMatrix, Format
 from hybrid.core.arrays import Array
 from hybrid.core.lists import concatenated_ranges
 from hybrid.gpu.build import build_layout
@@ -120,7 +120,7 @@ class ColouredRows:
     device : Device
     matrix : CsrArrays
         Square, without diagonal.
-    kind : type of ExplicitMatrix
+    kind : Format
         The format of every colour.
 
     Notes
@@ -128,7 +128,7 @@ class ColouredRows:
     Memory: the matrix again, and a vector.  Set-up on the host: O(entries).
     """
 
-    def __init__(self, device: Device, matrix: CsrArrays, kind: type[ExplicitMatrix]) -> None:
+    def __init__(self, device: Device, matrix: CsrArrays, kind: Format) -> None:
         csr = matrix.to_host().to_scipy()
         n = csr.shape[0]
         source = np.repeat(np.arange(n), np.diff(csr.indptr))

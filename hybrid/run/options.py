@@ -15,7 +15,7 @@ from hybrid.core.option_types import (
     StorageName,
 )
 from hybrid.core.representations import check_representation
-from hybrid.core.storages import HOST_STORAGES, STORAGES
+from hybrid.core.storages import HOST_STORAGES, STORAGES, replacement_of
 from hybrid.errors import OptionError
 from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power
 from hybrid.solvers.gauss_seidel import GaussSeidel
@@ -230,7 +230,8 @@ class CheckOptions:
         if self.storage == "auto":
             return
         if self.storage not in (*STORAGES, *HOST_STORAGES):
-            near = suggestion(str(self.storage), dict.fromkeys((*STORAGES, *HOST_STORAGES)))
+            known = dict.fromkeys((*STORAGES, *HOST_STORAGES))
+            near = replacement_of(self.storage) or suggestion(str(self.storage), known)
             raise OptionError(
                 f"storage {self.storage!r} is not offered: expected one of {', '.join(STORAGES)} on the gpu, "
                 f"or of auto, {', '.join(HOST_STORAGES)} on the cpu{near}"

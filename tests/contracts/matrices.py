@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 from gpu_kernels import Device
 from hybrid.cpu.csr import CsrMatrix
-from hybrid.explicit import CsrArrays, ExplicitOperator, FunctionOperator, RowPartition, StreamedOperator
+from hybrid.explicit import CsrArrays, ExplicitOperator, FunctionOperator
 from hybrid.explicit.operators import write_out
 from hybrid.operators.inject import inject
 from tests.builders.matrices import from_dense
@@ -48,7 +48,6 @@ MATRICES: dict[str, Make] = {
     "compiled rows": lambda a: CsrMatrix(csr_matrix(a)),
     "written out": lambda a: write_out(from_dense(a), "cpu"),
     "arrays": lambda a: ExplicitOperator(_arrays(a)),
-    "streamed": lambda a: StreamedOperator(_arrays(a), RowPartition.by_rows(len(a), 3)),
     "function": lambda a: FunctionOperator(a.shape, lambda x: _arrays(a).to_scipy() @ x),
 }
 
@@ -66,8 +65,7 @@ ON_DEVICE: dict[str, Callable[[np.ndarray, Device], Any]] = {
     "gpu, written out": lambda a, d: write_out(from_dense(a), "gpu"),
     "gpu, msr": _stored("msr"),
     "gpu, cmsr-stream": _stored("cmsr-stream"),
-    "gpu, delta-csell-sorted": _stored("delta-csell-sorted"),
-    "gpu, streamed": lambda a, d: StreamedOperator(_arrays(a), RowPartition.by_rows(len(a), 3), d),
+    "gpu, csell": _stored("csell"),
 }
 """Those whose matrix lies on the current device, which is the second argument."""
 

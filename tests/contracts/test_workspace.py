@@ -21,7 +21,7 @@ B = np.linspace(0.5, 1.0, SIZE)
 
 pytestmark = pytest.mark.parametrize(
     "make",
-    matrix_parameters("reference", "cpu", "compiled rows", "arrays", "gpu", "gpu, msr", "gpu, streamed"),
+    matrix_parameters("reference", "cpu", "compiled rows", "arrays", "gpu", "gpu, msr"),
     indirect=True,
 )
 

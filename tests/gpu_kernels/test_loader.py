@@ -47,7 +47,6 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
         CHOICE | LAYERS | {"GAIN_BITS": 0, "CODE_BITS": 16, "TERM_BITS": 32, "UNIT": 2, "MEMBERS": 1},
         CHOICE | LAYERS | {"GAIN_BITS": 8, "CODE_BITS": 8, "UNIT": 1, "MEMBERS": 4, "LOOK_UPS": 4},
     ),
-    "delta_sell.cu": ({"VALUE_BITS": 8, "SORTED": 1}, {"VALUE_BITS": 64, "SORTED": 0}),
     "explicit.cu": (RECORDS, {"CODE_BITS": 16, "TERM_BITS": 32, "UNIT": 2}),
     "graph/fbt_pivots.cu": (GRAPH,),
     "graph/fbt_search.cu": (GRAPH,),
@@ -69,7 +68,7 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
         {"DIAGONAL_BITS": 8, "ANCHORED": 0},
         {"DIAGONAL_BITS": 64, "ANCHORED": 1},
     ),
-    "msr.cu": ({"VALUE_BITS": 8, "SUBWARP": 8}, {"VALUE_BITS": 64, "SUBWARP": 32}),
+    "msr.cu": ({"VALUE_BITS": 8}, {"VALUE_BITS": 64}),
     "pairs.cu": (
         STEP | PAIRS | {"VALUE_BITS": 8, "SCALE_BITS": 8},
         STEP
@@ -82,7 +81,7 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
     ),
     "scan.cu": ({"VALUE_BITS": 16, "SCAN_THREADS": 256}, {"VALUE_BITS": 64, "SCAN_THREADS": 256}),
     "segments.cu": ({"VALUE_BITS": 8, "WARP": 32}, {"VALUE_BITS": 32, "WARP": 4}),
-    "sell.cu": ({"VALUE_BITS": 16, "SORTED": 0}, {"VALUE_BITS": 64, "SORTED": 1}),
+    "sell.cu": ({"VALUE_BITS": 16}, {"VALUE_BITS": 64}),
     "shadows.cu": ({"DIAGONAL_BITS": 8}, {"DIAGONAL_BITS": 64}),
     "stream.cu": ({"VALUE_BITS": 8}, {"VALUE_BITS": 64}),
     "tiles.cu": (

@@ -81,7 +81,7 @@ def test_gpu_product(
     for module in (gpu_product, product_rivals):
         monkeypatch.setattr(module, "best_seconds", lambda cupy, call: timer(call))
     monkeypatch.setattr(product_rivals, "measure_formats", formats)
-    monkeypatch.setattr(FORMATS["delta-csell"], "from_csr", no_room)
+    monkeypatch.setitem(FORMATS, "csell", SimpleNamespace(from_csr=no_room))
     monkeypatch.setattr(gpu_product, "QUICK", (("kanban", "t=1"),))
     monkeypatch.setattr(gpu_product, "require_device", lambda: None)
     # The stand-in for CuPy knows nothing of cards.
@@ -93,7 +93,7 @@ def test_gpu_product(
     assert row["chosen_over_best"] == 1.0
     assert row["chosen_within_10_percent"]
     assert row["difference"] < 1e-13
-    assert row["delta_csell_error"] == "needs more than there is"
+    assert row["csell_error"] == "needs more than there is"
     assert (row["cusparse_seconds"], row["cusparse_preprocessed"]) == (2e-3, True)
     assert row["cusparse_algorithms"] == {"cusparse default": 3e-3, "cusparse csr-1": 2e-3}
     assert [b["is_min_memory"] for b in row["baseline"]].count(True) == 1

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from gpu_kernels import FORMATS, Device, ExplicitMatrix
-from gpu_kernels.formats import Cmsr, Msr, ScanPlan
+from gpu_kernels.formats import Msr, MsrHalfWarp, MsrWarp, ScanPlan
 from gpu_kernels.formats.matrix import THREADS
-from gpu_kernels.formats.scan import ITEMS
-from gpu_kernels.formats.segments import HalfWarpSegments, WarpSegments
+from gpu_kernels.formats.rows import ITEMS
 from tests.gpu_kernels.devices import to_numpy
 
 TILE = THREADS * ITEMS
@@ -34,22 +33,16 @@ COLUMNS = [1, 2, 2, 3, 4, 0, 3, 4, 0, 1, 2]
 VALUES = [a, b, c, d, e, f, g, h, i, j, k]
 
 
-class FourWarp(WarpSegments):
+class FourWarp(MsrWarp):
     """Full-warp segments of the example, whose warps have four threads."""
 
     warp: ClassVar[int] = 4
 
 
-class FourHalfWarp(HalfWarpSegments):
+class FourHalfWarp(MsrHalfWarp):
     """Half-warp segments of the example."""
 
     warp: ClassVar[int] = 4
-
-
-class CompactFourWarp(FourWarp):
-    """The same with a dictionary."""
-
-    compact: ClassVar[bool] = True
 
 
 def backward_segmented_scan(values: np.ndarray, flags: np.ndarray) -> np.ndarray:
@@ -108,7 +101,7 @@ def test_half_warp_segments_of_000_section_4_3(device: Device, rng: np.random.Ge
 
 def test_compact_storage_reorders_the_numbers_of_values(device: Device) -> None:
     values = [0.5, 0.25, 0.5, 0.5, 1.0, 0.25, 0.5, 1.0, 0.25, 0.25, 1.0]
-    form = CompactFourWarp.from_csr(device, ROW_STARTS, COLUMNS, values)
+    form = FourWarp.from_csr(device, ROW_STARTS, COLUMNS, values, compact=True)
     assert to_numpy(form.values.table).tolist() == [0.25, 0.5, 1.0]
     assert to_numpy(form.values.elements).dtype == np.uint8
     assert to_numpy(form.values.elements).tolist() == [1, 1, 2, 0, 0, 1, 0, 1, 2, 0, 2, 0, 0, 0]
@@ -116,9 +109,9 @@ def test_compact_storage_reorders_the_numbers_of_values(device: Device) -> None:
     assert (starts, columns, found) == (ROW_STARTS, COLUMNS, values)
 
 
-@pytest.mark.parametrize("kind", [Msr, Cmsr])
-def test_compressed_rows_of_002_section_4(device: Device, kind: type[Msr]) -> None:
-    form = kind.from_csr(device, [0, 1, 2, 3], [0, 2, 2], [1.0, 2.0, 3.0])
+@pytest.mark.parametrize("compact", [False, True])
+def test_compressed_rows_of_002_section_4(device: Device, compact: bool) -> None:
+    form = Msr.from_csr(device, [0, 1, 2, 3], [0, 2, 2], [1.0, 2.0, 3.0], compact=compact)
     assert to_numpy(form.row_starts).tolist() == [0, 1, 2, 3]
     assert to_numpy(form.columns).tolist() == [0, 2, 2]
     assert to_numpy(form.plain_values()).tolist() == [1.0, 2.0, 3.0]

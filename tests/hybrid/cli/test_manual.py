@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from gpu_kernels import FORMATS
-from gpu_kernels.format_names import FORMAT_NAMES
 from hybrid.__main__ import main
 from hybrid.cli.arguments import COMMANDS, FIRST_STEPS
 from hybrid.cli.completion import completion
 from hybrid.cli.manual import manual_markdown, manual_roff
 from hybrid.cli.manual_arguments import SHELLS
+from hybrid.core.storages import STORAGES
 from mtbdd.language.limit_defaults import DEFAULT_LIMITS
 from mtbdd.language.limits import Limits
 from tests.source_tree import ROOT
@@ -86,7 +86,7 @@ def test_help_names_every_limit_and_storage_and_no_page(
 
 def test_limits_and_formats_are_what_help_names() -> None:
     assert {field.name: field.default for field in fields(Limits)} == DEFAULT_LIMITS
-    assert tuple(FORMATS) == FORMAT_NAMES
+    assert ("auto", *FORMATS) == STORAGES
     page = (ROOT / "docs/limits.md").read_text(encoding="utf-8")
     for name, value in DEFAULT_LIMITS.items():
         assert f"| `{name}` | {value:,} |" in page

@@ -60,7 +60,7 @@ def test_many_values_have_no_dictionary(monkeypatch: pytest.MonkeyPatch) -> None
 def test_operators_multiply_and_give_their_matrix_back(device: Device, rng: np.random.Generator) -> None:
     scipy_matrix = csr_matrix(random_array((90, 70), density=0.1, rng=rng))
     matrix = CsrArrays.from_scipy(scipy_matrix)
-    for storage in ("auto", "msr-stream", "csell-sorted"):
+    for storage in ("auto", "msr-stream", "csell"):
         operator = ExplicitOperator(matrix.to_device(device), device, storage)
         assert operator.storage == (storage if storage != "auto" else choose_storage(matrix, ROOM))
         assert (operator.backend, operator.shape, operator.nnz) == ("gpu", (90, 70), matrix.nnz)
@@ -86,3 +86,16 @@ def test_bytes_grow_with_what_the_dictionary_needs() -> None:
     sizes = explicit_sizes(from_dense(np.eye(8)), "gpu")
     few, more, many = (least_device_bytes(sizes, n) for n in (3, 300, 70_000))
     assert sizes.matrix_bytes < many <= few <= more
+
+
+@pytest.mark.parametrize("name", ["StreamedOperator", "RowPartition", "PartTimes"])
+def test_names_that_were_taken_out_say_what_to_use(name: str) -> None:
+    import hybrid.explicit
+
+    with pytest.raises(ImportError, match=rf"hybrid.explicit.{name} was taken out: \w+"):
+        getattr(hybrid.explicit, name)
+
+
+def test_formats_that_were_taken_out_say_what_to_choose(device: Device) -> None:
+    with pytest.raises(ValueError, match="'csell-sorted' was taken out, choose 'csell' in its place"):
+        ExplicitOperator(rows_of([5] * 96).to_device(device), device, "csell-sorted")

@@ -78,7 +78,7 @@ CASES = {
     "explicit decision process": checking(SLOW_WAY, "Pmin=? [ F x=2 ]", 0.25, **EXPLICIT),
     **{
         f"explicit, {storage}": checking(GAMBLER, "P=? [ F x=goal ]", 76 / 211, **EXPLICIT, storage=storage)
-        for storage in ("msr", "cmsr-scan", "msr-stream", "csell-sorted", "delta-csell")
+        for storage in ("msr", "cmsr-scan", "msr-stream", "csell")
     },
     "graph": decomposing(SLOW_WAY),
 }

@@ -7,10 +7,10 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from gpu_kernels import ChoiceStep, Device, Tuning, run_choices
-from gpu_kernels.formats import CmsrStream, MsrStream
-from gpu_kernels.formats.stream import STREAM_TILE
+from gpu_kernels.formats import MsrStream
+from gpu_kernels.formats.rows import STREAM_TILE
 from gpu_kernels.graph import attractor
-from hybrid.explicit import CsrArrays, RowPartition, StreamedOperator, explicit_matrix
+from hybrid.explicit import explicit_matrix
 from hybrid.explicit import extract as extraction
 from hybrid.gpu.tuning import LayoutOptions
 from tests.builders.choice_systems import SIZE, best_of, laid_out, random_layers
@@ -50,13 +50,13 @@ def test_attractors(device: Device) -> None:
     assert launched(device, "grow_attractor")
 
 
-@pytest.mark.parametrize("kind", [MsrStream, CmsrStream])
-def test_rows_that_go_on_over_tiles(device: Device, rng: np.random.Generator, kind: type[MsrStream]) -> None:
+@pytest.mark.parametrize("compact", [False, True])
+def test_rows_that_go_on_over_tiles(device: Device, rng: np.random.Generator, compact: bool) -> None:
     lengths = np.array([3, 2 * STREAM_TILE + 5, 0, STREAM_TILE, 7])
     columns = np.concatenate([np.arange(k) for k in lengths])
     values, starts = rng.choice([0.5, 0.25, 3.0], len(columns)), np.append(0, np.cumsum(lengths))
     matrix = csr_matrix((values, columns, starts), shape=(5, lengths.max()))
-    form = kind.from_csr(device, starts, columns, values, matrix.shape[1], wide=True)
+    form = MsrStream.from_csr(device, starts, columns, values, matrix.shape[1], wide=True, compact=compact)
     assert form.row_starts.dtype == form.tile_rows.dtype == np.int64
     x, out = rng.random(matrix.shape[1]), device.xp.full(5, np.nan)
     form.multiply(device, device.xp.asarray(x), out)
@@ -73,14 +73,3 @@ def test_matrices_written_out(
         found = explicit_matrix(from_dense(dense, n_bits=7), backend)
         assert found.row_starts.dtype == found.columns.dtype == np.int64
         np.testing.assert_array_equal(found.to_host().to_scipy().toarray(), dense)
-
-
-@pytest.mark.parametrize("parts", [1, 3])
-def test_matrices_streamed(device: Device, rng: np.random.Generator, parts: int) -> None:
-    dense = random_sparse(rng, 150, 90, 0.1)
-    narrow = csr_matrix(dense)
-    matrix = CsrArrays((150, 90), narrow.indptr.astype(np.int64), narrow.indices, narrow.data)
-    operator = StreamedOperator(matrix, RowPartition.by_rows(150, parts), device)
-    assert all(part.row_starts.dtype == np.int64 for part in operator.partition.split(matrix))
-    x = rng.random(90)
-    np.testing.assert_allclose(to_numpy(operator.multiply(device.xp.asarray(x))), dense @ x, rtol=1e-12)

@@ -124,7 +124,7 @@ def test_a_method_that_gives_up_is_not_converged() -> None:
 
 
 @pytest.mark.in_turn(2)
-@pytest.mark.parametrize("storage", ["msr", "cmsr-wl", "sell-sorted"])
+@pytest.mark.parametrize("storage", ["msr", "cmsr-wl", "sell"])
 @pytest.mark.parametrize("method", ["jacobi", "jor", "bicgstab"])
 def test_formats_are_solved_with_on_the_device(device: Device, storage: str, method: str) -> None:
     dense, b = case(70)

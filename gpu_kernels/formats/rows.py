@@ -1,4 +1,7 @@
-"""Row-compressed storage whose product is a segmented scan over all entries ([BESW10] §II, method M2)."""
+"""Row-compressed storage: row starts, columns, values ([WB13] §4.1, [CB12] §4), and its products.
+
+`Msr` takes a thread a row, `MsrScan` a segmented scan over all entries, `MsrStream` equal parts of them.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,8 @@ import numpy as np
 from gpu_kernels._launch import blocks_for, check_vector, index_bits, index_type, macros
 from gpu_kernels.csr import CsrArrays
 from gpu_kernels.device import Device
-from gpu_kernels.formats.arrays import INDEX_MARGIN
-from gpu_kernels.formats.matrix import THREADS, with_dictionary
-from gpu_kernels.formats.msr import Msr
+from gpu_kernels.formats.matrix import INDEX_MARGIN, THREADS, ExplicitMatrix
+from gpu_kernels.ragged import array_module, owners
 
 Array = Any
 
@@ -21,14 +23,70 @@ ITEMS = 8
 
 LANES = 32
 
-_ROW_BYTES = 17
+_SCAN_ROW_BYTES = 17
 """A row: whether it is empty at the end, and where it begins, twice."""
 
-_ENTRY_BYTES = 12
+_SCAN_ENTRY_BYTES = 12
 """An entry: its product, its flag, and copies of flags while a level is made of the one below."""
 
-_TILE_BYTES = 8 * THREADS * ITEMS
+_SCAN_TILE_BYTES = 8 * THREADS * ITEMS
 """What the last tiles of all levels lack."""
+
+STREAM_TILE = 2048
+"""Entries of a tile; the number of cuda/stream.cu."""
+
+_STREAM_TILE_BYTES = 48
+"""A tile: its first row and its lead, and on the way its first entry and the row found for it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Msr(ExplicitMatrix):
+    """Entries row after row; the product takes a thread a row ([WB13] Algorithm 1, [BESW10]'s method M1).
+
+    Arrays that already lie on the device with the right types are shared with the caller.
+
+    Attributes
+    ----------
+    row_starts : ndarray, shape (n_rows + 1,), int32 or int64
+    columns : ndarray, shape (entries,), int32
+    """
+
+    row_starts: Array
+    columns: Array
+
+    @classmethod
+    def conversion_bytes(cls, n_rows: int, entries: int, elements: int, compact: bool) -> int:
+        """Return the bytes of a dictionary; nothing else is made."""
+        return cls._stored_bytes(entries, None, compact)
+
+    @classmethod
+    def _convert(cls, device: Device, csr: CsrArrays, compact: bool) -> Self:
+        values = cls._store_values(device, csr, None, len(csr.values), compact)
+        return cls(csr.shape, values, csr.row_starts, csr.columns)
+
+    def element_rows(self) -> Array:
+        """Return the row of every entry."""
+        return owners(array_module(self.row_starts), self.row_starts, self.n_elements)
+
+    def element_columns(self) -> Array:
+        """Return the columns as they are."""
+        return self.columns
+
+    def _places(self, csr: CsrArrays) -> Array:
+        return array_module(self.columns).arange(self.n_elements)
+
+    def _launch(self, device: Device, x: Array, out: Array) -> None:
+        index = self.row_starts.dtype
+        kernel = device.kernel("msr.cu", "multiply_rows", self._macros(index))
+        arguments = (
+            index.type(self.shape[0]),
+            self.row_starts,
+            self.columns,
+            *self._value_arguments(),
+            x,
+            out,
+        )
+        kernel((blocks_for(self.shape[0], THREADS),), (THREADS,), arguments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,17 +189,22 @@ class MsrScan(Msr):
     products: Array
 
     @classmethod
-    def conversion_bytes(cls, n_rows: int, entries: int, elements: int) -> int:
+    def conversion_bytes(cls, n_rows: int, entries: int, elements: int, compact: bool) -> int:
         """Return the bytes of products and of flags on all levels, of rows' starts, and of values."""
-        return _ROW_BYTES * n_rows + _ENTRY_BYTES * entries + _TILE_BYTES + cls._stored_bytes(entries)
+        return (
+            _SCAN_ROW_BYTES * n_rows
+            + _SCAN_ENTRY_BYTES * entries
+            + _SCAN_TILE_BYTES
+            + cls._stored_bytes(entries, None, compact)
+        )
 
     @classmethod
-    def _convert(cls, device: Device, csr: CsrArrays) -> Self:
+    def _convert(cls, device: Device, csr: CsrArrays, compact: bool) -> Self:
         xp, entries = device.xp, len(csr.columns)
         flags = xp.zeros(entries, np.uint8)
         starts = csr.row_starts[:-1]
         flags[starts[starts < entries]] = 1
-        values = cls._store_values(device, csr, None, entries)
+        values = cls._store_values(device, csr, None, entries, compact)
         plan = ScanPlan.create(device, flags)
         return cls(csr.shape, values, csr.row_starts, csr.columns, plan, xp.empty(entries))
 
@@ -166,4 +229,56 @@ class MsrScan(Msr):
         )
 
 
-CmsrScan = with_dictionary("CmsrScan", MsrScan)
+@dataclass(frozen=True, eq=False)
+class MsrStream(Msr):
+    """Row-compressed storage cut into equal parts of its entries, whatever the rows' lengths are.
+
+    A block makes the products of a tile of consecutive entries in shared memory and adds up the rows there.
+    Rows that go on into later tiles get the sums of those in a second launch.  So it is [BESW10]'s M2 without
+    the products' way to memory and back.
+
+    Sources of the ideas: J. Greathouse, M. Daga, "Efficient sparse matrix-vector multiplication on GPUs using
+    the CSR storage format", SC 2014 (sums in shared memory); D. Merrill, M. Garland, "Merge-based parallel
+    sparse matrix-vector multiplication", SC 2016 (equal parts).
+
+    Attributes
+    ----------
+    tile_rows : ndarray, shape (tiles + 1,), int32 or int64
+        First row that begins in every tile or later; the last tile has all rows that are left.
+    leads : ndarray, shape (tiles,), float64
+        Scratch: what every tile adds to the row that began before it. One product at a time.
+    """
+
+    tile_rows: Array
+    leads: Array
+
+    @classmethod
+    def conversion_bytes(cls, n_rows: int, entries: int, elements: int, compact: bool) -> int:
+        """Return the bytes of tiles and of a dictionary."""
+        return _STREAM_TILE_BYTES * (entries // STREAM_TILE + 2) + cls._stored_bytes(entries, None, compact)
+
+    @classmethod
+    def _convert(cls, device: Device, csr: CsrArrays, compact: bool) -> Self:
+        xp, entries = device.xp, len(csr.columns)
+        tiles = max(1, -(-entries // STREAM_TILE))
+        index = csr.row_starts.dtype
+        tile_rows = xp.full(tiles + 1, csr.shape[0], index)
+        begins = xp.arange(tiles, dtype=index) * STREAM_TILE
+        tile_rows[:-1] = xp.searchsorted(csr.row_starts[:-1], begins, side="left")
+        values = cls._store_values(device, csr, None, entries, compact)
+        return cls(csr.shape, values, csr.row_starts, csr.columns, tile_rows, xp.empty(tiles))
+
+    def _launch(self, device: Device, x: Array, out: Array) -> None:
+        index, tiles = self.row_starts.dtype, len(self.leads)
+        kernel = device.kernel("stream.cu", "multiply_tiles", self._macros(index))
+        arguments = (
+            index.type(self.n_elements), self.tile_rows, self.row_starts, self.columns,
+            *self._value_arguments(), x, out, self.leads,
+        )  # fmt: skip
+        kernel((tiles,), (THREADS,), arguments)
+        if tiles > 1:
+            kernel = device.kernel("stream.cu", "add_leads", self._macros(index))
+            blocks = blocks_for(tiles * LANES, THREADS)
+            kernel(
+                (blocks,), (THREADS,), (index.type(tiles), self.tile_rows, self.row_starts, self.leads, out)
+            )

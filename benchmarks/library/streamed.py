@@ -1,4 +1,4 @@
-"""A matrix larger than the device: its rows in parts, each copied there while the one before is multiplied.
+"""A matrix larger than the card: its rows in parts, each copied there while the one before is multiplied.
 
 [BESW10] §II (last paragraph) copies the parts one after the other and finds the copies dearer than the
 products. Here the parts lie in pinned memory, and two buffers and two streams let the copy of a part run
@@ -16,14 +16,11 @@ import numpy as np
 
 from gpu_kernels import CodedVector, Device
 from gpu_kernels.csr import CsrArrays
-from gpu_kernels.formats import MsrSubwarp
-from hybrid.core.arrays import Array
-from hybrid.cpu.csr import CsrMatrix
-from hybrid.explicit.operators import Relaxing
-from hybrid.explicit.partition import RowPartition
+from gpu_kernels.formats import Msr
 
-_SHARE = 0.25
-"""Of the free memory, for each of the two buffers; the vectors need the rest."""
+__all__ = ["PartTimes", "StreamedMatrix", "parts_by_bytes"]
+
+Array = Any
 
 _PartEvents = tuple[Any, Any, Any]
 """Of a part: its buffer is free, its copy is done, its product is done."""
@@ -47,46 +44,53 @@ class PartTimes:
     product_end: float
 
 
-class StreamedOperator(Relaxing):
+def parts_by_bytes(matrix: CsrArrays, budget: int) -> list[int]:
+    """Return the first rows of as few parts as there are that take at most so many bytes each, and the end.
+
+    Raises
+    ------
+    ValueError
+        If a single row is larger than the budget.
+    """
+    starts = np.asarray(matrix.row_starts, dtype=np.int64)
+    entry = matrix.columns.dtype.itemsize + matrix.values.dtype.itemsize
+    index = matrix.row_starts.dtype.itemsize
+    # Bytes up to a row; each part has one row start more than rows.
+    size = starts * entry + np.arange(len(starts), dtype=np.int64) * index
+    cuts, n_rows = [0], len(starts) - 1
+    while cuts[-1] < n_rows:
+        end = int(np.searchsorted(size, size[cuts[-1]] + budget - index, "right")) - 1
+        if end <= cuts[-1]:
+            row = cuts[-1]
+            needed = int(size[row + 1] - size[row]) + index
+            raise ValueError(f"budget: row {row} alone takes {needed} bytes, expected at most {budget}")
+        cuts.append(min(end, n_rows))
+    return cuts
+
+
+class StreamedMatrix:
     """Multiplies by a matrix that lies on the host, part by part.
 
     Parameters
     ----------
     matrix : CsrArrays
         On the host, with int32 columns.
-    partition : RowPartition, optional
-        Parts; default as large as two of them fit beside the vectors.
-    device : Device, optional
-        Where products are made, such as :class:`gpu_kernels.CudaDevice`. Without one they are made part by
-        part by SciPy on the host.
+    cuts : list of int
+        First row of every part, and the number of rows.
+    device : Device
+        Where products are made.
 
     Raises
     ------
-    ValueError
-        If partition and matrix differ in rows, or a row is larger than a buffer.
     MemoryError
         If two buffers do not fit on the device.
     """
 
-    recorded = False  # there are two streams besides the current one
-
-    def __init__(
-        self, matrix: CsrArrays, partition: RowPartition | None = None, device: Device | None = None
-    ) -> None:
-        self.xp = np if device is None else device.xp
-        self.device, self._shape = device, matrix.shape
-        if partition is None:
-            budget = matrix.nbytes + 8 if device is None else int(_SHARE * device.free_bytes())
-            partition = RowPartition.by_bytes(matrix, max(budget, 1))
-        self.partition = partition
-        parts = partition.split(matrix)
+    def __init__(self, matrix: CsrArrays, cuts: list[int], device: Device) -> None:
+        self.xp, self.device = device.xp, device
+        self._shape, self._rows = matrix.shape, list(zip(cuts[:-1], cuts[1:], strict=True))
+        parts = [matrix.rows(begin, end) for begin, end in self._rows]
         self.nbytes = sum(part.nbytes for part in parts)
-        self._parts: list[CsrArrays] = parts
-        self._held: list[CsrMatrix] = []
-        self._streams: list[_BufferStream] = []
-        if device is None:
-            self._held = [CsrMatrix(part.to_scipy()) for part in parts]
-            return
         largest = max(part.nbytes for part in parts)
         needed, free = 2 * largest, device.free_bytes()
         if needed > free:
@@ -98,37 +102,16 @@ class StreamedOperator(Relaxing):
         self._parts = [_pinned(device.xp, part) for part in parts]
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self._shape
-
-    @property
     def buffer_bytes(self) -> int:
-        """Bytes of the buffers on the device; 0 without one."""
+        """Bytes of the buffers on the device."""
         return sum(stream.nbytes for stream in self._streams)
 
-    def multiply(self, x: Array, out: Array | None = None) -> Array:
-        """Return ``M x``, written to `out` if given; vectors on the device, or on the host without one.
-
-        Synchronises: no; work queued later on the current stream waits for the product.
-        """
-        if x.shape != (self.shape[1],):
-            raise ValueError(f"x: expected shape ({self.shape[1]},), got {x.shape}")
-        if out is not None and out.shape != (self.shape[0],):
-            raise ValueError(f"out: expected shape ({self.shape[0]},), got {out.shape}")
-        result = self.xp.empty(self.shape[0]) if out is None else out
-        if self.device is None:
-            for (begin, end), part in zip(self.partition, self._held, strict=True):
-                part.multiply(x, result[begin:end])
-            return result
-        self._run(x, result)
-        return result
+    def multiply(self, x: Array, out: Array) -> None:
+        """Queue ``out = M x``, vectors on the device; work queued later waits. Synchronises: no."""
+        self._run(x, out)
 
     def copy_parts(self) -> None:
-        """Queue the copies of all parts through the buffers, without a product: what streaming costs alone.
-
-        Synchronises: no. Without a device there is nothing to copy.
-        """
+        """Queue the copies of all parts through the buffers, without a product. Synchronises: no."""
         self._run(None, None)
 
     def trace(self, x: Array, out: Array) -> list[PartTimes]:
@@ -136,16 +119,7 @@ class StreamedOperator(Relaxing):
 
         The times are those of events on the streams of the two buffers; they cost some microseconds a part.
         Synchronises: yes.
-
-        Raises
-        ------
-        ValueError
-            If there is no device, or x does not fit.
         """
-        if self.device is None:
-            raise ValueError("device: there is none to copy parts to; make the operator with device=...")
-        if x.shape != (self.shape[1],):
-            raise ValueError(f"x: expected shape ({self.shape[1]},), got {x.shape}")
         events: list[_PartEvents] = []
         begin = _event(self.xp, None)
         self._run(x, out, events)
@@ -162,8 +136,8 @@ class StreamedOperator(Relaxing):
         """Queue copies, and products unless there is no x, on the two streams in turn."""
         for stream in self._streams:
             stream.begin()
-        for i, ((begin, end), part) in enumerate(zip(self.partition, self._parts, strict=True)):
-            if end > begin and self._streams:
+        for i, ((begin, end), part) in enumerate(zip(self._rows, self._parts, strict=True)):
+            if end > begin:
                 self._streams[i % 2].run(part, x, None if out is None else out[begin:end], events)
         for stream in self._streams:
             stream.end()
@@ -221,7 +195,7 @@ class _BufferStream:
                 target.data.copy_from_host_async(source.ctypes.data, source.nbytes, self._stream)
         copied = None if events is None else _event(xp, self._stream)
         if x is not None:
-            matrix = MsrSubwarp(part.shape, CodedVector(part.nnz, 64, values, None), starts, columns)
+            matrix = Msr(part.shape, CodedVector(part.nnz, 64, values, None), starts, columns)
             matrix.multiply(self._device, x, out)
         if events is not None:
             events.append((ready, copied, _event(xp, self._stream)))
