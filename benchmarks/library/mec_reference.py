@@ -21,7 +21,7 @@ Ints = NDArray[Any]
 def compiled_scc(offsets: Ints, targets: Ints) -> Ints:
     """Return some state of each state's strongly connected component, the same for all states of it.
 
-    Arrays as for :func:`gpu_kernels.graph.reference_scc`, int32. Time: linear.
+    ``offsets``, where the transitions of each state begin, and ``targets`` are int32. Time: linear.
     """
     return _scc(offsets, targets)  # type: ignore[no-any-return]
 
@@ -29,7 +29,7 @@ def compiled_scc(offsets: Ints, targets: Ints) -> Ints:
 def compiled_mec(offsets: Ints, targets: Ints, choice_offsets: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     """Return labels (the least state of each state's component, -1 for none) and the choices kept.
 
-    Arrays as for :func:`gpu_kernels.graph.reference_mec`, int32. Time: linear an iteration.
+    ``choice_offsets`` are where the transitions of each choice begin, int32. Time: linear an iteration.
     """
     return _mec(offsets, targets, choice_offsets)  # type: ignore[no-any-return]
 

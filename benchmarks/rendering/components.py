@@ -137,9 +137,7 @@ def _figure_8(cases: list[Case]) -> tuple[str, str] | None:
         return None
 
     def best(case: Case) -> Case:
-        runs = [
-            run for name in case["mec"] if name.startswith("attractor") if (run := _run(case, "mec", name))
-        ]
+        runs = [run for name in PIVOTS.values() if (run := _run(case, "mec", name))]
         return min(runs, key=lambda run: float(run["seconds"]))
 
     text, gains, own = _beside_the_cpu(measured, "mec", "published", best)
@@ -197,7 +195,7 @@ def _factors(kind: str, name: str, cases: list[Case]) -> dict[str, float]:
     for case in cases:
         own = _run(case, kind, name)
         if own:
-            runs = [run for other in case[kind] if (run := _run(case, kind, other))]
+            runs = [run for other in _SHOWN[kind] if (run := _run(case, kind, other))]
             found[case["name"]] = own["seconds"] / min(run["seconds"] for run in runs)
     return found
 
@@ -210,7 +208,7 @@ def _chosen(kind: str, title: str, cases: list[Case]) -> list[str]:
         auto = _run(case, kind, "auto")
         if auto is None:
             continue
-        runs = {name: run for name in case[kind] if (run := _run(case, kind, name))}
+        runs = {name: run for name in _SHOWN[kind] if (run := _run(case, kind, name))}
         fastest = min(runs, key=lambda name: float(runs[name]["seconds"]))
         cell = f"{milliseconds(auto['seconds'])} ({_gains(auto, _cpu(case, kind))})"
         others = [_time(case, kind, name) for name in (*_ALONE[kind], *_FURTHER[kind])]
@@ -228,14 +226,17 @@ def _chosen(kind: str, title: str, cases: list[Case]) -> list[str]:
     return [line, table(["graph", "auto", "fastest", "auto / fastest", *_ALONE[kind], *_FURTHER[kind]], rows)]
 
 
-_ALONE = {"scc": ("max-id", "multistep"), "mec": ("trim, max-id", "trim, multistep")}
+_ALONE = {"scc": ("max-id",), "mec": ("trim, max-id",)}
 """Variants that auto could always be."""
 
-_FURTHER = {
-    "scc": ("FBT1,0", "FBT1,7-nh", "FBT1,7 every lane", "FBT1,7 no transpose", "BFBT1,7"),
-    "mec": ("attractor, one region",),
-}
+_FURTHER: dict[str, tuple[str, ...]] = {"scc": ("FBT1,7 no transpose", "BFBT1,7"), "mec": ()}
 """Other variants that no figure shows."""
+
+_SHOWN = {
+    "scc": ("auto", *_ALONE["scc"], *PAPER_NAMES.values(), *_FURTHER["scc"]),
+    "mec": ("auto", *_ALONE["mec"], *PIVOTS.values()),
+}
+"""All variants that there are; records have others, which are gone (docs/design/decisions.md)."""
 
 
 # ------------------------------------------------------------------ numbers

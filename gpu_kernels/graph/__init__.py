@@ -1,4 +1,4 @@
-"""Strongly connected and maximal end components on the device ([WKB16]), with references on the host.
+"""Strongly connected and maximal end components on the device ([WKB16]).
 
 The graph of a model is put on the device by :meth:`Graph.from_arrays`; :func:`scc` and :func:`mec` name
 components by their least states, so that the answers of all variants are equal arrays.
@@ -6,27 +6,38 @@ components by their least states, so that the answers of all variants are equal 
 
 from __future__ import annotations
 
-from gpu_kernels.graph.attractor import attractor
-from gpu_kernels.graph.format import Graph
-from gpu_kernels.graph.mec import mec
-from gpu_kernels.graph.options import MecOptions, SccOptions, VariantError
-from gpu_kernels.graph.part import Part, part_of
-from gpu_kernels.graph.reference import reference_mec, reference_scc
-from gpu_kernels.graph.result import ComponentResult, MecResult
-from gpu_kernels.graph.scc import scc
+from typing import TYPE_CHECKING
+
+from gpu_kernels.graph.fbt import ComponentOptions, VariantError
+from gpu_kernels.graph.format import Graph, Part, part_of
+from gpu_kernels.graph.mec import MecResult, attractor, mec
+from gpu_kernels.graph.scc import ComponentResult, scc
 
 __all__ = [
+    "ComponentOptions",
     "ComponentResult",
     "Graph",
-    "MecOptions",
     "MecResult",
     "Part",
-    "SccOptions",
+    "VariantError",
     "attractor",
     "mec",
     "part_of",
-    "reference_mec",
-    "reference_scc",
     "scc",
-    "VariantError",
 ]
+
+_GONE = {
+    "MecOptions": "ComponentOptions, whose published variants have attractors",
+    "SccOptions": "ComponentOptions",
+    "reference_mec": "hybrid.graphs.mec_decomposition",
+    "reference_scc": "hybrid.graphs.decompose",
+}
+"""Names of the release before, and what to use instead."""
+
+if not TYPE_CHECKING:  # type checkers report names that are not among those above
+
+    def __getattr__(name: str) -> object:
+        """Say what to use instead of a name that is gone."""
+        if name in _GONE:  # `from ... import` shows the words of this error alone
+            raise ImportError(f"gpu_kernels.graph.{name} is gone; use {_GONE[name]}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

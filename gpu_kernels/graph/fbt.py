@@ -4,20 +4,190 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from gpu_kernels.device import Device
-from gpu_kernels.graph._launch import check_room, launch, none_word
-from gpu_kernels.graph.format import Graph
-from gpu_kernels.graph.memory import layout_bytes, search_bytes, transposed_bytes
-from gpu_kernels.graph.options import SccOptions
-from gpu_kernels.graph.segments import Layout, build_layout
+from gpu_kernels.graph.format import LOOK_EVERY, Graph, check_room, launch, none_word, transposed_bytes
 
 Array = Any
 
+PUBLISHED = ("fb", "fbt", "bfbt")
+"""Variants of [WKB16]: forward-backward search, with trimming, and bounded besides."""
+
 _AHEAD, _BACK = 1, 2
+_LANES = 32
+
+Variant = Literal["auto", "max-id", "fb", "fbt", "bfbt"]
+
+
+class VariantError(ValueError):
+    """An option that does not exist, or that does not suit a graph."""
+
+
+@dataclass(frozen=True)
+class ComponentOptions:
+    """How components and end components are found.
+
+    All but the variant concern the published searches, ``fb``, ``fbt`` and ``bfbt``.
+
+    Attributes
+    ----------
+    variant : {"auto", "max-id", "fb", "fbt", "bfbt"}
+        ``auto`` trims by counting, takes the component of one pivot by a search both ways, and propagates
+        greatest names over the edges that are left; a search of over 24 launches is given up. ``max-id``
+        does not search: faster in deep graphs, where ``auto`` gives up, and slower in flat ones. ``fb`` is
+        forward-backward search ([WKB16], algorithm 1 without trimming), ``fbt`` trims before every search,
+        and ``bfbt``, its algorithm 2, goes on inside the states of the direction that is done. For end
+        components ``auto`` and ``max-id`` remove choices that leave, with the states that this removes in
+        turn, by a queue, and decompose what is left as a graph of its own; the published variants have
+        sets U and attractors on top (§6).
+    transpose : bool
+        Search backwards on the transposed graph; without it by scans of the graph (§5.1).
+    combined : bool
+        One kernel for a step of both searches, else one for each (§5.2).
+    segment_interval : int
+        u of §5.1.1: transitions of states with at most so many of them are interleaved, a warp's worth of
+        states at a time; 0 for none.
+    iterations : int
+        NrIters of §5.2, the search steps in a launch; those after the first one work on states that the
+        block keeps in shared memory. At least 1, which uses no cache.
+    aggregate : bool
+        One lane of a warp competes for each pivot (§5.3.1).
+    join_sets : bool
+        For end components: only states next to removed ones can become pivots (sets J, §5.3.2).
+    """
+
+    variant: Variant = "auto"
+    transpose: bool = True
+    combined: bool = True
+    segment_interval: int = 7
+    iterations: int = 1
+    aggregate: bool = True
+    join_sets: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse values that mean nothing."""
+        if self.variant not in get_args(Variant):
+            raise VariantError(f"variant: expected one of {get_args(Variant)}, got {self.variant!r}")
+        for name, least in {"segment_interval": 0, "iterations": 1}.items():
+            if getattr(self, name) < least:
+                raise VariantError(f"{name}: expected at least {least}, got {getattr(self, name)}")
+
+
+# ------------------------------------------------------------------ transitions interleaved by warps
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The transitions of a graph as the searches of [WKB16] read them, a list a state.
+
+    States of few transitions come first, 32 a segment: the first transitions of all 32, then the second ones,
+    with padding up to the longest list of the segment. The others follow, one list after the other.
+
+    Attributes
+    ----------
+    n_segmented : int
+        States in segments.
+    order : ndarray of words
+        The state at each position.
+    offsets : ndarray, shape (n_states + 1,), words
+        Where lists begin; a segment ends where the next one, or the rest, begins.
+    trans : ndarray, words
+        Targets are positions.
+    back_offsets, back_trans : ndarray or None
+        The transposed graph in the same way, where it is used.
+    """
+
+    n_segmented: int
+    order: Array
+    offsets: Array
+    trans: Array
+    back_offsets: Array | None
+    back_trans: Array | None
+
+
+def build_layout(device: Device, graph: Graph, interval: int, transpose: bool) -> Layout:
+    """Return copies of a graph's lists, interleaved.
+
+    Parameters
+    ----------
+    device : Device
+    graph : Graph
+        With its transposed graph if ``transpose``.
+    interval : int
+        The segment interval u: states with at most so many transitions, in either graph where the
+        transposed one is used, go to segments; 0 for none but states without any.
+    transpose : bool
+        Use the transposed graph too.
+
+    Raises
+    ------
+    VariantError
+        If padding makes the lists too long for the words of the graph.
+
+    Notes
+    -----
+    Time: that of sorting by one bit, and O(transitions). Synchronises: yes, for sizes.
+    """
+    xp, n = device.xp, graph.n_states
+    pairs = [(graph.offsets, graph.trans)]
+    if transpose:
+        pairs.append((graph.back_offsets, graph.back_trans))
+    degrees = [(offsets[1:] - offsets[:-1]).astype(np.int64) for offsets, _ in pairs]
+    greatest = xp.maximum(*degrees) if transpose else degrees[0]
+    order = xp.argsort((greatest > interval).astype(np.uint8), kind="stable")
+    n_segmented = int((greatest <= interval).sum())
+    position = xp.empty(n, np.int64)
+    position[order] = xp.arange(n)
+    lists: list[Array] = []
+    for (offsets, trans), degree in zip(pairs, degrees, strict=True):
+        lists += _interleave(device, graph, offsets, trans, degree[order], n_segmented, position)
+    back = (lists[2], lists[3]) if transpose else (None, None)
+    return Layout(n_segmented, order.astype(graph.word), lists[0], lists[1], *back)
+
+
+def _interleave(
+    device: Device,
+    graph: Graph,
+    offsets: Array,
+    trans: Array,
+    degree: Array,
+    n_segmented: int,
+    position: Array,
+) -> tuple[Array, Array]:
+    """Return offsets and words of one graph; ``degree`` is by position."""
+    xp, n, word = device.xp, graph.n_states, graph.word
+    n_segments = -(-n_segmented // _LANES)
+    padded = xp.zeros(n_segments * _LANES, np.int64)
+    padded[:n_segmented] = degree[:n_segmented]
+    begins = xp.zeros(n_segments + 1, np.int64)
+    if n_segments:
+        begins[1:] = xp.cumsum(padded.reshape(n_segments, _LANES).max(axis=1) * _LANES)
+    starts = xp.zeros(n + 1, np.int64)
+    at = xp.arange(n_segmented)
+    starts[:n_segmented] = begins[at // _LANES] + at % _LANES
+    starts[n_segmented] = begins[-1]
+    starts[n_segmented + 1 :] = begins[-1] + xp.cumsum(degree[n_segmented:])
+    length = int(starts[-1])
+    if length.bit_length() + 3 > graph.bits:
+        raise VariantError(
+            f"segments of interval up to {length} words are too long for words of {graph.bits} bits; use a "
+            "smaller segment_interval, or a graph made with wide=True"
+        )
+    words = xp.full(length, (1 << (graph.bits - 1)) - 1, word)
+    transitions = xp.arange(graph.n_transitions, dtype=offsets.dtype)
+    source = xp.searchsorted(offsets[1:], transitions, side="right")
+    place = position[source]
+    within = xp.arange(graph.n_transitions) - offsets[source].astype(np.int64)
+    to = starts[place] + within * xp.where(place < n_segmented, _LANES, 1)
+    mask = word(graph.mask)
+    words[to] = (trans & ~mask) | position[trans & mask].astype(word)
+    return starts.astype(word), words
+
+
+# ------------------------------------------------------------------ searches
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,21 +219,21 @@ class Searches:
         By position: the pivot's position, the greatest word for states without a component.
     region : ndarray, shape (n_states,), words
         By position: the region that the state was left in; its component's name where it has one.
-    order : ndarray or None
+    order : ndarray of words
         The state at each position.
     rounds : dict of str to int
     """
 
     component: Array
     region: Array
-    order: Array | None
+    order: Array
     rounds: dict[str, int]
 
 
 def search_regions(
     device: Device,
     graph: Graph,
-    options: SccOptions,
+    options: ComponentOptions,
     regions: Regions | None = None,
     layout: Layout | None = None,
 ) -> Searches:
@@ -73,8 +243,8 @@ def search_regions(
     ----------
     device : Device
     graph : Graph
-    options : SccOptions
-        Those marked ``fbt``.
+    options : ComponentOptions
+        Of a published variant.
     regions : Regions, optional
         One region of all states if not given.
     layout : Layout, optional
@@ -105,7 +275,7 @@ def search_regions(
         layout = build_layout(device, graph, options.segment_interval, options.transpose)
     run = _Run(device, graph, layout, options, regions)
     while graph.n_states:
-        if options.trim:
+        if options.variant != "fb":
             run.trim()
         if not run.select():
             break
@@ -117,7 +287,7 @@ class _Run:
     """One decomposition under way."""
 
     def __init__(
-        self, device: Device, graph: Graph, layout: Layout, options: SccOptions, regions: Regions | None
+        self, device: Device, graph: Graph, layout: Layout, options: ComponentOptions, regions: Regions | None
     ) -> None:
         xp, word, n, bits = device.xp, graph.word, graph.n_states, graph.bits
         self.device, self.graph, self.layout, self.options = device, graph, layout, options
@@ -130,38 +300,32 @@ class _Run:
             self.active = None
             self.offsets[:n] |= self.done
             return
-        order = slice(None) if layout.order is None else layout.order
+        order = layout.order
         self.active = regions.active[order]
         self.results = xp.where(self.active, regions.names[order].astype(word), self.done)
         candidates = self.active if regions.candidates is None else regions.candidates[order]
         self.offsets[:n] |= xp.where(candidates, self.done, word(0))
 
-    def _launch(self, source: str, name: str, arguments: tuple[Any, ...]) -> None:
+    def _launch(self, name: str, arguments: tuple[Any, ...]) -> None:
         n = self.graph.n_states
-        launch(self.device, self.graph.bits, source, name, n, (n, *arguments))
+        launch(self.device, self.graph.bits, "fbt.cu", name, n, (n, *arguments))
 
     def _lists(self) -> tuple[Any, ...]:
         back = (self.layout.back_offsets, self.layout.back_trans)
-        return (
-            self.layout.n_segmented,
-            self.graph.mask,
-            self.offsets,
-            self.layout.trans,
-            *back,
-            self.results,
-        )
+        words = (self.layout.n_segmented, self.graph.mask, self.offsets, self.layout.trans)
+        return (*words, *back, self.results)
 
     def trim(self) -> None:
         """Make every state without predecessor or without successor in its region a component."""
-        xp, steps = self.device.xp, self.options.look_every
+        xp, steps = self.device.xp, LOOK_EVERY
         changed = xp.zeros(steps + 1, np.int32)
         forward = (self.layout.n_segmented, self.graph.mask, self.offsets, self.layout.trans, self.results)
         while True:
             changed[0] = 1
             for step in range(steps):
                 if self.layout.back_trans is None:
-                    self._launch("fbt_search.cu", "mark_successors", (*forward, changed, np.int32(step)))
-                self._launch("fbt_search.cu", "trim_states", (*self._lists(), changed, np.int32(step)))
+                    self._launch("mark_successors", (*forward, changed, np.int32(step)))
+                self._launch("trim_states", (*self._lists(), changed, np.int32(step)))
             self.rounds["trim_rounds"] += steps
             if not int(changed[steps]):
                 return
@@ -177,16 +341,13 @@ class _Run:
         follows = self.active is not None
         for number in range(passes):
             places = (n_places, number)
+            words = (trans, self.offsets, self.results)
             aggregate = np.int32(self.options.aggregate)
-            self._launch(
-                "fbt_pivots.cu",
-                "select_pivots",
-                (*places, aggregate, trans, self.offsets, self.results, n_pivots),
-            )
+            self._launch("select_pivots", (*places, aggregate, *words, n_pivots))
             if follows:
-                self._launch("fbt_pivots.cu", "follow_pivots", (*places, trans, self.offsets, self.results))
-            launch(device, bits, "fbt_pivots.cu", "restore_places", n_places, (n_places, trans, self.results))
-        self._launch("fbt_pivots.cu", "open_search", (self.offsets, self.results))
+                self._launch("follow_pivots", (*places, *words))
+            launch(device, bits, "fbt.cu", "restore_places", n_places, (n_places, trans, self.results))
+        self._launch("open_search", (self.offsets, self.results))
         count = int(n_pivots[0])
         self.rounds["pivots"] += count
         self.rounds["iterations"] += count > 0
@@ -201,25 +362,25 @@ class _Run:
 
     def search(self) -> None:
         """Search both ways from all pivots, and divide the regions."""
-        xp, options, steps = self.device.xp, self.options, self.options.look_every
+        xp, options, steps = self.device.xp, self.options, LOOK_EVERY
         found = xp.zeros(2 * (steps + 1), np.int32)
         bounded_used = xp.zeros(1, np.uint32)
         found[:2] = 1
         directions = (_AHEAD | _BACK,) if options.combined else (_AHEAD, _BACK)
         lists = self._lists()
-        settings = (np.int32(options.bounded), np.int32(options.iterations), found)
+        settings = (np.int32(options.variant == "bfbt"), np.int32(options.iterations), found)
         while True:
             for step in range(steps):
                 for direction in directions:
                     arguments = (*lists, np.int32(direction), *settings, np.int32(step), bounded_used)
-                    self._launch("fbt_search.cu", "step_search", arguments)
+                    self._launch("step_search", arguments)
             self.rounds["search_steps"] += steps
             last = found[2 * steps :].tolist()
             if last == [0, 0]:
                 break
             found[:2] = xp.asarray(last, dtype=np.int32)
             found[2:] = 0
-        self._launch("fbt_search.cu", "close_search", (bounded_used, self.offsets, self.results))
+        self._launch("close_search", (bounded_used, self.offsets, self.results))
 
     def found(self) -> Searches:
         """Return what has been found."""
@@ -230,3 +391,16 @@ class _Run:
         region = self.results & self.low
         component = xp.where(has_component, region, none)
         return Searches(component, region, self.layout.order, dict(self.rounds))
+
+
+def layout_bytes(graph: Graph, interval: int, transpose: bool) -> int:
+    """Return the bytes of the lists of `build_layout`, with the greatest padding, and of making them."""
+    n, m, word, lists = graph.n_states, graph.n_transitions, graph.word_bytes, 2 if transpose else 1
+    made = lists * (n + 1 + m + interval * (n + 31)) * word + n * word
+    # Degrees, order, positions and starts by state; place, rank and word by transition.
+    return made + (8 * lists + 64) * n + (48 + 4 * word) * m
+
+
+def search_bytes(graph: Graph) -> int:
+    """Return the bytes of searches over a layout: offsets, results, regions, and what is found."""
+    return (8 * graph.word_bytes + 24) * (graph.n_states + 1)

@@ -1,16 +1,144 @@
-"""Graphs of decision processes on the device: offsets, and transitions with their group in the high bits."""
+"""Graphs of decision processes on the device: words of target and group, the transposed graph, parts.
+
+Offsets, and transitions with their group in the high bits; the launches and queues of all graph kernels.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from gpu_kernels._launch import blocks_for, macros
 from gpu_kernels.device import Device
-from gpu_kernels.graph._launch import check_room, launch, word_type
 
 Array = Any
+
+THREADS = 256
+"""Threads of a block."""
+
+LOOK_EVERY = 4
+"""Launches between two looks of the host at how far the device is."""
+
+ROUNDS = 32
+"""Rounds that a block goes on by itself within a launch on a queue."""
+
+WIDE_SHARE = 4096
+"""Transitions for each word of a queue's room for states of very many: a quarter of the least number."""
+
+_QUEUE_STATE = 8
+_WIDE = 16384
+_BLOCKS_EACH = 4
+_EMULATED_THREADS = 64
+
+
+def word_type(bits: int) -> type[np.unsignedinteger[Any]]:
+    """Return the type of words of 32 or 64 bits."""
+    return np.uint64 if bits == 64 else np.uint32
+
+
+def none_word(bits: int) -> int:
+    """Return the word that stands for nothing."""
+    return (1 << bits) - 1
+
+
+def check_room(device: Device, nbytes: int, what: str) -> None:
+    """Refuse work that does not fit.
+
+    Raises
+    ------
+    MemoryError
+        If fewer bytes are free; the message says how many are needed and how many are there.
+    """
+    free = device.free_bytes()
+    if nbytes > free:
+        raise MemoryError(
+            f"{what} needs {nbytes} bytes and {free} are free on {device.name}; use a smaller model, or "
+            "decompose it on the host"
+        )
+
+
+def launch(
+    device: Device, bits: int, source: str, name: str, count: int, arguments: tuple[Any, ...], limit: int = 0
+) -> None:
+    """Queue a kernel with a thread for each of ``count``, on at most ``limit`` blocks (0: as many as needed).
+
+    Integers among the arguments become words, None a null pointer; arrays and typed scalars stay. Nothing
+    is launched for a count of zero. Synchronises: no.
+    """
+    if count == 0:
+        return
+    word = word_type(bits)
+    typed = tuple(word(a) if type(a) is int else np.uint64(0) if a is None else a for a in arguments)
+    threads = THREADS if _has_cards(device) else _EMULATED_THREADS
+    blocks = blocks_for(count, threads)
+    kernel = device.kernel(f"graph/{source}", name, macros(INDEX_BITS=bits, THREADS=threads))
+    kernel((min(blocks, limit) if limit else blocks,), (threads,), typed)
+
+
+def _has_cards(device: Device) -> bool:
+    """Whether the device's arrays live on a card, not on the host as those of an emulator."""
+    return hasattr(device.xp, "cuda")
+
+
+def resident_blocks(device: Device) -> int:
+    """Return how many blocks share the work of a queue: a few for every multiprocessor."""
+    if not _has_cards(device):
+        return 2
+    return _BLOCKS_EACH * int(device.xp.cuda.Device().attributes["MultiProcessorCount"])
+
+
+class Queue:
+    """A queue on the device in which every item comes at most once; see cuda/graph/worklist.cuh.
+
+    Parameters
+    ----------
+    device : Device
+    bits : int
+        Width of words.
+    capacity : int
+        Items that can come.
+    n_edges : int
+        Edges of all items together, for the room of those that have very many.
+
+    Attributes
+    ----------
+    items, wide, state : ndarray
+        Arguments of the kernels.
+    launches : int
+        Launches made so far.
+    """
+
+    def __init__(self, device: Device, bits: int, capacity: int, n_edges: int) -> None:
+        xp, word = device.xp, word_type(bits)
+        self.device = device
+        self.items: Array = xp.empty(max(1, capacity), word)
+        self.wide: Array = xp.empty(n_edges // _WIDE + 1, word)
+        self.state: Array = xp.zeros(_QUEUE_STATE, word)
+        self.blocks = resident_blocks(device)
+        self.launches = 0
+
+    def clear(self) -> None:
+        """Make the queue empty. Synchronises: no."""
+        self.state[:] = 0
+
+    def drain(self, once: Callable[[], None], most: int | None = None) -> bool:
+        """Repeat a launch until the queue is empty, and return True; False after ``most`` launches or more.
+
+        Synchronises: yes, once for every few launches; launches on an empty queue do nothing.
+        """
+        while True:
+            for _ in range(LOOK_EVERY):
+                once()
+            self.launches += LOOK_EVERY
+            state = self.state.tolist()
+            if state[0] == state[1] and state[3] == state[4]:
+                return True
+            if most is not None and self.launches >= most:
+                return False
+
 
 _SPARE_BITS = 3
 """High bits of an offset and of a result that the searches of [WKB16] use for themselves."""
@@ -68,6 +196,11 @@ class Graph:
     def word(self) -> type[np.unsignedinteger[Any]]:
         """Type of the words."""
         return word_type(self.bits)
+
+    @property
+    def word_bytes(self) -> int:
+        """Bytes of a word."""
+        return self.bits // 8
 
     @property
     def nbytes(self) -> int:
@@ -188,21 +321,15 @@ class Graph:
         if self.back_offsets is not None:
             return self
         xp = device.xp
-        size = (3 * self.n_states + self.n_transitions) * self.bits // 8
+        size = (3 * self.n_states + self.n_transitions) * self.word_bytes
         check_room(device, size, "the transposed graph")
         counts = xp.zeros(self.n_states + 1, self.word)
         arguments = (self.n_states, self.mask, self.offsets, self.trans)
         launch(device, self.bits, "format.cu", "count_into", self.n_states, (*arguments, counts[1:]))
         back_offsets = xp.cumsum(counts, dtype=self.word)
         cursors, back_trans = back_offsets.copy(), xp.empty(self.n_transitions, self.word)
-        launch(
-            device,
-            self.bits,
-            "format.cu",
-            "fill_transposed",
-            self.n_states,
-            (*arguments, cursors, back_trans),
-        )
+        filled = (*arguments, cursors, back_trans)
+        launch(device, self.bits, "format.cu", "fill_transposed", self.n_states, filled)
         return Graph(
             self.n_states, self.n_choices, self.n_transitions, self.bits, self.state_bits, self.offsets,
             self.trans, self.choice_ptr, self.choice_offsets, back_offsets, back_trans,
@@ -218,3 +345,83 @@ def _check_offsets(name: str, offsets: Array, last: int) -> None:
             f"{name}: expected to rise from 0 to {last}, got {int(offsets[0])} to {int(offsets[-1])}, "
             "perhaps with falls between"
         )
+
+
+def transposed_bytes(graph: Graph) -> int:
+    """Return the bytes of making the transposed graph; 0 if it is there."""
+    if graph.back_offsets is not None:
+        return 0
+    return (3 * (graph.n_states + 1) + graph.n_transitions) * graph.word_bytes
+
+
+def part_bytes(graph: Graph, n_states: int, n_choices: int, n_transitions: int) -> int:
+    """Return the bytes of a part of a graph, with the numbers that its states and choices had."""
+    return (3 * n_states + 2 * n_choices + n_transitions + 3) * graph.word_bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of a graph and where its states and choices come from.
+
+    Attributes
+    ----------
+    graph : Graph
+    states : ndarray, shape (graph.n_states,), words
+        Their numbers in the graph that this is a part of, rising.
+    choices : ndarray, shape (graph.n_choices,), words
+    """
+
+    graph: Graph
+    states: Array
+    choices: Array
+
+
+def part_of(device: Device, graph: Graph, kept_state: Array, kept_choice: Array) -> Part:
+    """Return what a graph keeps, without the transposed graph.
+
+    Parameters
+    ----------
+    device : Device
+    graph : Graph
+    kept_state : ndarray, shape (n_states,), bool
+    kept_choice : ndarray, shape (n_choices,), uint32
+        Not zero for choices to keep; those of states that are left out go with them. No transition of a
+        kept choice of a kept state may lead to a state that is left out.
+
+    Returns
+    -------
+    Part
+
+    Raises
+    ------
+    MemoryError
+        If the part does not fit on the device beside the graph.
+
+    Notes
+    -----
+    Time: O(n_states + n_choices + transitions kept). Synchronises: yes, for the sizes.
+    """
+    xp, word = device.xp, graph.word
+    kept_state = kept_state.view(np.uint8)
+    states = xp.zeros(graph.n_states + 1, word)
+    choices = xp.zeros(graph.n_choices + 1, word)
+    transitions = xp.zeros(graph.n_choices + 1, word)
+    lists = (graph.choice_ptr, graph.choice_offsets)
+    arguments = (graph.n_states, kept_state, kept_choice, *lists, states, choices, transitions)
+    launch(device, graph.bits, "format.cu", "count_part", graph.n_states, arguments)
+    states, choices, transitions = (xp.cumsum(a, dtype=word) for a in (states, choices, transitions))
+    sizes = xp.stack([states[-1], choices[-1], transitions[-1]]).tolist()
+    n_states, n_choices, n_transitions = (int(size) for size in sizes)
+    check_room(device, part_bytes(graph, n_states, n_choices, n_transitions), "the part of the graph")
+    part = Graph(
+        n_states, n_choices, n_transitions, graph.bits, graph.state_bits, xp.zeros(n_states + 1, word),
+        xp.empty(n_transitions, word), xp.zeros(n_states + 1, word), xp.zeros(n_choices + 1, word),
+    )  # fmt: skip
+    result = Part(part, xp.empty(n_states, word), xp.empty(n_choices, word))
+    copied = (
+        graph.n_states, np.int32(graph.state_bits), graph.mask, kept_state, kept_choice, *lists, graph.trans,
+        states, choices, transitions, part.offsets, part.trans, part.choice_ptr, part.choice_offsets,
+        result.states, result.choices,
+    )  # fmt: skip
+    launch(device, graph.bits, "format.cu", "copy_part", graph.n_states, copied)
+    return result

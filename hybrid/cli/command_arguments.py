@@ -104,8 +104,8 @@ def add_graph(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--variant",
         default="auto",
-        metavar="NAME[,OPTION=VALUE]",
-        help="cpu: tarjan, scipy; gpu: fbt, max-id, multistep and options, as in fbt,segment-interval=0",
+        metavar="NAME",
+        help="cpu: tarjan, scipy; gpu: max-id, and fb, fbt, bfbt, the published searches",
     )
 
 

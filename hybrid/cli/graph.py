@@ -19,6 +19,7 @@ from hybrid.cli.outputs import refuse_overwriting
 from hybrid.core.units import bytes_text, seconds_text
 from hybrid.errors import OptionError
 from hybrid.graphs import Decomposition, ModelGraph, decompose, mec_decomposition, model_graph
+from hybrid.graphs.decompositions import SCC_VARIANTS, DeviceGraph, device_options
 from mtbdd.graph.components import (
     EndComponents,
     StrongComponents,
@@ -104,12 +105,8 @@ def _decompose(
 def _check_variant(backend: str, variant: str) -> None:
     """Refuse a variant that the backend does not have, before anything is built."""
     if backend == "gpu":
-        from hybrid.graphs.on_device import parse_variant
-
-        parse_variant(variant)
+        device_options(variant)
         return
-    from hybrid.graphs.decompositions import SCC_VARIANTS
-
     offered = SCC_VARIANTS if backend == "cpu" else ("auto",)
     if variant not in offered:
         raise OptionError(
@@ -142,12 +139,10 @@ def _compile(variant: str) -> None:
 
 def _on_gpu(model: SymbolicModel, variant: str, with_scc: bool, with_mec: bool, console: Console) -> Record:
     """Decompose on the device, after a first run on a small graph that compiles the kernels."""
-    from hybrid.graphs.on_device import DeviceGraph, parse_variant
-
-    chosen = parse_variant(variant)
+    chosen = device_options(variant)
     index = np.array([0, 1, 2], np.int32)
     small = DeviceGraph.of(ModelGraph(np.array([1, 0], np.int32), index, index, np.zeros(2, np.uint8)))
-    small.decompose(chosen.scc)
+    small.decompose(chosen)
     small.mec_decomposition(chosen)
     graph, record = _explicit(model, console)
     console.progress("copying the graph to the device")
@@ -155,7 +150,7 @@ def _on_gpu(model: SymbolicModel, variant: str, with_scc: bool, with_mec: bool, 
     record["transfer_seconds"] = there.seconds
     if with_scc:
         console.progress("strongly connected components")
-        components, seconds = there.decompose(chosen.scc)
+        components, seconds = there.decompose(chosen)
         record["scc"] = {**_counts(components), "seconds": seconds}
     if with_mec:
         console.progress("maximal end components")

@@ -1,6 +1,6 @@
 """Explicit graphs of models, and their decompositions on the host and on a device."""
 
-from hybrid.graphs.arrays import ModelGraph, choice_actions, graph_bytes, model_graph
+from hybrid.graphs.arrays import ModelGraph, choice_actions, graph_bytes, model_graph, to_networkx
 from hybrid.graphs.decompositions import (
     Decomposition,
     EndDecomposition,
@@ -8,7 +8,6 @@ from hybrid.graphs.decompositions import (
     decompose_bottom,
     mec_decomposition,
 )
-from hybrid.graphs.export import to_networkx
 
 __all__ = [
     "Decomposition",

@@ -1,17 +1,28 @@
-"""Decompositions of explicit graphs on the CPU: strongly connected, bottom and maximal end components."""
+"""Strongly connected, bottom and maximal end components of explicit graphs, on the CPU and on a device."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.core.arrays import to_host
 from hybrid.errors import OptionError
 from hybrid.graphs.arrays import ModelGraph
+from mtbdd.wording import option
+
+if TYPE_CHECKING:  # what a device needs is loaded when one is used
+    from gpu_kernels import Device
+    from gpu_kernels.graph import ComponentOptions, Graph
 
 SCC_VARIANTS = ("auto", "scipy", "tarjan")
+
+_VECTORS = 16
+"""Vectors over the states that a decomposition on a device holds at most."""
 
 Int64Array = NDArray[np.int64]
 
@@ -162,3 +173,126 @@ def _by_scipy(graph: ModelGraph) -> Int64Array:
     _, component = connected_components(matrix, directed=True, connection="strong")
     _, first, place = np.unique(component, return_index=True, return_inverse=True)
     return np.asarray(first[place], np.int64)
+
+
+# ------------------------------------------------------------------ on a device
+
+
+def device_options(variant: str) -> ComponentOptions:
+    """Return the options of a variant by its name.
+
+    Parameters
+    ----------
+    variant : str
+        One of :class:`gpu_kernels.graph.ComponentOptions`.
+
+    Returns
+    -------
+    ComponentOptions
+
+    Raises
+    ------
+    OptionError
+        If there is no such variant; for those of the release before with what to use instead.
+    """
+    from gpu_kernels.graph import ComponentOptions, VariantError
+    from gpu_kernels.graph.fbt import Variant
+
+    name, comma, _ = variant.partition(",")
+    if comma:
+        raise OptionError(
+            f"variant: options after a comma are gone, got {variant!r}; use {', '.join(get_args(Variant))} "
+            "(bfbt for fbt,bounded, fb for fbt,trim=false), or in Python gpu_kernels.graph.ComponentOptions"
+        )
+    if name == "multistep":
+        raise OptionError("variant: 'multistep' is gone; use 'auto', which does the same on flat graphs")
+    try:
+        return ComponentOptions(variant)  # type: ignore[arg-type]
+    except VariantError as error:
+        raise OptionError(str(error)) from None
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceGraph:
+    """A graph that lies on the device.
+
+    Attributes
+    ----------
+    device : Device
+    graph : Graph
+    seconds : float
+        What it took to bring it there, checks included.
+    """
+
+    device: Device
+    graph: Graph
+    seconds: float
+
+    @classmethod
+    def of(cls, graph: ModelGraph) -> DeviceGraph:
+        """Copy a graph to the device in use.
+
+        Raises
+        ------
+        OptionError
+            No device can be used.
+        MemoryError
+            The graph and the vectors of a decomposition do not fit; with required and available bytes.
+        """
+        from gpu_kernels import current_device, device_problem
+        from gpu_kernels.graph import Graph
+
+        problem = device_problem()
+        if problem is not None:
+            raise OptionError(f"backend: 'gpu' cannot run here: {problem}; or use 'cpu' or 'symbolic'")
+        device = current_device()
+        required, available = _device_bytes(graph), device.free_bytes()
+        if required > available:
+            raise MemoryError(
+                f"decomposing {graph.n_transitions} transitions needs {required} bytes on {device.name}, "
+                f"{available} are available; use {option('backend', 'cpu', 'symbolic')}"
+            )
+        started = time.perf_counter()
+        copy = Graph.from_arrays(device, graph.offsets, graph.targets, choice_offsets=graph.choice_offsets)
+        device.synchronise()
+        return cls(device, copy, time.perf_counter() - started)
+
+    def decompose(self, options: ComponentOptions | None = None) -> tuple[Decomposition, float]:
+        """Return the strongly connected components and the seconds of the search, copying them back excluded.
+
+        Synchronises: yes.
+        """
+        from gpu_kernels.graph import VariantError, scc
+
+        started = time.perf_counter()
+        try:
+            found = scc(self.device, self.graph, options)
+        except VariantError as error:
+            raise OptionError(str(error)) from None
+        self.device.synchronise()
+        seconds = time.perf_counter() - started
+        return Decomposition(to_host(found.labels)), seconds
+
+    def mec_decomposition(self, options: ComponentOptions | None = None) -> tuple[EndDecomposition, float]:
+        """Return the maximal end components and the seconds of the search, copying them back excluded.
+
+        Synchronises: yes.
+        """
+        from gpu_kernels.graph import VariantError, mec
+
+        started = time.perf_counter()
+        try:
+            found = mec(self.device, self.graph, options)
+        except VariantError as error:
+            raise OptionError(str(error)) from None
+        self.device.synchronise()
+        seconds = time.perf_counter() - started
+        return EndDecomposition(to_host(found.labels), to_host(found.choice_kept)), seconds
+
+
+def _device_bytes(graph: ModelGraph) -> int:
+    """Return the device memory that copying and decomposing takes at most, estimated."""
+    m, n, choices = graph.n_transitions, graph.n_states, graph.n_choices
+    # Copies, borders of choices and running counts; then words of the graph and its transposed graph.
+    copying = m * (graph.targets.itemsize + 25) + 24 * (n + choices)
+    return copying + 8 * (2 * m + 3 * n + choices) + 8 * _VECTORS * n

@@ -1,11 +1,13 @@
-"""Small decision processes as lists, their components by definition and by networkx, and random ones."""
+"""Small decision processes as lists, their components by definition, networkx and SciPy, and random ones."""
 
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import networkx
 import numpy as np
+import scipy.sparse
 from hypothesis import strategies as st
 
 from hybrid.graphs import ModelGraph
@@ -20,6 +22,8 @@ __all__ = [
     "labels_of",
     "model_graph_of",
     "random_mdps",
+    "reference_mec",
+    "reference_scc",
     "relations_of",
     "strong_components_by_definition",
     "strong_components_by_networkx",
@@ -160,3 +164,45 @@ def relations_of(mdp: Mdp, package: str = "auto") -> tuple[Manager, list[Node], 
                 relation = relation | (rows[s] & node_set(manager, manager.columns, sorted(own[number])))
         relations.append(relation)
     return manager, relations, manager.disjunction(rows)
+
+
+# ------------------------------------------------------------------ by SciPy, on arrays
+
+
+def reference_scc(offsets: Any, targets: Any) -> np.ndarray:
+    """The least state of each state's strongly connected component."""
+    n = len(offsets) - 1
+    if n == 0:
+        return np.empty(0, np.int64)
+    # On copies: merging works in place, and without it SciPy's search may never end.
+    arrays = np.ones(len(targets)), np.array(targets), np.array(offsets)
+    graph = scipy.sparse.csr_matrix(arrays, (n, n))
+    graph.sum_duplicates()
+    _, component = scipy.sparse.csgraph.connected_components(graph, directed=True, connection="strong")
+    _, first, place = np.unique(component, return_index=True, return_inverse=True)
+    return first[place].astype(np.int64)
+
+
+def reference_mec(offsets: Any, targets: Any, choice_offsets: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Least states of maximal end components, -1 for none, and the choices that stay inside.
+
+    Choices that leave the component of their state are taken away until none does; what then has a choice
+    is in an end component ([WKB16] section 2.3, without attractors).
+    """
+    offsets, targets = np.asarray(offsets, np.int64), np.asarray(targets, np.int64)
+    choice_offsets = np.asarray(choice_offsets, np.int64)
+    n, n_choices = len(offsets) - 1, len(choice_offsets) - 1
+    source = np.repeat(np.arange(n), np.diff(offsets))
+    choice = np.repeat(np.arange(n_choices), np.diff(choice_offsets))
+    state_of = source[choice_offsets[:-1]]
+    kept = np.ones(n_choices, np.bool_)
+    while True:
+        live = kept[choice]
+        counts = np.bincount(source[live], minlength=n)
+        labels = reference_scc(np.concatenate([[0], np.cumsum(counts)]), targets[live])
+        leaves = live & (labels[source] != labels[targets])
+        if not leaves.any():
+            break
+        kept[choice[leaves]] = False
+    inside = np.bincount(state_of[kept], minlength=n) > 0
+    return np.where(inside, labels, -1), kept

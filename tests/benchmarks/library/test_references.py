@@ -11,8 +11,8 @@ import numpy as np
 from benchmarks.library.mec_reference import compiled_mec, compiled_scc
 from benchmarks.library.product_rivals import baseline_levels, further_levels
 from benchmarks.published import decision_processes as values
-from gpu_kernels.graph import reference_mec, reference_scc
 from tests.gpu_kernels.graph_cases import BORDERS, random_process
+from tests.oracles.graphs import reference_mec, reference_scc
 
 
 def test_compiled_components_of_the_host(rng: np.random.Generator) -> None:

@@ -10,52 +10,31 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpu_kernels import Device
-from gpu_kernels.graph import (
-    MecOptions,
-    MecResult,
-    SccOptions,
-    attractor,
-    mec,
-    reference_mec,
-    reference_scc,
-)
+from gpu_kernels.graph import ComponentOptions, MecResult, attractor, mec
 from gpu_kernels.graph.fbt import Regions, search_regions
-from gpu_kernels.graph.mec_attractor import _by_state
-from gpu_kernels.graph.mec_trim import _cut, _decompose
+from gpu_kernels.graph.mec import _by_state, _cut
 from tests.gpu_kernels.devices import to_numpy
 from tests.gpu_kernels.graph_cases import BORDERS, RUNNING_EXAMPLE, Lists, chain, from_choices, random_process
+from tests.oracles.graphs import reference_mec, reference_scc
 
-PUBLISHED = MecOptions(variant="attractor", scc=SccOptions(variant="fbt", look_every=2))
+PUBLISHED = ComponentOptions("fbt")
+BOUNDED = ComponentOptions("bfbt")
 OPTIONS = {
-    "auto": MecOptions(scc=SccOptions(look_every=2)),
-    "trim, max-id": MecOptions(variant="trim", scc=SccOptions(variant="max-id", look_every=1, rounds=2)),
-    "trim, multistep": MecOptions(variant="trim", scc=SccOptions(variant="multistep", look_every=2)),
-    "trim, fbt": MecOptions(variant="trim", scc=PUBLISHED.scc),
-    "attractor": PUBLISHED,
-    "attractor, no regions": replace(PUBLISHED, reuse_regions=False),
-    "attractor, joins": replace(PUBLISHED, join_sets=True),
-    "attractor, joins, no regions": replace(PUBLISHED, join_sets=True, reuse_regions=False),
-    "attractor, no transposed graph": replace(PUBLISHED, scc=replace(PUBLISHED.scc, transpose=False)),
-    "attractor, bounded, no segments": replace(
-        PUBLISHED, scc=replace(PUBLISHED.scc, bounded=True, segment_interval=0)
-    ),
-    "attractor, bounded, joins": replace(PUBLISHED, scc=replace(PUBLISHED.scc, bounded=True), join_sets=True),
-    "attractor, bounded, no transposed graph": replace(
-        PUBLISHED, scc=replace(PUBLISHED.scc, bounded=True, transpose=False)
-    ),
-    "attractor, caches": replace(PUBLISHED, scc=replace(PUBLISHED.scc, iterations=3)),
-    "attractor, caches, joins": replace(
-        PUBLISHED, scc=replace(PUBLISHED.scc, iterations=3, segment_interval=1), join_sets=True
-    ),
-    "attractor, all lanes compete": replace(PUBLISHED, scc=replace(PUBLISHED.scc, aggregate=False)),
-    "attractor, all lanes compete, joins": replace(
-        PUBLISHED, scc=replace(PUBLISHED.scc, aggregate=False), join_sets=True
-    ),
-    "attractor, separate kernels": replace(PUBLISHED, scc=replace(PUBLISHED.scc, combined=False)),
-    "attractor, untrimmed": replace(PUBLISHED, scc=replace(PUBLISHED.scc, trim=False)),
-    "attractor, untrimmed, joins, no regions": replace(
-        PUBLISHED, scc=replace(PUBLISHED.scc, trim=False), join_sets=True, reuse_regions=False
-    ),
+    "auto": ComponentOptions(),
+    "max-id": ComponentOptions("max-id"),
+    "fbt": PUBLISHED,
+    "fbt, joins": replace(PUBLISHED, join_sets=True),
+    "fbt, no transposed graph": replace(PUBLISHED, transpose=False),
+    "bfbt, no segments": replace(BOUNDED, segment_interval=0),
+    "bfbt, joins": replace(BOUNDED, join_sets=True),
+    "bfbt, no transposed graph": replace(BOUNDED, transpose=False),
+    "fbt, caches": replace(PUBLISHED, iterations=3),
+    "fbt, caches, joins": replace(PUBLISHED, iterations=3, segment_interval=1, join_sets=True),
+    "fbt, all lanes compete": replace(PUBLISHED, aggregate=False),
+    "fbt, all lanes compete, joins": replace(PUBLISHED, aggregate=False, join_sets=True),
+    "fbt, separate kernels": replace(PUBLISHED, combined=False),
+    "fb": ComponentOptions("fb"),
+    "fb, joins": ComponentOptions("fb", join_sets=True),
 }
 # Both states reach each other only by a choice that may leave them: no end component holds both.
 LEAVING_LINK = from_choices([[[0], [1, 2]], [[1], [0]], [[2]]])
@@ -179,7 +158,7 @@ def test_attractors_of_the_running_example(device: Device) -> None:
 
 
 @pytest.mark.parametrize("case", BORDERS)
-@pytest.mark.parametrize("name", ["auto", "attractor"])
+@pytest.mark.parametrize("name", ["auto", "fbt"])
 def test_borders(device: Device, case: str, name: str) -> None:
     check(device, BORDERS[case], name)
 
@@ -263,21 +242,7 @@ def test_regions_without_a_pivot_keep_names_of_their_own(device: Device) -> None
     xp = device.xp
     graph = chain([[1], [0, 2], [3], [2]]).graph(device).with_transpose(device)
     every, first = xp.ones(4, np.bool_), xp.asarray(np.arange(4) == 0)
-    found = search_regions(device, graph, PUBLISHED.scc, Regions(xp.zeros(4, np.uint32), every, first))
+    found = search_regions(device, graph, PUBLISHED, Regions(xp.zeros(4, np.uint32), every, first))
     component, region = (to_numpy(words).tolist() for words in _by_state(device, graph, found))
     assert component == [0, 0, 2**32 - 1, 2**32 - 1]
     assert region == [0, 0, 2, 2]
-
-
-def test_components_inside_are_named_by_states_of_theirs(device: Device) -> None:
-    # States of two transitions come last in the layout, so that positions are not states.
-    graph = chain([[1, 1], [0, 0], [3], [2]]).graph(device)
-    options = MecOptions(scc=SccOptions(variant="fbt", segment_interval=1, trim=False))
-    labels = to_numpy(_decompose(device, graph, options)[0])
-    assert labels[0] == labels[1] and labels[0] in (0, 1)
-    assert labels[2] == labels[3] and labels[2] in (2, 3)
-
-
-def test_options_refuse_nonsense() -> None:
-    with pytest.raises(ValueError, match="variant: expected one of"):
-        MecOptions(variant="lockstep")  # type: ignore[arg-type]

@@ -8,28 +8,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpu_kernels.graph import Graph, MecOptions, SccOptions, attractor, mec, part_of, scc
+from gpu_kernels.graph import ComponentOptions, Graph, attractor, mec, part_of, scc
 from tests.gpu_kernels.graph_cases import RUNNING_EXAMPLE, random_process
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 from tests.gpu_kernels.metered import assert_room_is_asked_for
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++) to run the kernels with")
 
-FBT = SccOptions(variant="fbt")
-SCC = {
-    "max-id": SccOptions(variant="max-id"),
-    "max-id, untrimmed": SccOptions(variant="max-id", trim=False),
-    "multistep": SccOptions(variant="multistep"),
+FBT = ComponentOptions("fbt")
+OPTIONS = {
+    "auto": ComponentOptions(),
+    "max-id": ComponentOptions("max-id"),
     "fbt": FBT,
     "fbt, no segments": replace(FBT, segment_interval=0),
     "fbt, no transposed graph": replace(FBT, transpose=False),
-}
-MEC = {
-    "trim": MecOptions(variant="trim"),
-    "trim, multistep": MecOptions(variant="trim", scc=SCC["multistep"]),
-    "trim, fbt": MecOptions(variant="trim", scc=FBT),
-    "attractor": MecOptions(variant="attractor", scc=FBT),
-    "attractor, no segments": MecOptions(variant="attractor", scc=SCC["fbt, no segments"]),
 }
 
 
@@ -41,31 +33,32 @@ def graph(n: int = 900) -> Graph:
 
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize("name", [*SCC, *MEC])
+@pytest.mark.parametrize("name", OPTIONS)
 def test_decompositions_that_do_not_fit_say_so(name: str, transposed: bool, wide: bool) -> None:
     small = RUNNING_EXAMPLE.graph(HostDevice(), wide)
     if transposed:
         small = small.with_transpose(HostDevice())
-    device = HostDevice(free=150)
-    with pytest.raises(
-        MemoryError, match=r"components, besides the graph, needs \d+ bytes and 150 are free on"
-    ):
-        scc(device, small, SCC[name]) if name in SCC else mec(device, small, MEC[name])
-    assert device.launches == []
+    for decompose in (scc, mec):
+        device = HostDevice(free=150)
+        with pytest.raises(
+            MemoryError, match=r"components, besides the graph, needs \d+ bytes and 150 are free on"
+        ):
+            decompose(device, small, OPTIONS[name])
+        assert device.launches == []
 
 
-@pytest.mark.parametrize("name", SCC)
+@pytest.mark.parametrize("name", OPTIONS)
 def test_what_components_ask_for_covers_the_peak(name: str) -> None:
     # The published searches take thousands of steps, and more memory.
     own = graph(300) if "fbt" in name else graph()
-    assert_room_is_asked_for(lambda device: scc(device, own, SCC[name]), slack=3.5)
+    assert_room_is_asked_for(lambda device: scc(device, own, OPTIONS[name]), slack=3.5)
 
 
 # Without segments so little is taken that what Python takes for hundreds of launches would count.
-@pytest.mark.parametrize("name", [name for name in MEC if "no segments" not in name])
+@pytest.mark.parametrize("name", ["auto", "max-id", "fbt"])
 def test_what_end_components_ask_for_covers_the_peak(name: str) -> None:
-    own = graph(250) if "attractor" in name else graph()
-    assert_room_is_asked_for(lambda device: mec(device, own, MEC[name]), slack=3.5)
+    own = graph(250) if "fbt" in name else graph()
+    assert_room_is_asked_for(lambda device: mec(device, own, OPTIONS[name]), slack=3.5)
 
 
 def test_parts_and_attractors_that_do_not_fit_say_so() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpu_kernels import Device
-from gpu_kernels.graph._launch import launch
+from gpu_kernels.graph.format import launch
 from tests.gpu_kernels.devices import to_numpy
 
 CANDIDATE, FRONTIER, EXPLORED = 1 << 31, 1 << 30, 1 << 29
@@ -28,7 +28,7 @@ def test_neighbouring_regions_do_not_share_a_place(device: Device, aggregate: in
     n_pivots = xp.zeros(1, np.uint32)
     places = len(trans)
     arguments = (n, places, 0, np.int32(aggregate), trans, offsets, results, n_pivots)
-    launch(device, 32, "fbt_pivots.cu", "select_pivots", n, arguments)
+    launch(device, 32, "fbt.cu", "select_pivots", n, arguments)
     assert int(n_pivots[0]) == len(own)
     info = to_numpy(offsets)[:n]
     pivots = np.flatnonzero((info & (FRONTIER | EXPLORED)) == FRONTIER)
@@ -37,5 +37,5 @@ def test_neighbouring_regions_do_not_share_a_place(device: Device, aggregate: in
     others = np.flatnonzero(info & EXPLORED)
     assert len(others) == n - len(own)
     np.testing.assert_array_equal(before[to_numpy(results)[others]], before[others])
-    launch(device, 32, "fbt_pivots.cu", "restore_places", places, (places, trans, results))
+    launch(device, 32, "fbt.cu", "restore_places", places, (places, trans, results))
     np.testing.assert_array_equal(to_numpy(trans), np.arange(3 * n))

@@ -10,40 +10,36 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpu_kernels import Device
-from gpu_kernels.graph import SccOptions, reference_scc, scc
-from gpu_kernels.graph.trimming import trim_components
+from gpu_kernels import graph as components
+from gpu_kernels.graph import ComponentOptions, scc
+from gpu_kernels.graph.scc import SEARCH_LAUNCHES, components_of, trim_components
 from tests.gpu_kernels.devices import to_numpy
 from tests.gpu_kernels.graph_cases import BORDERS, RUNNING_EXAMPLE, Lists, chain, random_process
+from tests.oracles.graphs import reference_scc
 
-PUBLISHED = SccOptions(variant="fbt", look_every=2)
+PUBLISHED = ComponentOptions("fbt")
+BOUNDED = ComponentOptions("bfbt")
 OPTIONS = {
-    "auto": SccOptions(look_every=2),
-    "auto, looking twice": SccOptions(look_every=2),
-    "max-id": SccOptions(variant="max-id", look_every=2),
-    "max-id, one round": SccOptions(variant="max-id", look_every=1, rounds=1),
-    "max-id, untrimmed": SccOptions(variant="max-id", trim=False),
-    "multistep": SccOptions(variant="multistep", look_every=2),
-    "multistep, untrimmed": SccOptions(variant="multistep", trim=False, rounds=2),
+    "auto": ComponentOptions(),
+    "max-id": ComponentOptions("max-id"),
+    "fb": ComponentOptions("fb"),
     "fbt": PUBLISHED,
-    "fbt, bounded": replace(PUBLISHED, bounded=True),
-    "fbt, separate kernels": replace(PUBLISHED, combined=False, look_every=1),
-    "fbt, bounded and separate": replace(PUBLISHED, combined=False, bounded=True),
+    "bfbt": BOUNDED,
+    "fbt, separate kernels": replace(PUBLISHED, combined=False),
+    "bfbt, separate kernels": replace(BOUNDED, combined=False),
     "fbt, no transposed graph": replace(PUBLISHED, transpose=False),
-    "fbt, no transposed graph, bounded, no segments": replace(
-        PUBLISHED, transpose=False, bounded=True, segment_interval=0
-    ),
+    "bfbt, no transposed graph, no segments": replace(BOUNDED, transpose=False, segment_interval=0),
     "fbt, no segments": replace(PUBLISHED, segment_interval=0),
     "fbt, interval 2": replace(PUBLISHED, segment_interval=2),
     "fbt, interval 1, separate kernels": replace(PUBLISHED, segment_interval=1, combined=False),
     "fbt, caches, interval 1": replace(PUBLISHED, iterations=3, segment_interval=1),
     "fbt, caches": replace(PUBLISHED, iterations=3),
-    "fbt, caches, bounded": replace(PUBLISHED, iterations=4, bounded=True),
+    "bfbt, caches": replace(BOUNDED, iterations=4),
     "fbt, all lanes compete": replace(PUBLISHED, aggregate=False),
-    "fbt, untrimmed": replace(PUBLISHED, trim=False),
 }
 
 
-def check(device: Device, lists: Lists, options: SccOptions, wide: bool = False) -> dict[str, int]:
+def check(device: Device, lists: Lists, options: ComponentOptions, wide: bool = False) -> dict[str, int]:
     expected = reference_scc(lists.offsets, lists.targets)
     result = scc(device, lists.graph(device, wide), options)
     labels = to_numpy(result.labels)
@@ -63,16 +59,15 @@ def test_running_example_and_pairs(device: Device, name: str) -> None:
 
 @pytest.mark.in_turn(2)
 @pytest.mark.parametrize("case", BORDERS)
-@pytest.mark.parametrize("name", ["max-id", "multistep", "fbt", "fbt, no transposed graph"])
+@pytest.mark.parametrize("name", ["auto", "max-id", "fbt", "fbt, no transposed graph"])
 def test_borders(device: Device, case: str, name: str) -> None:
     check(device, BORDERS[case], OPTIONS[name])
 
 
 @pytest.mark.parametrize("case", ["cycle above a pair", "cycle below a pair"])
-@pytest.mark.parametrize("name", [name for name in OPTIONS if "bounded" in name])
+@pytest.mark.parametrize("name", [name for name in OPTIONS if "bfbt" in name])
 def test_bounded_searches_divide_no_cycle(device: Device, case: str, name: str) -> None:
     check(device, BORDERS[case], OPTIONS[name])
-    check(device, BORDERS[case], replace(OPTIONS[name], trim=False))
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -92,27 +87,34 @@ def test_small_graphs_match_reference(device: Device, edges: list[tuple[int, int
 
 def test_no_states(device: Device) -> None:
     empty = Lists(np.zeros(1, int), np.zeros(0, int), np.zeros(1, int))
-    for name in ("auto", "multistep", "fbt"):
+    for name in ("auto", "max-id", "fbt"):
         result = scc(device, empty.graph(device), OPTIONS[name])
         assert (len(result.labels), result.count) == (0, 0)
 
 
+def test_untrimmed_components_match_reference(device: Device, rng: np.random.Generator) -> None:
+    # As end components decompose what is left, with and without a transposed graph.
+    for variant in ("auto", "max-id"):
+        lists = random_process(rng, 60, 2, 2, 3)
+        found, rounds, _ = components_of(device, lists.graph(device), variant, trims=False)
+        names = np.stack([to_numpy(found).astype(np.int64), reference_scc(lists.offsets, lists.targets)])
+        assert len(np.unique(names, axis=1).T) == len(np.unique(names[0])) == len(np.unique(names[1]))
+        assert "sweeps" in rounds
+
+
 def test_long_chains_need_few_launches(device: Device) -> None:
-    path = BORDERS["path"]
-    many = check(device, path, SccOptions(look_every=1, rounds=1))["trim_launches"]
-    few = check(device, path, SccOptions(look_every=1, rounds=128))["trim_launches"]
-    assert few <= 4
-    assert many >= 149  # both ends at once
+    # Both ends at once, 150 rounds; a block goes on by itself, and the host looks after a few launches.
+    assert check(device, BORDERS["path"], ComponentOptions())["trim_launches"] <= 8
 
 
-@pytest.mark.parametrize(("length", "way"), [(20, "multistep"), (200, "max-id")])
-def test_auto_gives_up_a_search_that_goes_deep(device: Device, length: int, way: str) -> None:
-    # A ring takes half its length of launches, in both directions at once, if each makes a single round.
+@pytest.mark.parametrize(("length", "variant"), [(20, "auto"), (2000, "max-id")])
+def test_auto_gives_up_a_search_that_goes_deep(device: Device, length: int, variant: str) -> None:
+    # A search has been round a ring after half its length of rounds, in both directions at once.
     ring = chain([[(v + 1) % length] for v in range(length)])
-    result = scc(device, ring.graph(device), SccOptions(look_every=1, rounds=1))
-    assert result.variant == way
+    result = scc(device, ring.graph(device))
+    assert result.variant == variant
     assert result.count == 1
-    assert 0 < result.rounds["search_launches"] <= 24
+    assert 0 < result.rounds["search_launches"] <= SEARCH_LAUNCHES
 
 
 def test_states_of_very_many_edges(device: Device) -> None:
@@ -121,7 +123,7 @@ def test_states_of_very_many_edges(device: Device) -> None:
     lists = chain([list(range(3, leaves + 3)), [2], [1], *([1] for _ in range(leaves))])
     graph = lists.graph(device).with_transpose(device)
     component, counts = (device.xp.full(leaves + 3, 2**32 - 1, np.uint32) for _ in range(2))
-    trim_components(device, graph, component, counts, SccOptions(), None)
+    trim_components(device, graph, component, counts, None)
     assert np.flatnonzero(to_numpy(component) == 2**32 - 1).tolist() == [1, 2]
 
 
@@ -140,7 +142,7 @@ def test_no_item_is_lost_where_a_block_finds_more_than_it_holds(device: Device, 
     )
     graph = lists.graph(device).with_transpose(device)
     component, counts = (device.xp.full(lists.n_states, 2**32 - 1, np.uint32) for _ in range(2))
-    trim_components(device, graph, component, counts, SccOptions(), None)
+    trim_components(device, graph, component, counts, None)
     assert np.flatnonzero(to_numpy(component) == 2**32 - 1).tolist() == [1, 2]
 
 
@@ -156,6 +158,12 @@ def test_a_decomposition_leaves_the_graph_as_it_was(device: Device, rng: np.rand
 
 def test_options_refuse_nonsense() -> None:
     with pytest.raises(ValueError, match="variant: expected one of"):
-        SccOptions(variant="tarjan")  # type: ignore[arg-type]
+        ComponentOptions(variant="tarjan")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="iterations: expected at least 1, got 0"):
-        SccOptions(iterations=0)
+        ComponentOptions(iterations=0)
+
+
+@pytest.mark.parametrize("name", ["SccOptions", "MecOptions"])
+def test_options_of_the_release_before_say_what_to_use(name: str) -> None:
+    with pytest.raises(ImportError, match=f"graph.{name} is gone; use ComponentOptions"):
+        getattr(components, name)

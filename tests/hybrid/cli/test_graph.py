@@ -92,7 +92,7 @@ def test_symbolic_counts_components_without_a_graph(capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++) to run the kernels on the host with")
-@pytest.mark.parametrize("variant", ["auto", "fbt,bounded"])
+@pytest.mark.parametrize("variant", ["auto", "bfbt"])
 def test_gpu_counts_components(capsys: pytest.CaptureFixture[str], model: str, variant: str) -> None:
     with use_device(HostDevice()):
         found = graph_record(capsys, model, "--backend", "gpu", "--variant", variant)
@@ -107,7 +107,7 @@ def test_gpu_counts_components(capsys: pytest.CaptureFixture[str], model: str, v
 def test_auto_goes_on_on_the_cpu_where_the_device_has_no_room(
     capsys: pytest.CaptureFixture[str], model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hybrid.graphs.on_device._VECTORS", 1 << 20)
+    monkeypatch.setattr("hybrid.graphs.decompositions._VECTORS", 1 << 20)
     with use_device(HostDevice(free=1 << 20)):
         found = graph_record(capsys, model)
         assert found["backend"] == "cpu"

@@ -13,7 +13,7 @@ from gpu_kernels import Device, use_device
 from hybrid.__main__ import main
 from hybrid.checking.answer import Answer
 from hybrid.graphs import decompose, mec_decomposition, model_graph
-from hybrid.graphs.on_device import DeviceGraph
+from hybrid.graphs.decompositions import DeviceGraph
 from mtbdd.model import SymbolicModel
 from tests.builders.chain_texts import GAMBLER, QUEUE
 from tests.builders.mdp_texts import SLOW_WAY

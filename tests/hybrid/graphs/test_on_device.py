@@ -1,4 +1,4 @@
-"""Decompositions on the device: the same answers as on the host, options from text, refusals."""
+"""Decompositions on the device: the same answers as on the host, variants by name, refusals."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ from typing import Any
 import pytest
 
 from gpu_kernels import Device
-from gpu_kernels.graph import MecOptions, SccOptions
 from hybrid.graphs import decompose, mec_decomposition, model_graph
-from hybrid.graphs.on_device import DeviceGraph, parse_variant
+from hybrid.graphs.decompositions import DeviceGraph, device_options
 from tests.builders.mdp_texts import GRAPHS
 from tests.builders.models import build
 
 
-@pytest.mark.parametrize("variant", ["auto", "fbt,segment-interval=0", "max-id", "multistep"])
+@pytest.mark.parametrize("variant", ["auto", "max-id", "fb", "fbt", "bfbt"])
 def test_device_and_host_agree(device: Device, variant: str) -> None:
-    options = parse_variant(variant)
+    options = device_options(variant)
     for text in GRAPHS.values():
         graph = model_graph(build(text))
         there = DeviceGraph.of(graph)
         assert there.seconds > 0
-        found, seconds = there.decompose(options.scc)
+        found, seconds = there.decompose(options)
         assert seconds > 0
         assert found.labels.tolist() == decompose(graph).labels.tolist()
         ends, _ = there.mec_decomposition(options)
@@ -37,33 +36,24 @@ def test_device_without_room_is_refused(device: Device, monkeypatch: pytest.Monk
         DeviceGraph.of(graph)
 
 
-def test_variant_texts_become_options() -> None:
-    assert parse_variant("auto") == MecOptions()
-    assert parse_variant("fbt,bounded,segment-interval=3,trim=false,join-sets=true") == MecOptions(
-        variant="attractor",
-        scc=SccOptions(variant="fbt", bounded=True, segment_interval=3, trim=False),
-        join_sets=True,
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("tarjan", "variant: expected one of"),
-        ("fbt,speed=3", "expected an option among aggregate, .*, got 'speed'"),
-        ("fbt,variant=3", "expected an option among"),
-        ("fbt,bounded=maybe", "expected bounded=true or false, got 'maybe'"),
-        ("fbt,iterations=many", "expected iterations=a number, got 'many'"),
-        ("fbt,iterations=0", "iterations: expected at least 1, got 0"),
+        (
+            "fbt,bounded",
+            "gone, got 'fbt,bounded'; use auto, .* \\(bfbt for fbt,bounded",
+        ),
+        ("multistep", "'multistep' is gone; use 'auto'"),
     ],
 )
-def test_variant_texts_that_mean_nothing_are_refused(text: str, message: str) -> None:
+def test_variants_that_are_not_there_are_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        parse_variant(text)
+        device_options(text)
 
 
 def test_without_a_device_the_refusal_names_the_alternatives(monkeypatch: pytest.MonkeyPatch) -> None:
     reason: Any = "there is no card"
-    monkeypatch.setattr("hybrid.graphs.on_device.device_problem", lambda: reason)
+    monkeypatch.setattr("gpu_kernels.device_problem", lambda: reason)
     with pytest.raises(ValueError, match="there is no card; or use 'cpu' or 'symbolic'"):
         DeviceGraph.of(model_graph(build(GRAPHS["dice"])))
