@@ -9,7 +9,15 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from gpu_kernels.device import Device
-from gpu_kernels.graph.format import LOOK_EVERY, Graph, check_room, launch, none_word, transposed_bytes
+from gpu_kernels.graph.format import (
+    LOOK_EVERY,
+    Graph,
+    check_room,
+    launch,
+    none_word,
+    repeat_rounds,
+    transposed_bytes,
+)
 
 Array = Any
 
@@ -108,28 +116,29 @@ class Layout:
     back_trans: Array | None
 
 
-def build_layout(device: Device, graph: Graph, interval: int, transpose: bool) -> Layout:
-    """Return copies of a graph's lists, interleaved.
-
-    Parameters
-    ----------
-    device : Device
-    graph : Graph
-        With its transposed graph if ``transpose``.
-    interval : int
-        The segment interval u: states with at most so many transitions, in either graph where the
-        transposed one is used, go to segments; 0 for none but states without any.
-    transpose : bool
-        Use the transposed graph too.
+def laid_out(device: Device, graph: Graph, options: ComponentOptions, what: str, beside: int = 0) -> Layout:
+    """Return the lists that searches need, once there is room for them, the searches and ``beside`` bytes.
 
     Raises
     ------
+    MemoryError
+        If all that does not fit on the device, before it is begun; ``what`` says for what.
     VariantError
         If padding makes the lists too long for the words of the graph.
+    """
+    needed = layout_bytes(graph, options.segment_interval, options.transpose) + search_bytes(graph) + beside
+    needed += transposed_bytes(graph) if options.transpose else 0
+    check_room(device, needed, f"{what}, besides the graph,")
+    if options.transpose:
+        graph = graph.with_transpose(device)
+    return build_layout(device, graph, options.segment_interval, options.transpose)
 
-    Notes
-    -----
-    Time: that of sorting by one bit, and O(transitions). Synchronises: yes, for sizes.
+
+def build_layout(device: Device, graph: Graph, interval: int, transpose: bool) -> Layout:
+    """Return copies of a graph's lists, interleaved, and of its transposed graph's if ``transpose``.
+
+    States with at most ``interval`` transitions, in either graph where the transposed one is used, go to
+    segments. Time: that of sorting by one bit, and O(transitions). Synchronises: yes, for sizes.
     """
     xp, n = device.xp, graph.n_states
     pairs = [(graph.offsets, graph.trans)]
@@ -231,48 +240,15 @@ class Searches:
 
 
 def search_regions(
-    device: Device,
-    graph: Graph,
-    options: ComponentOptions,
-    regions: Regions | None = None,
-    layout: Layout | None = None,
+    device: Device, graph: Graph, options: ComponentOptions, layout: Layout, regions: Regions | None = None
 ) -> Searches:
-    """Find components by forward-backward searches from one pivot in every region.
+    """Find components by searches from one pivot in every region ([WKB16], algorithms 1, 2 and 4 to 6).
 
-    Parameters
-    ----------
-    device : Device
-    graph : Graph
-    options : ComponentOptions
-        Of a published variant.
-    regions : Regions, optional
-        One region of all states if not given.
-    layout : Layout, optional
-        The lists of the graph for these options, if they are there already; unchanged in the end. Their
-        maker has asked for the memory of the searches, too.
-
-    Raises
-    ------
-    MemoryError
-        If lists and searches do not fit on the device, before they are begun.
-
-    Notes
-    -----
     Each iteration trims, selects pivots, searches both ways and divides every region in up to four: the
-    component, what was reached in one direction alone, and the rest. Time: O(n_states) a step and
-    O(transitions) an iteration. Synchronises: yes, once for every few steps.
-
-    References
-    ----------
-    [WKB16], algorithms 1, 2 and 4 to 6.
+    component, what was reached in one direction alone, and the rest. Without regions all states are one.
+    ``layout`` is unchanged in the end. Time: O(n_states) a step and O(transitions) an iteration.
+    Synchronises: yes, once for every few steps.
     """
-    if layout is None:
-        needed = layout_bytes(graph, options.segment_interval, options.transpose) + search_bytes(graph)
-        needed += transposed_bytes(graph) if options.transpose else 0
-        check_room(device, needed, "searching for components, besides the graph,")
-        if options.transpose:
-            graph = graph.with_transpose(device)
-        layout = build_layout(device, graph, options.segment_interval, options.transpose)
     run = _Run(device, graph, layout, options, regions)
     while graph.n_states:
         if options.variant != "fb":
@@ -317,19 +293,14 @@ class _Run:
 
     def trim(self) -> None:
         """Make every state without predecessor or without successor in its region a component."""
-        xp, steps = self.device.xp, LOOK_EVERY
-        changed = xp.zeros(steps + 1, np.int32)
         forward = (self.layout.n_segmented, self.graph.mask, self.offsets, self.layout.trans, self.results)
-        while True:
-            changed[0] = 1
-            for step in range(steps):
-                if self.layout.back_trans is None:
-                    self._launch("mark_successors", (*forward, changed, np.int32(step)))
-                self._launch("trim_states", (*self._lists(), changed, np.int32(step)))
-            self.rounds["trim_rounds"] += steps
-            if not int(changed[steps]):
-                return
-            changed[:] = 0
+
+        def once(changed: Array, step: Any) -> None:
+            if self.layout.back_trans is None:
+                self._launch("mark_successors", (*forward, changed, step))
+            self._launch("trim_states", (*self._lists(), changed, step))
+
+        self.rounds["trim_rounds"] += repeat_rounds(self.device, once)
 
     def select(self) -> int:
         """Give every region a pivot, if it has a candidate, and return how many there are."""

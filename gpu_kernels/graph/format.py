@@ -91,7 +91,7 @@ def resident_blocks(device: Device) -> int:
 
 
 class Queue:
-    """A queue on the device in which every item comes at most once; see cuda/graph/worklist.cuh.
+    """A queue on the device in which every item comes at most once; see cuda/graph/words.cuh.
 
     Parameters
     ----------
@@ -113,31 +113,47 @@ class Queue:
 
     def __init__(self, device: Device, bits: int, capacity: int, n_edges: int) -> None:
         xp, word = device.xp, word_type(bits)
-        self.device = device
+        self.device, self.bits = device, bits
         self.items: Array = xp.empty(max(1, capacity), word)
         self.wide: Array = xp.empty(n_edges // _WIDE + 1, word)
         self.state: Array = xp.zeros(_QUEUE_STATE, word)
         self.blocks = resident_blocks(device)
         self.launches = 0
 
-    def clear(self) -> None:
-        """Make the queue empty. Synchronises: no."""
-        self.state[:] = 0
-
-    def drain(self, once: Callable[[], None], most: int | None = None) -> bool:
+    def drain(
+        self, source: str, name: str, count: int, arguments: tuple[Any, ...], most: int | None = None
+    ) -> bool:
         """Repeat a launch until the queue is empty, and return True; False after ``most`` launches or more.
 
         Synchronises: yes, once for every few launches; launches on an empty queue do nothing.
         """
+        arguments = (*arguments, self.items, self.wide, self.state, np.int32(ROUNDS))
         while True:
             for _ in range(LOOK_EVERY):
-                once()
+                launch(self.device, self.bits, source, name, count, arguments, self.blocks)
             self.launches += LOOK_EVERY
             state = self.state.tolist()
             if state[0] == state[1] and state[3] == state[4]:
                 return True
             if most is not None and self.launches >= most:
                 return False
+
+
+def repeat_rounds(device: Device, once: Callable[[Array, Any], None]) -> int:
+    """Repeat a round until one changes nothing, and return how many there were.
+
+    ``once(changed, step)`` launches a round; its kernel does nothing unless ``changed[step]``, and sets
+    ``changed[step + 1]``. Synchronises: yes, once for every few rounds.
+    """
+    changed, rounds = device.xp.zeros(LOOK_EVERY + 1, np.uint32), 0
+    while True:
+        changed[0] = 1
+        for step in range(LOOK_EVERY):
+            once(changed, np.int32(step))
+        rounds += LOOK_EVERY
+        if not int(changed[LOOK_EVERY]):
+            return rounds
+        changed[:] = 0
 
 
 _SPARE_BITS = 3

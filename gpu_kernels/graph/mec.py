@@ -17,14 +17,11 @@ from gpu_kernels.graph.fbt import (
     Regions,
     Searches,
     VariantError,
-    build_layout,
-    layout_bytes,
-    search_bytes,
+    laid_out,
     search_regions,
 )
 from gpu_kernels.graph.format import (
     LOOK_EVERY,
-    ROUNDS,
     WIDE_SHARE,
     Graph,
     Queue,
@@ -32,6 +29,7 @@ from gpu_kernels.graph.format import (
     launch,
     none_word,
     part_of,
+    repeat_rounds,
     transposed_bytes,
 )
 from gpu_kernels.graph.scc import canonical_labels, components_of
@@ -140,17 +138,14 @@ def attractor(device: Device, graph: Graph, states: Array) -> Array:
     """
     check_vector(device, states, graph.n_states, "states", np.bool_)
     check_room(device, graph.n_states + 4 * (LOOK_EVERY + 1), "the attractor")
-    xp, inside = device.xp, states.astype(np.uint8)
-    changed = xp.zeros(LOOK_EVERY + 1, np.uint32)
-    lists = (graph.trans, graph.choice_ptr, graph.choice_offsets)
-    while True:
-        changed[0] = 1
-        for step in range(LOOK_EVERY):
-            arguments = (graph.n_states, graph.mask, *lists, inside, changed, np.int32(step))
-            launch(device, graph.bits, "fbt.cu", "grow_attractor", graph.n_states, arguments)
-        if not int(changed[LOOK_EVERY]):
-            return inside.view(np.bool_)
-        changed[:] = 0
+    n, inside = graph.n_states, states.astype(np.uint8)
+    lists = (graph.mask, graph.trans, graph.choice_ptr, graph.choice_offsets)
+
+    def once(changed: Array, step: Any) -> None:
+        launch(device, graph.bits, "fbt.cu", "grow_attractor", n, (n, *lists, inside, changed, step))
+
+    repeat_rounds(device, once)
+    return inside.view(np.bool_)
 
 
 # ------------------------------------------------------------------ by a queue
@@ -162,25 +157,7 @@ def _by_queue(device: Device, graph: Graph, options: ComponentOptions) -> tuple[
     Each iteration removes what a queue can find: states that nothing leads to or that lead nowhere, choices
     into them, and what follows from that. What is left becomes a graph of its own, is decomposed, and
     loses the choices between components. Components that lose none are end components; the others go on as
-    a graph of their own.
-
-    Parameters
-    ----------
-    device : Device
-    graph : Graph
-    options : ComponentOptions
-        How to decompose, without trimming, since nothing trivial is left.
-
-    Returns
-    -------
-    component : ndarray, shape (n_states,), words
-        The greatest word for states in no end component.
-    rounds : dict of str to int
-
-    Notes
-    -----
-    Time: an iteration is linear in what is left, besides the decomposition; at most n_states iterations.
-    Synchronises: yes.
+    a graph of their own. Time: an iteration is linear in what is left, besides the decomposition.
     """
     xp, word, none = device.xp, graph.word, none_word(graph.bits)
     # Parts that are left need no more, besides themselves, which are asked for when their sizes are known.
@@ -240,14 +217,7 @@ def _trim(device: Device, graph: Graph) -> tuple[Array, Array, int, int]:
     arguments = (n, graph.mask, *lists, *known, queue.items, queue.state)
     launch(device, graph.bits, "mec_trim.cu", "seed_mec", n, arguments)
     launch(device, graph.bits, "mec_trim.cu", "open_mec", 1, (queue.state,))
-    arguments = (
-        n, graph.mask, *lists, back_choices, *known, queue.items, queue.wide, queue.state, np.int32(ROUNDS),
-    )  # fmt: skip
-
-    def once() -> None:
-        launch(device, graph.bits, "mec_trim.cu", "drain_mec", n, arguments, queue.blocks)
-
-    queue.drain(once)
+    queue.drain("mec_trim.cu", "drain_mec", n, (n, graph.mask, *lists, back_choices, *known))
     removed = n - int((found == graph.word(none_word(graph.bits))).sum())
     return found, choices, removed, queue.launches
 
@@ -275,28 +245,13 @@ def _hand_up(device: Device, graph: Graph, found: Array, states: Array | None, c
 def _by_attractors(device: Device, graph: Graph, options: ComponentOptions) -> tuple[Array, dict[str, int]]:
     """Return a name of the end component of every state, and how often each phase was repeated.
 
-    Parameters
-    ----------
-    device : Device
-    graph : Graph
-    options : ComponentOptions
-
-    Returns
-    -------
-    component : ndarray, shape (n_states,), words
-        The greatest word for states in no end component.
-    rounds : dict of str to int
-
-    Notes
-    -----
     Choices are taken away one by one, and states with the last of theirs: first those that leave their
     component (U and its attractor within the component, in one fixpoint), then those into end components
     found. Transitions of lost choices become padding, because definition 5 of the paper would else accept
     components that hang together only by choices that leave them. With sets J, regions in which no state may
     become a pivot stay undivided; they lose choices like the others, but are end components only once a
     search has found them, and when no candidate is left, all states may become pivots again.
-    Time: O(n_states + transitions) an iteration besides its searches, and O(n_states) a round; at most
-    n_choices iterations. Synchronises: yes.
+    Time: O(n_states + transitions) an iteration besides its searches, and O(n_states) a round.
 
     References
     ----------
@@ -306,19 +261,14 @@ def _by_attractors(device: Device, graph: Graph, options: ComponentOptions) -> t
     rounds: Counter[str] = Counter()
     if n == 0:
         return xp.zeros(0, graph.word), {}
-    needed = layout_bytes(graph, options.segment_interval, options.transpose) + search_bytes(graph)
-    needed += attractor_bytes(graph) + (transposed_bytes(graph) if options.transpose else 0)
-    check_room(device, needed, "finding end components, besides the graph,")
-    if options.transpose:
-        graph = graph.with_transpose(device)
-    layout = build_layout(device, graph, options.segment_interval, options.transpose)
+    layout = laid_out(device, graph, options, "finding end components", attractor_bytes(graph))
     mec = xp.full(n, none_word(graph.bits), graph.word)
     status, choices = xp.zeros(n, np.uint32), xp.ones(graph.n_choices, np.uint32)
     region, candidates = xp.zeros(n, graph.word), None
     while True:
         rounds["iterations"] += 1
         # Components of one iteration are the regions of the next, each with a pivot of its own.
-        found = search_regions(device, graph, options, Regions(region, status == 0, candidates), layout)
+        found = search_regions(device, graph, options, layout, Regions(region, status == 0, candidates))
         for phase, times in found.rounds.items():
             rounds[phase if phase != "iterations" else "scc_iterations"] += times
         component, region = _by_state(device, graph, found)
@@ -357,18 +307,13 @@ def _by_state(device: Device, graph: Graph, found: Searches) -> tuple[Array, Arr
 
 def _remove(device: Device, graph: Graph, changing: tuple[Array, ...]) -> int:
     """Take choices and states away until none leaves its region, and return the rounds."""
-    n, total, steps = graph.n_states, 0, LOOK_EVERY
-    lists = (graph.trans, graph.choice_ptr, graph.choice_offsets)
-    changed = device.xp.zeros(steps + 1, np.uint32)
-    while True:
-        changed[0] = 1
-        for step in range(steps):
-            arguments = (n, graph.mask, *lists, *changing, changed, np.int32(step))
-            launch(device, graph.bits, "fbt.cu", "remove_leaving", n, arguments)
-        total += steps
-        if not int(changed[steps]):
-            return total
-        changed[:] = 0
+    n, lists = graph.n_states, (graph.trans, graph.choice_ptr, graph.choice_offsets)
+
+    def once(changed: Array, step: Any) -> None:
+        arguments = (n, graph.mask, *lists, *changing, changed, step)
+        launch(device, graph.bits, "fbt.cu", "remove_leaving", n, arguments)
+
+    return repeat_rounds(device, once)
 
 
 def _drop(device: Device, graph: Graph, layout: Layout, choices: Array) -> None:

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels.device import Device
-from gpu_kernels.graph.fbt import PUBLISHED, ComponentOptions, search_regions
+from gpu_kernels.graph.fbt import PUBLISHED, ComponentOptions, laid_out, search_regions
 from gpu_kernels.graph.format import (
-    ROUNDS,
     WIDE_SHARE,
     Graph,
     Queue,
@@ -89,7 +88,8 @@ def scc(device: Device, graph: Graph, options: ComponentOptions | None = None) -
     """
     options = options if options is not None else ComponentOptions()
     if options.variant in PUBLISHED:
-        found = search_regions(device, graph, options)
+        layout = laid_out(device, graph, options, "searching for components")
+        found = search_regions(device, graph, options, layout)
         labels, count = canonical_labels(device, graph.bits, found.component, found.order)
         return ComponentResult(labels, count, found.rounds, options.variant)
     component, rounds, variant = components_of(device, graph, options.variant)
@@ -166,35 +166,13 @@ def _busiest(device: Device, graph: Graph, listed: Array) -> Array:
 
 
 def trim_components(
-    device: Device,
-    graph: Graph,
-    component: Array,
-    out_count: Array,
-    listed: Array | None,
+    device: Device, graph: Graph, component: Array, out_count: Array, listed: Array | None
 ) -> int:
-    """Make every state a component that has no predecessor or no successor left, again and again.
+    """Make every state a component that has no predecessor or no successor left; return the launches.
 
-    Parameters
-    ----------
-    device : Device
-    graph : Graph
-        With its transposed graph.
-    component : ndarray, shape (n_states,), words
-        Components found so far, changed in place; the greatest word for none.
-    out_count : ndarray, shape (n_states,), words
-        Overwritten: for each state left, its transitions to others that are left.
-    listed : ndarray of words, or None
-        The states without a component; None if no state has one yet.
-
-    Returns
-    -------
-    int
-        Launches made.
-
-    Notes
-    -----
-    Time: O(n_listed + transitions at the states listed). Synchronises: yes. The states removed do not depend
-    on the order of the work.
+    Changes ``component`` in place. ``out_count`` becomes, for each state left, its transitions to others that
+    are left. ``listed`` are the states without a component, None if no state has one yet. The graph has its
+    transposed graph. Time: O(n_listed + transitions at the states listed). Synchronises: yes.
     """
     xp, n = device.xp, graph.n_states if listed is None else len(listed)
     in_count = xp.empty(graph.n_states, graph.word)
@@ -203,55 +181,25 @@ def trim_components(
     arguments: tuple[Any, ...] = (n, listed, np.int32(listed is None), *lists, in_count, out_count, component)
     launch(device, graph.bits, "scc.cu", "seed_trim", n, (*arguments, queue.items, queue.state))
     launch(device, graph.bits, "scc.cu", "open_trim", n, (queue.items, queue.state, component), queue.blocks)
-    arguments = (
-        *lists, in_count, out_count, component, queue.items, queue.wide, queue.state, np.int32(ROUNDS),
-    )  # fmt: skip
-
-    def once() -> None:
-        launch(device, graph.bits, "scc.cu", "drain_trim", graph.n_states, arguments, queue.blocks)
-
-    queue.drain(once)
+    queue.drain("scc.cu", "drain_trim", graph.n_states, (*lists, in_count, out_count, component))
     return queue.launches
 
 
 def search_component(device: Device, graph: Graph, component: Array, pivot: Array) -> tuple[int, bool]:
     """Give the pivot and all states that it reaches and that reach it their component.
 
-    A search of more than `SEARCH_LAUNCHES` launches is given up, without a trace.
-
-    Parameters
-    ----------
-    device : Device
-    graph : Graph
-        With its transposed graph.
-    component : ndarray, shape (n_states,), words
-        Components found so far, changed in place; states that have one take no part.
-    pivot : ndarray, shape (1,), words
-        A state without a component; on the device, which nobody waits for.
-
-    Returns
-    -------
-    launches : int
-    done : bool
-        False if the search was given up.
-
-    Notes
-    -----
-    Time: O(n_states + transitions of the states reached). Synchronises: yes. Source: one step of [WKB16],
-    section 2.2.
+    Changes ``component`` in place; states that have one take no part. ``pivot`` is an array of one word.
+    Returns the launches, and False if the search was given up after `SEARCH_LAUNCHES`, without a trace. The
+    graph has its transposed graph. Time: O(n_states + transitions of the states reached). Synchronises: yes.
+    Source: one step of [WKB16], section 2.2.
     """
     xp, n = device.xp, graph.n_states
     marks = xp.empty(n, np.uint32)
     queue = Queue(device, graph.bits, 2 * n, 2 * graph.n_transitions)
-    arguments: tuple[Any, ...] = (n, component, pivot, marks, queue.items, queue.state)
+    arguments = (n, component, pivot, marks, queue.items, queue.state)
     launch(device, graph.bits, "scc.cu", "mark_idle", n, arguments)
     lists = (graph.mask, graph.offsets, graph.trans, graph.back_offsets, graph.back_trans)
-    arguments = (*lists, marks, queue.items, queue.wide, queue.state, np.int32(ROUNDS))
-
-    def once() -> None:
-        launch(device, graph.bits, "scc.cu", "drain_reach", n, arguments, queue.blocks)
-
-    done = queue.drain(once, SEARCH_LAUNCHES)
+    done = queue.drain("scc.cu", "drain_reach", n, (*lists, marks), SEARCH_LAUNCHES)
     if done:
         launch(device, graph.bits, "scc.cu", "close_reach", n, (n, marks, pivot, component))
     return queue.launches, done
@@ -260,35 +208,12 @@ def search_component(device: Device, graph: Graph, component: Array, pivot: Arra
 def propagate_components(
     device: Device, graph: Graph, component: Array, listed: Array, degrees: Array
 ) -> tuple[int, int]:
-    """Give every listed state its component.
+    """Give every listed state its component, and return iterations and sweeps.
 
     Each state takes the greatest name among the states that reach it, and among those that it reaches. Where
     the two agree, the name is the component's. Edges between states that disagree in either name are
-    dropped, and the rest starts anew until no edge is left.
-
-    Parameters
-    ----------
-    device : Device
-    graph : Graph
-        The transposed graph is not used.
-    component : ndarray, shape (n_states,), words
-        Components found so far, changed in place.
-    listed : ndarray of words
-        The states without a component.
-    degrees : ndarray, shape (n_states,), words
-        For each listed state, its transitions to other listed states.
-
-    Returns
-    -------
-    iterations, sweeps : int
-
-    Raises
-    ------
-    MemoryError
-        If the edges that are left do not fit on the device twice.
-
-    Notes
-    -----
+    dropped, and the rest starts anew until no edge is left. ``listed`` are the states without a component,
+    ``degrees`` their transitions to each other. Edges that do not fit on the device twice are a MemoryError.
     Time: O(edges) a sweep. Synchronises: yes, once for every few sweeps.
 
     References
@@ -336,26 +261,10 @@ def propagate_components(
 def canonical_labels(
     device: Device, bits: int, component: Array, order: Array | None = None
 ) -> tuple[Array, int]:
-    """Name components by their least states, and count them.
+    """Name components by their least states, int64 and -1 for none, and count them.
 
-    Parameters
-    ----------
-    device : Device
-    bits : int
-        Width of the words.
-    component : ndarray, shape (n_states,), words
-        Equal for states of one component, below n_states; the two greatest words for none.
-    order : ndarray, shape (n_states,), words, optional
-        The state that each position stands for.
-
-    Returns
-    -------
-    labels : ndarray, shape (n_states,), int64
-    count : int
-
-    Notes
-    -----
-    Time: O(n_states). Synchronises: yes, for the count.
+    ``component`` has equal words below n_states for states of one component, the two greatest words for none;
+    ``order`` is the state that each position stands for. Time: O(n_states). Synchronises: yes.
     """
     xp, word, n = device.xp, word_type(bits), len(component)
     least = xp.full(n, none_word(bits), word)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
@@ -29,6 +30,8 @@ from mtbdd.graph.components import (
 from mtbdd.model import SymbolicModel
 
 Record = dict[str, Any]
+
+_COLUMNS = ("maximum_out_degree", "graph_seconds", "graph_bytes", "transfer_seconds", "scc", "mec")
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -91,15 +94,15 @@ def _decompose(
     if chosen.name == "symbolic":
         return chosen, _symbolic(model, *wanted)
     if chosen.name == "cpu":
-        return chosen, _on_cpu(model, options.variant, *wanted, console)
+        return chosen, _on_cpu(model, options.variant, wanted, console)
     try:
-        return chosen, _on_gpu(model, options.variant, *wanted, console)
+        return chosen, _on_gpu(model, options.variant, wanted, console)
     except MemoryError as error:
         # A variant that was asked for by name exists on the device alone.
         if options.backend != "auto" or options.variant != "auto":
             raise
         chosen = _Place("cpu", f"the device has no room: {error}")
-    return chosen, _on_cpu(model, options.variant, *wanted, console)
+    return chosen, _on_cpu(model, options.variant, wanted, console)
 
 
 def _check_variant(backend: str, variant: str) -> None:
@@ -114,30 +117,27 @@ def _check_variant(backend: str, variant: str) -> None:
         )
 
 
-def _on_cpu(model: SymbolicModel, variant: str, with_scc: bool, with_mec: bool, console: Console) -> Record:
+def _on_cpu(model: SymbolicModel, variant: str, wanted: tuple[bool, bool], console: Console) -> Record:
     """Decompose on one thread of the host."""
-    _compile(variant)
-    graph, record = _explicit(model, console)
-    if with_scc:
-        console.progress("strongly connected components")
-        started = time.perf_counter()
-        record["scc"] = _counts(decompose(graph, variant), started)
-    if with_mec:
-        console.progress("maximal end components")
-        started = time.perf_counter()
-        record["mec"] = _counts(mec_decomposition(graph), started)
-    return record
-
-
-def _compile(variant: str) -> None:
-    """Load the compiled code on a graph of one state, so that times do not hold compilation."""
+    # So that times do not hold compilation.
     index = np.array([0, 1], np.int32)
-    graph = ModelGraph(np.zeros(1, np.int32), index, index, np.zeros(1, np.uint8))
-    decompose(graph, variant)
-    mec_decomposition(graph)
+    small = ModelGraph(np.zeros(1, np.int32), index, index, np.zeros(1, np.uint8))
+    decompose(small, variant)
+    mec_decomposition(small)
+    graph, record = _explicit(model, console)
+
+    def timed(work: Callable[[], Decomposition]) -> tuple[Decomposition, float]:
+        started = time.perf_counter()
+        return work(), time.perf_counter() - started
+
+    found = (
+        lambda: timed(lambda: decompose(graph, variant)),
+        lambda: timed(lambda: mec_decomposition(graph)),
+    )
+    return record | _components(found, wanted, console)
 
 
-def _on_gpu(model: SymbolicModel, variant: str, with_scc: bool, with_mec: bool, console: Console) -> Record:
+def _on_gpu(model: SymbolicModel, variant: str, wanted: tuple[bool, bool], console: Console) -> Record:
     """Decompose on the device, after a first run on a small graph that compiles the kernels."""
     chosen = device_options(variant)
     index = np.array([0, 1, 2], np.int32)
@@ -147,28 +147,27 @@ def _on_gpu(model: SymbolicModel, variant: str, with_scc: bool, with_mec: bool, 
     graph, record = _explicit(model, console)
     console.progress("copying the graph to the device")
     there = DeviceGraph.of(graph)
-    record["transfer_seconds"] = there.seconds
-    if with_scc:
-        console.progress("strongly connected components")
-        components, seconds = there.decompose(chosen)
-        record["scc"] = {**_counts(components), "seconds": seconds}
-    if with_mec:
-        console.progress("maximal end components")
-        ends, seconds = there.mec_decomposition(chosen)
-        record["mec"] = {**_counts(ends), "seconds": seconds}
+    found = (lambda: there.decompose(chosen), lambda: there.mec_decomposition(chosen))
+    return record | {"transfer_seconds": there.seconds} | _components(found, wanted, console)
+
+
+def _components(
+    found: tuple[Callable[[], tuple[Decomposition, float]], ...], wanted: tuple[bool, bool], console: Console
+) -> Record:
+    """Decompose in the ways wanted, and return numbers of components with seconds."""
+    record: Record = {}
+    titles = {"scc": "strongly connected components", "mec": "maximal end components"}
+    for (name, title), work, is_wanted in zip(titles.items(), found, wanted, strict=True):
+        if is_wanted:
+            console.progress(title)
+            own, seconds = work()
+            record[name] = _counts(own.count, own.n_trivial, own.largest, seconds)
     return record
 
 
 def _symbolic(model: SymbolicModel, with_scc: bool, with_mec: bool) -> Record:
     """Decompose on sets of states; no graph is written out, so the maximum out-degree is not known."""
-    record: Record = {
-        "maximum_out_degree": None,
-        "graph_seconds": None,
-        "graph_bytes": None,
-        "transfer_seconds": None,
-        "scc": None,
-        "mec": None,
-    }
+    record: Record = dict.fromkeys(_COLUMNS)
     if with_scc:
         started = time.perf_counter()
         components: StrongComponents = model_components(model)
@@ -188,31 +187,21 @@ def _explicit(model: SymbolicModel, console: Console) -> tuple[ModelGraph, Recor
     started = time.perf_counter()
     graph = model_graph(model)
     seconds = time.perf_counter() - started
-    return graph, {
-        "maximum_out_degree": graph.maximum_out_degree,
-        "graph_seconds": seconds,
-        "graph_bytes": graph.nbytes,
-        "transfer_seconds": None,
-        "scc": None,
-        "mec": None,
-    }
-
-
-def _counts(found: Decomposition, started: float | None = None) -> Record:
-    """Return numbers of components, with the seconds since a start."""
-    seconds = None if started is None else time.perf_counter() - started
-    return {
-        "count": found.count,
-        "trivial": found.n_trivial,
-        "largest": found.largest,
-        "seconds": seconds,
-    }
+    measured = {
+        "maximum_out_degree": graph.maximum_out_degree, "graph_seconds": seconds, "graph_bytes": graph.nbytes,
+    }  # fmt: skip
+    return graph, dict.fromkeys(_COLUMNS) | measured
 
 
 def _set_counts(sizes: tuple[int, ...], single: int, seconds: float) -> Record:
     """Return numbers of components of several states and of one."""
     largest = max(sizes, default=1 if single else 0)
-    return {"count": len(sizes) + single, "trivial": single, "largest": largest, "seconds": seconds}
+    return _counts(len(sizes) + single, single, largest, seconds)
+
+
+def _counts(count: int, trivial: int, largest: int, seconds: float) -> Record:
+    """Return numbers of components as they are printed."""
+    return {"count": count, "trivial": trivial, "largest": largest, "seconds": seconds}
 
 
 def _text(result: Record) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -262,15 +263,9 @@ class DeviceGraph:
 
         Synchronises: yes.
         """
-        from gpu_kernels.graph import VariantError, scc
+        from gpu_kernels.graph import scc
 
-        started = time.perf_counter()
-        try:
-            found = scc(self.device, self.graph, options)
-        except VariantError as error:
-            raise OptionError(str(error)) from None
-        self.device.synchronise()
-        seconds = time.perf_counter() - started
+        found, seconds = self._timed(scc, options)
         return Decomposition(to_host(found.labels)), seconds
 
     def mec_decomposition(self, options: ComponentOptions | None = None) -> tuple[EndDecomposition, float]:
@@ -278,16 +273,21 @@ class DeviceGraph:
 
         Synchronises: yes.
         """
-        from gpu_kernels.graph import VariantError, mec
+        from gpu_kernels.graph import mec
+
+        found, seconds = self._timed(mec, options)
+        return EndDecomposition(to_host(found.labels), to_host(found.choice_kept)), seconds
+
+    def _timed(self, search: Callable[..., Any], options: ComponentOptions | None) -> tuple[Any, float]:
+        from gpu_kernels.graph import VariantError
 
         started = time.perf_counter()
         try:
-            found = mec(self.device, self.graph, options)
+            found = search(self.device, self.graph, options)
         except VariantError as error:
             raise OptionError(str(error)) from None
         self.device.synchronise()
-        seconds = time.perf_counter() - started
-        return EndDecomposition(to_host(found.labels), to_host(found.choice_kept)), seconds
+        return found, time.perf_counter() - started
 
 
 def _device_bytes(graph: ModelGraph) -> int:

@@ -3,7 +3,7 @@
 // A state that nothing else leads to, or that leads nowhere else, is an end component alone if it has a choice that
 // only loops, and in none otherwise. Either way no other end component holds it: the choices into it go, and its own.
 // A choice that goes takes its transitions from the counts of its source and its targets, and so on.
-#include "graph/worklist.cuh"
+#include "graph/words.cuh"
 
 // Choices: 0 gone, 1 there, 2 only loops (and stays).
 constexpr unsigned LIVE = 1, LOOPS = 2;
@@ -113,7 +113,7 @@ extern "C" __global__ void open_mec(WORD *state) {
     if (thread_number() == 0) state[END] = state[TAIL];
 }
 
-// One launch of the queue; see worklist.cuh.
+// One launch of the queue; see words.cuh.
 extern "C" __global__ void __launch_bounds__(256)
 drain_mec(const WORD n, const WORD mask, const WORD *trans, const WORD *choice_ptr, const WORD *choice_offsets,
           const WORD *back_offsets, const WORD *back_choices, const WORD *sources, COUNTS *counts, WORD *component,

@@ -1,5 +1,5 @@
 // Components by queues and by names: trimming, the component of one pivot, greatest names over edges that are left.
-#include "graph/worklist.cuh"
+#include "graph/words.cuh"
 
 // Trimming by counting: states without predecessors or without successors among what remains are components alone.
 
@@ -59,7 +59,7 @@ open_trim(const WORD *items, WORD *state, WORD *component) {
     if (thread_number() == 0) state[END] = count;
 }
 
-// One launch of the queue; see worklist.cuh.
+// One launch of the queue; see words.cuh.
 extern "C" __global__ void __launch_bounds__(256)
 drain_trim(const WORD mask, const WORD *offsets, const WORD *trans, const WORD *back_offsets, const WORD *back_trans,
            WORD *in_count, WORD *out_count, WORD *component, WORD *items, WORD *wide, WORD *state, const int rounds) {
@@ -111,7 +111,7 @@ mark_idle(const WORD n, const WORD *component, const WORD *pivot, unsigned *mark
     state[END] = state[TAIL] = 2;
 }
 
-// One launch of the queue; see worklist.cuh.
+// One launch of the queue; see words.cuh.
 extern "C" __global__ void __launch_bounds__(256)
 drain_reach(const WORD mask, const WORD *offsets, const WORD *trans, const WORD *back_offsets, const WORD *back_trans,
             unsigned *marks, WORD *items, WORD *wide, WORD *state, const int rounds) {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gpu_kernels import Device
 from gpu_kernels.graph import ComponentOptions, MecResult, attractor, mec
-from gpu_kernels.graph.fbt import Regions, search_regions
+from gpu_kernels.graph.fbt import Regions, laid_out, search_regions
 from gpu_kernels.graph.mec import _by_state, _cut
 from tests.gpu_kernels.devices import to_numpy
 from tests.gpu_kernels.graph_cases import BORDERS, RUNNING_EXAMPLE, Lists, chain, from_choices, random_process
@@ -240,9 +240,10 @@ def test_choices_of_very_many_transitions(device: Device) -> None:
 def test_regions_without_a_pivot_keep_names_of_their_own(device: Device) -> None:
     # Searched from state 0 alone, the second pair is no component yet; it was in the first one's region.
     xp = device.xp
-    graph = chain([[1], [0, 2], [3], [2]]).graph(device).with_transpose(device)
+    graph = chain([[1], [0, 2], [3], [2]]).graph(device)
     every, first = xp.ones(4, np.bool_), xp.asarray(np.arange(4) == 0)
-    found = search_regions(device, graph, PUBLISHED, Regions(xp.zeros(4, np.uint32), every, first))
+    layout = laid_out(device, graph, PUBLISHED, "a search")
+    found = search_regions(device, graph, PUBLISHED, layout, Regions(xp.zeros(4, np.uint32), every, first))
     component, region = (to_numpy(words).tolist() for words in _by_state(device, graph, found))
     assert component == [0, 0, 2**32 - 1, 2**32 - 1]
     assert region == [0, 0, 2, 2]
