@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from hybrid.checking.answer import Answer
     from hybrid.experiments import ExperimentTable, experiment
     from hybrid.explicit.extract import explicit_matrix
-    from hybrid.interchange.diagrams.from_dd import from_dd
-    from hybrid.interchange.export import export
+    from hybrid.interchange.formats import export
     from hybrid.interchange.from_arrays import from_scipy
+    from hybrid.interchange.from_dd import from_dd
     from hybrid.linear.uniformisation import transient
     from hybrid.loading import load, parse
     from hybrid.model import Model
@@ -91,8 +91,8 @@ _HOMES = {
     "check_all": "hybrid.api",
     "experiment": "hybrid.experiments",
     "explicit_matrix": "hybrid.explicit.extract",
-    "export": "hybrid.interchange.export",
-    "from_dd": "hybrid.interchange.diagrams.from_dd",
+    "export": "hybrid.interchange.formats",
+    "from_dd": "hybrid.interchange.from_dd",
     "from_scipy": "hybrid.interchange.from_arrays",
     "inject": "hybrid.operators.inject",
     "load": "hybrid.loading",

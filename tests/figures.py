@@ -236,7 +236,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "until it has at most {} entries": (lambda: LayoutOptions.entries,),
     },
     "docs/graphs.md": {
-        "at most {} states": ("hybrid.interchange.graph_picture:MOST_STATES",),
+        "at most {} states": ("hybrid.interchange.drawings:MOST_STATES",),
     },
     "docs/injection.md": {
         "then one of {:,}": (_transitions,),
@@ -289,7 +289,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "at most {} times as many": ("hybrid.parts.plan:_FEWER_NODES",),
     },
     "docs/pictures.md": {
-        "A picture shows {} states at most": ("hybrid.interchange.graph_picture:MOST_STATES",),
+        "A picture shows {} states at most": ("hybrid.interchange.drawings:MOST_STATES",),
         "{} nodes at most": ("hybrid.drawing.diagrams:MOST_NODES",),
     },
     "docs/properties.md": {

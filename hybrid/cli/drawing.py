@@ -39,7 +39,7 @@ def draw_model(model: SymbolicModel, file: OutputFile, console: Console) -> None
     OptionError
         The model is too large for a picture, or the file cannot be written.
     """
-    from hybrid.interchange.graph_picture import check_size, graph_picture
+    from hybrid.interchange.drawings import check_size, graph_picture
     from hybrid.interchange.write_out import written_out
 
     check_size(model.n_states)

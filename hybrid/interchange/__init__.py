@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hybrid.errors import InterchangeError
 from mtbdd.lazy_loading import lazy_names
 
 if TYPE_CHECKING:
-    from hybrid.errors import InterchangeError
     from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward, StateVariable
     from hybrid.interchange.formats import read_model, targets_of, write_model
     from hybrid.interchange.write_out import written_out
@@ -29,7 +29,6 @@ __all__ = [
 _HOMES = {
     "ExplicitModel": "explicit_model",
     "ExplicitReward": "explicit_model",
-    "InterchangeError": "faults",
     "StateVariable": "explicit_model",
     "read_model": "formats",
     "targets_of": "formats",

@@ -1,21 +1,71 @@
-"""A model written out: what all exchange formats are read into and written from."""
+"""A model written out: what all exchange formats are read into and written from; the places of its parts."""
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.interchange.faults import ArrayPlaces, Places
 from mtbdd.language.model_syntax import Command
 from mtbdd.language.syntax import ModelType
 
+
+class Places(Protocol):
+    """Tells where in its source a part of a model stands.
+
+    Every method returns the beginning of a message, such as ``"m.tra:17"`` or
+    ``"m.umb: branch-to-target[5]"``.
+    """
+
+    def state(self, number: int) -> str:
+        """Return where a state stands."""
+        ...
+
+    def choice(self, number: int) -> str:
+        """Return where a choice stands (of a chain: the row of a state)."""
+        ...
+
+    def entry(self, number: int) -> str:
+        """Return where a transition stands."""
+        ...
+
+
+class ArrayPlaces:
+    """The places of a model that was given as arrays.
+
+    Parameters
+    ----------
+    source : str
+        What the messages begin with.
+    """
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def state(self, number: int) -> str:
+        """Return where a state stands."""
+        return f"{self._source}: state {number}"
+
+    def choice(self, number: int) -> str:
+        """Return where a choice stands."""
+        return f"{self._source}: row {number}"
+
+    def entry(self, number: int) -> str:
+        """Return where a transition stands."""
+        return f"{self._source}: entry {number}"
+
+
 Vector = NDArray[np.float64]
+
 Mask = NDArray[np.bool_]
+
 Numbers = NDArray[np.int64]
 
 MOST_UNITS = 2.0**26  # lemma: entry-units
@@ -160,3 +210,64 @@ def narrowed(numbers: NDArray[np.int64]) -> NDArray[Any]:
         if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
             return numbers.astype(kind)
     return numbers
+
+
+def folded(row_starts: Numbers, values: Vector, rewards: Vector, per_jump: bool) -> tuple[Vector, float]:
+    """Return the expected reward of every choice, and a bound on its relative error.
+
+    Parameters
+    ----------
+    row_starts : ndarray of int64, shape (n_choices + 1,)
+    values : ndarray of float64, shape (n_entries,)
+        Probabilities or rates, not negative.
+    rewards : ndarray of float64, shape (n_entries,)
+        What a transition earns when it is taken; finite.
+    per_jump : bool
+        Divide by the row's sum: the values are rates, or probabilities that add up to 1 only roughly.
+
+    Returns
+    -------
+    expected : ndarray of float64, shape (n_choices,)
+    units : float
+        Relative error in units of 2^-53; infinite if a number is beyond the normal doubles.
+
+    Notes
+    -----
+    Sums of one sign lose at most a unit a term; where signs meet in a row, the row is added up in rationals.
+    Time: O(entries).
+    """
+    n = len(row_starts) - 1
+    expected = np.zeros(n)
+    lengths = np.diff(row_starts)
+    filled = np.flatnonzero(lengths)
+    if not filled.size or not rewards.any():
+        return expected, 0.0
+    first = row_starts[filled]
+    units = float(lengths.max()) + 1.0  # lemma: entry-units
+    with np.errstate(over="ignore", invalid="ignore"):
+        terms = values * rewards
+        expected[filled] = np.add.reduceat(terms, first)
+        if per_jump:
+            sums = np.add.reduceat(values, first)
+            expected[filled] = np.divide(expected[filled], sums, out=np.zeros(filled.size), where=sums > 0)
+            # lemma: entry-units
+            units = 2.0 * units + 1.0
+    if not bool(np.isfinite(expected).all() and np.isfinite(terms).all() and np.isfinite(values).all()):
+        return np.zeros(n), math.inf
+    # Signs that meet may cancel, and products below the normal doubles lose digits.
+    positive, negative = (np.logical_or.reduceat(mask, first) for mask in (rewards > 0, rewards < 0))
+    # lemma: underflow
+    tiny = np.logical_or.reduceat((np.abs(terms) < 2.0**-900) & (rewards != 0) & (values != 0), first)
+    for k in np.flatnonzero((positive & negative) | tiny).tolist():
+        own = slice(int(row_starts[filled[k]]), int(row_starts[filled[k] + 1]))
+        weights = [Fraction(v) for v in values[own].tolist()]
+        total = sum(
+            (w * Fraction(r) for w, r in zip(weights, rewards[own].tolist(), strict=True)), Fraction(0)
+        )
+        if per_jump:
+            total = total / sum(weights) if any(weights) else Fraction(0)
+        if total and not 2.0**-1022 <= abs(total) <= sys.float_info.max:  # lemma: underflow
+            units = math.inf
+        else:
+            expected[filled[k]] = float(total)
+    return expected, units * (1.0 + 2.0**-40)  # lemma: entry-units

@@ -9,9 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hybrid.errors import OptionError
+from hybrid.errors import InterchangeError, OptionError
 from hybrid.interchange.explicit_model import ExplicitModel
-from hybrid.interchange.faults import InterchangeError
 from mtbdd.language.sources import near_file
 from mtbdd.language.syntax import ModelType
 from mtbdd.model import SymbolicModel
@@ -44,17 +43,17 @@ class FileFormat:
 
 
 FORMATS: dict[str, FileFormat] = {
-    ".tra": FileFormat("PRISM's transitions", "prism.files:read_prism_files", "prism.writing:write_tra"),
+    ".tra": FileFormat("PRISM's transitions", "prism.reading:read_prism_files", "prism.writing:write_tra"),
     ".sta": FileFormat("PRISM's states", None, "prism.writing:write_sta"),
     ".lab": FileFormat("PRISM's labels", None, "prism.writing:write_lab"),
     ".srew": FileFormat("PRISM's state rewards", None, "prism.writing:write_srew"),
     ".trew": FileFormat("PRISM's transition rewards", None, "prism.writing:write_trew"),
-    ".pexp": FileFormat("PRISM's files in one", "prism.pexp:read_pexp", "prism.pexp:write_pexp"),
+    ".pexp": FileFormat("PRISM's files in one", "prism.reading:read_pexp", "prism.writing:write_pexp"),
     ".drn": FileFormat("Storm's explicit text", "drn.reading:read_drn", "drn.writing:write_drn"),
     ".umb": FileFormat("unified Markov binary", "umb:read_umb", "umb:write_umb", is_text=False),
     ".npz": FileFormat("NumPy's arrays", "npz.file:read_npz", "npz.file:write_npz", is_text=False),
     ".mtx": FileFormat("MatrixMarket", None, "matrix_market:write_mtx"),
-    ".dot": FileFormat("a drawing for Graphviz", None, "dot:write_dot"),
+    ".dot": FileFormat("a drawing for Graphviz", None, "drawings:write_dot"),
     ".dd": FileFormat(
         "decision diagrams",
         "symbolic.file:read_symbolic",
@@ -276,3 +275,32 @@ def _function(name: str) -> Callable[..., Any]:
     module, _, function = name.partition(":")
     found: Callable[..., Any] = getattr(import_module(f"hybrid.interchange.{module}"), function)
     return found
+
+
+def export(model: SymbolicModel, *paths: str | os.PathLike[str], force: bool = False) -> None:
+    """Write a model to files, each in the format that its name tells, as ``hybrid export`` does.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    *paths : str or path-like
+        Names that end as one of `hybrid.interchange.formats.FORMATS`.
+    force : bool
+        Write out models that seem not to fit in memory, and drawings of many states.
+
+    Raises
+    ------
+    hybrid.HybridError
+        A name tells no format, or the model does not fit one.
+    MemoryError
+        The model written out does not fit; with its size in bytes.
+    OSError
+        A file cannot be written.
+
+    Notes
+    -----
+    States are numbered, and choices ordered, as in `hybrid.interchange.written_out`. Time: O(transitions) a
+    file; of a symbolic file O(nodes).
+    """
+    targets = [target for path in paths for target in targets_of(path, len(model.source.rewards))]
+    write_model(model, targets, force=force)

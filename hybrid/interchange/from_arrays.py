@@ -10,8 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from gpu_kernels.ragged import pointers
 from hybrid.core.option_types import ModelTypeName
+from hybrid.errors import InterchangeError
 from hybrid.interchange.compressing.compress import compressed
 from hybrid.interchange.explicit_model import (
+    ArrayPlaces,
     ExplicitModel,
     ExplicitReward,
     Mask,
@@ -19,7 +21,6 @@ from hybrid.interchange.explicit_model import (
     StateVariable,
     Vector,
 )
-from hybrid.interchange.faults import ArrayPlaces, InterchangeError
 from hybrid.model import Model
 from mtbdd.language.syntax import ModelType
 

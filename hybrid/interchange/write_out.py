@@ -11,8 +11,14 @@ from numpy.typing import NDArray
 from hybrid.explicit.extract import explicit_matrix
 from hybrid.explicit.transitions import renumbered
 from hybrid.graphs.arrays import choice_actions, graph_bytes, model_graph
-from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward, Numbers, StateVariable, Vector
-from hybrid.interchange.faults import ArrayPlaces
+from hybrid.interchange.explicit_model import (
+    ArrayPlaces,
+    ExplicitModel,
+    ExplicitReward,
+    Numbers,
+    StateVariable,
+    Vector,
+)
 from mtbdd.language.syntax import ModelType
 from mtbdd.memory import free_memory_bytes
 from mtbdd.model import SymbolicModel

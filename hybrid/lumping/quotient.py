@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gpu_kernels.ragged import pointers
 from hybrid.errors import HybridError
 from hybrid.interchange.compressing import compressed
-from hybrid.interchange.compressing.loops import with_loops
+from hybrid.interchange.compressing.compress import with_loops
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward, Numbers, StateVariable, Vector
 from hybrid.interchange.write_out import listed_reward
 from hybrid.lumping.partition import Blocks, WrittenChoices, classes_of, distinct_choices, told_apart

@@ -9,18 +9,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.ragged import pointers
 from hybrid.checking.engine_choice import saves_little
 from hybrid.core.lists import concatenated_ranges
-from hybrid.errors import InterchangeError
-from hybrid.interchange.compressing.choice_classes import choice_layers
-from hybrid.interchange.compressing.choose_order import candidate_orders
-from hybrid.interchange.compressing.encoded_states import EncodedStates, encode_states
-from hybrid.interchange.compressing.listed_matrix import ListedEntries, listed_matrix
-from hybrid.interchange.compressing.loops import with_loops
-from hybrid.interchange.compressing.moves import Moves, ValueSets, find_moves, value_sets
-from hybrid.interchange.compressing.state_columns import StateColumns, state_columns
-from hybrid.interchange.compressing.terminals import terminals_of
-from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward, Numbers
+from hybrid.errors import InterchangeError, OptionError
+from hybrid.interchange.compressing.moves import (
+    ListedEntries,
+    Moves,
+    ValueSets,
+    find_moves,
+    listed_matrix,
+    terminals_of,
+    value_sets,
+)
+from hybrid.interchange.compressing.states import EncodedStates, StateColumns, encode_states, state_columns
+from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward, Mask, Numbers, Vector
 from hybrid.interchange.validate import validate
 from mtbdd.choices import ChoiceLayer, ChoicePart
 from mtbdd.given import GivenReward, TakenCommands
@@ -28,9 +31,218 @@ from mtbdd.given_model import given_model
 from mtbdd.language.syntax import ModelType
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.model import SymbolicModel
-from mtbdd.order import Order
+from mtbdd.order import ORDERS, Order, force_order, total_span
 from mtbdd.relation import Relation
 from mtbdd.wording import option
+
+
+def with_loops(model: ExplicitModel) -> tuple[ExplicitModel, Mask]:
+    """Return a model whose deadlocks have a choice that leads back with weight 1, and the deadlocks.
+
+    Notes
+    -----
+    Time: O(states); where there are deadlocks, O(entries) for copies of the arrays.
+    """
+    counts = np.diff(model.row_starts if model.choice_starts is None else model.choice_starts)
+    deadlocks: Mask = counts == 0
+    where = np.flatnonzero(deadlocks)
+    if not where.size:
+        return model, deadlocks
+    first = where if model.choice_starts is None else model.choice_starts[where]
+    places = model.row_starts[first]
+    lengths = np.diff(model.row_starts)
+    if model.choice_starts is None:
+        lengths = lengths + deadlocks
+        return replace(
+            model,
+            row_starts=pointers(np, lengths),
+            columns=np.insert(model.columns, places, where),
+            values=np.insert(model.values, places, 1.0),
+        ), deadlocks
+    actions, commands = model.choice_actions, model.choice_commands
+    return replace(
+        model,
+        row_starts=pointers(np, np.insert(lengths, first, 1)),
+        choice_starts=pointers(np, counts + deadlocks),
+        columns=np.insert(model.columns, places, where),
+        values=np.insert(model.values, places, 1.0),
+        choice_actions=None if actions is None else np.insert(actions, first, -1),
+        choice_commands=None if commands is None else np.insert(commands, first, -1),
+        rewards=tuple(_with_zeros(reward, first) for reward in model.rewards),
+    ), deadlocks
+
+
+def _with_zeros(reward: ExplicitReward, places: Numbers) -> ExplicitReward:
+    """Return a reward structure in which new choices earn nothing."""
+    choices: Vector | None = reward.choices
+    return reward if choices is None else replace(reward, choices=np.insert(choices, places, 0.0))
+
+
+_MOST_CLASSES = 1024
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class ListedLayer:
+    """Choices of which no state has two.
+
+    Attributes
+    ----------
+    choices : ndarray of int64
+        Their numbers in the source, ascending.
+    states : ndarray of int64
+        Their states.
+    """
+
+    choices: Numbers
+    states: Numbers
+
+
+def choice_layers(model: ExplicitModel, moves: NDArray[np.integer] | None) -> list[ListedLayer]:
+    """Return the choices of all states in layers.
+
+    Parameters
+    ----------
+    model : ExplicitModel
+        An MDP.
+    moves : ndarray of integers, shape (n_entries,), or None
+        Every entry's move, see `hybrid.interchange.compressing.moves`.
+
+    Notes
+    -----
+    Choices with the same action and moves are of one class, as the choices that a command offers are. A class
+    goes to the first layer in which none of its states has a choice. Without moves, or with very many
+    classes, the k-th choice of a state goes to layer k. Time: O(entries) and O(choices) for every layer.
+    """
+    states = model.state_of_choice
+    starts = model.choice_starts
+    assert starts is not None
+    rank = np.arange(model.n_choices, dtype=np.int64) - starts[:-1][states]
+    classes = rank
+    if moves is not None:
+        own = _classes(model, moves)
+        own = _apart(states, own)
+        if int(own.max(initial=0)) < _MOST_CLASSES:
+            classes = own
+    order = np.argsort(classes, kind="stable")
+    ends = np.cumsum(np.bincount(classes))
+    taken: list[Mask] = []
+    held: list[list[Numbers]] = []
+    for begin, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
+        chosen = order[begin:end]
+        if not len(chosen):
+            continue
+        here = states[chosen]
+        for mask, members in zip(taken, held, strict=True):
+            if not bool(mask[here].any()):
+                mask[here] = True
+                members.append(chosen)
+                break
+        else:
+            mask = np.zeros(model.n_states, dtype=np.bool_)
+            mask[here] = True
+            taken.append(mask)
+            held.append([chosen])
+    layers = [np.sort(np.concatenate(members)) for members in held]
+    return [ListedLayer(choices, states[choices]) for choices in layers]
+
+
+def _classes(model: ExplicitModel, moves: NDArray[np.integer]) -> Numbers:
+    """Return a number for every choice, equal for those with the same action and moves (up to hashing)."""
+    mixed = (moves.astype(np.uint64) + np.uint64(1)) * _MIX
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(32)
+    sums = np.add.reduceat(mixed, model.row_starts[:-1])  # no choice is empty
+    if model.choice_actions is not None:
+        sums += (model.choice_actions + 2).astype(np.uint64) * np.uint64(0x94D049BB133111EB)
+    _, first, classes = np.unique(sums, return_index=True, return_inverse=True)
+    # Classes in the order of their first choice: layers then follow the source.
+    place = np.empty(len(first), dtype=np.int64)
+    place[np.argsort(first, kind="stable")] = np.arange(len(first))
+    found: Numbers = place[classes.reshape(-1)]
+    return found
+
+
+def _apart(states: Numbers, classes: Numbers) -> Numbers:
+    """Return classes of which no state has two choices: the second ones have classes of their own."""
+    order = np.lexsort((classes, states))
+    same = np.zeros(len(order), dtype=np.bool_)
+    same[1:] = (states[order][1:] == states[order][:-1]) & (classes[order][1:] == classes[order][:-1])
+    if not bool(same.any()):
+        return classes
+    begin = np.maximum.accumulate(np.where(same, 0, np.arange(len(order))))
+    repeats = np.empty(len(order), dtype=np.int64)
+    repeats[order] = np.arange(len(order)) - begin
+    count = int(classes.max()) + 1
+    _, apart = np.unique(repeats * count + classes, return_inverse=True)
+    found: Numbers = apart.reshape(-1).astype(np.int64)
+    return found
+
+
+_GAIN = 0.8  # another order is tried if its span is at most this share of the source's
+
+
+def candidate_orders(
+    columns: StateColumns, moves: Moves | None, values: Sequence[ValueSets], order: Order
+) -> list[list[int]]:
+    """Return orders of the variables, by their places in the source; the smallest matrix is to be kept.
+
+    Parameters
+    ----------
+    columns : StateColumns
+    moves : Moves or None
+    values : sequence of ValueSets
+        See `hybrid.interchange.compressing.moves.value_sets`; empty without moves.
+    order : {"auto", "model", "reversed", "force"}, or tuple of str
+        "model" is the source's. "force" is the heuristic's: every move ties the variables that it changes and
+        those that it depends on. "auto" tries it if it draws them together by a fifth. A tuple has the names
+        of all variables as they follow each other.
+
+    Raises
+    ------
+    OptionError
+        Another name.
+
+    Notes
+    -----
+    Some tools write all booleans first, far from the variables that they go with. Time: that of
+    `mtbdd.order.force_order`.
+    """
+    names = [v.name for v in columns.variables]
+    given = list(range(len(names)))
+    if isinstance(order, tuple):
+        return [[names.index(name) for name in order]]
+    if order not in ("auto", *ORDERS):
+        raise OptionError(f"order: expected auto, {', '.join(ORDERS)}; got {order!r}")
+    if order == "reversed":
+        return [given[::-1]]
+    if order == "model" or moves is None or len(names) < 3:
+        return [given]
+    edges = _edges(names, moves, values)
+    best = force_order(names, edges)
+    span, own = total_span(names, edges), total_span(best, edges)
+    place = {name: k for k, name in enumerate(names)}
+    other = [place[name] for name in best]
+    if order == "force":
+        return [other if own < span else given]
+    return [given, other] if own <= _GAIN * span else [given]
+
+
+def _edges(names: Sequence[str], moves: Moves, values: Sequence[ValueSets]) -> list[frozenset[str]]:
+    """Return the variables that belong together: those that a move changes, or whose values it depends on."""
+    tied = moves.changes != 0
+    for number, keys in enumerate(values):
+        own = np.array(keys, dtype=np.uint64).reshape(-1, 2)
+        # The values of all sources together: sets of values, or least and greatest ones.
+        whole = [np.bitwise_or.reduce(own[:, 0]), 0]
+        if bool(own[:, 1].any()):
+            whole = [own[:, 0].min(), own[:, 1].max()]
+        tied[:, number] |= (own != np.array(whole, dtype=np.uint64)).any(axis=1)
+    edges = [frozenset(names[k] for k in np.flatnonzero(row).tolist()) for row in tied]
+    return [edge for edge in edges if len(edge) > 1]
+
 
 _SMALLER = (
     0.9  # another variable order than the source's is kept if its matrix has at most this share of nodes

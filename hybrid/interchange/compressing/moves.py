@@ -1,4 +1,4 @@
-"""Transitions that come as a list, brought back to the few moves that a model's text has.
+"""Transitions that come as a list, brought back to the few moves that a model's text has, and their matrix.
 
 A move changes variables by fixed amounts and has one value: `x'=x+1` at rate 2. A model of a million
 transitions has dozens. Its sources are mostly a box, a product of sets of values, cut to the states: a box
@@ -15,15 +15,91 @@ from numpy.typing import NDArray
 
 from gpu_kernels.ragged import pointers
 from hybrid.core.few_values import few_values
-from hybrid.interchange.compressing.encoded_states import EncodedStates
-from hybrid.interchange.compressing.state_columns import StateColumns
-from hybrid.interchange.explicit_model import Numbers
+from hybrid.interchange.compressing.states import EncodedStates, StateColumns
+from hybrid.interchange.explicit_model import ExplicitModel, Numbers, Vector
+from mtbdd.from_lists import BitRows, diagram_of
+from mtbdd.language.syntax import ModelType
 from mtbdd.manager import Manager, Node
+from mtbdd.matrix import SymbolicMatrix, merge_close
+from mtbdd.partition import Partition
+from mtbdd.relation import Relation
 from mtbdd.states import index_states
 
+# lemma: entry-units
+_NEAR = 2.0**-50  # of 1: probabilities that add up so closely only have rounding errors
+
+_NEAR_UNITS = 8.0
+
+_EXACT_GRID = 2.0**40  # multiples of its inverse below 2^12 add up without rounding
+
+
+def terminals_of(model: ExplicitModel) -> tuple[NDArray[np.integer], Vector, float]:
+    """Return the distinct numbers of a model's entries.
+
+    Values within 4 units in the last place are united: rates that were split into factors come back so.
+
+    Parameters
+    ----------
+    model : ExplicitModel
+
+    Returns
+    -------
+    numbers : ndarray of integers, shape (n_entries,)
+        A number in `terminals` for every entry.
+    terminals : ndarray of float64, ascending
+        Of rows of probabilities divided by their sums.
+    units : float
+        Bound on the relative error of every entry, in units of 2^-53.
+
+    Notes
+    -----
+    Time: O(entries log entries) in NumPy.
+    """
+    values, units = model.values, model.value_units
+    if model.type is not ModelType.CTMC:
+        values, units = _scaled(model)
+    different, places = few_values(values)
+    united = merge_close(different.tolist())
+    representatives = np.array([united[v] for v in different.tolist()], dtype=np.float64)
+    moved = np.abs(representatives - different) / different
+    # lemma: entry-units
+    distance = float(moved.max(initial=0.0)) * 2.0**53 * (1 + 2.0**-40)
+    terminals, numbers = np.unique(representatives, return_inverse=True)
+    # lemma: entry-units
+    units += distance * (1 + units * 2.0**-53)
+    kind = np.uint16 if len(terminals) <= 1 << 16 else np.int64
+    return numbers.reshape(-1).astype(kind)[places], terminals, units
+
+
+def _scaled(model: ExplicitModel) -> tuple[Vector, float]:
+    """Return probabilities of rows that add up to 1, and their error in units.
+
+    A row means its doubles divided by their sum. Where that is 1 but for rounding, the doubles stay.
+    """
+    values, sums = model.values, model.row_sums
+    lengths = np.diff(model.row_starts)
+    filled = lengths > 0
+    grid = values * _EXACT_GRID
+    if bool((grid == np.floor(grid)).all()) and bool((sums[filled] == 1.0).all()):
+        return values, model.value_units
+    most = float(lengths.max(initial=1))
+    # The sum is off by as much as its terms are.
+    # lemma: entry-units
+    units = 2.0 * model.value_units + _NEAR_UNITS + most + 2.0
+    far = filled & (np.abs(sums - 1.0) > _NEAR)
+    if bool(far.any()):
+        divisors = np.where(far, sums, 1.0)
+        values = values / np.repeat(divisors, lengths)
+    # lemma: entry-units
+    return values, units * (1 + 2.0**-40)
+
+
 _MOST_MOVES = 4096
+
 _MOST_VALUES = 63  # of a variable whose sets of values are words of bits
+
 _KEY_LIMIT = 1 << 62
+
 _PART = 1 << 18  # entries that are looked at together
 
 
@@ -231,3 +307,102 @@ def shifted(manager: Manager, rows: list[str], columns: list[str], amount: int) 
                 found[total >> 1] = found[total >> 1] | here
         carried = found
     return carried[0] | carried[1]
+
+
+@dataclass(frozen=True)
+class ListedEntries:
+    """Transitions of which no two have the same source and target.
+
+    Attributes
+    ----------
+    sources, targets : ndarray of integers, shape (n_entries,)
+        By the source's state numbers.
+    numbers : ndarray of integers, shape (n_entries,)
+        Numbers of their values.
+    terminals : ndarray of float64
+        The values, ascending.
+    units : float
+        Bound on their relative error, in units of 2^-53.
+    """
+
+    sources: Numbers
+    targets: Numbers
+    numbers: NDArray[np.integer]
+    terminals: Vector
+    units: float
+
+    def at(self, places: Numbers) -> ListedEntries:
+        """Return some of the transitions."""
+        return ListedEntries(
+            self.sources[places], self.targets[places], self.numbers[places], self.terminals, self.units
+        )
+
+
+def listed_matrix(
+    states: EncodedStates, entries: ListedEntries, moves: Moves | None, values: Sequence[ValueSets]
+) -> tuple[SymbolicMatrix, list[Relation]]:
+    """Return the matrix of some transitions, and its graph in parts by the variables that moves change.
+
+    Notes
+    -----
+    Time: with moves that of `source_sets`; else that of sorting the entries by all row and column bits, and
+    O(distinct prefixes at every bit).
+    """
+    if moves is not None:
+        return _moved_matrix(states, entries, moves, values)
+    matrix = _bitwise_matrix(states, entries)
+    return matrix, [Relation.whole(states.encoding.manager, matrix.support())]
+
+
+def _moved_matrix(
+    states: EncodedStates, entries: ListedEntries, moves: Moves, values: Sequence[ValueSets]
+) -> tuple[SymbolicMatrix, list[Relation]]:
+    """Return the matrix of moves: those that change the same variables are put together."""
+    encoding = states.encoding
+    manager = encoding.manager
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for move, changes in enumerate(moves.changes != 0):
+        groups.setdefault(tuple(np.flatnonzero(changes).tolist()), []).append(move)
+    sets = source_sets(states, moves, entries.sources, values)
+    known: dict[tuple[int, int], Node] = {}
+    parts: list[tuple[Partition, Node]] = []
+    relations: list[Relation] = []
+    for touched, members in groups.items():
+        bits = [bit for number in touched for bit in states.variable(number).bits]
+        pieces: dict[float, list[Node]] = {}
+        for move in members:
+            relation = sets[move]
+            for number in touched:
+                amount = int(moves.changes[move, number])
+                if (number, amount) not in known:
+                    variable = states.variable(number)
+                    names = encoding.row_names(variable), encoding.column_names(variable)
+                    known[number, amount] = shifted(manager, *names, amount)
+                relation = relation & known[number, amount]
+            pieces.setdefault(float(entries.terminals[moves.values[move]]), []).append(relation)
+        united = {value: manager.disjunction(nodes) for value, nodes in pieces.items()}
+        partition = Partition(manager, united, entries.units)
+        parts.append((partition, manager.equal_but(bits)))
+        relations.append(Relation(manager, partition.support & states.node, tuple(sorted(bits))))
+    matrix = SymbolicMatrix.from_disjoint(manager, parts, unite=False).only(states.node)
+    return matrix, relations
+
+
+def _bitwise_matrix(states: EncodedStates, entries: ListedEntries) -> SymbolicMatrix:
+    """Return the matrix of entries without structure, from their list."""
+    manager = states.encoding.manager
+    rows, columns = states.indices(entries.sources), states.indices(entries.targets)
+    bits = []
+    for bit in range(manager.n_bits):
+        bits += [states.rows.bit(bit, rows), states.rows.bit(bit, columns)]
+    packed = BitRows.packed(bits, [1] * len(bits), len(rows))
+    used, leaves = few_values(entries.numbers)
+    leaves = leaves.astype(np.int64) + 1
+    order = packed.order()
+    if order is not None:
+        packed, leaves = packed.at(order), leaves[order]
+    names = [name for pair in zip(manager.rows, manager.columns, strict=True) for name in pair]
+    index = manager.index_bits(max(len(used) - 1, 0).bit_length())
+    cubes = [manager.false, *manager.cubes(index, len(used))]
+    node = diagram_of(manager, names, packed, leaves, cubes)
+    return SymbolicMatrix(manager, node, entries.terminals[used], entries.units)

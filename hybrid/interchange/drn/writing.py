@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.errors import InterchangeError
 from hybrid.interchange.explicit_model import ExplicitModel
-from hybrid.interchange.faults import InterchangeError
 from hybrid.interchange.text.cells import ROWS, decimals, matrix, where, whole_numbers, words
 from hybrid.interchange.text.source import write_text
 from mtbdd.language.syntax import ModelType

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.errors import InterchangeError
 from hybrid.interchange.explicit_model import MOST_UNITS
-from hybrid.interchange.faults import InterchangeError
 from mtbdd.memory import require_memory
 
 Mask = NDArray[np.bool_]

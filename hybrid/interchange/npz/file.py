@@ -42,8 +42,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.interchange.explicit_model import MOST_UNITS, ExplicitModel, ExplicitReward, StateVariable
-from hybrid.interchange.faults import ArrayPlaces, InterchangeError
+from hybrid.errors import InterchangeError
+from hybrid.interchange.explicit_model import (
+    MOST_UNITS,
+    ArrayPlaces,
+    ExplicitModel,
+    ExplicitReward,
+    StateVariable,
+)
 from hybrid.interchange.npz.arrays import NpzArrays
 from mtbdd.language.syntax import ModelType
 

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.errors import InterchangeError
 from hybrid.interchange.explicit_model import StateVariable
-from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.text.heads import first_repeated, read_head, shown
 from hybrid.interchange.text.rows import read_rows
-from hybrid.interchange.text.source import SMALL, Section, chunks
+from hybrid.interchange.text.source import SMALL, Section, chunks, first_repeated, read_head, shown
 from mtbdd.memory import free_memory_bytes
 
 Numbers = NDArray[np.int64]

@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.errors import InterchangeError
+from hybrid.interchange.container import TarSink, compressing
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward
-from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.umb.exit_rates import probabilities_and_exits
 from hybrid.interchange.umb.schema import FORMAT_VERSION
-from hybrid.interchange.umb.streams import compressing
-from hybrid.interchange.umb.tar import TarSink
-from hybrid.interchange.umb.valuations import FOLDER, layout_of, packed
+from hybrid.interchange.umb.values import FOLDER, layout_of, packed, probabilities_and_exits
 from mtbdd.language.syntax import ModelType
 
 Array = NDArray[Any]
@@ -70,7 +68,7 @@ def write_umb(model: ExplicitModel, path: str | os.PathLike[str], compression: s
     Notes
     -----
     Rates of a CTMC become probabilities and exit rates whose products, rounded, are the rates to the bit
-    wherever there are such doubles (see `hybrid.interchange.umb.exit_rates`); elsewhere they are off by one
+    wherever there are such doubles (see `hybrid.interchange.umb.values`); elsewhere they are off by one
     unit in the last place. All other numbers are written as they are. Rewards of choices in chains are
     written as equal rewards of all branches, since PRISM reads only these; a state without branches loses
     them. A reward structure without anything gets zeros for all states. Names of actions are kept if choices

@@ -14,7 +14,7 @@ from hybrid.drawing.diagrams import diagram_picture
 from hybrid.drawing.graph_picture import GraphArrow, GraphNode, GraphPicture
 from hybrid.drawing.graphs import dot_text, draw_graph
 from hybrid.errors import OptionError
-from hybrid.interchange.graph_picture import graph_picture
+from hybrid.interchange.drawings import graph_picture
 from mtbdd.language.syntax import ModelType
 from tests.builders.matrices import from_dense, to_dense
 from tests.builders.text_models import random_model

@@ -14,9 +14,15 @@ import pytest
 
 from hybrid.interchange import ExplicitModel
 from hybrid.interchange.drn.reading import read_drn
-from hybrid.interchange.prism.files import read_prism_files
-from hybrid.interchange.prism.pexp import read_pexp, write_pexp
-from hybrid.interchange.prism.writing import write_lab, write_srew, write_sta, write_tra, write_trew
+from hybrid.interchange.prism.reading import read_pexp, read_prism_files
+from hybrid.interchange.prism.writing import (
+    write_lab,
+    write_pexp,
+    write_srew,
+    write_sta,
+    write_tra,
+    write_trew,
+)
 from hybrid.interchange.umb import read_umb
 from tests.hybrid.interchange.dialect_texts import EXPECTED, PRISM_DRN, PRISM_FILES, STORM_DRN
 

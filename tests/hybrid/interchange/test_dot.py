@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hybrid.interchange import InterchangeError
-from hybrid.interchange.dot import write_dot
+from hybrid.interchange.drawings import write_dot
 from mtbdd.language.syntax import ModelType
 from tests.builders.explicit_models import example_written_out
 from tests.builders.text_models import random_model
@@ -44,7 +44,7 @@ def test_dot_names_variables_labels_and_actions(tmp_path: Path) -> None:
 
 
 def test_dot_of_large_models_must_be_forced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.interchange.dot._MOST", 50)
+    monkeypatch.setattr("hybrid.interchange.drawings._MOST_DOT", 50)
     model = example_written_out("tandem", c=3)
     with pytest.raises(InterchangeError, match=r"m\.dot: a model of at most 50 states and transitions"):
         write_dot(model, tmp_path / "m.dot")

@@ -15,7 +15,7 @@ import hybrid
 from hybrid.interchange import ExplicitModel, ExplicitReward, InterchangeError
 from hybrid.interchange.drn.reading import read_drn
 from hybrid.interchange.drn.writing import write_drn
-from hybrid.interchange.prism.files import read_prism_files
+from hybrid.interchange.prism.reading import read_prism_files
 from mtbdd.language.syntax import ModelType
 from tests.builders.text_models import assert_same, random_model, renumbered, rows_of
 from tests.hybrid.interchange.foreign import foreign

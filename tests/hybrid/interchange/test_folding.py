@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hybrid.interchange.folding import folded
+from hybrid.interchange.explicit_model import folded
 
 
 @pytest.mark.parametrize("per_jump", [False, True])

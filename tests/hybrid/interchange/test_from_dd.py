@@ -11,7 +11,7 @@ import pytest
 
 import hybrid
 from hybrid.interchange import InterchangeError
-from hybrid.interchange.diagrams.from_dd import from_dd
+from hybrid.interchange.from_dd import from_dd
 from mtbdd.model import SymbolicModel
 from tests.builders.dense import dense_matrix
 from tests.builders.diagram_packages import FASTEST, MANAGERS

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from hybrid.interchange import InterchangeError
-from hybrid.interchange.prism.pexp import read_pexp, write_pexp
+from hybrid.interchange.prism.reading import read_pexp
+from hybrid.interchange.prism.writing import write_pexp
 from mtbdd.language.syntax import ModelType
 from tests.builders.text_models import assert_same, random_model
 from tests.hybrid.interchange.foreign import foreign

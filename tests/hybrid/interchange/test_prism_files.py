@@ -13,9 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybrid.interchange import ExplicitModel, InterchangeError
-from hybrid.interchange.prism.files import read_prism_files
-from hybrid.interchange.prism.pexp import read_pexp, write_pexp
-from hybrid.interchange.prism.writing import write_lab, write_srew, write_sta, write_tra, write_trew
+from hybrid.interchange.prism.reading import read_pexp, read_prism_files
+from hybrid.interchange.prism.writing import (
+    write_lab,
+    write_pexp,
+    write_srew,
+    write_sta,
+    write_tra,
+    write_trew,
+)
 from mtbdd.language.syntax import ModelType
 from mtbdd.wording import on_command_line
 from tests.builders.text_models import assert_same, random_model
@@ -363,7 +369,7 @@ def test_prism_names_that_prism_does_not_read_are_refused(tmp_path: Path) -> Non
 
 def test_prism_reading_goes_on_in_the_next_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybrid.interchange.text.source.CHUNK", 20)
-    monkeypatch.setattr("hybrid.interchange.prism.tables.ROWS", 3)
+    monkeypatch.setattr("hybrid.interchange.prism.writing.ROWS", 3)
     model = random_model(np.random.default_rng(7), ModelType.MDP)
     assert_same(read_prism_files(write_all(model, tmp_path)), model)
     (tmp_path / "bad.tra").write_text(CHAIN.replace("2 2 1", "2 2 x"))

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.interchange.diagrams.from_dd import from_dd
-from hybrid.interchange.symbolic.file import write_symbolic
-from hybrid.interchange.symbolic.functions import FunctionWriter
+from hybrid.interchange.from_dd import from_dd
+from hybrid.interchange.symbolic.file import FunctionWriter, write_symbolic
 from mtbdd.faults import BuildError
 from mtbdd.rewards import reward_rates, state_rewards
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES

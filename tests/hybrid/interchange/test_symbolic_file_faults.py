@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from hybrid.interchange import InterchangeError
-from hybrid.interchange.diagrams import stochastic
-from hybrid.interchange.symbolic.container import _FIXED, MAGIC, VERSION, file_bytes, file_parts
 from hybrid.interchange.symbolic.file import read_symbolic, write_symbolic
+from hybrid.interchange.symbolic.header import _FIXED, MAGIC, VERSION, file_bytes, file_parts
 from mtbdd.forest import Forest
 from mtbdd.model import SymbolicModel
 from tests.builders.models import build
@@ -263,7 +262,7 @@ def test_sums_of_rows_that_are_no_diagram(
     files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file may name a matrix whose row sums take exponentially many values: given up, and never written."""
-    monkeypatch.setattr(stochastic, "_MOST_NODES", 20)
+    monkeypatch.setattr("hybrid.interchange.validate._MOST_NODES", 20)
     (tmp_path / "x.dd").write_bytes(files["ctmc"][0])
     with pytest.raises(InterchangeError, match="x.dd: the sums of the rows are too large"):
         read_symbolic(tmp_path / "x.dd")

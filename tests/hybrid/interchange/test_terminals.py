@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hybrid.interchange.compressing.terminals import terminals_of
+from hybrid.interchange.compressing.moves import terminals_of
 from hybrid.interchange.explicit_model import ExplicitModel
 from mtbdd.language.syntax import ModelType
 

@@ -12,7 +12,8 @@ import pytest
 from hybrid.interchange import ExplicitModel, InterchangeError
 from hybrid.interchange.drn.reading import read_drn
 from hybrid.interchange.drn.writing import write_drn
-from hybrid.interchange.prism.pexp import read_pexp, write_pexp
+from hybrid.interchange.prism.reading import read_pexp
+from hybrid.interchange.prism.writing import write_pexp
 from mtbdd.language.syntax import ModelType
 from tests.builders.text_models import random_model
 

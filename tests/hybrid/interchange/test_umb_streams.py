@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid.interchange import InterchangeError
-from hybrid.interchange.umb.exit_rates import probabilities_and_exits, rates_of_products
-from hybrid.interchange.umb.streams import ByteSource, compressing
-from hybrid.interchange.umb.tar import TarSink, TarSource
+from hybrid.interchange.container import ByteSource, TarSink, TarSource, compressing
+from hybrid.interchange.umb.values import probabilities_and_exits, rates_of_products
 
 PARTS = [b"a" * 3_000_000, b"", bytes(range(256)) * 20_000]
 

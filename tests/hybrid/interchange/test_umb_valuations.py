@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hybrid.interchange import ExplicitModel, InterchangeError, StateVariable
 from hybrid.interchange.umb import read_umb
-from hybrid.interchange.umb.valuations import layout_of
+from hybrid.interchange.umb.values import layout_of
 from tests.hybrid.interchange.umb_helpers import archive, chain_members, index_of, put
 
 DATA = "valuations/states/valuations.bin"

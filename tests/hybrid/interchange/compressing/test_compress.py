@@ -11,8 +11,7 @@ from scipy import sparse
 
 import hybrid
 from hybrid.interchange import ExplicitModel, ExplicitReward
-from hybrid.interchange.compressing.compress import compressed
-from hybrid.interchange.compressing.loops import with_loops
+from hybrid.interchange.compressing.compress import compressed, with_loops
 from hybrid.interchange.write_out import written_out
 from mtbdd.language.syntax import ModelType
 from mtbdd.model import SymbolicModel

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from hybrid.interchange import ExplicitModel
-from hybrid.interchange.compressing.loops import with_loops
-from hybrid.interchange.compressing.terminals import terminals_of
+from hybrid.interchange.compressing.compress import with_loops
+from hybrid.interchange.compressing.moves import terminals_of
 from hybrid.interchange.validate import validate
 from mtbdd.language.syntax import ModelType
 from tests.builders.explicit_models import random_explicit_model

@@ -1,0 +1,569 @@
+"""Containers of binary files: bytes that may be compressed, archives in the tar format, headers in JSON."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import zlib
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.errors import InterchangeError, OptionError
+
+COMPRESSIONS = ("gzip", "xz")
+"""Names of what UMB files may be compressed with; None stands for no compression."""
+
+_GZIP = b"\x1f\x8b\x08"
+
+_XZ = b"\xfd7zXZ\x00"
+
+_INPUT = 1 << 18
+
+_BLOCK = 1 << 20
+
+# What `xz -9` needs, times four.
+_XZ_MEMORY = 1 << 28
+
+# Neither method makes a byte into more than so many: deflate 1032, LZMA2 some 7000.
+_GROWTH = {None: 1, "gzip": 1_040, "xz": 10_000}
+
+
+class ByteSource:
+    """The bytes of a file, decompressed, from its beginning to its end.
+
+    Parameters
+    ----------
+    file : binary file
+        Open for reading, at its beginning, seekable.
+    name : str
+        For messages.
+
+    Attributes
+    ----------
+    compression : str or None
+        Found from the first bytes.
+    file_bytes : int
+        The size of the file as it is.
+    most_bytes : int
+        No more than so many bytes come out.
+    """
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._file = file
+        self._name = name
+        self.file_bytes = file.seek(0, 2)
+        file.seek(0)
+        start = file.read(6)
+        file.seek(0)
+        self.compression = "gzip" if start.startswith(_GZIP) else "xz" if start.startswith(_XZ) else None
+        self.most_bytes = self.file_bytes * _GROWTH[self.compression] + 1024
+        self._blocks = self._decompressed()
+        self._block = memoryview(b"")
+        self._position = 0
+
+    def _decompressed(self) -> Iterator[bytes]:
+        if self.compression == "gzip":
+            return _gunzipped(self._file)
+        if self.compression == "xz":
+            return _unxzed(self._file)
+        return iter(lambda: self._file.read(_BLOCK), b"")
+
+    def _more(self) -> bool:
+        """Get a further block; return whether there is one."""
+        try:
+            block = next(self._blocks, None)
+        except (zlib.error, lzma.LZMAError, EOFError) as error:
+            raise InterchangeError(
+                f"{self._name}: byte {self._position} of the decompressed file: expected {self.compression} "
+                f"data, got a fault ({error}); get the file again"
+            ) from None
+        self._block = memoryview(block or b"")
+        return block is not None
+
+    def read_into(self, target: memoryview, what: str) -> None:
+        """Fill a buffer of bytes.
+
+        Raises
+        ------
+        InterchangeError
+            The file ends before, or is damaged.
+        """
+        done = 0
+        while done < len(target):
+            if not self._block and not self._more():
+                raise InterchangeError(
+                    f"{self._name}: {what}: expected {len(target)} bytes, got {done}, where the file ends; "
+                    "get the whole file"
+                )
+            count = min(len(target) - done, len(self._block))
+            target[done : done + count] = self._block[:count]
+            self._block = self._block[count:]
+            self._position += count
+            done += count
+
+    def read(self, count: int, what: str) -> bytes:
+        """Return the next `count` bytes, of which there should be few."""
+        found = bytearray(count)
+        self.read_into(memoryview(found), what)
+        return bytes(found)
+
+    def skip(self, count: int, what: str) -> None:
+        """Pass over bytes."""
+        while count > 0:
+            if not self._block and not self._more():
+                raise InterchangeError(
+                    f"{self._name}: {what}: expected {count} more bytes, got the file's end; "
+                    "get the whole file"
+                )
+            step = min(count, len(self._block))
+            self._block = self._block[step:]
+            self._position += step
+            count -= step
+
+    def finish(self, most: int) -> None:
+        """Read what is left, so that checksums at the end are compared.
+
+        Raises
+        ------
+        InterchangeError
+            More than `most` bytes are left, or the file is damaged.
+        """
+        left = len(self._block)
+        while left <= most and self._more():
+            left += len(self._block)
+        if left > most:
+            raise InterchangeError(
+                f"{self._name}: expected at most {most} bytes after the end of the archive, got more; "
+                "remove what follows the archive"
+            )
+
+
+def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the content of a gzip file, of one member or more."""
+    decoder = zlib.decompressobj(31)
+    data = b""
+    while True:
+        data = data or file.read(_INPUT)
+        if not data:
+            raise EOFError("the compressed data end early")
+        if block := decoder.decompress(data, _BLOCK):
+            yield block
+        data = decoder.unconsumed_tail
+        if decoder.eof:
+            data = _after_padding(file, decoder.unused_data)
+            if not data:
+                return
+            decoder = zlib.decompressobj(31)
+
+
+def _unxzed(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the content of an xz file, of one stream or more."""
+    decoder = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+    data = file.read(_INPUT)
+    while True:
+        if not data and decoder.needs_input:
+            raise EOFError("the compressed data end early")
+        if block := decoder.decompress(data, _BLOCK):
+            yield block
+        if decoder.eof:
+            data = _after_padding(file, decoder.unused_data)
+            if not data:
+                return
+            decoder = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+        else:
+            data = file.read(_INPUT) if decoder.needs_input else b""
+
+
+def _after_padding(file: BinaryIO, data: bytes) -> bytes:
+    """Return the first bytes behind zeros that pad the file; none at its end."""
+    data = data.lstrip(b"\0")
+    while not data and (more := file.read(_INPUT)):
+        data = more.lstrip(b"\0")
+    return data
+
+
+class ByteSink(Protocol):
+    """Takes bytes in order, compresses them and writes them."""
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Take the next bytes."""
+        ...
+
+    def finish(self) -> None:
+        """Write what is held back."""
+        ...
+
+
+class _Encoder(Protocol):
+    def compress(self, data: bytes | memoryview, /) -> bytes: ...
+
+    def flush(self) -> bytes: ...
+
+
+class _CompressingSink:
+    def __init__(self, file: BinaryIO, encoder: _Encoder) -> None:
+        self._file = file
+        self._encoder = encoder
+
+    def write(self, data: bytes | memoryview) -> None:
+        view = memoryview(data)
+        for start in range(0, len(view), _BLOCK):
+            self._file.write(self._encoder.compress(view[start : start + _BLOCK]))
+
+    def finish(self) -> None:
+        self._file.write(self._encoder.flush())
+
+
+class _PlainSink:
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, data: bytes | memoryview) -> None:
+        self._file.write(data)
+
+    def finish(self) -> None:
+        return
+
+
+def compressing(file: BinaryIO, compression: str | None) -> ByteSink:
+    """Return what compresses bytes on their way into a file.
+
+    Parameters
+    ----------
+    file : binary file
+        Open for writing.
+    compression : str or None
+        ``"gzip"`` (level 1), ``"xz"`` (preset 1) or None.
+
+    Raises
+    ------
+    OptionError
+        Another name.
+    """
+    if compression is None:
+        return _PlainSink(file)
+    if compression == "gzip":
+        return _CompressingSink(file, zlib.compressobj(level=1, wbits=31))
+    if compression == "xz":
+        return _CompressingSink(file, lzma.LZMACompressor(format=lzma.FORMAT_XZ, preset=1))
+    raise OptionError(
+        f"compression {compression!r}: expected one of {', '.join(COMPRESSIONS)}, or None; choose one of them"
+    )
+
+
+Bytes = NDArray[np.uint8]
+
+_RECORD = 512
+
+# Bytes of an extended header: names, and times that nobody reads.
+_LONGEST_HEADER = 1 << 20
+
+# Archives are padded to whole blocks, of 10240 bytes as a rule.
+_LONGEST_PADDING = 1 << 20
+
+
+@dataclass(frozen=True)
+class TarMember:
+    """A regular file in an archive: its name without ``./``, and its size in bytes."""
+
+    name: str
+    size: int
+
+
+class TarSource:
+    """The members of an archive, in order.
+
+    Parameters
+    ----------
+    source : ByteSource
+    name : str
+        For messages.
+    """
+
+    def __init__(self, source: ByteSource, name: str) -> None:
+        self._source = source
+        self._name = name
+        self._left = 0
+        self._padding = 0
+        self._current = ""
+
+    def members(self) -> Iterator[TarMember]:
+        """Yield every regular file; its content is passed over unless `content` takes it before the next.
+
+        Raises
+        ------
+        InterchangeError
+            No archive, a damaged or a truncated one, or members that are neither files nor folders.
+        """
+        named: str | None = None
+        sized: int | None = None
+        while True:
+            self._source.skip(self._left + self._padding, self._current)
+            self._left = self._padding = 0
+            header = self._source.read(_RECORD, "the archive's end")
+            if not any(header):
+                break
+            name, size, kind = self._header(header)
+            self._current, self._left, self._padding = name, size, -size % _RECORD
+            if kind in b"xL":
+                extra = self._extension(kind, size)
+                named, sized = extra.get("path", named), _size_of(extra.get("size"), sized)
+                continue
+            if kind == b"g":
+                if size > _LONGEST_HEADER:
+                    raise self._fault(f"at most {_LONGEST_HEADER} bytes of a header", f"{size}")
+                continue
+            if named is not None:
+                name = named
+            if sized is not None:
+                self._left, self._padding = sized, -sized % _RECORD
+            named = sized = None
+            name = self._checked(name)
+            self._current = name
+            if kind in b"0\x00":
+                yield TarMember(name, self._left)
+            elif kind != b"5":
+                raise self._fault("a file or a folder", f"a member of type {kind!r}")
+        self._source.finish(_LONGEST_PADDING)
+
+    def content(self) -> Bytes:
+        """Return the bytes of the current member, which the caller has found not to be too many."""
+        found: Bytes = np.empty(self._left, dtype=np.uint8)
+        self._source.read_into(memoryview(found), self._current)  # type: ignore[arg-type]
+        self._left = 0
+        return found
+
+    def _fault(self, expected: str, came: str) -> InterchangeError:
+        return InterchangeError(
+            f"{self._name}: {self._current[:200]!r}: expected {expected}, got {came}; write the archive again"
+        )
+
+    def _header(self, header: bytes) -> tuple[str, int, bytes]:
+        """Return the name, the size and the type in a header."""
+        self._current = "a header of the archive"
+        magic = header[257:263]
+        if magic[:5] != b"ustar":
+            raise InterchangeError(
+                f"{self._name}: expected a UMB file (a tar archive, plain or compressed with gzip or xz), "
+                f"got {header[:8]!r}...; give a file in that format"
+            )
+        stated = _number(header[148:156])
+        if stated != sum(header) - sum(header[148:156]) + 8 * 32:
+            raise self._fault("a header that fits its checksum", "another one")
+        name = header[:100].split(b"\0")[0]
+        if magic == b"ustar\0" and (prefix := header[345:500].split(b"\0")[0]):
+            name = prefix + b"/" + name
+        self._current = name.decode("utf-8", "replace")
+        size = _number(header[124:136])
+        if size is None:
+            raise self._fault("a size", repr(header[124:136]))
+        return self._current, size, header[156:157]
+
+    def _extension(self, kind: bytes, size: int) -> dict[str, str]:
+        """Return what a header says of the member that follows it: its name, its size."""
+        if size > _LONGEST_HEADER:
+            raise self._fault(f"at most {_LONGEST_HEADER} bytes of a header", f"{size}")
+        data = bytes(self.content())
+        if kind == b"L":
+            return {"path": data.split(b"\0")[0].decode("utf-8", "replace")}
+        found = {}
+        while data:
+            length, _, _ = data.partition(b" ")
+            count = int(length) if length.isdigit() and len(length) < 8 else 0
+            record = data[len(length) + 1 : count]
+            key, equals, value = record.removesuffix(b"\n").partition(b"=")
+            if count > len(data) or not equals or not record.endswith(b"\n"):
+                raise self._fault("records of an extended header", repr(data[:40]))
+            found[key.decode("utf-8", "replace")] = value.decode("utf-8", "replace")
+            data = data[count:]
+        if "size" in found and _size_of(found["size"], None) is None:
+            raise self._fault("a size", repr(found["size"]))
+        return found
+
+    def _checked(self, name: str) -> str:
+        """Return a name without ``./`` in front and ``/`` behind, if it stays inside the archive."""
+        while name.startswith("./"):
+            name = name[2:]
+        parts = name.rstrip("/").split("/") if name else []
+        if name.startswith("/") or any(part in ("", "..", ".") for part in parts) or "\\" in name:
+            raise self._fault("the name of a file inside the archive", f"{name[:200]!r}")
+        return "/".join(parts)
+
+
+def _number(field: bytes) -> int | None:
+    """Return a number of a header, octal or in base 256; None if it is none."""
+    if field[0] == 0x80:
+        return int.from_bytes(field[1:], "big")
+    text = field.strip(b" \0")
+    if not all(c in b"01234567" for c in text):
+        return None
+    return int(text or b"0", 8)
+
+
+def _size_of(text: str | None, otherwise: int | None) -> int | None:
+    return (
+        int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 20 else otherwise
+    )
+
+
+class TarSink:
+    """An archive that is written: regular files with names of at most 100 bytes.
+
+    Parameters
+    ----------
+    sink : ByteSink
+    """
+
+    def __init__(self, sink: ByteSink) -> None:
+        self._sink = sink
+
+    def add(self, name: str, parts: Sequence[bytes | NDArray[Any]]) -> None:
+        """Write a file whose content is that of the parts, one after the other."""
+        views = [_as_bytes(part) for part in parts]
+        size = sum(len(view) for view in views)
+        header = bytearray(_RECORD)
+        header[: len(name)] = name.encode("ascii")
+        header[100:108] = b"0000644\0"
+        header[108:116] = header[116:124] = b"0000000\0"
+        # Twelve octal digits do for 8 GiB; beyond that GNU's base 256, which all readers know.
+        header[124:136] = b"%011o\0" % size if size < 8**11 else b"\x80" + size.to_bytes(11, "big")
+        header[136:148] = b"00000000000\0"
+        header[148:156] = b" " * 8
+        header[156:157] = b"0"
+        header[257:265] = b"ustar\x0000"
+        header[148:156] = b"%06o\0 " % sum(header)
+        self._sink.write(bytes(header))
+        for view in views:
+            self._sink.write(view)
+        self._sink.write(bytes(-size % _RECORD))
+
+    def finish(self) -> None:
+        """Write the archive's end."""
+        self._sink.write(bytes(2 * _RECORD))
+        self._sink.finish()
+
+
+def _as_bytes(part: bytes | NDArray[Any]) -> memoryview:
+    if isinstance(part, bytes):
+        return memoryview(part)
+    return memoryview(np.ascontiguousarray(part).reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+
+
+class JsonValue:
+    """A value with its place in a text.
+
+    Parameters
+    ----------
+    value : object
+        As `json.loads` returns it.
+    place : str
+        File, member, and the keys that lead to the value.
+    """
+
+    def __init__(self, value: Any, place: str) -> None:
+        self._value = value
+        self.place = place
+
+    def fault(self, expected: str, advice: str = "correct it") -> InterchangeError:
+        """Return the error that another value was expected here."""
+        return InterchangeError(f"{self.place}: expected {expected}, got {_shown(self._value)}; {advice}")
+
+    def entry(self, key: str) -> JsonValue:
+        """Return an entry that must be there."""
+        found = self.optional(key)
+        if found is None:
+            raise InterchangeError(f"{self.place}: expected an entry {key!r}, got none; add it")
+        return found
+
+    def optional(self, key: str) -> JsonValue | None:
+        """Return an entry, or None where it is missing or null."""
+        if not isinstance(self._value, dict):
+            raise self.fault("an object")
+        value = self._value.get(key)
+        return None if value is None else JsonValue(value, f"{self.place}.{key}")
+
+    def entries(self) -> list[tuple[str, JsonValue]]:
+        """Return all entries of an object."""
+        if not isinstance(self._value, dict):
+            raise self.fault("an object")
+        return [(key, JsonValue(value, f"{self.place}.{key[:80]}")) for key, value in self._value.items()]
+
+    def elements(self) -> list[JsonValue]:
+        """Return the elements of an array."""
+        if not isinstance(self._value, list):
+            raise self.fault("an array")
+        return [JsonValue(value, f"{self.place}[{k}]") for k, value in enumerate(self._value)]
+
+    def text(self) -> str:
+        """Return a string."""
+        if not isinstance(self._value, str):
+            raise self.fault("a string")
+        return self._value
+
+    def name(self, among: Collection[str]) -> str:
+        """Return a string that is one of some."""
+        if not isinstance(self._value, str) or self._value not in among:
+            raise self.fault(f"one of {', '.join(sorted(among))}")
+        return self._value
+
+    def flag(self) -> bool:
+        """Return a truth value."""
+        if not isinstance(self._value, bool):
+            raise self.fault("true or false")
+        return self._value
+
+    def integer(self, low: int, high: int) -> int:
+        """Return an integer from `low` to `high`."""
+        value = self._value
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise self.fault(f"an integer from {low} to {high}")
+        return value
+
+
+def parsed_json(data: bytes, place: str) -> JsonValue:
+    """Return the value that a text of JSON in UTF-8 has.
+
+    Raises
+    ------
+    InterchangeError
+        No such text, one with a key twice, or one nested too deep.
+    """
+    try:
+        value = json.loads(
+            data.decode("utf-8"), object_pairs_hook=_without_repetition, parse_constant=_no_constant
+        )
+    except RecursionError:
+        raise InterchangeError(
+            f"{place}: expected a JSON text, got one with too many brackets inside each other; write it again"
+        ) from None
+    except ValueError as error:
+        raise InterchangeError(
+            f"{place}: expected a JSON text in UTF-8, got another one ({error}); write it again"
+        ) from None
+    return JsonValue(value, place)
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"the key {twice[:80]!r} stands twice in an object")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "an array"
+    text = repr(value) if not isinstance(value, int) or abs(value) < 1 << 200 else "a longer integer"
+    return text if len(text) <= 80 else f"{text[:77]}..."

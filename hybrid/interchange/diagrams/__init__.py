@@ -1,1 +1,0 @@
-"""Models from the diagrams of a caller's own manager."""
