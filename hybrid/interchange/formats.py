@@ -151,8 +151,11 @@ def read_model(
     try:
         model = _function(found.reader)(Path(path), **options)
     except OSError as error:
-        near = near_file(os.fspath(path)) if isinstance(error, FileNotFoundError) else ""
-        raise InterchangeError(f"{path}: cannot be read: {error.strerror or error}{near}") from None
+        # The files beside a `.tra` have names of their own.
+        name, near = error.filename or os.fspath(path), ""
+        if isinstance(error, FileNotFoundError):
+            near = near_file(name) or "; check the path"
+        raise InterchangeError(f"{name}: cannot be read: {error.strerror or error}{near}") from None
     if isinstance(model, ExplicitModel):
         model = _function("compressing:compressed")(
             model, fix_deadlocks=fix_deadlocks, package=package, order=order

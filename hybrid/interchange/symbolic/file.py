@@ -14,6 +14,7 @@ import numpy as np
 
 from hybrid.errors import InterchangeError
 from hybrid.interchange.explicit_model import MOST_UNITS
+from hybrid.interchange.streams import written
 from hybrid.interchange.symbolic.header import (
     FunctionEntry,
     Header,
@@ -160,12 +161,12 @@ def write_symbolic(model: SymbolicModel, path: str | os.PathLike[str]) -> None:
     ----------
     model : SymbolicModel
     path : path-like
-        Overwritten if it is there.
+        Replaced once the new file is whole.
 
     Raises
     ------
     InterchangeError
-        The file cannot be written, the model is too large, a reward is no number that doubles hold, or the
+        The model is too large, a reward is no number that doubles hold, or the
         states of a CTMC have millions of different exit rates.
 
     Notes
@@ -186,10 +187,8 @@ def write_symbolic(model: SymbolicModel, path: str | os.PathLike[str]) -> None:
         raise InterchangeError(
             f"{path}: expected a model of at most {MOST_NODES} nodes, got {forest.low.size}"
         )
-    try:
-        Path(path).write_bytes(file_bytes(header.written(), forest, numbering))
-    except OSError as error:
-        raise InterchangeError(f"{path}: the file cannot be written: {error.strerror}") from None
+    with written(path) as sink:
+        sink.write(file_bytes(header.written(), forest, numbering))
 
 
 def _header(model: SymbolicModel, writer: FunctionWriter) -> Header:
@@ -244,9 +243,11 @@ def read_symbolic(path: str | os.PathLike[str], *, package: str = "auto") -> Sym
     Raises
     ------
     InterchangeError
-        The file cannot be read, is of another version, damaged, or says what makes no model.
+        The file is of another version, damaged, or says what makes no model.
     MemoryError
         Its arrays do not fit into memory.
+    OSError
+        It cannot be read.
 
     Notes
     -----
@@ -255,10 +256,7 @@ def read_symbolic(path: str | os.PathLike[str], *, package: str = "auto") -> Sym
     `mtbdd.given_model.given_model` takes.
     """
     started = time.perf_counter()
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise InterchangeError(f"{path}: the file cannot be read: {error.strerror}; check the path") from None
+    content = Path(path).read_bytes()
     try:
         return _read(content, package, started)
     except (ValueError, ArithmeticError) as error:

@@ -10,6 +10,7 @@ ascend within a level, so that their differences are stored; of the then childre
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import lzma
 import math
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.interchange.explicit_model import MOST_UNITS
+from hybrid.interchange.streams import DAMAGE, decompressed
 from mtbdd.forest import Forest
 from mtbdd.language.syntax import ModelType
 from mtbdd.memory import require_memory
@@ -107,7 +109,7 @@ def file_parts(content: bytes) -> tuple[dict[str, Any], Forest, Numbers | None]:
     if text_size > _MOST_HEADER:
         raise ValueError(f"expected a header of at most {_MOST_HEADER} bytes, got {text_size}")
     header = _header(content[place : place + text_size])
-    return header, *_arrays(header, memoryview(content)[place + text_size :])
+    return header, *_arrays(header, content[place + text_size :])
 
 
 class _HeaderError(ValueError):
@@ -139,7 +141,7 @@ def _header(text: bytes) -> dict[str, Any]:
     return header
 
 
-def _arrays(header: dict[str, Any], data: memoryview) -> tuple[Forest, Numbers | None]:
+def _arrays(header: dict[str, Any], data: bytes) -> tuple[Forest, Numbers | None]:
     """Return the arrays of the sizes that a header names."""
     sizes = header.get("sizes")
     if not isinstance(sizes, dict):
@@ -173,22 +175,20 @@ def _size(sizes: dict[str, Any], name: str) -> int:
     return size
 
 
-def _decompressed(data: memoryview, size: int) -> bytes:
-    """Return a stream of a known size; nothing beyond it is unpacked."""
-    unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_WORK)
+def _decompressed(data: bytes, size: int) -> bytearray:
+    """Return a stream of a known size; no more than a block beyond it is unpacked."""
+    raw = bytearray()
     try:
-        raw = unpacker.decompress(data, max_length=size + 1)
-    except lzma.LZMAError as error:
+        for block in decompressed(io.BytesIO(data)):
+            raw += block
+            if len(raw) > size:
+                break
+    except DAMAGE as error:
         raise ValueError(
             f"the arrays cannot be unpacked ({error}): the file is damaged; write it again"
         ) from None
-    if len(raw) == size and not unpacker.eof:  # what is left may be the stream's end, or more
-        try:
-            raw += unpacker.decompress(b"", max_length=1)
-        except (lzma.LZMAError, EOFError) as error:
-            raise ValueError(f"the arrays cannot be unpacked ({error}): the file is damaged") from None
-    if len(raw) != size or not unpacker.eof or unpacker.unused_data:
-        raise ValueError(f"expected arrays of {size} bytes, got {'more' if len(raw) > size else 'others'}")
+    if len(raw) != size:
+        raise ValueError(f"expected arrays of {size} bytes, got {'more' if len(raw) > size else 'fewer'}")
     return raw
 
 
@@ -197,7 +197,7 @@ def _planes(numbers: Numbers) -> bytes:
     return numbers.astype("<i4").view(np.uint8).reshape(-1, 4).T.tobytes()
 
 
-def _from_planes(data: bytes) -> Numbers:
+def _from_planes(data: bytearray) -> Numbers:
     """Return the numbers of four planes of bytes."""
     planes = np.frombuffer(data, dtype=np.uint8).reshape(4, -1)
     return np.ascontiguousarray(planes.T).view("<i4").reshape(-1).astype(np.int64)

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
-import lzma
-import os
 import re
-import stat
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.errors import InterchangeError
-from mtbdd.language.sources import UNKNOWN_BYTE, near_file
+from hybrid.interchange.streams import DAMAGE, decompressed, written
+from mtbdd.language.sources import UNKNOWN_BYTE
 from mtbdd.memory import free_memory_bytes
-
-_BLOCK = 1 << 20
 
 _SHARE = 8
 """A text may have an eighth of the free memory: its arrays and what lies between need the rest."""
@@ -31,12 +24,19 @@ SMALL = 1 << 26
 CHUNK = 1 << 24
 """Bytes of text that are looked at together."""
 
-_XZ_MEMORY = 1 << 28
-"""Bytes that a decoder of .xz may take for its dictionary; the strongest preset of xz takes 65 MiB."""
-
 _CONTROLS = bytes(c for c in range(32) if c not in b"\t\n") + b"\x7f"
 
-_GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
+_PACKED = {".gz": "gzip", ".xz": "xz"}
+
+_EFFORTS = {None: 0, "gzip": 6, "xz": 2}
+
+_DIGITS = re.compile(rb"\d{1,18}")
+
+_STATE_BYTES = 64
+"""Bytes that a state's arrays take at least, with room to work."""
+
+_EMPTY_STATES = 1_000_000
+"""States without transitions that a file may count beyond twice its lines."""
 
 _COMMENT = re.compile(r'[ \t]*(//|#[^"]*\Z)')
 """Lines whose text is no data: comments without a name in quotes."""
@@ -97,7 +97,9 @@ def read_section(path: str | Path, limit: int | None = None) -> Section:
     Raises
     ------
     InterchangeError
-        The file cannot be read, is cut, too large, empty, or no text.
+        The file is cut, too large, empty, or no text.
+    OSError
+        It cannot be read.
 
     Notes
     -----
@@ -107,8 +109,8 @@ def read_section(path: str | Path, limit: int | None = None) -> Section:
     blocks: list[bytes] = []
     size = 0
     try:
-        with open(path, "rb") as stream:
-            for block in _blocks(stream):
+        with open(path, "rb") as file:
+            for block in decompressed(file):
                 size += len(block)
                 if limit is None and size > SMALL:
                     limit = free_memory_bytes() // _SHARE
@@ -118,15 +120,12 @@ def read_section(path: str | Path, limit: int | None = None) -> Section:
                         "got more; free memory or make the model smaller"
                     )
                 blocks.append(block)
-    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+    except DAMAGE as error:
         line = 1 + sum(block.count(b"\n") for block in blocks)
         raise InterchangeError(
             f"{source}:{line}: a whole compressed file expected, got one that ends or breaks here "
             f"({error}); compress it again"
         ) from None
-    except OSError as error:
-        near = near_file(os.fspath(source)) if isinstance(error, FileNotFoundError) else ""
-        raise InterchangeError(f"{source}: cannot be read: {error.strerror or error}{near}") from None
     data = b"".join(blocks)
     blocks.clear()
     return _checked(source, data)
@@ -189,34 +188,6 @@ def _in_utf8(section: Section) -> bytes:
     return UNKNOWN_BYTE.sub("?", text).encode("utf-8")
 
 
-def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield the uncompressed bytes of an open file."""
-    start = stream.read(len(_XZ))
-    stream.seek(0)
-    if start == _XZ:
-        yield from _xz_blocks(stream)
-        return
-    plain: IO[bytes] = gzip.GzipFile(fileobj=stream) if start.startswith(_GZIP) else stream  # type: ignore[assignment]
-    while block := plain.read(_BLOCK):
-        yield block
-
-
-def _xz_blocks(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield what one or more .xz streams hold, with a limit on the decoder's memory."""
-    rest = stream.read(_BLOCK)
-    while rest:
-        decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
-        while not decoder.eof:
-            if decoder.needs_input and not rest:
-                raise EOFError("the file is cut")
-            block = decoder.decompress(rest, _BLOCK)
-            rest = stream.read(_BLOCK) if decoder.needs_input else b""
-            if block:
-                yield block
-        # Between streams there may be zeros.
-        rest = (decoder.unused_data + stream.read(_BLOCK)).lstrip(b"\0")
-
-
 def write_text(path: str | Path, blocks: Iterable[bytes]) -> None:
     """Write a text, compressed if the name ends with ``.gz`` or ``.xz``.
 
@@ -229,51 +200,13 @@ def write_text(path: str | Path, blocks: Iterable[bytes]) -> None:
 
     Raises
     ------
-    InterchangeError
+    OSError
         The file cannot be written.
     """
-    target = Path(path)
-    spare = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        mode = target.stat().st_mode if target.exists() else None
-        if mode is not None and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            with open(target, "wb") as stream:
-                _write(stream, target.suffix, blocks)
-            return
-        try:
-            with open(spare, "wb") as stream:
-                _write(stream, target.suffix, blocks)
-            if mode is not None:
-                spare.chmod(stat.S_IMODE(mode))
-            os.replace(spare, target)
-        finally:
-            spare.unlink(missing_ok=True)
-    except OSError as error:
-        raise InterchangeError(f"{path}: cannot be written: {error.strerror or error}") from None
-
-
-def _write(stream: IO[bytes], suffix: str, blocks: Iterable[bytes]) -> None:
-    if suffix == ".gz":
-        # Without a name and a time equal models give equal files.
-        with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=stream, mtime=0) as packed:
-            for block in blocks:
-                packed.write(block)
-    elif suffix == ".xz":
-        with lzma.LZMAFile(stream, "wb", preset=2) as thin:
-            for block in blocks:
-                thin.write(block)
-    else:
+    compression = _PACKED.get(Path(path).suffix)
+    with written(path, compression, _EFFORTS[compression]) as sink:
         for block in blocks:
-            stream.write(block)
-
-
-_DIGITS = re.compile(rb"\d{1,18}")
-
-_STATE_BYTES = 64
-"""Bytes that a state's arrays take at least, with room to work."""
-
-_EMPTY_STATES = 1_000_000
-"""States without transitions that a file may count beyond twice its lines."""
+            sink.write(block)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.errors import InterchangeError
-from hybrid.interchange.container import ByteSource, JsonValue, TarSource, parsed_json
+from hybrid.interchange.container import JsonValue, TarSource, parsed_json
+from hybrid.interchange.streams import ByteSource
 from mtbdd.language.syntax import ModelType
 from mtbdd.memory import require_memory
 

@@ -6,15 +6,15 @@ import json
 import os
 import re
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.errors import InterchangeError
-from hybrid.interchange.container import TarSink, compressing
+from hybrid.interchange.container import TarSink
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward
+from hybrid.interchange.streams import written
 from hybrid.interchange.umb.schema import FORMAT_VERSION
 from hybrid.interchange.umb.values import FOLDER, layout_of, packed, probabilities_and_exits
 from mtbdd.language.syntax import ModelType
@@ -51,7 +51,7 @@ def write_umb(model: ExplicitModel, path: str | os.PathLike[str], compression: s
     model : ExplicitModel
         One that has been checked; Storm takes a target that comes twice in a row for one, with both rewards.
     path : path-like
-        Is overwritten.
+        Is replaced once the new file is whole.
     compression : {"gzip", "xz", None}
         gzip at level 1, xz at preset 1, or none.
 
@@ -100,8 +100,8 @@ def write_umb(model: ExplicitModel, path: str | os.PathLike[str], compression: s
         raise InterchangeError(
             f"{model.source}: expected names in Unicode, got {error.object[:80]!r}; rename it"
         ) from None
-    with Path(path).open("wb") as file:
-        archive = TarSink(compressing(file, compression))
+    with written(path, compression) as sink:
+        archive = TarSink(sink)
         archive.add("index.json", [text])
         for name, parts in members.contents:
             archive.add(name, parts)

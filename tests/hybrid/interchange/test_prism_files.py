@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybrid.interchange import ExplicitModel, InterchangeError
+from hybrid.interchange import ExplicitModel, InterchangeError, read_model
 from hybrid.interchange.prism.reading import read_pexp, read_prism_files
 from hybrid.interchange.prism.writing import (
     write_lab,
@@ -341,9 +341,11 @@ def test_prism_files_cut_or_too_large_when_compressed_are_refused(
 
 def test_prism_files_missing_or_not_writable_are_told(tmp_path: Path) -> None:
     with pytest.raises(InterchangeError, match=r"m\.tra: cannot be read: No such file"):
-        read_prism_files(tmp_path / "m.tra")
+        read_model(tmp_path / "m.tra")
     model = read_text(tmp_path, CHAIN)
-    with pytest.raises(InterchangeError, match=r"x\.tra: cannot be written"):
+    with pytest.raises(InterchangeError, match=r"n\.lab: cannot be read: No such file.*check the path"):
+        read_model(tmp_path / "m.tra", lab=tmp_path / "n.lab")
+    with pytest.raises(OSError, match=r"none"):
         write_tra(model, tmp_path / "none" / "x.tra")
     with pytest.raises(InterchangeError, match="rewards expected, got none"):
         write_srew(model, tmp_path / "x.srew")

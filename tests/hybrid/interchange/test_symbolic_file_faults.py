@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid.interchange import InterchangeError
+from hybrid.interchange import InterchangeError, read_model, targets_of, write_model
 from hybrid.interchange.symbolic.file import read_symbolic, write_symbolic
 from hybrid.interchange.symbolic.header import _FIXED, MAGIC, VERSION, file_bytes, file_parts
 from mtbdd.forest import Forest
@@ -103,9 +103,9 @@ def test_cut_files(files: Files, tmp_path: Path) -> None:
     with pytest.raises(InterchangeError, match="cut short or damaged"):
         read_symbolic(tmp_path / "x.dd")
     with pytest.raises(InterchangeError, match="cannot be read: .*; check the path"):
-        read_symbolic(tmp_path / "none.dd")
+        read_model(tmp_path / "none.dd")
     with pytest.raises(InterchangeError, match="cannot be written"):
-        write_symbolic(build(DTMC), tmp_path / "no" / "folder.dd")
+        write_model(build(DTMC), targets_of(tmp_path / "no" / "folder.dd", 0))
 
 
 def test_another_version(files: Files, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid.interchange import InterchangeError
-from hybrid.interchange.container import ByteSource, TarSink, TarSource, compressing
+from hybrid.interchange.container import TarSink, TarSource
+from hybrid.interchange.streams import ByteSink, ByteSource
 from hybrid.interchange.umb.values import probabilities_and_exits, rates_of_products
 
 PARTS = [b"a" * 3_000_000, b"", bytes(range(256)) * 20_000]
@@ -52,7 +53,7 @@ def test_no_stream_grows_more_than_is_assumed() -> None:
 @pytest.mark.parametrize("compression", [None, "gzip", "xz"])
 def test_archives_are_read_by_another_implementation(compression: str | None) -> None:
     file = io.BytesIO()
-    sink = TarSink(compressing(file, compression))
+    sink = TarSink(ByteSink(file, compression))
     numbers = np.arange(400_000, dtype="<u8")
     sink.add("a/b.bin", [numbers[::2], b"xyz"])
     sink.add("empty.bin", [])
