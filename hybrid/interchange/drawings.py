@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from pathlib import Path
 
 from hybrid.drawing.graph_picture import GraphArrow, GraphNode, GraphPicture
 from hybrid.drawing.graphs import quoted
 from hybrid.errors import InterchangeError, OptionError
 from hybrid.interchange.explicit_model import ExplicitModel
-from hybrid.interchange.text.source import write_text
 from mtbdd.wording import either
 
 MOST_STATES = 200
@@ -117,44 +115,29 @@ def _distances(model: ExplicitModel) -> list[int]:
 _MOST_DOT = 5000
 
 
-def write_dot(model: ExplicitModel, path: str | Path, *, force: bool = False) -> Path:
-    """Write a model as a graph that Graphviz draws.
+def dot_blocks(model: ExplicitModel, *, force: bool = False) -> Iterator[bytes]:
+    """Yield a model as a graph that Graphviz draws: the nodes, then the arrows.
+
+    States show their number, the values of variables and the labels; initial states have a double line.
+    Choices of an MDP are points, with the name of their action.
 
     Parameters
     ----------
     model : ExplicitModel
-        States show their number, the values of variables and the labels; initial states have a double line.
-        Choices of an MDP are points, with the name of their action.
-    path : str or Path
-        Compressed if it ends with ``.gz`` or ``.xz``.
     force : bool
-        Write models with more than 5000 states and transitions, too, which no program draws well.
-
-    Returns
-    -------
-    Path
+        Also models with more than 5000 states and transitions, which no program draws well.
 
     Raises
     ------
     InterchangeError
-        A large model, or a file that cannot be written.
-
-    Notes
-    -----
-    Time: some microseconds a transition.
+        A large model.
     """
     size = model.n_states + model.n_entries
     if size > _MOST_DOT and not force:
         raise InterchangeError(
-            f"{path}: a model of at most {_MOST_DOT} states and transitions expected, got {size}; write "
-            f"another format, or give {either('--force', 'force=True')}"
+            f"a model of at most {_MOST_DOT} states and transitions expected, got {size}; write another "
+            f"format, or give {either('--force', 'force=True')}"
         )
-    write_text(path, _dot_blocks(model))
-    return Path(path)
-
-
-def _dot_blocks(model: ExplicitModel) -> Iterator[bytes]:
-    """Yield the nodes, then the arrows."""
     yield f"digraph {model.type.value} {{\n  node [shape=ellipse];\n".encode()
     for state in range(model.n_states):
         lines = [str(state)]

@@ -28,7 +28,8 @@ class FileFormat:
         For help and messages.
     reader, writer : str or None
         ``module:function`` below `hybrid.interchange`, imported when needed. A reader takes a path and
-        returns an `ExplicitModel` (a symbolic format: a `SymbolicModel`), a writer takes a model and a path.
+        returns an `ExplicitModel` (a symbolic format: a `SymbolicModel`). A writer takes a model, and yields
+        the text in blocks; of formats that are no text it takes a path, too.
     is_symbolic : bool
         Whether it holds diagrams.
     is_text : bool
@@ -43,17 +44,19 @@ class FileFormat:
 
 
 FORMATS: dict[str, FileFormat] = {
-    ".tra": FileFormat("PRISM's transitions", "prism.reading:read_prism_files", "prism.writing:write_tra"),
-    ".sta": FileFormat("PRISM's states", None, "prism.writing:write_sta"),
-    ".lab": FileFormat("PRISM's labels", None, "prism.writing:write_lab"),
-    ".srew": FileFormat("PRISM's state rewards", None, "prism.writing:write_srew"),
-    ".trew": FileFormat("PRISM's transition rewards", None, "prism.writing:write_trew"),
-    ".pexp": FileFormat("PRISM's files in one", "prism.reading:read_pexp", "prism.writing:write_pexp"),
-    ".drn": FileFormat("Storm's explicit text", "drn.reading:read_drn", "drn.writing:write_drn"),
+    ".tra": FileFormat(
+        "PRISM's transitions", "prism.reading:read_prism_files", "prism.writing:transition_blocks"
+    ),
+    ".sta": FileFormat("PRISM's states", None, "prism.writing:state_blocks"),
+    ".lab": FileFormat("PRISM's labels", None, "prism.writing:label_blocks"),
+    ".srew": FileFormat("PRISM's state rewards", None, "prism.writing:state_reward_blocks"),
+    ".trew": FileFormat("PRISM's transition rewards", None, "prism.writing:transition_reward_blocks"),
+    ".pexp": FileFormat("PRISM's files in one", "prism.reading:read_pexp", "prism.writing:combined_blocks"),
+    ".drn": FileFormat("Storm's explicit text", "drn.reading:read_drn", "drn.writing:drn_blocks"),
     ".umb": FileFormat("unified Markov binary", "umb:read_umb", "umb:write_umb", is_text=False),
     ".npz": FileFormat("NumPy's arrays", "npz.file:read_npz", "npz.file:write_npz", is_text=False),
-    ".mtx": FileFormat("MatrixMarket", None, "matrix_market:write_mtx"),
-    ".dot": FileFormat("a drawing for Graphviz", None, "drawings:write_dot"),
+    ".mtx": FileFormat("MatrixMarket", None, "matrix_market:matrix_blocks"),
+    ".dot": FileFormat("a drawing for Graphviz", None, "drawings:dot_blocks"),
     ".dd": FileFormat(
         "decision diagrams",
         "symbolic.file:read_symbolic",
@@ -234,28 +237,38 @@ def write_model(model: SymbolicModel, targets: Sequence[Target], *, force: bool 
     """
     explicit: ExplicitModel | None = None
     for target in targets:
-        if not target.format.is_symbolic and explicit is None:
+        if target.format.is_symbolic:
+            write_target(model, target)
+            continue
+        if explicit is None:
             explicit = _function("write_out:written_out")(model, force=force)
-        try:
-            _write(model, explicit, target, force)
-        except OSError as error:
-            raise InterchangeError(f"{target.path}: cannot be written: {error.strerror or error}") from None
+        write_target(explicit, target, force=force)
 
 
-def _write(model: SymbolicModel, explicit: ExplicitModel | None, target: Target, force: bool) -> None:
-    """Write one file of a model, which has been written out unless the format is symbolic."""
+def write_target(model: SymbolicModel | ExplicitModel, target: Target, *, force: bool = False) -> None:
+    """Write one file of a model, which is written out unless the format is symbolic.
+
+    Raises
+    ------
+    InterchangeError
+        The model does not fit the format, or the file cannot be written.
+    """
     assert target.format.writer is not None
     write = _function(target.format.writer)
-    if target.format.is_symbolic:
-        write(model, target.path)
-        return
-    assert explicit is not None
-    if target.format is FORMATS[".dot"]:
-        write(explicit, target.path, force=force)
-    elif target.structure is not None:
-        write(replace(explicit, rewards=(explicit.rewards[target.structure],)), target.path)
-    else:
-        write(explicit, target.path)
+    if target.structure is not None and isinstance(model, ExplicitModel):
+        model = replace(model, rewards=(model.rewards[target.structure],))
+    try:
+        if not target.format.is_text:
+            write(model, target.path)
+            return
+        options = {"force": force} if target.format is FORMATS[".dot"] else {}
+        _function("text.source:write_text")(target.path, write(model, **options))
+    except InterchangeError as error:
+        if not target.format.is_text:
+            raise
+        raise InterchangeError(f"{target.path}: {error}") from None
+    except OSError as error:
+        raise InterchangeError(f"{target.path}: cannot be written: {error.strerror or error}") from None
 
 
 def writable_format(path: str | os.PathLike[str]) -> FileFormat:

@@ -3,49 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
 from hybrid.interchange.explicit_model import ExplicitModel
 from hybrid.interchange.text.cells import ROWS, decimals, text_of_rows, whole_numbers
-from hybrid.interchange.text.source import write_text
-
-
-def write_mtx(model: ExplicitModel, path: str | Path) -> Path:
-    """Write the transition matrix as MatrixMarket, coordinate real general.
-
-    Parameters
-    ----------
-    model : ExplicitModel
-        Rows are choices: of a chain its states, of an MDP the choices of state 0, then those of state 1, and
-        so on; a comment tells where the choices of each state begin, if there are few.
-    path : str or Path
-        Compressed if it ends with ``.gz`` or ``.xz``.
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    InterchangeError
-        The file cannot be written.
-
-    Notes
-    -----
-    Rows and columns count from 1, entries come by row. Numbers read as the same doubles; of entries at one
-    place the format leaves open what they mean, most readers add them up. Time: some microsecond an entry.
-    """
-    write_text(path, _blocks(model))
-    return Path(path)
-
 
 _MOST_STARTS = 1000
 
 
-def _blocks(model: ExplicitModel) -> Iterator[bytes]:
-    """Yield the header, then the entries."""
+def matrix_blocks(model: ExplicitModel) -> Iterator[bytes]:
+    """Yield the transition matrix as MatrixMarket, coordinate real general.
+
+    Rows are choices: of a chain its states, of an MDP the choices of state 0, then those of state 1, and so
+    on; a comment tells where the choices of each state begin, if there are few. Rows and columns count from
+    1, entries come by row. Numbers read as the same doubles; of entries at one place the format leaves open
+    what they mean, most readers add them up. Time: some microsecond an entry.
+    """
     what = "rates" if model.type.value == "ctmc" else "probabilities"
     rows = "choices" if model.is_mdp else "states"
     lines = [

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import hybrid
 from hybrid.interchange import ExplicitModel, ExplicitReward, StateVariable
+from hybrid.interchange.formats import targets_of, write_target
 from hybrid.interchange.write_out import written_out
 from mtbdd.language.syntax import ModelType
 from tests.source_tree import ROOT
 
-__all__ = ["example_written_out", "random_explicit_model"]
+__all__ = ["example_written_out", "random_explicit_model", "write_listed"]
 
 
 @cache
 def example_written_out(name: str, **constants: int) -> ExplicitModel:
     """Return an example of the project with every state and transition; do not change its arrays."""
     return written_out(hybrid.load(ROOT / "examples" / f"{name}.prism", constants, order="model"))
+
+
+def write_listed(model: ExplicitModel, path: Path, *, force: bool = False) -> Path:
+    """Write a model in the format that a name tells; return the first file, of several reward structures."""
+    targets = targets_of(path, len(model.rewards))
+    for target in targets:
+        write_target(model, target, force=force)
+    return targets[0].path
 
 
 def random_explicit_model(

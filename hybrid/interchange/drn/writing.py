@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 from hybrid.errors import InterchangeError
 from hybrid.interchange.explicit_model import ExplicitModel
 from hybrid.interchange.text.cells import ROWS, decimals, matrix, where, whole_numbers, words
-from hybrid.interchange.text.source import write_text
 from mtbdd.language.syntax import ModelType
 
 Numbers = NDArray[np.int64]
@@ -25,35 +23,6 @@ _TOKEN = re.compile(r'[^\s"\[\]]+')
 
 _WIDTH = 1 << 26
 """Bytes of the cells of states that are made together."""
-
-
-def write_drn(model: ExplicitModel, path: str | Path) -> Path:
-    """Write a model in the format DRN, which Storm reads.
-
-    Parameters
-    ----------
-    model : ExplicitModel
-        Variables are written as comments ``//[x=1 & b=true]``. Reward structures without a name get one,
-        ``reward0`` and so on, unless there is only one.
-    path : str or Path
-        Compressed if it ends with ``.gz`` or ``.xz``.
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    InterchangeError
-        A name that the format cannot hold, or a file that cannot be written.
-
-    Notes
-    -----
-    Numbers are written so that they read as the same doubles. Time: some microsecond a line.
-    """
-    _check_names(model)
-    write_text(path, _blocks(model))
-    return Path(path)
 
 
 def _check_names(model: ExplicitModel) -> None:
@@ -81,8 +50,19 @@ def _reward_names(model: ExplicitModel) -> list[str]:
     return [next(free) if name is None else name for name in names]
 
 
-def _blocks(model: ExplicitModel) -> Iterator[bytes]:
-    """Yield the header, then states with their choices and transitions."""
+def drn_blocks(model: ExplicitModel) -> Iterator[bytes]:
+    """Yield a model in the format DRN, which Storm reads: a header, then the states with all that is theirs.
+
+    Variables are written as comments ``//[x=1 & b=true]``. Reward structures without a name get one,
+    ``reward0`` and so on, unless there is only one. Numbers read as the same doubles. Time: some microsecond
+    a line.
+
+    Raises
+    ------
+    InterchangeError
+        A name that the format cannot hold.
+    """
+    _check_names(model)
     kind = model.type.value.upper()
     yield (
         f"// Original model type: {kind}\n@type: {kind}\n@value_type: double\n@parameters\n\n@reward_models\n"

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.errors import InterchangeError
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward
-from hybrid.interchange.prism.reading import PACKED
 from hybrid.interchange.text.cells import ROWS, decimals, text_of_rows, where, whole_numbers, words
-from hybrid.interchange.text.source import write_text
 
 Numbers = NDArray[np.int64]
 
@@ -21,7 +19,9 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 
 
 def transition_blocks(model: ExplicitModel) -> Iterator[bytes]:
-    """Yield the table of transitions.
+    """Yield the table of transitions, in the order of the model; PRISM adds up those with the same ends.
+
+    Numbers are written so that they read as the same doubles. Time: some microsecond a transition.
 
     Raises
     ------
@@ -84,8 +84,9 @@ def label_blocks(model: ExplicitModel) -> Iterator[bytes]:
             yield text_of_rows(kept.size, [*parts, b"\n"])
 
 
-def state_reward_blocks(model: ExplicitModel, reward: ExplicitReward) -> Iterator[bytes]:
-    """Yield the table of a reward structure's states."""
+def state_reward_blocks(model: ExplicitModel) -> Iterator[bytes]:
+    """Yield the table of states' rewards, for a model with one reward structure."""
+    (reward,) = model.rewards
     kept = np.zeros(0, np.int64) if reward.states is None else np.flatnonzero(reward.states)
     yield f"{_reward_title(reward)}# State rewards\n{model.n_states} {kept.size}\n".encode()
     for first in range(0, kept.size, ROWS):
@@ -94,11 +95,14 @@ def state_reward_blocks(model: ExplicitModel, reward: ExplicitReward) -> Iterato
             yield text_of_rows(own.size, [whole_numbers(own), b" ", decimals(reward.states[own]), b"\n"])
 
 
-def transition_reward_blocks(model: ExplicitModel, reward: ExplicitReward) -> Iterator[bytes]:
-    """Yield the table of a reward structure's transitions: every one earns what its choice earns.
+def transition_reward_blocks(model: ExplicitModel) -> Iterator[bytes]:
+    """Yield the table of transitions' rewards, for a model with one reward structure.
 
-    That is the same in every expected measure: a choice's transitions have probabilities that add up to 1.
+    Every transition earns what its choice earns (in a CTMC a jump). That is the same in every expected
+    measure: a choice's transitions have probabilities that add up to 1. The distribution of what is earned
+    on a path differs where a source had unequal rewards.
     """
+    (reward,) = model.rewards
     lengths = np.diff(model.row_starts)
     earned = np.zeros(model.n_choices) if reward.choices is None else reward.choices
     n = int(lengths[earned != 0].sum())
@@ -146,170 +150,11 @@ def _owners(model: ExplicitModel, choices: Numbers) -> list[bytes | NDArray[np.u
     return [whole_numbers(states), b" ", whole_numbers(choices - model.choice_starts[states])]
 
 
-def write_tra(model: ExplicitModel, path: str | Path) -> Path:
-    """Write the transitions, with the type of the model in a comment, as PRISM does.
+def combined_blocks(model: ExplicitModel) -> Iterator[bytes]:
+    """Yield all tables as the sections of one file, with an empty line between them.
 
-    Parameters
-    ----------
-    model : ExplicitModel
-        Its transitions are written in its order; PRISM adds up those with the same ends.
-    path : str or Path
-        Compressed if it ends with ``.gz`` or ``.xz``.
-
-    Returns
-    -------
-    Path
-        What was written.
-
-    Raises
-    ------
-    InterchangeError
-        A name that PRISM does not have, or a file that cannot be written.
-
-    Notes
-    -----
-    Numbers are written so that they read as the same doubles. Time: some microsecond a transition.
+    Every transition of a choice gets the choice's reward, as `transition_reward_blocks` says.
     """
-    write_text(path, transition_blocks(model))
-    return Path(path)
-
-
-def write_sta(model: ExplicitModel, path: str | Path) -> Path:
-    """Write the states' variables; without variables one, ``x``, has the number of the state.
-
-    Parameters
-    ----------
-    model : ExplicitModel
-    path : str or Path
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    InterchangeError
-    """
-    write_text(path, state_blocks(model))
-    return Path(path)
-
-
-def write_lab(model: ExplicitModel, path: str | Path) -> Path:
-    """Write the labels, and the initial states as label ``init``.
-
-    Parameters
-    ----------
-    model : ExplicitModel
-    path : str or Path
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    InterchangeError
-    """
-    write_text(path, label_blocks(model))
-    return Path(path)
-
-
-def write_srew(model: ExplicitModel, path: str | Path) -> list[Path]:
-    """Write the rewards of states.
-
-    Parameters
-    ----------
-    model : ExplicitModel
-    path : str or Path
-        ``m.srew``; of several reward structures ``m1.srew``, ``m2.srew`` and so on are written, as PRISM
-        does.
-
-    Returns
-    -------
-    list of Path
-        What was written, a file a reward structure.
-
-    Raises
-    ------
-    InterchangeError
-        The model has no rewards, or a name is none of PRISM's.
-    """
-    paths = _numbered(model, Path(path))
-    for target, reward in zip(paths, model.rewards, strict=True):
-        write_text(target, state_reward_blocks(model, reward))
-    return paths
-
-
-def write_trew(model: ExplicitModel, path: str | Path) -> list[Path]:
-    """Write the rewards of choices as rewards of transitions.
-
-    Every transition of a choice gets the choice's reward (of a CTMC that of a jump). This is the same in
-    every expected measure, because the probabilities of a choice's transitions add up to 1; the distribution
-    of what is earned on a path differs where a source had unequal rewards.
-
-    Parameters
-    ----------
-    model : ExplicitModel
-    path : str or Path
-        As for `write_srew`.
-
-    Returns
-    -------
-    list of Path
-
-    Raises
-    ------
-    InterchangeError
-    """
-    paths = _numbered(model, Path(path))
-    for target, reward in zip(paths, model.rewards, strict=True):
-        write_text(target, transition_reward_blocks(model, reward))
-    return paths
-
-
-def _numbered(model: ExplicitModel, path: Path) -> list[Path]:
-    """Return a path for every reward structure."""
-    n = len(model.rewards)
-    if not n:
-        raise InterchangeError(f"{path}: a model with rewards expected, got none; write the other files only")
-    if n == 1:
-        return [path]
-    packed = path.suffix if path.suffix in PACKED else ""
-    name = path.name.removesuffix(packed)
-    stem, suffix = Path(name).stem, Path(name).suffix
-    return [path.with_name(f"{stem}{k}{suffix}{packed}") for k in range(1, n + 1)]
-
-
-def write_pexp(model: ExplicitModel, path: str | Path) -> Path:
-    """Write a model as one explicit file that PRISM reads.
-
-    Every transition of a choice gets the choice's reward, as `write_trew` says.
-
-    Parameters
-    ----------
-    model : ExplicitModel
-    path : str or Path
-        Compressed if it ends with ``.gz`` or ``.xz``.
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    InterchangeError
-        A name that PRISM does not have, or a file that cannot be written.
-
-    Notes
-    -----
-    Time: some microsecond a transition.
-    """
-    write_text(path, _sections_of(model))
-    return Path(path)
-
-
-def _sections_of(model: ExplicitModel) -> Iterator[bytes]:
-    """Yield the sections, with an empty line between them."""
     yield from transition_blocks(model)
     if model.variables:
         yield b"\n"
@@ -317,7 +162,8 @@ def _sections_of(model: ExplicitModel) -> Iterator[bytes]:
     yield b"\n"
     yield from label_blocks(model)
     for reward in model.rewards:
+        alone = replace(model, rewards=(reward,))
         yield b"\n"
-        yield from state_reward_blocks(model, reward)
+        yield from state_reward_blocks(alone)
         yield b"\n"
-        yield from transition_reward_blocks(model, reward)
+        yield from transition_reward_blocks(alone)

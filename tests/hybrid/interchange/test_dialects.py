@@ -15,15 +15,8 @@ import pytest
 from hybrid.interchange import ExplicitModel
 from hybrid.interchange.drn.reading import read_drn
 from hybrid.interchange.prism.reading import read_pexp, read_prism_files
-from hybrid.interchange.prism.writing import (
-    write_lab,
-    write_pexp,
-    write_srew,
-    write_sta,
-    write_tra,
-    write_trew,
-)
 from hybrid.interchange.umb import read_umb
+from tests.builders.explicit_models import write_listed
 from tests.hybrid.interchange.dialect_texts import EXPECTED, PRISM_DRN, PRISM_FILES, STORM_DRN
 
 MODELS = list(EXPECTED)
@@ -83,16 +76,17 @@ def test_prism_files_as_prism_writes_them(tmp_path: Path, name: str) -> None:
 def test_prism_files_are_written_as_prism_writes_them(tmp_path: Path, name: str) -> None:
     model = read_prism_files(put_files(tmp_path, name))
     texts = PRISM_FILES[name]
-    for end, write in (("tra", write_tra), ("sta", write_sta), ("lab", write_lab)):
+    for end in ("tra", "sta", "lab"):
         text = texts[end]
         if end == "tra" and not model.is_mdp:
             text = text.replace(" enter", "").replace(" break", "").replace(" light", "")
-        assert write(model, tmp_path / f"w.{end}").read_text() == text
+        assert write_listed(model, tmp_path / f"w.{end}").read_text() == text
     if "srew" in texts:
-        assert [path.read_text() for path in write_srew(model, tmp_path / "w.srew")] == [texts["srew"]]
-        assert [path.read_text() for path in write_trew(model, tmp_path / "w.trew")] == [texts["trew"]]
+        assert len(model.rewards) == 1
+        for end in ("srew", "trew"):
+            assert write_listed(model, tmp_path / f"w.{end}").read_text() == texts[end]
     if name == "game":
-        assert write_pexp(model, tmp_path / "w.pexp").read_text() == combined(name)
+        assert write_listed(model, tmp_path / "w.pexp").read_text() == combined(name)
 
 
 @pytest.mark.parametrize("name", MODELS)

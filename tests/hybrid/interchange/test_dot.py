@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from hybrid.interchange import InterchangeError
-from hybrid.interchange.drawings import write_dot
 from mtbdd.language.syntax import ModelType
-from tests.builders.explicit_models import example_written_out
+from tests.builders.explicit_models import example_written_out, write_listed
 from tests.builders.text_models import random_model
 
 
@@ -20,7 +19,7 @@ def test_dot_has_all_states_and_transitions(
     tmp_path: Path, rng: np.random.Generator, kind: ModelType
 ) -> None:
     model = random_model(rng, kind)
-    text = write_dot(model, tmp_path / "m.dot").read_text()
+    text = write_listed(model, tmp_path / "m.dot").read_text()
     assert text.startswith(f"digraph {kind.value} {{") and text.endswith("}\n")
     assert text.count("[label=") - text.count("-> s") == model.n_states
     assert text.count("-> s") == model.n_entries
@@ -31,7 +30,7 @@ def test_dot_has_all_states_and_transitions(
 def test_dot_names_variables_labels_and_actions(tmp_path: Path) -> None:
     model = example_written_out("coin", K=2)
     assert model.choice_actions is not None and model.choice_starts is not None
-    text = write_dot(model, tmp_path / "m.dot").read_text()
+    text = write_listed(model, tmp_path / "m.dot").read_text()
     state = int(np.flatnonzero(model.labels["all_heads"])[0])
     values = ", ".join(f"{v.name}={str(model.valuations[v.name][state]).lower()}" for v in model.variables)
     assert values.startswith("counter=") and values.endswith("at2=3, heads2=true")
@@ -40,13 +39,13 @@ def test_dot_names_variables_labels_and_actions(tmp_path: Path) -> None:
     assert model.actions[model.choice_actions[choice]] == "rest"
     assert f's{state} -> c{choice} [dir=none, label="rest"];' in text
     odd = dataclasses.replace(model, labels={'a "b" \\': model.initial})
-    assert r"{a \"b\" \\}" in write_dot(odd, tmp_path / "m.dot").read_text()
+    assert r"{a \"b\" \\}" in write_listed(odd, tmp_path / "m.dot").read_text()
 
 
 def test_dot_of_large_models_must_be_forced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybrid.interchange.drawings._MOST_DOT", 50)
     model = example_written_out("tandem", c=3)
     with pytest.raises(InterchangeError, match=r"m\.dot: a model of at most 50 states and transitions"):
-        write_dot(model, tmp_path / "m.dot")
+        write_listed(model, tmp_path / "m.dot")
     assert not (tmp_path / "m.dot").exists()
-    assert write_dot(model, tmp_path / "m.dot", force=True).exists()
+    assert write_listed(model, tmp_path / "m.dot", force=True).exists()

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import hybrid
 from hybrid.interchange import ExplicitModel, ExplicitReward, InterchangeError
 from hybrid.interchange.drn.reading import read_drn
-from hybrid.interchange.drn.writing import write_drn
 from hybrid.interchange.prism.reading import read_prism_files
 from mtbdd.language.syntax import ModelType
+from tests.builders.explicit_models import write_listed
 from tests.builders.text_models import assert_same, random_model, renumbered, rows_of
 from tests.hybrid.interchange.foreign import foreign
 
@@ -173,34 +173,34 @@ def test_drn_reads_what_was_written(
     tmp_path_factory: pytest.TempPathFactory, seed: int, kind: ModelType, n_rewards: int
 ) -> None:
     model = random_model(np.random.default_rng(seed), kind, n_rewards)
-    path = write_drn(model, tmp_path_factory.mktemp("drn") / "m.drn")
+    path = write_listed(model, tmp_path_factory.mktemp("drn") / "m.drn")
     assert_same(read_drn(path), model)
 
 
 @pytest.mark.parametrize("kind", ModelType)
 def test_drn_is_written_in_blocks(tmp_path: Path, kind: ModelType, monkeypatch: pytest.MonkeyPatch) -> None:
     model = random_model(np.random.default_rng(5), kind)
-    whole = write_drn(model, tmp_path / "whole.drn").read_bytes()
+    whole = write_listed(model, tmp_path / "whole.drn").read_bytes()
     monkeypatch.setattr("hybrid.interchange.drn.writing.ROWS", 4)
-    assert write_drn(model, tmp_path / "parts.drn.gz") == tmp_path / "parts.drn.gz"
+    assert write_listed(model, tmp_path / "parts.drn.gz") == tmp_path / "parts.drn.gz"
     assert_same(read_drn(tmp_path / "parts.drn.gz"), model)
-    assert write_drn(model, tmp_path / "parts.drn").read_bytes() == whole
+    assert write_listed(model, tmp_path / "parts.drn").read_bytes() == whole
 
 
 def test_drn_states_without_choices_are_written_and_read(tmp_path: Path) -> None:
     text = MDP.replace("\taction go [0, 0]\n\t\t1 : 1\n", "").replace("\n4\n", "\n3\n")
     model = read_text(tmp_path, text)
     assert model.choice_starts is not None and model.choice_starts.tolist() == [0, 2, 2, 3]
-    assert_same(read_drn(write_drn(model, tmp_path / "n.drn")), model)
+    assert_same(read_drn(write_listed(model, tmp_path / "n.drn")), model)
 
 
 def test_drn_rewards_without_names_get_some_unless_alone(tmp_path: Path) -> None:
     model = random_model(np.random.default_rng(2), ModelType.DTMC, 0)
     states = np.ones(model.n_states)
     alone = dataclasses.replace(model, rewards=(ExplicitReward(None, states),))
-    assert_same(read_drn(write_drn(alone, tmp_path / "m.drn")), alone)
+    assert_same(read_drn(write_listed(alone, tmp_path / "m.drn")), alone)
     named = [ExplicitReward(name, states) for name in (None, "reward0", None)]
-    both = read_drn(write_drn(dataclasses.replace(model, rewards=tuple(named)), tmp_path / "m.drn"))
+    both = read_drn(write_listed(dataclasses.replace(model, rewards=tuple(named)), tmp_path / "m.drn"))
     assert [reward.name for reward in both.rewards] == ["reward1", "reward0", "reward2"]
 
 
@@ -208,9 +208,9 @@ def test_drn_names_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     model = random_model(np.random.default_rng(2), ModelType.DTMC, 0)
     for label in ('say "yes"', "two\nlines", " edge", ""):
         with pytest.raises(InterchangeError, match="fits the format DRN"):
-            write_drn(dataclasses.replace(model, labels={label: model.initial}), tmp_path / "m.drn")
+            write_listed(dataclasses.replace(model, labels={label: model.initial}), tmp_path / "m.drn")
     spaced = dataclasses.replace(model, labels={"two words": model.initial})
-    assert_same(read_drn(write_drn(spaced, tmp_path / "m.drn")), spaced)
+    assert_same(read_drn(write_listed(spaced, tmp_path / "m.drn")), spaced)
 
 
 DAMAGED = {

@@ -10,8 +10,8 @@ import pytest
 
 from hybrid.interchange import InterchangeError
 from hybrid.interchange.prism.reading import read_pexp
-from hybrid.interchange.prism.writing import write_pexp
 from mtbdd.language.syntax import ModelType
+from tests.builders.explicit_models import write_listed
 from tests.builders.text_models import assert_same, random_model
 from tests.hybrid.interchange.foreign import foreign
 
@@ -85,7 +85,7 @@ def test_pexp_written_again_is_that_of_prism(tmp_path: Path) -> None:
     for name in ("tandem3", "coin2"):
         path = foreign(f"{name}.prism.pexp")
         theirs = path.read_text().rstrip("\n").split("\n")
-        mine = write_pexp(read_pexp(path), tmp_path / "m").read_text()
+        mine = write_listed(read_pexp(path), tmp_path / "m.pexp").read_text()
         written = mine.rstrip("\n").split("\n")
         # Chains lose the names of their actions.
         assert written == [line.removesuffix(" route") for line in theirs]
@@ -94,6 +94,6 @@ def test_pexp_written_again_is_that_of_prism(tmp_path: Path) -> None:
 def test_pexp_without_variables_has_no_states(tmp_path: Path) -> None:
     model = random_model(np.random.default_rng(3), ModelType.MDP)
     bare = dataclasses.replace(model, variables=(), valuations={})
-    path = write_pexp(bare, tmp_path / "m.pexp")
+    path = write_listed(bare, tmp_path / "m.pexp")
     assert "# States" not in path.read_text()
     assert_same(read_pexp(path), bare)

@@ -14,16 +14,9 @@ from hypothesis import strategies as st
 
 from hybrid.interchange import ExplicitModel, InterchangeError, read_model
 from hybrid.interchange.prism.reading import read_pexp, read_prism_files
-from hybrid.interchange.prism.writing import (
-    write_lab,
-    write_pexp,
-    write_srew,
-    write_sta,
-    write_tra,
-    write_trew,
-)
 from mtbdd.language.syntax import ModelType
 from mtbdd.wording import on_command_line
+from tests.builders.explicit_models import write_listed
 from tests.builders.text_models import assert_same, random_model
 from tests.hybrid.interchange.foreign import foreign
 
@@ -32,12 +25,12 @@ MDP = "# Transitions (MDP)\n2 3 4\n0 0 0 0.5 go\n0 0 1 0.5 go\n0 1 1 1\n1 0 1 1\
 
 
 def write_all(model: ExplicitModel, folder: Path, packed: str = "") -> Path:
-    write_sta(model, folder / f"m.sta{packed}")
-    write_lab(model, folder / f"m.lab{packed}")
+    write_listed(model, folder / f"m.sta{packed}")
+    write_listed(model, folder / f"m.lab{packed}")
     if model.rewards:
-        write_srew(model, folder / f"m.srew{packed}")
-        write_trew(model, folder / f"m.trew{packed}")
-    return write_tra(model, folder / f"m.tra{packed}")
+        write_listed(model, folder / f"m.srew{packed}")
+        write_listed(model, folder / f"m.trew{packed}")
+    return write_listed(model, folder / f"m.tra{packed}")
 
 
 def read_text(folder: Path, tra: str, type: ModelType | None = None, **others: str) -> ExplicitModel:
@@ -56,7 +49,7 @@ def test_prism_files_read_what_was_written(
     model = random_model(np.random.default_rng(seed), kind, n_rewards)
     folder = tmp_path_factory.mktemp("files")
     assert_same(read_prism_files(write_all(model, folder, packed)), model)
-    assert_same(read_pexp(write_pexp(model, folder / f"m.pexp{packed}")), model)
+    assert_same(read_pexp(write_listed(model, folder / f"m.pexp{packed}")), model)
 
 
 @pytest.mark.parametrize("name", ["tandem3", "coin2", "kanban1"])
@@ -345,10 +338,10 @@ def test_prism_files_missing_or_not_writable_are_told(tmp_path: Path) -> None:
     model = read_text(tmp_path, CHAIN)
     with pytest.raises(InterchangeError, match=r"n\.lab: cannot be read: No such file.*check the path"):
         read_model(tmp_path / "m.tra", lab=tmp_path / "n.lab")
-    with pytest.raises(OSError, match=r"none"):
-        write_tra(model, tmp_path / "none" / "x.tra")
-    with pytest.raises(InterchangeError, match="rewards expected, got none"):
-        write_srew(model, tmp_path / "x.srew")
+    with pytest.raises(InterchangeError, match=r"x\.tra: cannot be written"):
+        write_listed(model, tmp_path / "none" / "x.tra")
+    with pytest.raises(InterchangeError, match="expected a model with rewards, got one without"):
+        write_listed(model, tmp_path / "x.srew")
 
 
 def test_prism_rewards_of_two_models_that_share_names_are_not_guessed(tmp_path: Path) -> None:
@@ -365,7 +358,7 @@ def test_prism_names_that_prism_does_not_read_are_refused(tmp_path: Path) -> Non
     model = random_model(np.random.default_rng(1), ModelType.DTMC)
     renamed = dataclasses.replace(model, labels={"a b": model.initial})
     with pytest.raises(InterchangeError, match="the label 'a b'"):
-        write_lab(renamed, tmp_path / "m.lab")
+        write_listed(renamed, tmp_path / "m.lab")
     assert not list(tmp_path.iterdir())
 
 
