@@ -101,14 +101,14 @@ def _check_numbers(model: ExplicitModel) -> None:
         first = int(np.argmax(wrong))
         raise InterchangeError(
             f"{model.places.entry(first)}: expected a {what}, a finite number that is not negative, "
-            f"got {model.values[first]!r}"
+            f"got {model.values[first]}"
         )
     tiny = (model.values > 0) & (model.values < _LEAST_NORMAL)
     if bool(tiny.any()):
         first = int(np.argmax(tiny))
         raise InterchangeError(
             f"{model.places.entry(first)}: expected a {what} of 0 or of at least 2.23e-308, "
-            f"got {model.values[first]!r}; doubles below lack digits"
+            f"got {model.values[first]}; doubles below lack digits"
         )
 
 
@@ -143,7 +143,7 @@ def _check_vectors(model: ExplicitModel) -> None:
             if bool(wrong.any()):
                 first = int(np.argmax(wrong))
                 raise InterchangeError(
-                    f"{place(first)}: {name}: expected a finite number, got {vector[first]!r}"
+                    f"{place(first)}: {name}: expected a finite number, got {vector[first]}"
                 )
         if not np.isfinite(reward.units):
             raise InterchangeError(
@@ -183,7 +183,7 @@ def _check_sums(model: ExplicitModel) -> None:
         first = int(np.argmax(wrong))
         raise InterchangeError(
             f"{model.places.choice(first)}: expected probabilities that add up to 1 within {TOLERANCE:g}, "
-            f"got {model.row_sums[first]!r}; if these are rates, the model is a ctmc"
+            f"got {model.row_sums[first]}; if these are rates, the model is a ctmc"
         )
 
 

@@ -12,8 +12,14 @@ from numpy.typing import NDArray
 from hybrid.errors import InterchangeError
 from hybrid.interchange.explicit_model import StateVariable
 from hybrid.interchange.text.rows import Dictionary, Rows, distinct_words, read_rows
-from hybrid.interchange.text.source import SMALL, Section, chunks, first_repeated, shown
-from mtbdd.memory import free_memory_bytes
+from hybrid.interchange.text.source import (
+    Section,
+    chunks,
+    first_repeated,
+    require_label_room,
+    shown,
+    split_initial,
+)
 
 Numbers = NDArray[np.int64]
 
@@ -26,35 +32,14 @@ _NOT_FORM = bytes(c for c in range(256) if c not in b"\t :\n")
 _TRANSITION = re.compile(rb"\s*([^\s:]+)\s*:\s*(\S+)\s*")
 
 
-@dataclass(frozen=True)
-class PickedSection(Section):
-    """Lines of one kind.
-
-    Attributes
-    ----------
-    lines : ndarray of int64
-        Number of every line in the file, from 1.
-    """
-
-    lines: Numbers = None  # type: ignore[assignment]
-
-    def place(self, line: int) -> str:
-        """Return where a line stands, counted from 0 in this section."""
-        return f"{self.source}:{self.lines[line]}"
-
-    def with_text(self, data: bytes) -> PickedSection:
-        """Return other text in the place of the lines."""
-        return PickedSection(self.source, data, self.first, self.lines)
-
-
 @dataclass(frozen=True, eq=False)
 class DrnLines:
     """The lines of a body, by kind."""
 
-    states: PickedSection
-    actions: PickedSection
-    transitions: PickedSection
-    comments: PickedSection
+    states: Section
+    actions: Section
+    transitions: Section
+    comments: Section
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +60,7 @@ class Heads:
 
     rows: Rows
     n_rewards: int
-    rest: PickedSection
+    rest: Section
     words: Numbers
     names: tuple[str, ...]
 
@@ -99,10 +84,10 @@ def split_lines(body: Section, placeholders: dict[bytes, bytes]) -> DrnLines:
     letters = data[at]
     lengths = ends + 1 - starts
 
-    def picked(mask: NDArray[np.bool_], replace: bool = True) -> PickedSection:
+    def picked(mask: NDArray[np.bool_], replace: bool = True) -> Section:
         lines = np.flatnonzero(mask) + body.first
         text = data[np.repeat(mask, lengths)].tobytes()
-        section = PickedSection(body.source, text, body.first, lines)
+        section = Section(body.source, text, body.first, lines)
         return _with_numbers(section, placeholders) if replace else section
 
     is_state, is_action = letters == ord("s"), letters == ord("a")
@@ -115,7 +100,7 @@ def split_lines(body: Section, placeholders: dict[bytes, bytes]) -> DrnLines:
     )
 
 
-def _with_numbers(section: PickedSection, placeholders: dict[bytes, bytes]) -> PickedSection:
+def _with_numbers(section: Section, placeholders: dict[bytes, bytes]) -> Section:
     """Return lines with numbers in the place of placeholders."""
     if not placeholders or b"$" not in section.data:
         return section
@@ -132,7 +117,7 @@ def _with_numbers(section: PickedSection, placeholders: dict[bytes, bytes]) -> P
     return section.with_text(_PLACEHOLDER.sub(number, section.data))
 
 
-def read_transition_lines(section: PickedSection) -> Rows:
+def read_transition_lines(section: Section) -> Rows:
     """Return targets and values of the lines of transitions.
 
     Raises
@@ -161,12 +146,12 @@ def read_transition_lines(section: PickedSection) -> Rows:
     return read_rows(section.with_text(text), "if", "target, value", comments=b"")
 
 
-def read_heads(section: PickedSection, keyword: bytes, n_numbers: int, n_rewards: int | None) -> Heads:
+def read_heads(section: Section, keyword: bytes, n_numbers: int, n_rewards: int | None) -> Heads:
     """Return what stands in the lines of states or of actions.
 
     Parameters
     ----------
-    section : PickedSection
+    section : Section
     keyword : bytes
         What the lines begin with, ``b"state"`` or ``b"action"``.
     n_numbers : int
@@ -206,7 +191,7 @@ def read_heads(section: PickedSection, keyword: bytes, n_numbers: int, n_rewards
     if n_numbers or n_rewards:
         rows = _numbers(section, _between(data, begin, stops, ends), n_numbers, n_rewards)
     else:
-        rows = Rows((), np.zeros(0, dtype=np.int32), (), None, 0.0)
+        rows = Rows((), np.zeros(0, dtype=np.int32), (), section.source, 0, 0.0)
     rest = section.with_text(_between(data, stops, ends, ends))
     return Heads(rows, n_rewards, rest, words, dictionary.names)
 
@@ -231,7 +216,7 @@ def _between(data: Bytes, starts: Numbers, stops: Numbers, ends: Numbers) -> byt
     return kept
 
 
-def _numbers(section: PickedSection, text: bytes, n_numbers: int, n_rewards: int) -> Rows:
+def _numbers(section: Section, text: bytes, n_numbers: int, n_rewards: int) -> Rows:
     """Return the numbers of lines such as ``0 !1.5 [0, 2]``."""
     if text.count(b",") == text.count(b", "):
         text = text.translate(None, b"![],")
@@ -242,7 +227,7 @@ def _numbers(section: PickedSection, text: bytes, n_numbers: int, n_rewards: int
 
 
 def _brackets(
-    section: PickedSection, text: bytes, data: Bytes, middle: Numbers, ends: Numbers, n_rewards: int | None
+    section: Section, text: bytes, data: Bytes, middle: Numbers, ends: Numbers, n_rewards: int | None
 ) -> tuple[Numbers, int]:
     """Return where the numbers of every line end, and how many are in brackets."""
     following = data[np.minimum(middle + 1, data.size - 1)]
@@ -272,7 +257,7 @@ def _form(keyword: bytes, n_numbers: int) -> str:
     return f"{keyword.decode()} " + {0: "name", 1: "number", 2: "number !rate"}[n_numbers]
 
 
-def _require(section: PickedSection, text: bytes, right: NDArray[np.bool_], ends: Numbers, what: str) -> None:
+def _require(section: Section, text: bytes, right: NDArray[np.bool_], ends: Numbers, what: str) -> None:
     """Refuse the first line that is not right."""
     if right.all():
         return
@@ -287,12 +272,12 @@ Mask = NDArray[np.bool_]
 _LABEL = re.compile(r'\s*(?:"([^"]+)"|([^\s"]+))(?=\s|"|$)')
 
 
-def read_state_labels(section: PickedSection, n_states: int) -> tuple[dict[str, Mask], Mask]:
+def read_state_labels(section: Section, n_states: int) -> tuple[dict[str, Mask], Mask]:
     """Return the labels behind the numbers of states.
 
     Parameters
     ----------
-    section : PickedSection
+    section : Section
         A line a state; labels with blanks are in quotes.
     n_states : int
 
@@ -324,26 +309,15 @@ def read_state_labels(section: PickedSection, n_states: int) -> tuple[dict[str, 
         for name in sets[code]:
             names.setdefault(name, len(names))
     # A column a label and a row a set would be as large as the labels are themselves, where all sets differ.
-    needed = 2 * len(names) * n_states
-    if needed > SMALL and needed > (free := free_memory_bytes() // 2):
-        raise InterchangeError(
-            f"{section.place(0)}: labels that fit the memory expected, got {len(names)} of {n_states} "
-            f"states, which need {needed} bytes of {free}; write fewer labels"
-        )
+    require_label_room(section.place(0), len(names), 2 * len(names) * n_states)
     table = np.zeros((len(names), first.size), dtype=bool)
     for code, own in sets.items():
         table[[names[name] for name in own], code] = True
     masks = {name: table[k][codes] for name, k in names.items()}
-    initial = masks.pop("init", None)
-    if initial is None:
-        raise InterchangeError(
-            f"{section.place(0)}: a label 'init' of at least one state expected, got none; label the "
-            "initial states"
-        )
-    return masks, initial
+    return split_initial(section.place(0), masks)
 
 
-def _labels(section: PickedSection, line: int, text: bytes) -> list[str]:
+def _labels(section: Section, line: int, text: bytes) -> list[str]:
     """Return the labels of a line."""
     found, end, written = [], 0, text.decode("utf-8").strip()
     while end < len(written):
@@ -376,7 +350,7 @@ _WORDS = bytes(c for c in range(256) if c not in b"/[]&= \n")
 _MARKS = bytes.maketrans(b" ]", b"\n\n")
 
 
-def read_valuations(comments: PickedSection, state_lines: Numbers) -> Valuations:
+def read_valuations(comments: Section, state_lines: Numbers) -> Valuations:
     """Return the variables that comments such as ``//[x=1 & b=true]`` below all states tell.
 
     Comments are no part of the format: where they do not tell whole numbers or booleans of the same variables
@@ -384,7 +358,7 @@ def read_valuations(comments: PickedSection, state_lines: Numbers) -> Valuations
 
     Parameters
     ----------
-    comments : PickedSection
+    comments : Section
     state_lines : ndarray of int64, shape (n_states,)
 
     Returns
@@ -397,7 +371,7 @@ def read_valuations(comments: PickedSection, state_lines: Numbers) -> Valuations
     Time: O(text).
     """
     n = state_lines.size
-    own = np.isin(comments.lines, state_lines + 1)
+    own = np.isin(comments.numbers, state_lines + 1)
     if int(own.sum()) != n or not n:
         return (), {}
     lengths = np.diff(np.flatnonzero(np.frombuffer(comments.data, np.uint8) == 10), prepend=-1)
@@ -420,19 +394,19 @@ def read_valuations(comments: PickedSection, state_lines: Numbers) -> Valuations
     return _variables(names, np.concatenate(tables), logical)
 
 
-def unread_valuations(comments: PickedSection, states: PickedSection) -> str | None:
+def unread_valuations(comments: Section, states: Section) -> str | None:
     """Return a warning about comments that seem to be valuations and were not read as such, None without any.
 
     Notes
     -----
     Time: O(text), line by line.
     """
-    found = dict(zip(comments.lines.tolist(), comments.data.split(b"\n"), strict=False))
+    found = dict(zip(comments.numbers.tolist(), comments.data.split(b"\n"), strict=False))
     seeming = next((n for n, line in found.items() if line.strip().startswith(b"//[")), None)
     if seeming is None:
         return None
     first: list[bytes] | None = None
-    for row, number in enumerate((states.lines + 1).tolist()):
+    for row, number in enumerate((states.numbers + 1).tolist()):
         line = found.get(number, b"").strip()
         place = f"{comments.source}:{number}"
         if not line:

@@ -13,7 +13,6 @@ from hybrid.errors import InterchangeError
 from hybrid.interchange.drn.lines import (
     DrnLines,
     Heads,
-    PickedSection,
     read_heads,
     read_state_labels,
     read_transition_lines,
@@ -22,8 +21,9 @@ from hybrid.interchange.drn.lines import (
     unread_valuations,
 )
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward
-from hybrid.interchange.text.rows import Rows
+from hybrid.interchange.text.rows import Rows, require_below, require_not_negative
 from hybrid.interchange.text.source import (
+    MODEL_TYPES,
     Section,
     TextPlaces,
     first_repeated,
@@ -32,8 +32,6 @@ from hybrid.interchange.text.source import (
     shown,
 )
 from mtbdd.language.syntax import ModelType
-
-_TYPES = {"DTMC": ModelType.DTMC, "CTMC": ModelType.CTMC, "MDP": ModelType.MDP}
 
 _NUMBER = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|[+-]?\d+/\d+")
 
@@ -162,7 +160,7 @@ def _complete(whole: Section, found: _Found, place: str, body: Section) -> DrnHe
     """Return the header after its values have been looked at."""
     number, kind = found.values.get("type", (0, b""))
     name = kind.decode("utf-8").upper()
-    if name not in _TYPES:
+    if name not in MODEL_TYPES:
         raise InterchangeError(
             f"{whole.place(number)}: '@type:' with DTMC, CTMC or MDP expected, got {shown(kind)}; other "
             "models are not offered"
@@ -192,7 +190,7 @@ def _complete(whole: Section, found: _Found, place: str, body: Section) -> DrnHe
             f"{whole.place(line)}: every reward structure once expected, got {twice!r} again; rename one"
         )
     n_choices = _count(whole, found, "nr_choices", place)
-    return DrnHeader(_TYPES[name], rewards, n_states, n_choices, found.placeholders, body)
+    return DrnHeader(MODEL_TYPES[name], rewards, n_states, n_choices, found.placeholders, body)
 
 
 def _count(whole: Section, found: _Found, key: str, place: str) -> int | None:
@@ -250,15 +248,16 @@ def read_drn(path: str | Path) -> ExplicitModel:
     moves = read_heads(lines.actions, b"action", 0, heads.n_rewards)
     choice_starts = _starts(header, lines)
     row_starts = np.append(
-        np.searchsorted(lines.transitions.lines, lines.actions.lines), lines.transitions.lines.size
+        np.searchsorted(lines.transitions.numbers, lines.actions.numbers), lines.transitions.numbers.size
     ).astype(np.int64)
     _check_owners(lines, choice_starts, row_starts)
     columns, values = entries.columns
-    _check_entries(lines.transitions, columns, values, header.n_states)
+    require_below(entries, 0, "target", header.n_states)
+    require_not_negative(entries)
     if header.type is ModelType.CTMC:
         _check_rates(lines.states, heads, row_starts, values)
     labels, initial = read_state_labels(heads.rest, header.n_states)
-    variables, valuations = read_valuations(lines.comments, lines.states.lines)
+    variables, valuations = read_valuations(lines.comments, lines.states.numbers)
     unread = None if variables else unread_valuations(lines.comments, lines.states)
     is_mdp = header.type is ModelType.MDP
     actions, choice_actions = _actions(moves, choice_starts) if is_mdp else ((), None)
@@ -280,19 +279,19 @@ def read_drn(path: str | Path) -> ExplicitModel:
         source=whole.source,
         places=TextPlaces(
             whole.source,
-            lines.transitions.lines,
+            lines.transitions.numbers,
             row_starts,
             choice_starts if is_mdp else None,
-            choices=lines.actions.lines,
-            states=lines.states.lines,
+            choices=lines.actions.numbers,
+            states=lines.states.numbers,
         ),
         warnings=() if unread is None else (unread,),
     )
 
 
-def _check_states(header: DrnHeader, section: PickedSection, heads: Heads) -> None:
+def _check_states(header: DrnHeader, section: Section, heads: Heads) -> None:
     """Refuse states that are not numbered from 0 as announced."""
-    n = section.lines.size
+    n = section.numbers.size
     if n != header.n_states:
         place = section.place(header.n_states) if n > header.n_states else header.body.place(-1)
         raise InterchangeError(
@@ -311,13 +310,13 @@ def _check_states(header: DrnHeader, section: PickedSection, heads: Heads) -> No
 
 def _starts(header: DrnHeader, lines: DrnLines) -> Numbers:
     """Return the first choice of every state."""
-    n = lines.actions.lines.size
+    n = lines.actions.numbers.size
     if header.n_choices is not None and n != header.n_choices:
         raise InterchangeError(
             f"{header.body.place(-1)}: {header.n_choices} actions, as '@nr_choices' says, expected, got "
             f"{n}; mend the count or the actions"
         )
-    starts = np.append(np.searchsorted(lines.actions.lines, lines.states.lines), n).astype(np.int64)
+    starts = np.append(np.searchsorted(lines.actions.numbers, lines.states.numbers), n).astype(np.int64)
     if starts[0]:
         raise InterchangeError(
             f"{lines.actions.place(0)}: a state expected, got an action; add the line 'state 0'"
@@ -333,7 +332,7 @@ def _starts(header: DrnHeader, lines: DrnLines) -> Numbers:
 
 def _check_owners(lines: DrnLines, choice_starts: Numbers, row_starts: Numbers) -> None:
     """Refuse transitions above the first action of a state."""
-    before = np.searchsorted(lines.transitions.lines, lines.states.lines)
+    before = np.searchsorted(lines.transitions.numbers, lines.states.numbers)
     stray = before != row_starts[choice_starts[:-1]]
     if stray.any():
         first = int(before[int(np.argmax(stray))])
@@ -347,28 +346,7 @@ def _check_owners(lines: DrnLines, choice_starts: Numbers, row_starts: Numbers) 
         )
 
 
-def _check_entries(
-    section: PickedSection, columns: Numbers, values: NDArray[np.float64], n_states: int
-) -> None:
-    """Refuse targets that do not exist and negative values."""
-    wrong = (columns < 0) | (columns >= n_states)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise InterchangeError(
-            f"{section.place(row)}: a target from 0 to {n_states - 1} expected, got {columns[row]}; mend "
-            "this line"
-        )
-    if (values < 0).any():
-        row = int(np.argmax(values < 0))
-        raise InterchangeError(
-            f"{section.place(row)}: a number that is not negative expected, got {values[row]!r}; mend this "
-            "line"
-        )
-
-
-def _check_rates(
-    section: PickedSection, heads: Heads, row_starts: Numbers, values: NDArray[np.float64]
-) -> None:
+def _check_rates(section: Section, heads: Heads, row_starts: Numbers, values: NDArray[np.float64]) -> None:
     """Refuse exit rates that are not the sums of the rates."""
     rates = heads.rows.columns[1]
     sums = np.zeros(rates.size)
@@ -379,8 +357,8 @@ def _check_rates(
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InterchangeError(
-            f"{section.place(row)}: the exit rate {sums[row]!r}, the sum of the rates, expected, got "
-            f"{rates[row]!r}; mend this line or the rates (a CTMC's transitions have rates, not "
+            f"{section.place(row)}: the exit rate {sums[row]}, the sum of the rates, expected, got "
+            f"{rates[row]}; mend this line or the rates (a CTMC's transitions have rates, not "
             "probabilities)"
         )
 

@@ -11,14 +11,21 @@ from numpy.typing import NDArray
 
 from hybrid.errors import InterchangeError
 from hybrid.interchange.explicit_model import StateVariable
-from hybrid.interchange.text.rows import read_rows
-from hybrid.interchange.text.source import SMALL, Section, chunks, first_repeated, read_head, shown
-from mtbdd.memory import free_memory_bytes
+from hybrid.interchange.text.rows import Rows, read_rows
+from hybrid.interchange.text.source import (
+    NAME,
+    Section,
+    chunks,
+    first_repeated,
+    read_head,
+    require,
+    require_label_room,
+    shown,
+    split_initial,
+)
 
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 
 _LABEL = re.compile(rb'\s*(\d+)="([^"]*)"')
 
@@ -67,8 +74,8 @@ def read_states(section: Section, n_states: int) -> StateTable:
     line = head.line.strip()
     inside = line.removeprefix(b"(").removesuffix(b")").decode("utf-8").strip()
     names = [name.strip() for name in inside.split(",")]
-    place = section.place(head.number)
-    if line[:1] != b"(" or line[-1:] != b")" or not all(_NAME.fullmatch(name) for name in names):
+    place = head.place
+    if line[:1] != b"(" or line[-1:] != b")" or not all(NAME.fullmatch(name) for name in names):
         raise InterchangeError(f"{place}: variables as '(x,y)' expected, got {shown(line)}; mend this line")
     if (twice := first_repeated(names)) is not None:
         raise InterchangeError(f"{place}: every variable once expected, got {twice!r} twice; rename one")
@@ -79,10 +86,8 @@ def read_states(section: Section, n_states: int) -> StateTable:
     logical = logical or [False] * len(names)
     data = _with_digits(body.data) if any(logical) else body.data
     data = data.translate(_SPACES, b"()")
-    rows = read_rows(
-        Section(body.source, data, body.first), "i" * (1 + len(names)), ", ".join(["state", *names])
-    )
-    order = _every_state_once(body, rows.columns[0], n_states, rows.lines)
+    rows = read_rows(body.with_text(data), "i" * (1 + len(names)), ", ".join(["state", *names]))
+    order = _every_state_once(body, rows, n_states)
     variables, valuations = [], {}
     for name, values, is_bool in zip(names, rows.columns[1:], logical, strict=True):
         own = values if order is None else values[order]
@@ -120,7 +125,7 @@ def _with_whole_lines(body: Section, n_variables: int) -> Section:
                 f"numbers, 'true' or 'false', expected, got {shown(bare)}; mend this line"
             )
         lines.append(match[1] + b":(" + b",".join(values) + b")")
-    return Section(body.source, b"\n".join(lines), body.first)
+    return body.with_text(b"\n".join(lines))
 
 
 def _with_digits(data: bytes) -> bytes:
@@ -154,21 +159,17 @@ def _booleans(chunk: Section, n_variables: int, before: list[bool] | None) -> li
     return [bool(k) for k in expected]
 
 
-def _every_state_once(body: Section, states: Numbers, n_states: int, lines: Numbers | None) -> Numbers | None:
+def _every_state_once(body: Section, rows: Rows, n_states: int) -> Numbers | None:
     """Return the rows by state, None if they are in order."""
+    states = rows.columns[0]
     if states.size == n_states and (states == np.arange(n_states)).all():
         return None
     wrong = (states < 0) | (states >= n_states)
     if not wrong.any():
         order = np.argsort(states, kind="stable")
         wrong[order[1:]] = states[order[1:]] == states[order[:-1]]
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        line = row if lines is None else int(lines[row])
-        raise InterchangeError(
-            f"{body.place(line)}: every state from 0 to {n_states - 1} once expected, got {states[row]}; "
-            "mend this line, or give the states of the same model"
-        )
+    advice = "mend this line, or give the states of the same model"
+    require(~wrong, rows.place, f"every state from 0 to {n_states - 1} once", states, advice)
     if states.size != n_states:
         raise InterchangeError(
             f"{body.place(max(0, body.n_lines - 1))}: {n_states} states expected, got {states.size}; give "
@@ -198,14 +199,9 @@ def read_labels(section: Section, n_states: int) -> tuple[dict[str, Mask], Mask]
         Numbers of states or labels that do not exist, names twice, or no ``init``.
     """
     head = read_head(section, "a line '0=\"init\" ...'")
-    place = section.place(head.number)
+    place = head.place
     names = _label_names(place, head.line)
-    needed = len(names) * n_states
-    if needed > SMALL and needed > (free := free_memory_bytes() // 2):
-        raise InterchangeError(
-            f"{place}: labels that fit the memory expected, got {len(names)} of {n_states} states, which "
-            f"need {needed} bytes of {free}; write fewer labels"
-        )
+    require_label_room(place, len(names), len(names) * n_states)
     masks = {name: np.zeros(n_states, dtype=bool) for name in names}
     for chunk in chunks(head.body):
         states, numbers = _label_pairs(chunk, n_states, len(names))
@@ -213,12 +209,7 @@ def read_labels(section: Section, n_states: int) -> tuple[dict[str, Mask], Mask]
         ends = np.searchsorted(numbers[order], np.arange(len(names) + 1))
         for k in np.unique(numbers).tolist():
             masks[names[k]][states[order[ends[k] : ends[k + 1]]]] = True
-    initial = masks.pop("init", None)
-    if initial is None or not initial.any():
-        raise InterchangeError(
-            f"{place}: a label 'init' of at least one state expected, got none; label the initial states"
-        )
-    return masks, initial
+    return split_initial(place, masks)
 
 
 def _label_names(place: str, line: bytes) -> list[str]:
@@ -251,7 +242,7 @@ def _label_pairs(body: Section, n_states: int, n_labels: int) -> tuple[Numbers, 
     line_of = np.searchsorted(np.flatnonzero(data == 10), starts)
     leads = np.append(True, np.diff(line_of) != 0)[: line_of.size]
     # Every number on a line of its own is a table again.
-    one_a_line = Section(body.source, text.translate(_NEWLINES), body.first)
+    one_a_line = body.with_text(text.translate(_NEWLINES))
     numbers = read_rows(one_a_line, "i", "state or label", comments=b"").columns[0]
     limits = np.where(leads, n_states, n_labels)
     wrong = numbers >= limits

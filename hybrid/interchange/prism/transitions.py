@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 
 from hybrid.errors import InterchangeError
 from hybrid.interchange.explicit_model import folded
-from hybrid.interchange.text.rows import Rows, read_rows
+from hybrid.interchange.text.rows import Rows, read_rows, require_below, require_not_negative
 from hybrid.interchange.text.source import (
+    MODEL_TYPES,
+    NAME,
     Head,
     Section,
     TextPlaces,
     read_counts,
     read_head,
+    require,
     require_count,
     require_room,
 )
@@ -33,10 +36,6 @@ Vector = NDArray[np.float64]
 Place = Callable[[int], str]
 
 _TITLE = re.compile(r"Transitions \(([^()]*)\)")
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
-
-_TYPES = {"DTMC": ModelType.DTMC, "CTMC": ModelType.CTMC, "MDP": ModelType.MDP}
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,36 +83,36 @@ def read_transitions(section: Section, type: ModelType | None) -> TransitionTabl
     forms = ("states transitions", "states choices transitions", "states choices transitions observations")
     told = head.line.split()
     uncounted = len(told) == 2 and told[1] == b"?"
-    numbers = read_counts(section, replace(head, line=told[0] + b" 0") if uncounted else head, forms)
+    numbers = read_counts(replace(head, line=told[0] + b" 0") if uncounted else head, forms)
     kind = _kind(section, head, type, len(numbers))
     n_states, n_entries = numbers[0], numbers[-1]
-    require_room(section.place(head.number), n_states, head.body.n_lines)
+    require_room(head.place, n_states, head.body.n_lines)
     if kind is ModelType.MDP:
         rows = read_rows(head.body, "iiif", "state, choice, target, probability", word=True)
     else:
         value = "rate" if kind is ModelType.CTMC else "probability"
         rows = read_rows(head.body, "iif", f"state, target, {value}", word=True)
     if not uncounted:
-        require_count(section, head, n_entries, len(rows.words), "transitions")
-    _check(head.body, rows, n_states)
+        require_count(head, n_entries, len(rows.words), "transitions")
+    _check(rows, n_states)
     order = _order(rows.columns[:-2])
     return _arranged(section, head, kind, numbers, rows, order)
 
 
 def _kind(section: Section, head: Head, type: ModelType | None, n_counts: int) -> ModelType:
     """Return the kind of model."""
-    place = section.place(head.number)
+    place = head.place
     named = None
     for comment in head.comments:
         if match := _TITLE.fullmatch(comment):
             named = match[1]
     if type is None and named is not None:
-        if named not in _TYPES:
+        if named not in MODEL_TYPES:
             raise InterchangeError(
                 f"{section.place(0)}: a DTMC, CTMC or MDP expected, got {named!r}; other models are not "
                 "offered"
             )
-        type = _TYPES[named]
+        type = MODEL_TYPES[named]
     if type is None and (n_counts == 3 or _numbers_of_row(head.body) == 4):
         type = ModelType.MDP
     if n_counts == 4:
@@ -138,36 +137,25 @@ def _numbers_of_row(body: Section) -> int:
     for line in io.BytesIO(body.data):
         fields = line.split()
         if fields and not fields[0].startswith(b"#"):
-            return sum(not _NAME.fullmatch(field.decode("utf-8")) for field in fields)
+            return sum(not NAME.fullmatch(field.decode("utf-8")) for field in fields)
     return 0
 
 
-def _check(body: Section, rows: Rows, n_states: int) -> None:
+def _check(rows: Rows, n_states: int) -> None:
     """Refuse numbers that no state or choice has, negative values and names that PRISM does not have."""
-    names = ("state", "target") if len(rows.columns) == 3 else ("state", "choice", "target")
-    for name, column in zip(names, rows.columns, strict=False):
-        limit = None if name == "choice" else n_states
-        wrong = column < 0 if limit is None else (column < 0) | (column >= limit)
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            expected = "0 or more" if limit is None else f"0 to {limit - 1}"
-            raise InterchangeError(
-                f"{body.place(rows.line(row))}: a {name} from {expected} expected, got {column[row]}; mend "
-                "this line or the counts"
-            )
-    values = rows.columns[-1]
-    if (values < 0).any():
-        row = int(np.argmax(values < 0))
-        raise InterchangeError(
-            f"{body.place(rows.line(row))}: a number that is not negative expected, got {values[row]!r}; "
-            "mend this line"
-        )
+    advice = "mend this line or the counts"
+    require_below(rows, 0, "state", n_states, advice)
+    require_below(rows, len(rows.columns) - 2, "target", n_states, advice)
+    if len(rows.columns) == 4:
+        choices = rows.columns[1]
+        require(choices >= 0, rows.place, "a choice from 0 or more", choices, advice)
+    require_not_negative(rows)
     for number, name in enumerate(rows.names):
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             row = int(np.argmax(rows.words == number))
             raise InterchangeError(
-                f"{body.place(rows.line(row))}: the name of an action (letters, digits, '_') expected, got "
-                f"{name!r}; mend this line"
+                f"{rows.place(row)}: the name of an action (letters, digits, '_') expected, got {name!r}; "
+                "mend this line"
             )
 
 
@@ -186,34 +174,26 @@ def _arranged(
     section: Section, head: Head, kind: ModelType, numbers: tuple[int, ...], rows: Rows, order: Numbers | None
 ) -> TransitionTable:
     """Return the table with starts of rows."""
-    columns = rows.columns if order is None else tuple(column[order] for column in rows.columns)
-    words = rows.words if order is None else rows.words[order]
+    if order is not None:
+        lines = rows.lines + np.arange(order.size) if isinstance(rows.lines, int) else rows.lines
+        columns = tuple(column[order] for column in rows.columns)
+        rows = replace(rows, columns=columns, words=rows.words[order], lines=lines[order])
+    columns, words = rows.columns, rows.words
     states, n_states = columns[0], numbers[0]
-    if order is None and rows.lines is None:
-        lines: int | Numbers = head.body.first
-    else:
-        own = np.arange(words.size, dtype=np.int64) if rows.lines is None else rows.lines
-        lines = head.body.first + (own if order is None else own[order])
-
-    def place(entry: int) -> str:
-        return f"{section.source}:{lines + entry if isinstance(lines, int) else lines[entry]}"
-
     choice_starts: Numbers | None = None
     choice_actions: Numbers | None = None
     actions: tuple[str, ...] = ()
     if kind is ModelType.MDP:
         begins = _first_entries(states, columns[1])
-        _check_choices(place, states[begins], columns[1][begins], begins)
+        _check_choices(rows.place, states[begins], columns[1][begins], begins)
         if len(numbers) == 3:
-            require_count(section, head, numbers[1], begins.size, "choices")
+            require_count(head, numbers[1], begins.size, "choices")
         row_starts = np.append(begins, np.int64(words.size))
         choice_starts = np.searchsorted(states[begins], np.arange(n_states + 1)).astype(np.int64)
-        choice_actions, actions = _actions(place, words.astype(np.int64), row_starts, rows.names)
+        choice_actions, actions = _actions(rows.place, words.astype(np.int64), row_starts, rows.names)
     else:
         row_starts = np.searchsorted(states, np.arange(n_states + 1)).astype(np.int64)
-    places = TextPlaces(
-        section.source, lines, row_starts, choice_starts, fallback=section.first + head.number
-    )
+    places = TextPlaces(section.source, rows.lines, row_starts, choice_starts, fallback=head.body.first - 1)
     return TransitionTable(
         kind,
         n_states,
@@ -295,15 +275,15 @@ def read_state_rewards(section: Section, n_states: int) -> RewardTable:
     """
     head = read_head(section, "counts of states and rewards")
     name = _name(section, head, "State rewards")
-    counts = read_counts(section, head, ("states rewards",))
-    _require_states(section, head, counts[0], n_states)
+    counts = read_counts(head, ("states rewards",))
+    _require_states(head, counts[0], n_states)
     rows = read_rows(head.body, "if", "state, reward")
-    require_count(section, head, counts[1], len(rows.words), "rewards")
+    require_count(head, counts[1], len(rows.words), "rewards")
     states, rewards = rows.columns
-    _require_below(head.body, rows, 0, "state", n_states)
+    require_below(rows, 0, "state", n_states)
     total = np.zeros(n_states)
     total[states] = rewards
-    _require_once(head.body, rows, states)
+    _require_once(rows, states)
     return RewardTable(name, total, rows.units)
 
 
@@ -329,23 +309,22 @@ def read_transition_rewards(section: Section, model: TransitionTable) -> RewardT
     name = _name(section, head, "Transition rewards")
     is_mdp = model.type is ModelType.MDP
     forms = ("states choices rewards", "states rewards") if is_mdp else ("states rewards",)
-    counts = read_counts(section, head, forms)
-    _require_states(section, head, counts[0], model.n_states)
+    counts = read_counts(head, forms)
+    _require_states(head, counts[0], model.n_states)
     n_choices = len(model.row_starts) - 1
     if len(counts) == 3 and counts[1] != n_choices:
         raise InterchangeError(
-            f"{section.place(head.number)}: {n_choices} choices expected, got {counts[1]}; give the rewards "
-            "of the same model"
+            f"{head.place}: {n_choices} choices expected, got {counts[1]}; give the rewards of the same model"
         )
     if is_mdp:
         rows = read_rows(head.body, "iiif", "state, choice, target, reward")
     else:
         rows = read_rows(head.body, "iif", "state, target, reward")
-    require_count(section, head, counts[-1], len(rows.words), "rewards")
-    _require_below(head.body, rows, 0, "state", model.n_states)
-    _require_below(head.body, rows, len(rows.columns) - 2, "target", model.n_states)
-    choices = _choices(head.body, rows, model)
-    entries = _entries(head.body, rows, choices, model)
+    require_count(head, counts[-1], len(rows.words), "rewards")
+    require_below(rows, 0, "state", model.n_states)
+    require_below(rows, len(rows.columns) - 2, "target", model.n_states)
+    choices = _choices(rows, model)
+    entries = _entries(rows, choices, model)
     rewards = np.zeros(len(model.values))
     rewards[entries] = rows.columns[-1]
     expected, units = expected_rewards(model.row_starts, model.values, rewards, model.type)
@@ -403,37 +382,24 @@ def _name(section: Section, head: Head, kind: str) -> str | None:
     return name
 
 
-def _require_states(section: Section, head: Head, counted: int, n_states: int) -> None:
+def _require_states(head: Head, counted: int, n_states: int) -> None:
     if counted != n_states:
         raise InterchangeError(
-            f"{section.place(head.number)}: {n_states} states expected, got {counted}; give the rewards "
-            "of the same model"
+            f"{head.place}: {n_states} states expected, got {counted}; give the rewards of the same model"
         )
 
 
-def _require_below(body: Section, rows: Rows, column: int, what: str, limit: int) -> None:
-    numbers = rows.columns[column]
-    wrong = (numbers < 0) | (numbers >= limit)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise InterchangeError(
-            f"{body.place(rows.line(row))}: a {what} from 0 to {limit - 1} expected, got {numbers[row]}; "
-            "mend this line"
-        )
-
-
-def _require_once(body: Section, rows: Rows, states: Numbers) -> None:
+def _require_once(rows: Rows, states: Numbers) -> None:
     order = np.argsort(states, kind="stable")
     again = states[order[1:]] == states[order[:-1]]
     if again.any():
         row = int(order[1:][again].min())
         raise InterchangeError(
-            f"{body.place(rows.line(row))}: one reward of state {states[row]} expected, got another one; "
-            "mend this line"
+            f"{rows.place(row)}: one reward of state {states[row]} expected, got another one; mend this line"
         )
 
 
-def _choices(body: Section, rows: Rows, model: TransitionTable) -> Numbers:
+def _choices(rows: Rows, model: TransitionTable) -> Numbers:
     """Return the choice of every row."""
     states = rows.columns[0]
     if model.choice_starts is None:
@@ -444,14 +410,14 @@ def _choices(body: Section, rows: Rows, model: TransitionTable) -> Numbers:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InterchangeError(
-            f"{body.place(rows.line(row))}: one of the {n_own[row]} choices of state {states[row]} "
+            f"{rows.place(row)}: one of the {n_own[row]} choices of state {states[row]} "
             f"expected, got {choices[row]}; mend this line"
         )
     found: Numbers = model.choice_starts[states] + choices
     return found
 
 
-def _entries(body: Section, rows: Rows, choices: Numbers, model: TransitionTable) -> Numbers:
+def _entries(rows: Rows, choices: Numbers, model: TransitionTable) -> Numbers:
     """Return the transition of every row; of parallel ones all must have their row."""
     keys = choices * model.n_states + rows.columns[-2]
     owners = np.repeat(np.arange(len(model.row_starts) - 1), np.diff(model.row_starts))
@@ -469,7 +435,7 @@ def _entries(body: Section, rows: Rows, choices: Numbers, model: TransitionTable
         k = int(np.argmax(wrong))
         row = int(own_order[k])
         raise InterchangeError(
-            f"{body.place(rows.line(row))}: a reward for each of the {n_known[k]} transitions from state "
+            f"{rows.place(row)}: a reward for each of the {n_known[k]} transitions from state "
             f"{rows.columns[0][row]} to {rows.columns[-2][row]} expected, got {n_own[k]}; mend this line"
         )
     entries = np.empty(keys.size, dtype=np.int64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -12,10 +11,9 @@ from numpy.typing import NDArray
 from hybrid.errors import InterchangeError
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward
 from hybrid.interchange.text.cells import ROWS, decimals, text_of_rows, where, whole_numbers, words
+from hybrid.interchange.text.source import NAME
 
 Numbers = NDArray[np.int64]
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 
 
 def transition_blocks(model: ExplicitModel) -> Iterator[bytes]:
@@ -128,7 +126,7 @@ def _reward_title(reward: ExplicitReward) -> str:
 def _require_names(what: str, names: list[str] | tuple[str, ...]) -> None:
     """Refuse names that PRISM does not read."""
     for name in names:
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             raise InterchangeError(
                 f"the {what} {name!r}: a name of letters, digits and '_' expected in PRISM's files; rename "
                 "it, or write another format"

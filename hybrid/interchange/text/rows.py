@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.errors import InterchangeError
-from hybrid.interchange.text.source import Section, chunks
+from hybrid.interchange.text.source import Section, chunks, require, shown
 
 Numbers = NDArray[np.int64]
 
@@ -148,8 +148,9 @@ class Rows:
     words : ndarray of int32, shape (n,)
         Number of the last word in `names`, -1 where there is none.
     names : tuple of str
-    lines : ndarray of int64, shape (n,), or None
-        Line of every row, from 0 in the section; None: row k stands in line k.
+    source : str
+    lines : int or ndarray of int64, shape (n,)
+        Line of every row in the file; the first one where rows follow each other.
     units : float
         1 if a number was a fraction that is no double and was rounded to the nearest, else 0.
     """
@@ -157,12 +158,14 @@ class Rows:
     columns: tuple[NDArray[Any], ...]
     words: NDArray[np.int32]
     names: tuple[str, ...]
-    lines: Numbers | None
+    source: str
+    lines: int | Numbers
     units: float
 
-    def line(self, row: int) -> int:
-        """Return the line of a row, from 0 in the section."""
-        return row if self.lines is None else int(self.lines[row])
+    def place(self, row: int) -> str:
+        """Return where a row stands."""
+        line = self.lines + row if isinstance(self.lines, int) else self.lines[row]
+        return f"{self.source}:{line}"
 
 
 def read_rows(
@@ -201,68 +204,52 @@ def read_rows(
     columns = tuple(np.empty(section.n_lines, dtype=_TYPES[kind]) for kind in kinds)
     words = np.empty(section.n_lines, dtype=np.int32)
     lines: list[Numbers] = []
-    units, total, line, plain = 0.0, 0, 0, True
+    units, total, plain = 0.0, 0, section.lines is None
     for chunk in chunks(section):
-        text, own = _canonical(chunk.data, comments)
-        n = text.count(b"\n")
-        rows = _Places(section, line, own)
-        if own is not None:
+        rows = _canonical(chunk, comments)
+        n = rows.n_lines
+        if plain and rows.lines is not None:
             # Up to here rows were lines.
-            lines += [np.arange(line, dtype=np.int64)] if plain else []
+            lines.append(section.first + np.arange(total, dtype=np.int64))
             plain = False
         if not plain:
-            lines.append(rows.all(n))
+            lines.append(rows.numbers)
         if n:
             end = total + n
-            here = Section(section.source, text)
-            text, words[total:end] = _without_words(here, rows, len(kinds), fields, word, dictionary)
-            text, inexact = _without_fractions(text, rows)
+            rows, words[total:end] = _without_words(rows, len(kinds), fields, word, dictionary)
+            rows, inexact = _without_fractions(rows)
             # lemma: entry-units
             units = max(units, inexact)
-            table = _parsed(text, dtype, rows, fields)
+            table = _parsed(rows, dtype, fields)
             for k, column in enumerate(columns):
                 column[total:end] = table[f"f{k}"]
             total = end
-        line += chunk.n_lines
     return Rows(
         tuple(column[:total] for column in columns),
         words[:total],
         dictionary.names,
-        None if plain else np.concatenate(lines),
+        section.source,
+        section.first if plain else np.concatenate([np.zeros(0, dtype=np.int64), *lines]),
         units,
     )
 
 
-class _Places:
-    """Lines of the rows of a chunk.
-
-    Parameters
-    ----------
-    section : Section
-    first : int
-        Line of the chunk in the section.
-    own : ndarray of int64 or None
-        Line of every row in the chunk; None: all lines are rows.
-    """
-
-    def __init__(self, section: Section, first: int, own: Numbers | None) -> None:
-        self._section = section
-        self._first = first
-        self._own = own
-
-    def place(self, row: int) -> str:
-        """Return where a row stands."""
-        line = row if self._own is None else int(self._own[row])
-        return self._section.place(self._first + line)
-
-    def all(self, n: int) -> Numbers:
-        """Return the lines of all rows, from 0 in the section."""
-        own = np.arange(n, dtype=np.int64) if self._own is None else self._own
-        return own + self._first
+def require_below(rows: Rows, column: int, what: str, limit: int, advice: str = "mend this line") -> None:
+    """Refuse numbers in a column of whole numbers that are not from 0 to below a limit."""
+    numbers = rows.columns[column]
+    right = (numbers >= 0) & (numbers < limit)
+    require(right, rows.place, f"a {what} from 0 to {limit - 1}", numbers, advice)
 
 
-def _canonical(text: bytes, comments: bytes) -> tuple[bytes, Numbers | None]:
-    """Return text with single spaces between fields, and the lines of its rows if lines were passed over."""
+def require_not_negative(rows: Rows) -> None:
+    """Refuse negative numbers in the last column."""
+    values = rows.columns[-1]
+    require(values >= 0, rows.place, "a number that is not negative", values)
+
+
+def _canonical(chunk: Section, comments: bytes) -> Section:
+    """Return the lines that are rows, with single spaces between fields."""
+    text = chunk.data
     if b"\t" in text:
         text = text.replace(b"\t", b" ")
     if (
@@ -273,17 +260,18 @@ def _canonical(text: bytes, comments: bytes) -> tuple[bytes, Numbers | None]:
         and b"\n\n" not in text
         and text[:1] not in (b"\n", b" ")
     ):
-        return text, None
+        return chunk.with_text(text)
     split = [b" ".join(line.split()) for line in text.split(b"\n")]
     kept = [k for k, line in enumerate(split) if line and not (comments and line.startswith(comments))]
-    return b"".join(split[k] + b"\n" for k in kept), np.array(kept, dtype=np.int64)
+    data = b"".join(split[k] + b"\n" for k in kept)
+    return Section(chunk.source, data, chunk.first, chunk.numbers[np.array(kept, dtype=np.int64)])
 
 
 def _without_words(
-    text: Section, rows: _Places, n_fields: int, fields: str, word: bool, dictionary: Dictionary
-) -> tuple[bytes, Numbers]:
+    rows: Section, n_fields: int, fields: str, word: bool, dictionary: Dictionary
+) -> tuple[Section, Numbers]:
     """Return the text without last words, and their numbers in the dictionary."""
-    data = np.frombuffer(text.data, dtype=np.uint8)
+    data = np.frombuffer(rows.data, dtype=np.uint8)
     ends = np.flatnonzero((data == 32) | (data == 10))
     last = np.flatnonzero(data[ends] == 10)
     counts = np.diff(last, prepend=-1)
@@ -301,16 +289,16 @@ def _without_words(
     words = np.full(last.size, -1, dtype=np.int64)
     own = np.flatnonzero(longer)
     if not own.size:
-        return text.data, words
+        return rows, words
     starts, stops = ends[last[own] - 1] + 1, ends[last[own]]
     words[own] = dictionary.numbers(data, starts, stops)
-    return blanked(data, starts, stops).tobytes(), words
+    return rows.with_text(blanked(data, starts, stops).tobytes()), words
 
 
-def _without_fractions(text: bytes, rows: _Places) -> tuple[bytes, float]:
+def _without_fractions(rows: Section) -> tuple[Section, float]:
     """Return the text with fractions as the nearest doubles, and 1 if one of them is no double, else 0."""
-    if b"/" not in text:
-        return text, 0.0
+    if b"/" not in rows.data:
+        return rows, 0.0
     known: dict[bytes, bytes] = {}
     inexact = False
 
@@ -322,23 +310,22 @@ def _without_fractions(text: bytes, rows: _Places) -> tuple[bytes, float]:
                 exact = Fraction(int(match.group(1)), int(match.group(2)))
                 nearest = float(exact)
             except (ValueError, ZeroDivisionError, OverflowError):
-                row = text.count(b"\n", 0, match.start())
                 raise InterchangeError(
-                    f"{rows.place(row)}: a fraction expected, got {_shown(written)}; write a denominator "
-                    "other than 0, and a value that a double can hold"
+                    f"{rows.place_of(match.start())}: a fraction expected, got {shown(written)}; write a "
+                    "denominator other than 0, and a value that a double can hold"
                 ) from None
             inexact = inexact or exact != Fraction(nearest)
             known[written] = repr(nearest).encode()
         return known[written]
 
-    return _FRACTION.sub(double, text), float(inexact)
+    return rows.with_text(_FRACTION.sub(double, rows.data)), float(inexact)
 
 
-def _parsed(text: bytes, dtype: np.dtype[Any], rows: _Places, fields: str) -> NDArray[Any]:
+def _parsed(rows: Section, dtype: np.dtype[Any], fields: str) -> NDArray[Any]:
     """Return the numbers of a text whose lines have as many fields as the type."""
-    table = _loaded(text, dtype)
+    table = _loaded(rows.data, dtype)
     if table is None:
-        row, line = _first_fault(text, dtype)
+        row, line = _first_fault(rows.data, dtype)
         raise InterchangeError(f"{rows.place(row)}: {_reason(line, dtype, fields)}; mend this line")
     for name in dtype.names or ():
         if dtype[name].kind == "f" and not np.isfinite(table[name]).all():
@@ -382,13 +369,7 @@ def _reason(line: bytes, dtype: np.dtype[Any], fields: str) -> str:
     for token, kind in zip(tokens, kinds, strict=False):
         if _loaded(token + b"\n", np.dtype([("f0", np.int64 if kind == "i" else np.float64)])) is None:
             if token.startswith(b"["):
-                return f"a number expected, got the interval {_shown(token)}: intervals are not offered"
+                return f"a number expected, got the interval {shown(token)}: intervals are not offered"
             what = "a whole number below 2^63" if kind == "i" else "a number"
-            return f"{what} ({fields}) expected, got {_shown(token)}"
-    return f"numbers ({fields}) expected, got {_shown(line)}"
-
-
-def _shown(token: bytes) -> str:
-    """Return a text for a message."""
-    text = token.decode("utf-8", "replace").strip()
-    return repr(text if len(text) <= 40 else text[:37] + "...")
+            return f"{what} ({fields}) expected, got {shown(token)}"
+    return f"numbers ({fields}) expected, got {shown(line)}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,12 @@ from numpy.typing import NDArray
 from hybrid.errors import InterchangeError
 from hybrid.interchange.streams import DAMAGE, decompressed, written
 from mtbdd.language.sources import UNKNOWN_BYTE
+from mtbdd.language.syntax import ModelType
 from mtbdd.memory import free_memory_bytes
+
+Mask = NDArray[np.bool_]
+
+Numbers = NDArray[np.int64]
 
 _SHARE = 8
 """A text may have an eighth of the free memory: its arrays and what lies between need the rest."""
@@ -42,7 +48,14 @@ _COMMENT = re.compile(r'[ \t]*(//|#[^"]*\Z)')
 """Lines whose text is no data: comments without a name in quotes."""
 
 
-@dataclass(frozen=True)
+MODEL_TYPES = {kind.value.upper(): kind for kind in (ModelType.DTMC, ModelType.CTMC, ModelType.MDP)}
+"""Kinds of models by the names that texts give them."""
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+"""Names of variables, labels and actions in PRISM's files."""
+
+
+@dataclass(frozen=True, eq=False)
 class Section:
     """Whole lines of a file.
 
@@ -54,15 +67,18 @@ class Section:
         Every line ends with a newline; empty for no lines.
     first : int
         Number of the first line in the file, from 1.
+    lines : ndarray of int64, shape (n_lines,), or None
+        Number of every line in the file; None where they follow each other.
     """
 
     source: str
     data: bytes
     first: int = 1
+    lines: Numbers | None = None
 
     def place(self, line: int) -> str:
         """Return where a line stands, counted from 0 in this section."""
-        return f"{self.source}:{self.first + line}"
+        return f"{self.source}:{self.first + line if self.lines is None else self.lines[line]}"
 
     def place_of(self, position: int) -> str:
         """Return where a byte stands."""
@@ -73,9 +89,36 @@ class Section:
         """Number of lines."""
         return self.data.count(b"\n")
 
-    def cut(self, start: int, end: int) -> Section:
-        """Return the lines between two positions, each of them the beginning of a line or the end."""
-        return Section(self.source, self.data[start:end], self.first + self.data.count(b"\n", 0, start))
+    @property
+    def numbers(self) -> Numbers:
+        """Number of every line in the file, shape (n_lines,)."""
+        if self.lines is None:
+            return np.arange(self.first, self.first + self.n_lines, dtype=np.int64)
+        return self.lines
+
+    def with_text(self, data: bytes) -> Section:
+        """Return other text in the place of the same lines."""
+        return replace(self, data=data)
+
+
+def require(
+    right: Mask, place: Callable[[int], str], expected: str, got: NDArray[Any], advice: str = "mend this line"
+) -> None:
+    """Refuse the first of some lines that is not right.
+
+    Parameters
+    ----------
+    right : ndarray of bool, shape (n,)
+    place : callable
+        Returns where line k stands.
+    expected : str
+    got : ndarray, shape (n,)
+        What the lines have.
+    advice : str
+    """
+    if not right.all():
+        k = int(np.argmin(right))
+        raise InterchangeError(f"{place(k)}: {expected} expected, got {got[k]}; {advice}")
 
 
 def read_section(path: str | Path, limit: int | None = None) -> Section:
@@ -149,9 +192,11 @@ def chunks(section: Section) -> Iterator[Section]:
                 f"{section.place(first)}: lines of at most {3 * CHUNK} bytes expected, got a longer one here "
                 "or below; write shorter lines"
             )
-        chunk = Section(section.source, data[start:end], section.first + first)
-        yield chunk
-        start, first = end, first + chunk.n_lines
+        part = data[start:end]
+        last = first + part.count(b"\n")
+        lines = None if section.lines is None else section.lines[first:last]
+        yield Section(section.source, part, section.first + first, lines)
+        start, first = end, last
 
 
 def _checked(source: str, data: bytes) -> Section:
@@ -219,15 +264,15 @@ class Head:
         Lines that begin with ``#``, without it.
     line : bytes
         The first other line, without its newline.
-    number : int
-        Line of it, from 0 in the section.
+    place : str
+        Where it stands.
     body : Section
         What follows.
     """
 
     comments: tuple[str, ...]
     line: bytes
-    number: int
+    place: str
     body: Section
 
 
@@ -261,19 +306,18 @@ def read_head(section: Section, what: str) -> Head:
             elif rest == b"\n":
                 rest = b""
             body = Section(section.source, rest, section.first + number + 1)
-            return Head(tuple(comments), line, number, body)
+            return Head(tuple(comments), line, section.place(number), body)
         start, number = end + 1, number + 1
     raise InterchangeError(
         f"{section.place(max(0, number - 1))}: {what} expected, got the end of the file; write the file again"
     )
 
 
-def read_counts(section: Section, head: Head, fields: tuple[str, ...]) -> tuple[int, ...]:
+def read_counts(head: Head, fields: tuple[str, ...]) -> tuple[int, ...]:
     """Return the whole numbers of a head's line.
 
     Parameters
     ----------
-    section : Section
     head : Head
     fields : tuple of str
         The forms that are allowed, such as ``"states transitions"``.
@@ -288,7 +332,7 @@ def read_counts(section: Section, head: Head, fields: tuple[str, ...]) -> tuple[
         _DIGITS.fullmatch(token) for token in tokens
     ):
         raise InterchangeError(
-            f"{section.place(head.number)}: counts ({' or '.join(repr(form) for form in fields)}) expected, "
+            f"{head.place}: counts ({' or '.join(repr(form) for form in fields)}) expected, "
             f"got {shown(head.line)}; mend this line"
         )
     return tuple(int(token) for token in tokens)
@@ -324,7 +368,7 @@ def require_room(place: str, n_states: int, n_lines: int) -> None:
         )
 
 
-def require_count(section: Section, head: Head, counted: int, found: int, what: str) -> None:
+def require_count(head: Head, counted: int, found: int, what: str) -> None:
     """Refuse a count that is not that of the lines.
 
     Raises
@@ -333,9 +377,39 @@ def require_count(section: Section, head: Head, counted: int, found: int, what: 
     """
     if counted != found:
         raise InterchangeError(
-            f"{section.place(head.number)}: {counted} {what}, as this line says, expected, got {found}; "
+            f"{head.place}: {counted} {what}, as this line says, expected, got {found}; "
             "mend the count or add what is missing"
         )
+
+
+def require_label_room(place: str, n_labels: int, needed: int) -> None:
+    """Refuse labels whose sets of states do not fit into memory.
+
+    Raises
+    ------
+    InterchangeError
+    """
+    if needed > SMALL and needed > (free := free_memory_bytes() // 2):
+        raise InterchangeError(
+            f"{place}: labels that fit the memory expected, got {n_labels}, which need {needed} bytes of "
+            f"{free}; write fewer labels"
+        )
+
+
+def split_initial(place: str, masks: dict[str, Mask]) -> tuple[dict[str, Mask], Mask]:
+    """Return labels without ``init``, and its states.
+
+    Raises
+    ------
+    InterchangeError
+        There is no ``init``, or no state has it.
+    """
+    initial = masks.pop("init", None)
+    if initial is None or not initial.any():
+        raise InterchangeError(
+            f"{place}: a label 'init' of at least one state expected, got none; label the initial states"
+        )
+    return masks, initial
 
 
 def shown(token: bytes) -> str:
@@ -352,9 +426,6 @@ def first_repeated(names: Sequence[str]) -> str | None:
             return name
         seen.add(name)
     return None
-
-
-Numbers = NDArray[np.int64]
 
 
 class TextPlaces:

@@ -65,8 +65,7 @@ def test_rows_pass_over_comments_and_keep_their_lines(monkeypatch: pytest.Monkey
     rows = read_rows(section, "if", "one, two", word=True)
     assert [column.tolist() for column in rows.columns] == [[1, 3, 5, 7], [2.0, 4.0, 6.0, 8.0]]
     assert rows.words.tolist() == [0, -1, 1, 0] and rows.names == ("a", "bb")
-    assert [rows.line(k) for k in range(4)] == [0, 3, 4, 5]
-    assert section.place(rows.line(3)) == "t:15"
+    assert [rows.place(k) for k in range(4)] == ["t:10", "t:13", "t:14", "t:15"]
     assert b"".join(chunk.data for chunk in chunks(section)) == section.data
 
 
