@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -223,12 +224,12 @@ class JsonValue:
     """
 
     def __init__(self, value: Any, place: str) -> None:
-        self._value = value
+        self.value = value
         self.place = place
 
     def fault(self, expected: str, advice: str = "correct it") -> InterchangeError:
         """Return the error that another value was expected here."""
-        return InterchangeError(f"{self.place}: expected {expected}, got {_shown(self._value)}; {advice}")
+        return InterchangeError(f"{self.place}: expected {expected}, got {_shown(self.value)}; {advice}")
 
     def entry(self, key: str) -> JsonValue:
         """Return an entry that must be there."""
@@ -239,46 +240,63 @@ class JsonValue:
 
     def optional(self, key: str) -> JsonValue | None:
         """Return an entry, or None where it is missing or null."""
-        if not isinstance(self._value, dict):
+        if not isinstance(self.value, dict):
             raise self.fault("an object")
-        value = self._value.get(key)
-        return None if value is None else JsonValue(value, f"{self.place}.{key}")
+        return JsonValue(self.value.get(key), f"{self.place}.{key}").unless_null()
+
+    def unless_null(self) -> JsonValue | None:
+        """Return the value itself, None where it is null."""
+        return None if self.value is None else self
 
     def entries(self) -> list[tuple[str, JsonValue]]:
         """Return all entries of an object."""
-        if not isinstance(self._value, dict):
+        if not isinstance(self.value, dict):
             raise self.fault("an object")
-        return [(key, JsonValue(value, f"{self.place}.{key[:80]}")) for key, value in self._value.items()]
+        return [(key, JsonValue(value, f"{self.place}.{key[:80]}")) for key, value in self.value.items()]
 
-    def elements(self) -> list[JsonValue]:
-        """Return the elements of an array."""
-        if not isinstance(self._value, list):
-            raise self.fault("an array")
-        return [JsonValue(value, f"{self.place}[{k}]") for k, value in enumerate(self._value)]
+    def elements(self, length: int | None = None) -> list[JsonValue]:
+        """Return the elements of an array, which must be of the length that is given."""
+        if not isinstance(self.value, list) or length not in (None, len(self.value)):
+            raise self.fault("an array" if length is None else f"an array of {length}")
+        return [JsonValue(value, f"{self.place}[{k}]") for k, value in enumerate(self.value)]
 
-    def text(self) -> str:
-        """Return a string."""
-        if not isinstance(self._value, str):
+    def text(self, longest: int | None = None) -> str:
+        """Return a string; with a length at most so long, not empty and without control characters."""
+        value = self.value
+        if not isinstance(value, str):
             raise self.fault("a string")
-        return self._value
+        if longest is not None and not (value.isprintable() and 0 < len(value) <= longest):
+            raise self.fault(f"a name of at most {longest} characters")
+        return value
 
     def name(self, among: Collection[str]) -> str:
         """Return a string that is one of some."""
-        if not isinstance(self._value, str) or self._value not in among:
+        if not isinstance(self.value, str) or self.value not in among:
             raise self.fault(f"one of {', '.join(sorted(among))}")
-        return self._value
+        return self.value
 
     def flag(self) -> bool:
         """Return a truth value."""
-        if not isinstance(self._value, bool):
+        if not isinstance(self.value, bool):
             raise self.fault("true or false")
-        return self._value
+        return self.value
 
-    def integer(self, low: int, high: int) -> int:
-        """Return an integer from `low` to `high`."""
-        value = self._value
+    def integer(self, low: int, high: int, what: str | None = None) -> int:
+        """Return an integer from `low` to `high`, in messages `what`."""
+        value = self.value
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-            raise self.fault(f"an integer from {low} to {high}")
+            raise self.fault(what or f"an integer from {low} to {high}")
+        return value
+
+    def number(self) -> bool | int | float:
+        """Return a finite number or a truth value."""
+        value = self.value
+        if isinstance(value, float) and math.isfinite(value):
+            return value
+        if not isinstance(value, int):
+            raise self.fault("a number")
+        if abs(value) >= 1 << 1000:
+            raise self.fault("a smaller number")
         return value
 
 
@@ -322,6 +340,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list):
-        return "an array"
+        return f"an array of {len(value)}"
     text = repr(value) if not isinstance(value, int) or abs(value) < 1 << 200 else "a longer integer"
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -72,18 +72,21 @@ def check_size(n_states: int) -> None:
 
 def _state(model: ExplicitModel, state: int, layer: int) -> GraphNode:
     """Return the node of a state."""
-    lines = [_value(v.name, model.valuations[v.name][state], v.is_bool) for v in model.variables] or [
-        str(state)
-    ]
-    shown = [", ".join(lines[k : k + 3]) for k in range(0, len(lines), 3)]
+    values, labels = _values(model, state) or [str(state)], _labels(model, state)
+    shown = [", ".join(values[k : k + 3]) for k in range(0, len(values), 3)]
+    return GraphNode((*shown, *labels), layer, "state", bool(model.initial[state]), bool(labels))
+
+
+def _values(model: ExplicitModel, state: int) -> list[str]:
+    """Return the values of variables in a state, such as ``x=1``."""
+    pairs = [(variable, model.valuations[variable.name][state]) for variable in model.variables]
+    return [f"{v.name}={str(bool(value)).lower() if v.is_bool else int(value)}" for v, value in pairs]
+
+
+def _labels(model: ExplicitModel, state: int) -> list[str]:
+    """Return the line of a state's labels, none if it has no label."""
     own = [name for name, mask in model.labels.items() if mask[state]]
-    if own:
-        shown.append("{" + ", ".join(own) + "}")
-    return GraphNode(tuple(shown), layer, "state", bool(model.initial[state]), bool(own))
-
-
-def _value(name: str, value: object, is_bool: bool) -> str:
-    return f"{name}={str(bool(value)).lower() if is_bool else int(value)}"  # type: ignore[call-overload]
+    return ["{" + ", ".join(own) + "}"] if own else []
 
 
 def _action(model: ExplicitModel, choice: int) -> str:
@@ -142,17 +145,8 @@ def dot_blocks(model: ExplicitModel, *, force: bool = False) -> Iterator[bytes]:
     for state in range(model.n_states):
         lines = [str(state)]
         if model.variables:
-            values = [model.valuations[variable.name][state] for variable in model.variables]
-            pairs = zip(model.variables, values, strict=True)
-            lines.append(
-                ", ".join(
-                    f"{variable.name}={str(bool(value)).lower() if variable.is_bool else int(value)}"
-                    for variable, value in pairs
-                )
-            )
-        own = [name for name, mask in model.labels.items() if mask[state]]
-        if own:
-            lines.append("{" + ", ".join(own) + "}")
+            lines.append(", ".join(_values(model, state)))
+        lines += _labels(model, state)
         border = ", peripheries=2" if model.initial[state] else ""
         yield f"  s{state} [label={quoted(lines)}{border}];\n".encode()
     owners = model.state_of_choice.tolist()
@@ -161,8 +155,8 @@ def dot_blocks(model: ExplicitModel, *, force: bool = False) -> Iterator[bytes]:
         source = f"s{state}"
         if model.is_mdp:
             source = f"c{choice}"
-            number = -1 if model.choice_actions is None else int(model.choice_actions[choice])
-            label = f", label={quoted([model.actions[number]])}" if number >= 0 else ""
+            action = _action(model, choice)
+            label = f", label={quoted([action])}" if action else ""
             yield f"  c{choice} [shape=point];\n  s{state} -> c{choice} [dir=none{label}];\n".encode()
         for entry in range(starts[choice], starts[choice + 1]):
             value = quoted([repr(float(model.values[entry])).removesuffix(".0")])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.errors import InterchangeError
-from hybrid.interchange.explicit_model import StateVariable
+from hybrid.interchange.explicit_model import Mask, Numbers, StateVariable
 from hybrid.interchange.text.rows import Dictionary, Rows, distinct_words, read_rows
 from hybrid.interchange.text.source import (
     Section,
@@ -20,8 +20,6 @@ from hybrid.interchange.text.source import (
     shown,
     split_initial,
 )
-
-Numbers = NDArray[np.int64]
 
 Bytes = NDArray[np.uint8]
 
@@ -266,8 +264,6 @@ def _require(section: Section, text: bytes, right: NDArray[np.bool_], ends: Numb
     line = text[start : int(ends[row])]
     raise InterchangeError(f"{section.place(row)}: {what} expected, got {shown(line)}; mend this line")
 
-
-Mask = NDArray[np.bool_]
 
 _LABEL = re.compile(r'\s*(?:"([^"]+)"|([^\s"]+))(?=\s|"|$)')
 

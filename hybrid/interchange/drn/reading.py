@@ -20,7 +20,7 @@ from hybrid.interchange.drn.lines import (
     split_lines,
     unread_valuations,
 )
-from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward
+from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward, Numbers
 from hybrid.interchange.text.rows import Rows, require_below, require_not_negative
 from hybrid.interchange.text.source import (
     MODEL_TYPES,
@@ -204,8 +204,6 @@ def _count(whole: Section, found: _Found, key: str, place: str) -> int | None:
         )
     return int(value)
 
-
-Numbers = NDArray[np.int64]
 
 _NO_NAME = "__NOLABEL__"
 

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.errors import InterchangeError
-from hybrid.interchange.explicit_model import ExplicitModel
+from hybrid.interchange.explicit_model import ExplicitModel, Numbers
 from hybrid.interchange.text.cells import ROWS, decimals, matrix, where, whole_numbers, words
 from mtbdd.language.syntax import ModelType
 
-Numbers = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 Cells = list[bytes | Bytes]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.errors import InterchangeError
-from hybrid.interchange.explicit_model import StateVariable
+from hybrid.interchange.explicit_model import Mask, Numbers, StateVariable
 from hybrid.interchange.text.rows import Rows, read_rows
 from hybrid.interchange.text.source import (
     NAME,
@@ -23,9 +23,6 @@ from hybrid.interchange.text.source import (
     shown,
     split_initial,
 )
-
-Numbers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 _LABEL = re.compile(rb'\s*(\d+)="([^"]*)"')
 

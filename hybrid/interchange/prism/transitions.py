@@ -9,10 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hybrid.errors import InterchangeError
-from hybrid.interchange.explicit_model import folded
+from hybrid.interchange.explicit_model import Numbers, Vector, folded
 from hybrid.interchange.text.rows import Rows, read_rows, require_below, require_not_negative
 from hybrid.interchange.text.source import (
     MODEL_TYPES,
@@ -28,10 +27,6 @@ from hybrid.interchange.text.source import (
 )
 from mtbdd.language.syntax import ModelType
 from mtbdd.wording import option
-
-Numbers = NDArray[np.int64]
-
-Vector = NDArray[np.float64]
 
 Place = Callable[[int], str]
 

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.errors import InterchangeError
-from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward
+from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward, Numbers
 from hybrid.interchange.text.cells import ROWS, decimals, text_of_rows, where, whole_numbers, words
 from hybrid.interchange.text.source import NAME
-
-Numbers = NDArray[np.int64]
 
 
 def transition_blocks(model: ExplicitModel) -> Iterator[bytes]:

@@ -13,16 +13,14 @@ import hashlib
 import io
 import json
 import lzma
-import math
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hybrid.interchange.explicit_model import MOST_UNITS
+from hybrid.interchange.container import JsonValue, parsed_json
+from hybrid.interchange.explicit_model import MOST_UNITS, Numbers
 from hybrid.interchange.streams import DAMAGE, decompressed
 from mtbdd.forest import Forest
 from mtbdd.language.syntax import ModelType
@@ -39,8 +37,6 @@ _FIXED = struct.Struct("<IQQ32s")
 _MOST_HEADER = 1 << 26
 
 _WORK = 1 << 26  # bytes that unpacking may take beside its result
-
-Numbers = NDArray[np.int64]
 
 
 def file_bytes(header: dict[str, Any], forest: Forest, numbering: Numbers | None) -> bytes:
@@ -76,7 +72,7 @@ def file_bytes(header: dict[str, Any], forest: Forest, numbering: Numbers | None
     return MAGIC + _FIXED.pack(VERSION, len(text), len(data), checksum) + text + data
 
 
-def file_parts(content: bytes) -> tuple[dict[str, Any], Forest, Numbers | None]:
+def file_parts(content: bytes) -> tuple[JsonValue, Forest, Numbers | None]:
     """Return the header, the forest and the numbering of a file; neither is checked further.
 
     Raises
@@ -108,46 +104,17 @@ def file_parts(content: bytes) -> tuple[dict[str, Any], Forest, Numbers | None]:
         raise ValueError("the checksum does not match: the file is damaged; copy or write it again")
     if text_size > _MOST_HEADER:
         raise ValueError(f"expected a header of at most {_MOST_HEADER} bytes, got {text_size}")
-    header = _header(content[place : place + text_size])
+    header = parsed_json(content[place : place + text_size], "header")
     return header, *_arrays(header, content[place + text_size :])
 
 
-class _HeaderError(ValueError):
-    """A header that is JSON, but not one of ours."""
-
-
-def _header(text: bytes) -> dict[str, Any]:
-    """Return the JSON object of a header; no key is given twice."""
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise _HeaderError("the header has a key twice")
-        return found
-
-    def refused(name: str) -> Any:
-        raise _HeaderError(f"the header has {name}, which is no number")
-
-    try:
-        header = json.loads(text.decode(), object_pairs_hook=once, parse_constant=refused)
-    except RecursionError:
-        raise ValueError("the header is nested too deeply") from None
-    except _HeaderError:
-        raise
-    except ValueError as error:
-        raise ValueError(f"the header cannot be read ({error}); write the file again") from None
-    if not isinstance(header, dict):
-        raise ValueError("expected a header that is an object")
-    return header
-
-
-def _arrays(header: dict[str, Any], data: bytes) -> tuple[Forest, Numbers | None]:
+def _arrays(header: JsonValue, data: bytes) -> tuple[Forest, Numbers | None]:
     """Return the arrays of the sizes that a header names."""
-    sizes = header.get("sizes")
-    if not isinstance(sizes, dict):
-        raise ValueError("expected the sizes of the arrays in the header")
-    values, bits, nodes, roots = (_size(sizes, name) for name in ("values", "bits", "nodes", "roots"))
-    numbering = None if sizes.get("numbering") is None else _size(sizes, "numbering")
+    sizes = header.entry("sizes")
+    names = ("values", "bits", "nodes", "roots")
+    values, bits, nodes, roots = (sizes.entry(name).integer(0, MOST_NODES) for name in names)
+    states = sizes.optional("numbering")
+    numbering = None if states is None else states.integer(0, MOST_NODES)
     lengths = [8 * values, 8 * bits, 8 * roots, 4 * nodes, 4 * nodes, 4 * (numbering or 0)]
     total = sum(lengths)
     require_memory(
@@ -165,14 +132,6 @@ def _arrays(header: dict[str, Any], data: bytes) -> tuple[Forest, Numbers | None
         np.frombuffer(pieces[2], dtype="<i8").astype(np.int64),
     )
     return forest, None if numbering is None else np.cumsum(_from_planes(pieces[5]))
-
-
-def _size(sizes: dict[str, Any], name: str) -> int:
-    """Return the size of an array."""
-    size = sizes.get(name)
-    if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= MOST_NODES:
-        raise ValueError(f"sizes: expected '{name}' from 0 to {MOST_NODES}, got {size!r}")
-    return size
 
 
 def _decompressed(data: bytes, size: int) -> bytearray:
@@ -206,6 +165,8 @@ def _from_planes(data: bytearray) -> Numbers:
 _MOST_NAME = 10_000
 
 _MOST_BITS = 4096
+
+_BOUND = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -292,7 +253,7 @@ class Header:
         }
 
     @classmethod
-    def read(cls, given: dict[str, Any], n_roots: int) -> Header:
+    def read(cls, given: JsonValue, n_roots: int) -> Header:
         """Return a header out of JSON.
 
         Raises
@@ -301,39 +262,31 @@ class Header:
             Something is missing or is not what it should be.
         """
         reader = _Reader(n_roots)
-        missing = [k for k in ("type", "source", "constants", "variables", "order", "sets") if k not in given]
-        missing += [k for k in ("layers", "labels", "rewards") if k not in given]
-        if missing:
-            raise ValueError(f"expected '{missing[0]}' in the header, got none")
         kinds = {kind.value: kind for kind in ModelType}
-        if not isinstance(given["type"], str) or given["type"] not in kinds:
-            raise ValueError(f"type: expected one of {', '.join(kinds)}, got {given['type']!r:.100}")
-        kind = kinds[given["type"]]
-        variables = tuple(reader.variable(v) for v in _list(given["variables"], "variables"))
+        kind = kinds[given.entry("type").name(kinds)]
+        variables = tuple(reader.variable(v) for v in given.entry("variables").elements())
         names = [v.name for v in variables]
-        order = [reader.name(name, "order") for name in _list(given["order"], "order")]
+        order = [name.text(_MOST_NAME) for name in given.entry("order").elements()]
         if len(set(names)) != len(names) or sorted(order) != sorted(names):
             raise ValueError("variables: expected different names, and the same in 'order'")
         if sum((v.high - v.low).bit_length() for v in variables) > _MOST_BITS:
             raise ValueError(f"variables: expected at most {_MOST_BITS} bits, got more")
-        initial, reachable, deadlocks = (reader.root(k, "sets") for k in _list(given["sets"], "sets", 3))
-        layers = tuple(reader.layer(x) for x in _list(given["layers"], "layers"))
+        initial, reachable, deadlocks = (reader.root(k) for k in given.entry("sets").elements(3))
+        layers = tuple(reader.layer(x) for x in given.entry("layers").elements())
         if not layers or (kind is not ModelType.MDP and len(layers) != 1):
             raise ValueError(f"layers: expected one, in an mdp at least one, got {len(layers)}")
-        labels = _object(given["labels"], "labels")
-        constants = _object(given["constants"], "constants")
         return cls(
             kind,
-            reader.name(given["source"], "source"),
-            {reader.name(k, "constants"): _number(v, "constants") for k, v in constants.items()},
+            given.entry("source").text(_MOST_NAME),
+            {_key(v, k): v.number() for k, v in given.entry("constants").entries()},
             variables,
             tuple(order),
             initial,
             reachable,
             deadlocks,
             layers=layers,
-            labels={_label(reader.name(k, "labels")): reader.root(v, "labels") for k, v in labels.items()},
-            rewards=tuple(reader.reward(r, len(layers)) for r in _list(given["rewards"], "rewards")),
+            labels={_label(v, k): reader.root(v) for k, v in given.entry("labels").entries()},
+            rewards=tuple(reader.reward(r, len(layers)) for r in given.entry("rewards").elements()),
         )
 
 
@@ -343,86 +296,54 @@ def _pair(function: FunctionEntry | None) -> list[float] | None:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Turns pieces of JSON into entries."""
+    """Turns values of JSON into entries."""
 
     n_roots: int
 
-    def root(self, given: Any, what: str) -> int:
-        if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given < self.n_roots:
-            raise ValueError(
-                f"{what}: expected the number of a function below {self.n_roots}, got {given!r:.100}"
-            )
-        return given
+    def root(self, given: JsonValue) -> int:
+        return given.integer(0, self.n_roots - 1, f"the number of a function below {self.n_roots}")
 
-    def name(self, given: Any, what: str) -> str:
-        if not isinstance(given, str) or not given.isprintable() or not 0 < len(given) <= _MOST_NAME:
-            raise ValueError(f"{what}: expected a name, got {given!r:.100}")
-        return given
-
-    def function(self, given: Any, what: str) -> FunctionEntry:
-        root, units = _list(given, what, 2)
-        number = float(_number(units, what))
+    def function(self, given: JsonValue) -> FunctionEntry:
+        root, units = given.elements(2)
+        number = float(units.number())
         if not 0 <= number <= MOST_UNITS:  # lemma: entry-units
-            raise ValueError(
-                f"{what}: expected units from 0 to 2^26, numbers that are known to eight digits, "
-                f"got {units!r:.100}"
-            )
-        return FunctionEntry(self.root(root, what), number)
+            raise units.fault("units from 0 to 2^26, numbers that are known to eight digits")
+        return FunctionEntry(self.root(root), number)
 
-    def variable(self, given: Any) -> VariableEntry:
-        name, low, high, is_bool = _list(given, "variables", 4)
-        for bound in (low, high):
-            if not isinstance(bound, int) or isinstance(bound, bool) or abs(bound) >= 1 << 62:
-                raise ValueError(f"variables: expected a bound of 62 bits, got {bound!r:.100}")
-        if low > high or not isinstance(is_bool, bool) or (is_bool and (low, high) != (0, 1)):
-            raise ValueError(f"variables: expected a range, of a boolean 0..1, got {low}..{high}")
-        return VariableEntry(self.name(name, "variables"), low, high, is_bool)
+    def variable(self, given: JsonValue) -> VariableEntry:
+        name, *bounds, is_bool = given.elements(4)
+        low, high = (bound.integer(1 - _BOUND, _BOUND - 1, "a bound of 62 bits") for bound in bounds)
+        if low > high or (is_bool.flag() and (low, high) != (0, 1)):
+            raise ValueError(f"{given.place}: expected a range, of a boolean 0..1, got {low}..{high}")
+        return VariableEntry(name.text(_MOST_NAME), low, high, is_bool.flag())
 
-    def layer(self, given: Any) -> LayerEntry:
-        matrix, enabled, parts = _list(given, "layers", 3)
+    def layer(self, given: JsonValue) -> LayerEntry:
+        matrix, enabled, parts = given.elements(3)
         found = []
-        for part in _list(parts, "layers"):
-            action, states = _list(part, "layers", 2)
-            found.append(
-                (None if action is None else self.name(action, "layers"), self.root(states, "layers"))
-            )
-        return LayerEntry(self.function(matrix, "layers"), self.root(enabled, "layers"), tuple(found))
+        for part in parts.elements():
+            action, states = part.elements(2)
+            found.append((_name(action), self.root(states)))
+        return LayerEntry(self.function(matrix), self.root(enabled), tuple(found))
 
-    def reward(self, given: Any, n_layers: int) -> RewardEntry:
-        name, states, choices = _list(given, "rewards", 3)
-        return RewardEntry(
-            None if name is None else self.name(name, "rewards"),
-            None if states is None else self.function(states, "rewards"),
-            tuple(
-                None if own is None else self.function(own, "rewards")
-                for own in _list(choices, "rewards", n_layers)
-            ),
-        )
+    def reward(self, given: JsonValue, n_layers: int) -> RewardEntry:
+        name, states, choices = given.elements(3)
+        own = tuple(self._optional(choice) for choice in choices.elements(n_layers))
+        return RewardEntry(_name(name), self._optional(states), own)
+
+    def _optional(self, given: JsonValue) -> FunctionEntry | None:
+        return None if given.unless_null() is None else self.function(given)
 
 
-def _list(given: Any, what: str, length: int | None = None) -> Sequence[Any]:
-    if not isinstance(given, list) or length not in (None, len(given)):
-        raise ValueError(
-            f"{what}: expected a list{'' if length is None else f' of {length}'}, got {given!r:.100}"
-        )
-    return given
+def _name(given: JsonValue) -> str | None:
+    return None if given.unless_null() is None else given.text(_MOST_NAME)
 
 
-def _object(given: Any, what: str) -> dict[str, Any]:
-    if not isinstance(given, dict):
-        raise ValueError(f"{what}: expected an object, got {given!r:.100}")
-    return given
+def _key(value: JsonValue, key: str) -> str:
+    """Return the key of an entry that is a name."""
+    return JsonValue(key, value.place).text(_MOST_NAME)
 
 
-def _number(given: Any, what: str) -> bool | int | float:
-    if not isinstance(given, (bool, int, float)) or (isinstance(given, float) and not math.isfinite(given)):
-        raise ValueError(f"{what}: expected a number, got {given!r:.100}")
-    if isinstance(given, int) and abs(given) >= 1 << 1000:
-        raise ValueError(f"{what}: expected a smaller number, got one of {given.bit_length()} bits")
-    return given
-
-
-def _label(name: str) -> str:
+def _label(value: JsonValue, name: str) -> str:
     if '"' in name or name in ("init", "deadlock"):
         raise ValueError(f"labels: expected names without quotes, other than init and deadlock, got {name!r}")
-    return name
+    return _key(value, name)

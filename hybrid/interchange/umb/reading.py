@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hybrid.errors import InterchangeError
-from hybrid.interchange.explicit_model import ArrayPlaces, ExplicitModel, ExplicitReward, folded
+from hybrid.interchange.explicit_model import (
+    ArrayPlaces,
+    ExplicitModel,
+    ExplicitReward,
+    Mask,
+    Numbers,
+    Vector,
+    folded,
+)
 from hybrid.interchange.umb.arrays import UmbArrays
 from hybrid.interchange.umb.schema import StoredAnnotation, UmbIndex, load_members
 from hybrid.interchange.umb.values import rates_of_products, unpacked
 from mtbdd.language.syntax import ModelType
 
-Numbers = NDArray[np.int64]
 
-Vector = NDArray[np.float64]
-
-
+@dataclass(frozen=True, eq=False)
 class RewardReader:
     """Reads the reward structures of a model.
 
-    Parameters
+    Attributes
     ----------
     arrays : UmbArrays
     index : UmbIndex
@@ -38,40 +43,31 @@ class RewardReader:
         Of a chain some of whose states have no choice: where the choices of its states begin.
     """
 
-    def __init__(
-        self,
-        arrays: UmbArrays,
-        index: UmbIndex,
-        row_starts: Numbers,
-        probabilities: Vector,
-        units: float,
-        state_choices: Numbers | None,
-    ) -> None:
-        self._arrays = arrays
-        self._index = index
-        self._row_starts = row_starts
-        self._probabilities = probabilities
-        self._units = units
-        self._state_choices = state_choices
+    arrays: UmbArrays
+    index: UmbIndex
+    row_starts: Numbers
+    probabilities: Vector
+    units: float
+    state_choices: Numbers | None
 
     def all(self) -> tuple[ExplicitReward, ...]:
         """Return all reward structures, in the order of the index."""
-        return tuple(self._reward(stored) for stored in self._index.rewards)
+        return tuple(self._reward(stored) for stored in self.index.rewards)
 
     def _numbers(self, stored: StoredAnnotation, entity: str) -> tuple[Vector, float] | None:
         if entity not in stored.entities:
             return None
         place = f"annotations/rewards/{stored.identifier}/{entity}/values.bin"
-        found = self._arrays.numbers(place, stored.type)
-        return (np.zeros(self._index.count(entity)), 0.0) if found is None else found
+        found = self.arrays.numbers(place, stored.type)
+        return (np.zeros(self.index.count(entity)), 0.0) if found is None else found
 
     def _reward(self, stored: StoredAnnotation) -> ExplicitReward:
         states = self._numbers(stored, "states")
         choices = self._numbers(stored, "choices")
         branches = self._numbers(stored, "branches")
-        if choices is not None and self._state_choices is not None:
-            has_choice = np.diff(self._state_choices) > 0
-            of_states = np.zeros(self._index.n_states)
+        if choices is not None and self.state_choices is not None:
+            has_choice = np.diff(self.state_choices) > 0
+            of_states = np.zeros(self.index.n_states)
             of_states[has_choice] = choices[0]
             choices = of_states, choices[1]
         if branches is not None:
@@ -88,7 +84,7 @@ class RewardReader:
 
     def _folded(self, rewards: Vector, units: float) -> tuple[Vector, float]:
         """Return what choices earn on average; where all branches of a choice earn the same, exactly that."""
-        starts = self._row_starts
+        starts = self.row_starts
         filled = np.flatnonzero(np.diff(starts))
         expected = np.zeros(len(starts) - 1)
         if not filled.size:
@@ -99,8 +95,8 @@ class RewardReader:
             expected[filled] = least
             return expected, units
         # Conditional on the jump, so that neither exit rates nor sums a little beside 1 count.
-        expected, lost = folded(starts, self._probabilities, rewards, per_jump=True)
-        inherited = units + 2.0 * self._units  # lemma: entry-units
+        expected, lost = folded(starts, self.probabilities, rewards, per_jump=True)
+        inherited = units + 2.0 * self.units  # lemma: entry-units
         if inherited:
             # Relative errors of the numbers bound that of a sum of one sign alone.
             most = np.maximum.reduceat(rewards, starts[filled])
@@ -119,9 +115,6 @@ def _sum(left: tuple[Vector, float], right: tuple[Vector, float]) -> tuple[Vecto
     if units and ((left[0] < 0) != (right[0] < 0))[both].any():
         return total, math.inf
     return total, (units + 1.0) * (1.0 + 2.0**-40)  # lemma: entry-units
-
-
-Mask = NDArray[np.bool_]
 
 
 class UmbPlaces(ArrayPlaces):

@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.errors import InterchangeError
-from hybrid.interchange.explicit_model import StateVariable, narrowed
+from hybrid.interchange.explicit_model import Numbers, StateVariable, Vector, narrowed
 from hybrid.interchange.umb.arrays import UmbArrays
 from hybrid.interchange.umb.schema import PackedClass, PackedField
 
 Bytes = NDArray[np.uint8]
-
-Numbers = NDArray[np.int64]
 
 FOLDER = "valuations/states"
 
@@ -252,8 +250,6 @@ def _bytes_of(whole: NDArray[np.uint64], start: int, bits: int) -> Iterator[tupl
         moved = whole >> np.uint64(shift) if shift >= 0 else whole << np.uint64(-shift)
         yield number, (moved & np.uint64(255)).astype(np.uint8)
 
-
-Vector = NDArray[np.float64]
 
 _TINY = np.finfo(np.float64).tiny
 

@@ -164,7 +164,7 @@ def _circle(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
 
 HOSTILE: dict[str, tuple[Change, str]] = {
     "kind": (_set("type", "pta"), "type: expected one of"),
-    "variable of text": (_set("variables", [["x", "0", 9, False]]), "expected a bound"),
+    "variable of text": (_set("variables", [["x", "0", 9, False]]), "expected a bound of 62 bits"),
     "empty range": (_set("variables", [["x", 5, 3, False]]), "expected a range"),
     "huge variable": (_set("variables", [["x", 0, 1 << 70, False]]), "expected a bound of 62 bits"),
     "too many bits": (
@@ -186,8 +186,8 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     ),
     "label init": (_set("labels", {"init": 0}), "other than init"),
     "label of quotes": (_set("labels", {'a"b': 0}), "without quotes"),
-    "no layers": (_set("layers", []), "layers: expected one"),
-    "constants": (_set("constants", {"n": "__import__('os')"}), "constants: expected a number"),
+    "no layers": (_set("layers", []), "layers: expected one, "),
+    "constants": (_set("constants", {"n": "__import__('os')"}), "constants.n: expected a number"),
     "matrix without entries": (_matrix_is_states, "expected entries in the rows|add up to 1|successors"),
     "states of columns": (_states_are_matrix, "expected a set of states"),
     "no initial state": (_initial_is_nothing, "expected an initial state"),
@@ -209,7 +209,8 @@ HOSTILE: dict[str, tuple[Change, str]] = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_files_are_told(name: str, files: Files, tmp_path: Path) -> None:
     change, message = HOSTILE[name]
-    header, forest, _ = file_parts(files["dtmc"][0])
+    given, forest, _ = file_parts(files["dtmc"][0])
+    header = given.value
     arrays = {key: np.array(getattr(forest, key)) for key in ("values", "levels", "low", "high", "roots")}
     change(header, arrays)
     numbering = arrays.pop("numbering", None)
@@ -231,15 +232,18 @@ def rewritten(content: bytes, text: bytes, raw: bytes | None = None) -> bytes:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"[" * 100_000, "nested too deeply"),
-        (b"[]", "expected a header that is an object"),
-        (b'{"a":1,"a":2}', "key twice"),
+        (b"[" * 100_000, "too many brackets inside each other"),
+        (b"[]", "header: expected an object, got an array"),
+        (b'{"a":1,"a":2}', "the key 'a' stands twice"),
         (b'{"a":NaN}', "NaN"),
-        (b'{"a":' + b"9" * 10_000 + b"}", "cannot be read"),
-        (b"\xff\xfe", "cannot be read"),
-        (b"{}", "sizes of the arrays"),
-        (b'{"sizes":{"values":1,"bits":1,"nodes":1e9,"roots":1}}', "expected 'nodes'"),
-        (b'{"sizes":{"values":1,"bits":1,"nodes":99999999999,"roots":1}}', "expected 'nodes'"),
+        (b'{"a":' + b"9" * 10_000 + b"}", "header: expected a JSON text"),
+        (b"\xff\xfe", "header: expected a JSON text in UTF-8"),
+        (b"{}", "header: expected an entry 'sizes'"),
+        (b'{"sizes":{"values":1,"bits":1,"nodes":1e9,"roots":1}}', "sizes.nodes: expected an integer"),
+        (
+            b'{"sizes":{"values":1,"bits":1,"nodes":99999999999,"roots":1}}',
+            "sizes.nodes: expected an integer",
+        ),
         (b'{"sizes":{"values":1,"bits":1,"nodes":16000000,"roots":1}}', "expected arrays of|memory"),
         (b'{"sizes":{"values":0,"bits":0,"nodes":0,"roots":0}}', "expected arrays of 0 bytes, got more"),
     ],

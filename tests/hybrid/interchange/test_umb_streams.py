@@ -7,6 +7,7 @@ import io
 import lzma
 import tarfile
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from hybrid.interchange import InterchangeError
 from hybrid.interchange.container import TarSink, TarSource
-from hybrid.interchange.streams import ByteSink, ByteSource
+from hybrid.interchange.streams import ByteSink, ByteSource, decompressed, written
 from hybrid.interchange.umb.values import probabilities_and_exits, rates_of_products
 
 PARTS = [b"a" * 3_000_000, b"", bytes(range(256)) * 20_000]
@@ -68,6 +69,25 @@ def test_archives_are_read_by_another_implementation(compression: str | None) ->
         ("a/b.bin", b"xyz"),
         ("empty.bin", b""),
     ]
+
+
+@pytest.mark.parametrize("compression", [None, "gzip", "xz"])
+def test_files_are_written_whole_or_not_at_all(compression: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    with written(path, compression) as sink:
+        sink.write(PARTS[2])
+    path.chmod(0o600)
+    first = path.read_bytes()
+    assert b"".join(decompressed(io.BytesIO(first))) == PARTS[2]
+    with pytest.raises(ValueError, match="stopped"), written(path, compression) as sink:
+        sink.write(PARTS[0])
+        raise ValueError("stopped")
+    assert path.read_bytes() == first
+    with written(path, compression) as sink:
+        sink.write(b"x")
+    assert b"".join(decompressed(io.BytesIO(path.read_bytes()))) == b"x"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT])
