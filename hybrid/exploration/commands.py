@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.exploration.codes import StateCodes
+from hybrid.exploration.explore import StateCodes
 from hybrid.exploration.programs import Code, Programs
 from hybrid.simulation.variables import Variables
 from mtbdd.composition import synchronisations

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from hybrid.exploration.instructions import (
+from hybrid.exploration.programs import (
     ADD,
     AT_MOST,
     CEILING,

@@ -7,27 +7,44 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.exploration import instructions as op
 from hybrid.simulation.variables import Variables
 from mtbdd.language.interning import Interner
 from mtbdd.language.running_errors import RunningErrors
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, Literal, Name, Unary
 
+# Instructions: a program is a list of them in postfix form.  An integer or a truth stands on the stack as an
+# integer, another number as a double with a bound on its error, as in `mtbdd.language.running_errors`.
+# What stands behind the name is the instruction's argument.
+INTEGER = 0  # place among the integers
+DOUBLE = 1  # place among the doubles
+LOAD = 2  # row of a variable
+TO_DOUBLE = 3  # how far below the top
+SKIP_FALSE, SKIP_TRUE = 4, 5  # where to go on, the top staying; else the top goes
+JUMP, JUMP_FALSE = 6, 7  # where to go on; the second takes the top away
+NOT = 8
+NEGATE, ADD, SUBTRACT, MULTIPLY = 10, 11, 12, 13
+EQUAL, UNEQUAL, LESS, AT_MOST = 14, 15, 16, 17
+LEAST, GREATEST, MODULO, POWER = 18, 19, 20, 21
+# The same of doubles, 20 beyond.
+OF_DOUBLES = 20
+DIVIDE, LOGARITHM = 42, 43
+FLOOR, CEILING, ROUND = 44, 45, 46
+
 MOST_INSTRUCTIONS = 1 << 22
 """Of all programs together: shared parts of expressions are written out."""
 
-_ARITHMETIC = {"+": op.ADD, "-": op.SUBTRACT, "*": op.MULTIPLY}
+_ARITHMETIC = {"+": ADD, "-": SUBTRACT, "*": MULTIPLY}
 _COMPARISONS = {
-    "=": (op.EQUAL, False),
-    "<=>": (op.EQUAL, False),
-    "!=": (op.UNEQUAL, False),
-    "<": (op.LESS, False),
-    "<=": (op.AT_MOST, False),
-    ">": (op.LESS, True),
-    ">=": (op.AT_MOST, True),
+    "=": (EQUAL, False),
+    "<=>": (EQUAL, False),
+    "!=": (UNEQUAL, False),
+    "<": (LESS, False),
+    "<=": (AT_MOST, False),
+    ">": (LESS, True),
+    ">=": (AT_MOST, True),
 }
-_CALLS = {"min": op.LEAST, "max": op.GREATEST, "pow": op.POWER, "mod": op.MODULO}
-_ROUNDINGS = {"floor": op.FLOOR, "ceil": op.CEILING, "round": op.ROUND}
+_CALLS = {"min": LEAST, "max": GREATEST, "pow": POWER, "mod": MODULO}
+_ROUNDINGS = {"floor": FLOOR, "ceil": CEILING, "round": ROUND}
 
 
 class UnsuitableError(Exception):
@@ -134,11 +151,11 @@ class Programs:
         if isinstance(e, Literal):
             return self._literal(e)
         if isinstance(e, Name):
-            self._emit(op.LOAD, self._variables.place[e.name], 1)
+            self._emit(LOAD, self._variables.place[e.name], 1)
             return False
         if isinstance(e, Unary):
             is_double = self._of(e.operand)
-            self._emit(op.NOT if e.operator == "!" else op.NEGATE + op.OF_DOUBLES * is_double)
+            self._emit(NOT if e.operator == "!" else NEGATE + OF_DOUBLES * is_double)
             return is_double
         if isinstance(e, Binary):
             return self._binary(e)
@@ -152,11 +169,11 @@ class Programs:
         value = e.value
         if isinstance(value, float):
             held = float(value), float(RunningErrors({}).of(e).error)
-            self._emit(op.DOUBLE, self._doubles.setdefault(held, len(self._doubles)), 1)
+            self._emit(DOUBLE, self._doubles.setdefault(held, len(self._doubles)), 1)
             return True
         if not -(1 << 63) <= value < 1 << 63:
             raise UnsuitableError
-        self._emit(op.INTEGER, self._integers.setdefault(int(value), len(self._integers)), 1)
+        self._emit(INTEGER, self._integers.setdefault(int(value), len(self._integers)), 1)
         return False
 
     def _binary(self, e: Binary) -> bool:
@@ -172,8 +189,8 @@ class Programs:
                 is_double = self._step(node, is_double)
                 continue
             if node.operator == "=>":
-                self._emit(op.NOT)
-            skips.append(self._emit(op.SKIP_FALSE if node.operator == "&" else op.SKIP_TRUE, 0, -1))
+                self._emit(NOT)
+            skips.append(self._emit(SKIP_FALSE if node.operator == "&" else SKIP_TRUE, 0, -1))
             self._of(node.right)
             # In a run of one operator every operand that decides it jumps to the end of the run.
             if place == 0 or chain[place - 1].operator != node.operator or node.operator == "=>":
@@ -188,9 +205,9 @@ class Programs:
         both = node.operator == "/" or is_double or right
         if both:
             self._to_doubles(is_double, right)
-        further = op.OF_DOUBLES * both
+        further = OF_DOUBLES * both
         if node.operator == "/":
-            self._emit(op.DIVIDE, 0, -1)
+            self._emit(DIVIDE, 0, -1)
         elif node.operator in _ARITHMETIC:
             self._emit(_ARITHMETIC[node.operator] + further, 0, -1)
         else:
@@ -201,16 +218,16 @@ class Programs:
 
     def _to_doubles(self, left: bool, right: bool) -> None:
         if not left:
-            self._emit(op.TO_DOUBLE, 1)
+            self._emit(TO_DOUBLE, 1)
         if not right:
-            self._emit(op.TO_DOUBLE, 0)
+            self._emit(TO_DOUBLE, 0)
 
     def _conditional(self, e: Conditional) -> bool:
         self._of(e.condition)
-        other = self._emit(op.JUMP_FALSE, 0, -1)
+        other = self._emit(JUMP_FALSE, 0, -1)
         begun = len(self._lines)
         then = self._of(e.then)
-        end = self._emit(op.JUMP, 0, -1)
+        end = self._emit(JUMP, 0, -1)
         self._land(other)
         otherwise = self._of(e.otherwise)
         if then != otherwise:
@@ -219,12 +236,12 @@ class Programs:
                 del self._lines[begun:]
                 self._height -= 1
                 self._of(e.then)
-                self._emit(op.TO_DOUBLE, 0)
-                end = self._emit(op.JUMP, 0, -1)
+                self._emit(TO_DOUBLE, 0)
+                end = self._emit(JUMP, 0, -1)
                 self._land(other)
                 self._of(e.otherwise)
             else:
-                self._emit(op.TO_DOUBLE, 0)
+                self._emit(TO_DOUBLE, 0)
         self._land(end)
         return then or otherwise
 
@@ -241,7 +258,7 @@ class Programs:
             both = e.function == "log" or is_double or right
             if both:
                 self._to_doubles(is_double, right)
-            instruction = op.LOGARITHM if e.function == "log" else _CALLS[e.function] + op.OF_DOUBLES * both
+            instruction = LOGARITHM if e.function == "log" else _CALLS[e.function] + OF_DOUBLES * both
             self._emit(instruction, 0, -1)
             is_double = both
         return is_double

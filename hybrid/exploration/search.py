@@ -9,10 +9,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.exploration.codes import StateCodes
 from hybrid.exploration.commands import CompiledCommands
-from hybrid.exploration.explore import Explored
-from hybrid.exploration.moves import Successors
+from hybrid.exploration.explore import Explored, StateCodes, Successors
 from hybrid.exploration.search_kernel import DONE, TROUBLE, Room, add_states, insert_codes, search
 from hybrid.simulation.rules import Rules
 from hybrid.simulation.start import initial_columns

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,22 +12,142 @@ from numpy.typing import ArrayLike
 from hybrid.core.option_types import ModelTypeName, PackageName
 from hybrid.errors import ModellingError
 from hybrid.model import Model
-from hybrid.modelling.arguments import ArgumentReader, GivenExpression, GivenUpdate
-from hybrid.modelling.building import Written, built
-from hybrid.modelling.command_module import CommandModule
-from hybrid.modelling.declared import (
+from hybrid.modelling.building import (
+    Written,
+    WrittenCommand,
     WrittenLabel,
     WrittenReward,
+    WrittenUpdate,
+    built,
     check_integer,
     check_name,
     place_of_call,
 )
-from hybrid.modelling.functions import function_over
-from hybrid.modelling.quantities import FunctionOf, ModelVariable, Quantity, looked_up
+from hybrid.modelling.quantities import (
+    FunctionOf,
+    ModelVariable,
+    Quantity,
+    check_owner,
+    function_over,
+    looked_up,
+    quantity_of,
+)
 from mtbdd.budget import Budget, spending
 from mtbdd.language.limits import Limits, limited
 from mtbdd.language.names import BUILT_IN_LABELS
 from mtbdd.language.syntax import ModelType
+
+GivenExpression = Quantity | Callable[..., Any] | float
+
+GivenUpdate = Mapping[ModelVariable, GivenExpression]
+
+
+@dataclass(frozen=True)
+class ArgumentReader:
+    """Reads the arguments of a builder's methods.
+
+    Attributes
+    ----------
+    kind : ModelType
+    variables : dict of str to ModelVariable
+        Those declared so far.
+    owner : object
+        The builder.
+    """
+
+    kind: ModelType
+    variables: dict[str, ModelVariable]
+    owner: object
+
+    def quantity(self, given: Any, what: str) -> Quantity:
+        """Return an argument as an expression; messages begin with `what`."""
+        return quantity_of(given, self.variables, self.owner, what)
+
+    def written_update(self, weight: Any, assigned: Any, what: str) -> WrittenUpdate:
+        """Return an update of a command, checked."""
+        if not isinstance(assigned, Mapping):
+            raise ModellingError(f"{what}: expected a mapping of variables to new values, got {assigned!r}")
+        found = []
+        for variable, value in assigned.items():
+            if not isinstance(variable, ModelVariable):
+                raise ModellingError(f"{what}: expected variables as keys of an update, got {variable!r}")
+            check_owner(variable, self.owner, what)
+            found.append((variable, self.quantity(value, f"{what}: {variable.name}'")))
+        return WrittenUpdate(
+            None if weight is None else self.quantity(weight, f"{what}: weight"), tuple(found)
+        )
+
+
+class CommandModule:
+    """A component of a model: commands, which synchronise with other modules' on actions that both have.
+
+    Made by `ModelBuilder.module`.
+    """
+
+    def __init__(self, name: str, reader: ArgumentReader) -> None:
+        self.name = name
+        self._reader = reader
+        self._commands: list[WrittenCommand] = []
+
+    @property
+    def commands(self) -> tuple[WrittenCommand, ...]:
+        """The commands so far."""
+        return tuple(self._commands)
+
+    def command(
+        self,
+        guard: GivenExpression = True,
+        update: GivenUpdate | None = None,
+        *,
+        rate: GivenExpression | None = None,
+        updates: Sequence[tuple[GivenExpression, GivenUpdate]] | None = None,
+        action: str | None = None,
+    ) -> None:
+        """Add a command: where the guard holds, one of some updates happens.
+
+        Parameters
+        ----------
+        guard : expression, function or bool
+            Where the command is enabled.
+        update : mapping of variable to expression, optional
+            The only update: new values of the variables that change, all from the old values.
+        rate : expression, optional
+            The rate of `update`, in a CTMC; 1 if left out, so that another module gives the rate.
+        updates : sequence of (weight, mapping), optional
+            Several updates with their probabilities (rates in a CTMC), in place of `update`.
+        action : str, optional
+            A command with an action happens together with one of every other module that has commands
+            with this action; rates and probabilities are multiplied.
+
+        Raises
+        ------
+        ModellingError
+            An argument of another kind, a variable of another builder, a function with unknown parameters.
+        """
+        place = place_of_call()
+        what = f"{place}: the command"
+        if action is not None and (not isinstance(action, str) or not action or not action.isprintable()):
+            raise ModellingError(f"{what}: expected a name of an action, got {action!r}")
+        reader = self._reader
+        if updates is not None and (update is not None or rate is not None):
+            raise ModellingError(f"{what}: expected `updates` alone, or `update` and `rate`, got both")
+        if rate is not None and reader.kind is not ModelType.CTMC:
+            raise ModellingError(
+                f"{what}: expected probabilities, `updates=[(p, {{...}})]`, got a rate; or use type 'ctmc'"
+            )
+        if updates is None:
+            branches = [reader.written_update(rate, {} if update is None else update, what)]
+        elif isinstance(updates, (list, tuple)) and updates:
+            branches = []
+            for k, branch in enumerate(updates):
+                if not isinstance(branch, (list, tuple)) or len(branch) != 2:
+                    raise ModellingError(f"{what}: updates[{k}]: expected a pair of a weight and a mapping")
+                branches.append(reader.written_update(branch[0], branch[1], f"{what}: updates[{k}]"))
+        else:
+            raise ModellingError(f"{what}: updates: expected a list of pairs, got {updates!r}")
+        condition = reader.quantity(guard, f"{what}: guard")
+        self._commands.append(WrittenCommand(action, condition, tuple(branches), place))
+
 
 _KINDS = {kind.value: kind for kind in (ModelType.DTMC, ModelType.CTMC, ModelType.MDP)}
 

@@ -2,32 +2,300 @@
 
 from __future__ import annotations
 
+import math
+import re
+import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from hybrid.errors import ModellingError
 from hybrid.model import Model
-from hybrid.modelling.declared import WrittenCommand, WrittenLabel, WrittenReward
-from hybrid.modelling.discounting import ENDED, check_discount, discounted_layers, end_state
-from hybrid.modelling.earning import check_actions_of_rewards, given_rewards
-from hybrid.modelling.quantities import ModelVariable
+from hybrid.modelling.quantities import ModelVariable, Quantity
 from hybrid.modelling.translator import PythonExpression, TableTranslator
+from mtbdd.arithmetic import add, scaled
 from mtbdd.assemble import assemble, row_divisors
 from mtbdd.choices import ChoiceLayer, ChoicePart, choice_relations, pack_choices, translate_choices
 from mtbdd.encoding import Encoding
 from mtbdd.events import Event, Suspect, translate_events
-from mtbdd.faults import BuildError
+from mtbdd.faults import BuildError, format_state
+from mtbdd.given import GivenReward
 from mtbdd.given_model import given_model, given_variable
+from mtbdd.language.errors import listed, suggestion
 from mtbdd.language.limits import current, raised
 from mtbdd.language.model_syntax import Assignment, Command, Module, ResolvedModel, ResolvedVariable, Update
 from mtbdd.language.syntax import ModelType, Position
+from mtbdd.language.tokens import RESERVED
 from mtbdd.manager import Node
+from mtbdd.matrix import SymbolicMatrix
 from mtbdd.partition import Partition
 from mtbdd.reachable import reachable_states
 from mtbdd.refusals import initial_states, refuse, suspects_of
 from mtbdd.relation import Relation
 from mtbdd.states import index_states
+
+_ROOM = __name__.rpartition(".")[0]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+_LONGEST = 200
+
+
+@dataclass(frozen=True)
+class WrittenUpdate:
+    """One branch of a command: its weight, None for 1, and what it assigns."""
+
+    weight: Quantity | None
+    assigned: tuple[tuple[ModelVariable, Quantity], ...]
+
+
+@dataclass(frozen=True)
+class WrittenCommand:
+    """One command."""
+
+    action: str | None
+    guard: Quantity
+    updates: tuple[WrittenUpdate, ...]
+    position: Position
+
+
+@dataclass(frozen=True)
+class WrittenLabel:
+    """A set of states with a name."""
+
+    condition: Quantity
+    position: Position
+
+
+@dataclass(frozen=True)
+class WrittenReward:
+    """One item of a reward structure: earned in states, or by the transitions (choices) of an action."""
+
+    guard: Quantity
+    value: Quantity
+    of_transitions: bool
+    action: str | None
+    position: Position
+
+
+def place_of_call() -> Position:
+    """Return the file and the line outside of this room that called into it."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_ROOM):
+        frame = frame.f_back
+    return Position(Path(frame.f_code.co_filename).name, frame.f_lineno, 1)
+
+
+def check_name(name: Any, what: str, taken: Iterable[str], place: Position) -> str:
+    """Return a name that properties can say, and that is not taken.
+
+    Raises
+    ------
+    ModellingError
+        It is another thing, a word of the language of properties, or taken.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > _LONGEST:
+        raise ModellingError(
+            f"{place}: expected a name of a {what} of letters, digits and underscores, got {name!r}"
+        )
+    if name in RESERVED:
+        raise ModellingError(f"{place}: '{name}' is a word of the language of properties; rename the {what}")
+    if name in set(taken):
+        raise ModellingError(f"{place}: {what} '{name}' is declared a second time; rename one of them")
+    return name
+
+
+def check_integer(number: Any, what: str, place: Position) -> int:
+    """Return an integer that is far from the ends of 64 bits."""
+    try:
+        if isinstance(number, bool):
+            raise TypeError
+        found = number.__index__()
+    except (TypeError, AttributeError):
+        raise ModellingError(f"{place}: {what}: expected an integer, got {number!r}") from None
+    if not abs(found) < 1 << 53:
+        raise ModellingError(f"{place}: {what}: expected an integer of less than 2^53, got {found}")
+    return int(found)
+
+
+ENDED = "ended"
+"""The variable that says whether a discounted model has ended."""
+
+
+def check_discount(discount: Any, kind: ModelType, names: Sequence[str]) -> float:
+    """Return a discount as a double between 0 and 1."""
+    try:
+        found = float(discount)
+    except (TypeError, ValueError, OverflowError):
+        found = float("nan")
+    if not 0 < found < 1:
+        raise ModellingError(f"discount: expected a number between 0 and 1, both excluded, got {discount!r}")
+    if kind is ModelType.CTMC:
+        raise ModellingError("discount: expected a dtmc or an mdp, got a ctmc, whose time has no steps")
+    if ENDED in names:
+        raise ModellingError(f"discount: adds a variable '{ENDED}'; rename the one that is declared")
+    return found
+
+
+def end_state(encoding: Encoding) -> Node:
+    """Return the state that is ended, all other variables at their least values."""
+    return encoding.state({v.name: v.high if v.name == ENDED else v.low for v in encoding.variables})
+
+
+def discounted_layers(
+    encoding: Encoding, layers: Sequence[ChoiceLayer], discount: float
+) -> list[ChoiceLayer]:
+    """Return layers in which every choice ends with probability ``1 - discount``.
+
+    Parameters
+    ----------
+    encoding : Encoding
+        With the variable `ENDED`, which holds nowhere in the layers.
+    layers : sequence of ChoiceLayer
+        Rows of probabilities.
+    discount : float
+
+    Returns
+    -------
+    list of ChoiceLayer
+        The first one has the loop of the state that is ended.
+
+    Notes
+    -----
+    Time: that of sums of diagrams.
+    """
+    manager = encoding.manager
+    end = end_state(encoding)
+    there = manager.to_columns(end)
+    rest = 1.0 - discount
+    units = 0.0 if Fraction(rest) == 1 - Fraction(discount) else 1.0
+    found = []
+    for number, layer in enumerate(layers):
+        moves = SymbolicMatrix(manager, layer.enabled & there, np.array([rest]), units)
+        matrix = add(scaled(layer.matrix, discount), moves)
+        enabled, parts = layer.enabled, layer.parts
+        if number == 0:
+            matrix = add(matrix, SymbolicMatrix(manager, end & there, np.ones(1)))
+            enabled, parts = enabled | end, (*parts, ChoicePart(None, end, None))
+        found.append(ChoiceLayer(matrix, enabled, parts))
+    return found
+
+
+def given_rewards(
+    written: Mapping[str, Sequence[WrittenReward]],
+    translator: TableTranslator,
+    layers: Sequence[ChoiceLayer],
+    found: Node,
+    is_mdp: bool,
+    divisors: Partition | None,
+) -> list[GivenReward]:
+    """Return the reward structures.
+
+    Parameters
+    ----------
+    written : mapping of str to sequence of WrittenReward
+    translator : TableTranslator
+    layers : sequence of ChoiceLayer
+        With their events.
+    found : Node
+        The reachable states.
+    is_mdp : bool
+        In an MDP a choice earns its reward once; in a chain a transition earns it as often as its rate says.
+    divisors : Partition or None
+        What rows of a DTMC are divided by.
+
+    Raises
+    ------
+    ModellingError
+        The reward of a reachable state is not finite; rewards of both signs are added with rounding.
+    """
+    return [
+        _structure(name, items, translator, layers, found, is_mdp, divisors)
+        for name, items in written.items()
+    ]
+
+
+def _structure(
+    name: str,
+    items: Sequence[WrittenReward],
+    translator: TableTranslator,
+    layers: Sequence[ChoiceLayer],
+    found: Node,
+    is_mdp: bool,
+    divisors: Partition | None,
+) -> GivenReward:
+    own = [_earned(name, item, translator, found) for item in items if not item.of_transitions]
+    states = _function(name, translator, own) if own else None
+    choices: list[SymbolicMatrix | None] = []
+    for layer in layers:
+        earned = []
+        for item in items:
+            parts = [p for p in layer.parts if p.event is not None and p.action == item.action]
+            if not item.of_transitions or not parts:
+                continue
+            often = [_often(part, found, is_mdp, divisors) for part in parts]
+            where = translator.encoding.manager.disjunction(o.support for o in often)
+            value = _earned(name, item, translator, where)
+            earned += [value.times(o) for o in often]
+        choices.append(_function(name, translator, earned) if earned else None)
+    return GivenReward(name, states, tuple(choices))
+
+
+def check_actions_of_rewards(written: Mapping[str, Sequence[WrittenReward]], actions: Sequence[str]) -> None:
+    """Refuse a reward of an action that no command has."""
+    for name, items in written.items():
+        for item in items:
+            if item.action is not None and item.action not in actions:
+                raise ModellingError(
+                    f"{item.position}: reward '{name}': expected an action of some command "
+                    f"({listed(list(actions)) or 'there is none'}), got '{item.action}'"
+                    f"{suggestion(item.action, actions)}"
+                )
+
+
+def _earned(name: str, item: WrittenReward, translator: TableTranslator, among: Node) -> Partition:
+    """Return what an item earns in some states, checked."""
+    where = (
+        translator.states(PythonExpression.of(item.guard, f"reward '{name}': guard", item.position)) & among
+    )
+    found = translator.partition(PythonExpression.of(item.value, f"reward '{name}'", item.position), where)
+    for value, piece in found:
+        if not math.isfinite(value):
+            state = format_state(translator.encoding.pick(piece))
+            raise ModellingError(
+                f"{item.position}: reward '{name}' is {value} in reachable state {state}, expected a finite "
+                "number"
+            )
+    return found.map(float).nonzero()
+
+
+def _often(part: ChoicePart, found: Node, is_mdp: bool, divisors: Partition | None) -> Partition:
+    """Return how often a choice of a part is taken, in a step or, in a CTMC, in a unit of time."""
+    assert part.event is not None
+    if is_mdp:
+        return Partition(part.event.rates.manager, {1.0: part.states})
+    exits = part.event.exits.only(found)
+    if divisors is None:
+        return exits
+    if all(divisor == 1 for divisor, _ in divisors):
+        return Partition(exits.manager, exits.pieces, exits.units + divisors.units)
+    return exits.divided(divisors)
+
+
+def _function(name: str, translator: TableTranslator, parts: Sequence[Partition]) -> SymbolicMatrix:
+    """Return the sum of partitions as a function of the states."""
+    total = Partition.total(translator.encoding.manager, parts)
+    if total.units == math.inf:
+        raise ModellingError(
+            f"reward '{name}': expected items of one sign where they add up, got both, which may cancel; "
+            "write them as one item"
+        )
+    return SymbolicMatrix.from_partition(total, unite=False)
 
 
 @dataclass(frozen=True)

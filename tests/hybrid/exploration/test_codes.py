@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.exploration.codes import KnownStates, StateCodes
+from hybrid.exploration.explore import KnownStates, StateCodes
 from hybrid.simulation.variables import Variables
 from mtbdd.language import parse_model, resolve
 

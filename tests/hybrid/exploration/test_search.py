@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from hybrid.exploration import search as search_module
-from hybrid.exploration.explore import Explored, explore
-from hybrid.exploration.moves import Successors
+from hybrid.exploration.explore import Explored, Successors, explore
 from hybrid.exploration.search import CompiledSearch
 from hybrid.simulation.rules import Rules
 from mtbdd.budget import Budget, BudgetError, spending
