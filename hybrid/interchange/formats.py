@@ -55,7 +55,7 @@ FORMATS: dict[str, FileFormat] = {
     ".drn": FileFormat("Storm's explicit text", "drn.reading:read_drn", "drn.writing:drn_blocks"),
     ".umb": FileFormat("unified Markov binary", "umb:read_umb", "umb:write_umb", is_text=False),
     ".npz": FileFormat("NumPy's arrays", "npz.file:read_npz", "npz.file:write_npz", is_text=False),
-    ".mtx": FileFormat("MatrixMarket", None, "matrix_market:matrix_blocks"),
+    ".mtx": FileFormat("MatrixMarket", None, "text.writing:matrix_blocks"),
     ".dot": FileFormat("a drawing for Graphviz", None, "drawings:dot_blocks"),
     ".dd": FileFormat(
         "decision diagrams",
@@ -262,7 +262,7 @@ def write_target(model: SymbolicModel | ExplicitModel, target: Target, *, force:
             write(model, target.path)
             return
         options = {"force": force} if target.format is FORMATS[".dot"] else {}
-        _function("text.source:write_text")(target.path, write(model, **options))
+        _function("text.writing:write_text")(target.path, write(model, **options))
     except InterchangeError as error:
         if not target.format.is_text:
             raise

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hybrid.errors import InterchangeError
 from hybrid.interchange.explicit_model import ExplicitModel, Numbers
-from hybrid.interchange.text.cells import ROWS, decimals, matrix, where, whole_numbers, words
+from hybrid.interchange.text.writing import ROWS, decimals, matrix, where, whole_numbers, words
 from mtbdd.language.syntax import ModelType
 
 Bytes = NDArray[np.uint8]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from hybrid.errors import InterchangeError
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward, Numbers
-from hybrid.interchange.text.cells import ROWS, decimals, text_of_rows, where, whole_numbers, words
 from hybrid.interchange.text.source import NAME
+from hybrid.interchange.text.writing import ROWS, decimals, text_of_rows, where, whole_numbers, words
 
 
 def transition_blocks(model: ExplicitModel) -> Iterator[bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.errors import InterchangeError
-from hybrid.interchange.streams import DAMAGE, decompressed, written
+from hybrid.interchange.streams import DAMAGE, decompressed
 from mtbdd.language.sources import UNKNOWN_BYTE
 from mtbdd.language.syntax import ModelType
 from mtbdd.memory import free_memory_bytes
@@ -31,10 +31,6 @@ CHUNK = 1 << 24
 """Bytes of text that are looked at together."""
 
 _CONTROLS = bytes(c for c in range(32) if c not in b"\t\n") + b"\x7f"
-
-_PACKED = {".gz": "gzip", ".xz": "xz"}
-
-_EFFORTS = {None: 0, "gzip": 6, "xz": 2}
 
 _DIGITS = re.compile(rb"\d{1,18}")
 
@@ -231,27 +227,6 @@ def _in_utf8(section: Section) -> bytes:
                 f"0x{ord(found[0]) - 0xDC00:02x}; convert the file to UTF-8"
             )
     return UNKNOWN_BYTE.sub("?", text).encode("utf-8")
-
-
-def write_text(path: str | Path, blocks: Iterable[bytes]) -> None:
-    """Write a text, compressed if the name ends with ``.gz`` or ``.xz``.
-
-    Parameters
-    ----------
-    path : str or Path
-        An old file is replaced once the new one is whole, which gets its mode; a device or a pipe is written
-        to.
-    blocks : iterable of bytes
-
-    Raises
-    ------
-    OSError
-        The file cannot be written.
-    """
-    compression = _PACKED.get(Path(path).suffix)
-    with written(path, compression, _EFFORTS[compression]) as sink:
-        for block in blocks:
-            sink.write(block)
 
 
 @dataclass(frozen=True)

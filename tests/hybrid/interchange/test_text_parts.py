@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid.interchange import InterchangeError
-from hybrid.interchange.text.cells import decimals, text_of_rows, whole_numbers
 from hybrid.interchange.text.rows import Dictionary, distinct_words, read_rows
-from hybrid.interchange.text.source import Section, chunks, read_section, write_text
+from hybrid.interchange.text.source import Section, chunks, read_section
+from hybrid.interchange.text.writing import decimals, text_of_rows, whole_numbers, write_text
 
 _WORDS = st.lists(st.binary(max_size=20) | st.sampled_from([b"a" * k for k in range(20)]), max_size=30)
 

@@ -1,14 +1,46 @@
-"""Tables as text: every column a matrix of bytes, zeros where a cell is shorter."""
+"""Texts that are written: files of blocks, tables as columns of bytes, and matrices as MatrixMarket."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.interchange.explicit_model import ExplicitModel
+from hybrid.interchange.streams import written
+
+_PACKED = {".gz": "gzip", ".xz": "xz"}
+
+_EFFORTS = {None: 0, "gzip": 6, "xz": 2}
+
+
+def write_text(path: str | Path, blocks: Iterable[bytes]) -> None:
+    """Write a text, compressed if the name ends with ``.gz`` or ``.xz``.
+
+    Parameters
+    ----------
+    path : str or Path
+        An old file is replaced once the new one is whole, which gets its mode; a device or a pipe is written
+        to.
+    blocks : iterable of bytes
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    compression = _PACKED.get(Path(path).suffix)
+    with written(path, compression, _EFFORTS[compression]) as sink:
+        for block in blocks:
+            sink.write(block)
+
+
 Numbers = NDArray[np.int64]
+
 Vector = NDArray[np.float64]
+
 Bytes = NDArray[np.uint8]
 
 ROWS = 1 << 17
@@ -91,3 +123,41 @@ def matrix(n: int, parts: Sequence[bytes | Bytes]) -> Bytes:
 def where(mask: NDArray[np.bool_], text: bytes) -> Bytes:
     """Return a text in the rows of a mask, shape (n, len(text))."""
     return np.where(mask[:, None], np.frombuffer(text, dtype=np.uint8)[None, :], np.uint8(0))
+
+
+_MOST_STARTS = 1000
+
+
+def matrix_blocks(model: ExplicitModel) -> Iterator[bytes]:
+    """Yield the transition matrix as MatrixMarket, coordinate real general.
+
+    Rows are choices: of a chain its states, of an MDP the choices of state 0, then those of state 1, and so
+    on; a comment tells where the choices of each state begin, if there are few. Rows and columns count from
+    1, entries come by row. Numbers read as the same doubles; of entries at one place the format leaves open
+    what they mean, most readers add them up. Time: some microsecond an entry.
+    """
+    what = "rates" if model.type.value == "ctmc" else "probabilities"
+    rows = "choices" if model.is_mdp else "states"
+    lines = [
+        f"%%MatrixMarket matrix coordinate real general\n% {what} of a {model.type.value}; rows are {rows}\n"
+    ]
+    if model.choice_starts is not None and model.n_states <= _MOST_STARTS:
+        starts = (model.choice_starts[:-1] + 1).tolist()
+        lines += [f"% state {state}: rows from {row}\n" for state, row in enumerate(starts, 1)]
+    lines.append(f"{model.n_choices} {model.n_states} {model.n_entries}\n")
+    yield "".join(lines).encode()
+    for first in range(0, model.n_entries, ROWS):
+        end = min(first + ROWS, model.n_entries)
+        own = np.searchsorted(model.row_starts, np.arange(first, end), side="right")
+        columns = model.columns[first:end] + 1
+        yield text_of_rows(
+            end - first,
+            [
+                whole_numbers(own),
+                b" ",
+                whole_numbers(columns),
+                b" ",
+                decimals(model.values[first:end]),
+                b"\n",
+            ],
+        )
