@@ -11,7 +11,7 @@ from hybrid.analysis.choice_rewards import choice_rewards, not_negative, reward_
 from hybrid.analysis.choice_systems import after_steps, choice_operator
 from hybrid.analysis.constant_vectors import is_constant, is_zero
 from hybrid.analysis.held_matrices import expected_place
-from hybrid.analysis.scope import Scope
+from hybrid.analysis.operator_values import Asked
 from hybrid.analysis.transient import TransientAnalysis
 from hybrid.core.arrays import extremes
 from hybrid.operators.rounding import scaled_bounds
@@ -27,34 +27,19 @@ from mtbdd.states import StateIndex
 Vector = NDArray[np.float64]
 
 
-def cumulative_rewards(
-    model: SymbolicModel,
-    structure: int,
-    time: float,
-    maximise: bool,
-    options: CheckOptions,
-    work: Work,
-    scope: Scope | None = None,
-) -> StateValues:
-    """Return the expected reward of the first steps, or up to a time, from every state.
+def cumulative_rewards(a: Asked) -> StateValues:
+    """Return the expected reward of the first steps, or up to a time.
 
-    Parameters
-    ----------
-    time : int or float
-        Steps, or units of time (CTMC); transition rewards count for transitions made by then.
-    maximise : bool
-        Of an MDP: whether the greatest is asked for, or the least.
-    scope : Scope, optional
-        The states whose values are returned; default every state.
+    Transition rewards count for transitions made by then.
 
     Raises
     ------
     PropertyError
         A reward of an MDP is negative.
     """
-    scope = scope or Scope.every(model)
+    model, structure, time, options, work, scope = a.timed_reward()
     if model.is_mdp:
-        found = _gathered_over_choices(model, structure, int(time), maximise, options, work)
+        found = _gathered_over_choices(model, structure, int(time), a.maximise, options, work)
         return scope.of_values(found)
     rewards, error = enclosed_rewards(model, structure, _every_state(model, options))
 
@@ -70,22 +55,14 @@ def cumulative_rewards(
     return _by_sign(model.communicator, rewards, error, gathered)
 
 
-def instantaneous_rewards(
-    model: SymbolicModel,
-    structure: int,
-    time: float,
-    maximise: bool,
-    options: CheckOptions,
-    work: Work,
-    scope: Scope | None = None,
-) -> StateValues:
-    """Return the expected state reward after some steps, or at a time, from every state.
+def instantaneous_rewards(a: Asked) -> StateValues:
+    """Return the expected state reward after some steps, or at a time.
 
-    Transition rewards have no part in it.  Parameters and errors are those of `cumulative_rewards`.
+    Transition rewards have no part in it.  Errors are those of `cumulative_rewards`.
     """
-    scope = scope or Scope.every(model)
+    model, structure, time, options, work, scope = a.timed_reward()
     if model.is_mdp:
-        return scope.of_values(_later_over_choices(model, structure, int(time), maximise, options, work))
+        return scope.of_values(_later_over_choices(model, structure, int(time), a.maximise, options, work))
     rewards, error = enclosed_rewards(model, structure, _every_state(model, options), moves=False)
 
     def later(part: Vector) -> StateValues:

@@ -13,6 +13,7 @@ import numpy as np
 
 from hybrid.analysis.choice_flow import choice_flow
 from hybrid.analysis.choice_systems import after_steps, choice_operator
+from hybrid.analysis.operator_values import Asked
 from hybrid.analysis.precomputation import prob0a, prob0e
 from hybrid.analysis.row_sums import flow_into
 from hybrid.analysis.scope import Scope
@@ -74,34 +75,15 @@ def through(
     return StateValues(0.5 * (low.lower + high.upper), low.lower, high.upper, low.open_lower)
 
 
-def window_probabilities(
-    model: SymbolicModel,
-    safe: Node,
-    target: Node,
-    window: Window,
-    maximise: bool,
-    options: CheckOptions,
-    work: Work,
-    scope: Scope | None = None,
-) -> StateValues:
-    """Return the probability of ``safe U target`` with the target reached in a window.
+def window_probabilities(a: Asked) -> StateValues:
+    """Return the probability of a path operator with a window, truncation and rounding in its bounds."""
+    window = Window.of(a.path.bound, a.model.type is ModelType.CTMC)
+    return a.as_until(lambda safe, target, maximise: _in_window(a, safe, target, window, maximise))
 
-    Parameters
-    ----------
-    safe, target : Node
-        Sets of reachable states.
-    window : Window
-    maximise : bool
-        Of an MDP: whether the greatest is asked for, or the least.
-    scope : Scope, optional
-        The states whose values are returned; default every state.
 
-    Returns
-    -------
-    StateValues
-        Bounds include truncation and rounding.
-    """
-    scope = scope or Scope.every(model)
+def _in_window(a: Asked, safe: Node, target: Node, window: Window, maximise: bool) -> StateValues:
+    """Return the probability of ``safe U target`` with the target reached in a window."""
+    model, options, work, scope = a.model, a.options, a.work, a.scope
     begins_now = window.lower == 0 and not window.strict
     own = scope if begins_now else Scope.every(model)
     if window.upper is None:

@@ -5,40 +5,21 @@ Both are probabilities of a formula of linear temporal logic; their bounds are d
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from hybrid.analysis.path_formulas import path_probabilities
+from hybrid.analysis.operator_values import Asked, operator_values
 from hybrid.core.directed_rounding import divided
-from hybrid.errors import UnsupportedError
-from hybrid.properties.tree import ConditionalPath
-from hybrid.run.options import CheckOptions
+from hybrid.properties.tree import Probability
 from hybrid.run.state_values import StateValues
-from hybrid.run.work import Work
 from mtbdd.language.syntax import Binary, Expression
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
 
 _SHARE = 0.25  # of epsilon for each of the two probabilities: the distances of their bounds add up
 
 
-def conditional_probabilities(
-    model: SymbolicModel,
-    path: ConditionalPath,
-    states: Callable[[Expression], Node],
-    options: CheckOptions,
-    work: Work,
-) -> StateValues:
-    """Return the probability of a path formula under the condition of another one, from every state.
-
-    Parameters
-    ----------
-    path : ConditionalPath
-        Resolved.
-    states : callable
-        Returns the states that satisfy a state formula.
+def conditional_probabilities(a: Asked) -> StateValues:
+    """Return the probability of a path formula of a chain under the condition of another one.
 
     Returns
     -------
@@ -48,19 +29,19 @@ def conditional_probabilities(
     Raises
     ------
     UnsupportedError
-        The model is an MDP, or a formula is not translated: bounds on time beside other formulas.
+        A formula is not translated: bounds on time beside other formulas.
     NotConvergedError
     """
-    if model.is_mdp:
-        raise UnsupportedError(
-            "conditional probabilities, P [ path || path ], are not checked on an MDP by this version: they "
-            "depend on the scheduler; ask for the chain that a scheduler leaves"
-        )
-    criterion = replace(options.criterion, epsilon=_SHARE * options.criterion.epsilon)
-    finer = replace(options, criterion=criterion)
-    both = Binary(path.position, "&", path.path, path.condition)
-    condition = path_probabilities(model, path.condition, True, states, finer, work)
-    return _quotient(path_probabilities(model, both, True, states, finer, work), condition)
+    path, criterion = a.path, a.options.criterion
+    finer = replace(a.options, criterion=replace(criterion, epsilon=_SHARE * criterion.epsilon))
+
+    def probability(path: Expression) -> StateValues:
+        asked = Probability(path.position, None, None, None, path)
+        return operator_values(a.model, asked, a.states, finer, a.work)
+
+    condition = probability(path.condition)
+    both = probability(Binary(path.position, "&", path.path, path.condition))
+    return a.scope.of_values(_quotient(both, condition))
 
 
 def _quotient(both: StateValues, condition: StateValues) -> StateValues:

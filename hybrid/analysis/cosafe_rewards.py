@@ -8,54 +8,33 @@ next step leads to where the formula is told.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hybrid.analysis.model_automata import model_formula
 from hybrid.analysis.model_products import model_product
+from hybrid.analysis.operator_values import Asked
 from hybrid.analysis.rewards import reachability_rewards
 from hybrid.automata.translation import prefixes
 from hybrid.errors import UnsupportedError
-from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
-from hybrid.run.work import Work
 from mtbdd.language.model_syntax import ELAPSED
-from mtbdd.language.syntax import Expression
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
 
 if TYPE_CHECKING:
-    from hybrid.analysis.scheduler import SchedulerMaker
+    pass
 
 _log = logging.getLogger(__name__)
 
 
-def cosafe_rewards(
-    model: SymbolicModel,
-    structure: int,
-    path: Expression,
-    maximise: bool,
-    states: Callable[[Expression], Node],
-    options: CheckOptions,
-    work: Work,
-    maker: SchedulerMaker | None = None,
-) -> StateValues:
+def cosafe_rewards(a: Asked) -> StateValues:
     """Return the expected reward earned until a co-safe formula holds, of an MDP the least or the greatest.
 
     Zero where the state itself tells that the formula holds; ``X true`` takes the first step, though all runs
     satisfy it.  Infinite where the formula does not hold almost surely: by some scheduler of an MDP
     (greatest), by every one (least).
 
-    Parameters
-    ----------
-    path : Expression
-        Resolved; path formulas may stand in each other.
-    states : callable
-        Returns the states that satisfy a state formula.
-    maker : SchedulerMaker, optional
-        Given an optimal scheduler of an MDP, which remembers what the automaton has read.
+    An optimal scheduler of an MDP remembers what the automaton has read.
 
     Raises
     ------
@@ -65,7 +44,9 @@ def cosafe_rewards(
         A reward of an MDP is negative.
     NotConvergedError
     """
-    formula = model_formula(model, path, states, keeps_steps=True)
+    model, structure, maximise = a.model, a.formula.place, a.maximise
+    options, work, maker = a.options, a.work, a.maker
+    formula = model_formula(model, a.formula.target, a.states, keeps_steps=True)
     if formula.formula.has_weak:
         raise UnsupportedError(
             "R: expected a co-safe formula, which some prefix of a run decides (X, F, U, and G, W, R with a "
@@ -82,7 +63,7 @@ def cosafe_rewards(
     told = np.flatnonzero(automaton.marks.all(axis=1)).tolist()
     if automaton.n_states == 1:
         target = model.reachable if told else model.manager.false
-        return reachability_rewards(model, structure, target, maximise, options, work, maker)
+        return reachability_rewards(model, structure, target, maximise, options, work, maker, a.scope)
     if maker is None:
         own_structures = [] if structure == ELAPSED else [structure]
         product = model_product(model, automaton, formula.propositions, options, own_structures)
@@ -99,4 +80,4 @@ def cosafe_rewards(
         own = SchedulerMaker(product.model)
         found = reachability_rewards(product.model, structure, won, maximise, options, work, own)
         maker.remember(Remembering.of(model, product, ()).finish(own))
-    return found.at(product.model.indicator(product.first))
+    return a.scope.of_values(found.at(product.model.indicator(product.first)))

@@ -13,6 +13,7 @@ import numpy as np
 
 from hybrid.analysis.choice_rewards import choice_rewards, paid_choices, reward_units
 from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
+from hybrid.analysis.operator_values import Asked
 from hybrid.analysis.systems import solve_linear
 from hybrid.operators.discount import Discount
 from hybrid.operators.rounding import scaled_bounds
@@ -27,26 +28,11 @@ from mtbdd.states import StateIndex, index_states, states_from
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hybrid.analysis.scheduler import SchedulerMaker
 
+def discounted_rewards(a: Asked) -> StateValues:
+    """Return the expected discounted reward, of an MDP the least or the greatest.
 
-def discounted_rewards(
-    model: SymbolicModel,
-    structure: int,
-    discount: float,
-    maximise: bool,
-    options: CheckOptions,
-    work: Work,
-    maker: SchedulerMaker | None = None,
-) -> StateValues:
-    """Return the expected discounted reward from every state, of an MDP the least or the greatest.
-
-    Parameters
-    ----------
-    discount : float
-        Between 0 and 1, both excluded: the reward of the k-th step counts ``discount**k`` times, k from 0.
-    maker : SchedulerMaker, optional
-        Given the choices of an optimal scheduler, which forgets the past.
+    The reward of the k-th step counts ``discount**k`` times, k from 0; optimal schedulers forget the past.
 
     Returns
     -------
@@ -61,14 +47,15 @@ def discounted_rewards(
     UnsupportedError
         The method has no meaning for choices.
     """
-    d = Discount.of(discount)
+    model, structure, options, work = a.model, a.formula.place, a.options, a.work
+    d = Discount.of(a.number(a.formula.discount))
     none = np.zeros(model.index.size)
     if not model.is_mdp:
-        return _on_chain(model, structure, d, options, work)
+        return a.scope.of_values(_on_chain(model, structure, d, options, work))
     earning = backward(model, model.manager.disjunction(paid_choices(model, structure)))
     unknown = index_states(model.manager, earning)
     if unknown.total == 0:
-        return StateValues.exact(none)
+        return a.scope.of_values(StateValues.exact(none))
     check_method(options)
     most = [0.0]
 
@@ -78,13 +65,13 @@ def discounted_rewards(
         return own
 
     enabled = [layer.enabled for layer in model.layers]
-    operator = choice_operator(model, unknown, enabled, gain, maximise, None, options, discount=d)
+    operator = choice_operator(model, unknown, enabled, gain, a.maximise, None, options, discount=d)
     greatest = model.communicator.greatest(max(most))
     found = solve_choices(operator, d.bound(greatest), options, work, "discounted rewards", unknown)
-    if maker is not None:
-        maker.policy(unknown, operator, found, None)
+    if a.maker is not None:
+        a.maker.policy(unknown, operator, found, None)
     found = scaled_bounds(found, reward_units(model, structure))  # lemma: entry-units
-    return found.spread(model.indicator(earning), none)
+    return a.scope.of_values(found.spread(model.indicator(earning), none))
 
 
 def _on_chain(

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hybrid.analysis.ltl import automaton_probabilities
+from hybrid.analysis.operator_values import Asked
 from hybrid.automata.automaton import DeterministicAutomaton
 from hybrid.automata.hoa_reading import read_hoa
 from hybrid.automata.reduction import reduced
 from hybrid.errors import PropertyError
 from hybrid.properties.tree import AutomatonPath
-from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
-from hybrid.run.work import Work
 from mtbdd.language.errors import listed
 from mtbdd.language.names import BUILT_IN_LABELS
 from mtbdd.language.syntax import Expression, LabelReference
@@ -21,30 +20,11 @@ from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 
 if TYPE_CHECKING:
-    from hybrid.analysis.scheduler import SchedulerMaker
+    pass
 
 
-def given_automaton_probabilities(
-    model: SymbolicModel,
-    path: AutomatonPath,
-    maximise: bool,
-    states: Callable[[Expression], Node],
-    options: CheckOptions,
-    work: Work,
-    maker: SchedulerMaker | None = None,
-) -> StateValues:
-    """Return the probability that the automaton of a file accepts a run, from every state.
-
-    Parameters
-    ----------
-    path : AutomatonPath
-        Resolved; propositions that it does not bind are labels of the model.
-    maximise : bool
-        Of an MDP: whether the greatest is asked for, or the least.
-    states : callable
-        Returns the states that satisfy a state formula.
-    maker : SchedulerMaker, optional
-        Given an optimal scheduler of an MDP.
+def given_automaton_probabilities(a: Asked) -> StateValues:
+    """Return the probability that the automaton of a file accepts a run.
 
     Raises
     ------
@@ -56,8 +36,10 @@ def given_automaton_probabilities(
         A proposition is neither bound nor a label, or one is bound that the automaton does not have.
     NotConvergedError
     """
-    automaton, holds = given_automaton(model, path, states)
-    return automaton_probabilities(model, automaton, holds, maximise, options, work, maker)
+    automaton, holds = given_automaton(a.model, a.path, a.states)
+    return a.scope.of_values(
+        automaton_probabilities(a.model, automaton, holds, a.maximise, a.options, a.work, a.maker)
+    )
 
 
 def given_automaton(
@@ -67,8 +49,10 @@ def given_automaton(
 
     Parameters
     ----------
-    path, states
-        As for `given_automaton_probabilities`.
+    path : AutomatonPath
+        Resolved; propositions that it does not bind are labels of the model.
+    states : callable
+        Returns the states that satisfy a state formula.
 
     Raises
     ------

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.constant_vectors import is_constant
 from hybrid.analysis.held_matrices import expected_place, injected, made_again
+from hybrid.analysis.operator_values import Asked
 from hybrid.analysis.systems import solve_gain, solve_linear, solve_stationary
 from hybrid.core.arrays import extremes, inner
 from hybrid.operators.rounding import step_slack
@@ -28,15 +29,14 @@ Vector = NDArray[np.float64]
 Gains = tuple[float, float, float]  # value, lower, upper
 
 
-def steady_probabilities(
-    model: SymbolicModel, states: Node, options: CheckOptions, work: Work
-) -> StateValues:
+def steady_probabilities(a: Asked) -> StateValues:
     """Return, for every state, the long-run probability of being in a set.
 
     Raises
     ------
     NotConvergedError
     """
+    model, states, options, work = a.model, a.states(a.formula.states), a.options, a.work
 
     def gains(component: Node, index: StateIndex) -> Gains:
         inside = component & states
@@ -51,16 +51,17 @@ def steady_probabilities(
 
         return _average(model, index, membership, options, work, what)
 
-    return _over_components(model, gains, options, work)
+    return a.scope.of_values(_over_components(model, gains, options, work))
 
 
-def steady_rewards(model: SymbolicModel, structure: int, options: CheckOptions, work: Work) -> StateValues:
+def steady_rewards(a: Asked) -> StateValues:
     """Return, for every state, the long-run average of a reward structure.
 
     Raises
     ------
     NotConvergedError
     """
+    model, structure, options, work = a.model, a.formula.place, a.options, a.work
 
     def gains(component: Node, index: StateIndex) -> Gains:
         expected = index.at(expected_place(options, index.size))
@@ -83,7 +84,7 @@ def steady_rewards(model: SymbolicModel, structure: int, options: CheckOptions, 
         # lemma: gain, entry-units
         return found[0], math.nextafter(found[1] - off, -math.inf), math.nextafter(found[2] + off, math.inf)
 
-    return _over_components(model, gains, options, work)
+    return a.scope.of_values(_over_components(model, gains, options, work))
 
 
 def _average(

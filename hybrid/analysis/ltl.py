@@ -7,18 +7,18 @@ all of which a scheduler can visit again and again (Baier and Katoen, Principles
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hybrid.analysis.acceptance_sets import accepting_sets
 from hybrid.analysis.model_automata import model_automaton, model_formula
 from hybrid.analysis.model_products import model_product
+from hybrid.analysis.operator_values import Asked
 from hybrid.analysis.until import until_probabilities
 from hybrid.automata.automaton import DeterministicAutomaton
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
-from mtbdd.language.syntax import Expression
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 
@@ -26,28 +26,11 @@ if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker
 
 
-def ltl_probabilities(
-    model: SymbolicModel,
-    path: Expression,
-    maximise: bool,
-    states: Callable[[Expression], Node],
-    options: CheckOptions,
-    work: Work,
-    maker: SchedulerMaker | None = None,
-) -> StateValues:
-    """Return the probability of a formula of linear temporal logic from every state.
+def ltl_probabilities(a: Asked) -> StateValues:
+    """Return the probability of a formula of linear temporal logic.
 
-    Parameters
-    ----------
-    path : Expression
-        Resolved; path formulas may stand in each other.
-    maximise : bool
-        Of an MDP: whether the greatest is asked for, or the least, which is one less the greatest of
-        the negation.
-    states : callable
-        Returns the states that satisfy a state formula.
-    maker : SchedulerMaker, optional
-        Given an optimal scheduler of an MDP, which remembers what the automaton has read.
+    The least of an MDP is one less the greatest of the negation; an optimal scheduler remembers what the
+    automaton has read.
 
     Raises
     ------
@@ -57,12 +40,12 @@ def ltl_probabilities(
         There is no such tool for automata, or it fails.
     NotConvergedError
     """
-    formula = model_formula(model, path, states)
-    chosen = model_automaton(formula, options.automaton_tool)
+    formula = model_formula(a.model, a.path, a.states)
+    chosen = model_automaton(formula, a.options.automaton_tool)
     found = automaton_probabilities(
-        model, chosen.automaton, formula.propositions, maximise, options, work, maker
+        a.model, chosen.automaton, formula.propositions, a.maximise, a.options, a.work, a.maker
     )
-    return found if chosen.proven else found.without_bounds()
+    return a.scope.of_values(found if chosen.proven else found.without_bounds())
 
 
 def automaton_probabilities(
@@ -82,8 +65,10 @@ def automaton_probabilities(
         State 0 is the initial one.
     propositions : sequence of Node
         Where its propositions hold.
-    maximise, maker
-        As for `ltl_probabilities`.
+    maximise : bool
+        Of an MDP: whether the greatest is asked for, or the least.
+    maker : SchedulerMaker, optional
+        Given an optimal scheduler of an MDP.
 
     Raises
     ------

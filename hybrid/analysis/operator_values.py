@@ -1,28 +1,25 @@
 """The operators P, S and R: which algorithm finds their values, and which optimum is meant on an MDP.
 
-`P>=p` speaks of all schedulers, so that the least probability counts, and `P<=p` of the greatest one.
-Algorithms are imported when they are asked for: an answer needs one of them, and all take longer to load than
-a small model to solve.
+`P>=p` speaks of all schedulers, so that the least probability counts, and `P<=p` of the greatest one.  Each
+path operator is an until, a complement of one, or a single step: ``F b = true U b``, ``G b = !F !b``,
+``a W b = !((a & !b) U (!a & !b))``, ``a R b = !(!a U !b)``, with the same window of steps or time on both
+sides ([Tealdi13] §2.2).  Algorithms are imported when they are asked for: an answer needs one of them, and
+all take longer to load than a small model to solve.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeGuard
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from hybrid.analysis.scope import Scope
 from hybrid.errors import UnsupportedError
-from hybrid.properties.path_operators import has_path
-from hybrid.properties.tree import (
-    ConditionalPath,
-    Cumulative,
-    Instantaneous,
-    LongRun,
-    Path,
-    Probability,
-    Reward,
-    SteadyState,
-)
+from hybrid.properties import registry
+from hybrid.properties.registry import Capability, asked_quantity, refuse_decision_process, without_negations
+from hybrid.properties.tree import Path, Probability, Reward, SteadyState
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
@@ -33,11 +30,72 @@ from mtbdd.model import SymbolicModel
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker
 
-
-_REACHING = (
-    "a scheduler is given for rewards until a formula holds (F and others) and for discounted ones; "
-    "ask without one"
+VALUES = Capability[StateValues](
+    lambda e, reason: UnsupportedError(reason), "{} is not supported by checking"
 )
+"""Functions from `Asked` to values in its scope."""
+VALUES.found_in(
+    "hybrid.analysis",
+    {
+        registry.AUTOMATON: "given_automata.given_automaton_probabilities",
+        registry.CONDITIONAL: "conditional_probabilities.conditional_probabilities",
+        registry.LTL: "ltl.ltl_probabilities",
+        registry.REPEATED: "repeated.repeated_probabilities",
+        registry.NEXT: "until.next_probabilities",
+        registry.REWARD_BOUNDED: "reward_bounded.reward_bounded_probabilities",
+        registry.WINDOW: "bounded_until.window_probabilities",
+        registry.UNTIL: "until.unbounded_probabilities",
+        registry.STEADY: "long_run.steady_probabilities",
+        registry.AVERAGE: "long_run.steady_rewards",
+        registry.DISCOUNTED: "discounted_rewards.discounted_rewards",
+        registry.CUMULATIVE: "bounded_rewards.cumulative_rewards",
+        registry.TOTAL: "rewards.total_rewards",
+        registry.INSTANTANEOUS: "bounded_rewards.instantaneous_rewards",
+        registry.ELAPSED_TIME: "rewards.rewards_until",
+        registry.REACHED: "rewards.rewards_until",
+        registry.COSAFE: "cosafe_rewards.cosafe_rewards",
+    },
+)
+_REMEMBERING = (registry.NEXT, registry.WINDOW, registry.REWARD_BOUNDED, registry.REPEATED)
+_UNSCHEDULED = (registry.CUMULATIVE, registry.TOTAL, registry.INSTANTANEOUS)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a model; `path` is the path formula of P without the negations in front of it.
+
+    `maximise` says which optimum of that path formula, or of a reward, is meant.  Other attributes are as for
+    `operator_values`.
+    """
+
+    model: SymbolicModel
+    formula: Any
+    path: Any
+    maximise: bool
+    states: Callable[[Expression], Node]
+    options: CheckOptions
+    work: Work
+    maker: SchedulerMaker | None
+    scope: Scope
+
+    def timed_reward(self) -> tuple[SymbolicModel, int, float, CheckOptions, Work, Scope]:
+        """Return model, reward structure, time, options, work and scope of a reward with a time."""
+        time = self.number(self.formula.target.time)
+        time = time if isinstance(time, int) else float(time)
+        return self.model, self.formula.place, time, self.options, self.work, self.scope
+
+    @staticmethod
+    def number(expression: Expression) -> float:
+        """Return a resolved number, which remembers the one that the text means."""
+        if not isinstance(expression, Literal):
+            raise UnsupportedError("the time or the discount is not a constant")
+        return expression.value
+
+    def as_until(self, solve: Callable[[Node, Node, bool], StateValues]) -> StateValues:
+        """Return the probability of a path operator from that of the until with safe and target states."""
+        safe, target, complement = until_form(self.model, self.path, self.states)
+        found = solve(safe, target, self.maximise != complement)
+        return found.complement() if complement else found
 
 
 def operator_values(
@@ -58,7 +116,8 @@ def operator_values(
     states : callable
         Returns the states that satisfy a state formula.
     maker : SchedulerMaker, optional
-        Given the choices of an optimal scheduler of an MDP.
+        Given the choices of an optimal scheduler of an MDP: one that forgets the past for path operators
+        without bounds, else one with memory.
     scope : Scope, optional
         The states whose values are returned; default every state.
 
@@ -70,86 +129,56 @@ def operator_values(
         A reward of an MDP is negative.
     NotConvergedError
     """
+    refuse_decision_process(formula, model.type)
+    quantity, function = asked_quantity(formula), VALUES.of(formula)
+    path, negations = formula.path if isinstance(formula, Probability) else None, 0
+    if maker is not None and quantity in _UNSCHEDULED:
+        raise UnsupportedError(
+            "a scheduler is given for rewards until a formula holds (F and others) and for discounted ones; "
+            "ask without one"
+        )
+    if maker is not None and quantity in _REMEMBERING:
+        function = VALUES.of_quantity(registry.LTL)
+    elif path is not None and quantity is not registry.LTL:
+        path, negations = without_negations(path)
+    maximise = (not model.is_mdp or maximises(formula)) != (negations % 2 == 1)
     scope = scope or Scope.every(model)
-    refuse_long_run(model, formula)
-    if isinstance(formula, SteadyState):
-        from hybrid.analysis.long_run import steady_probabilities
-
-        return scope.of_values(steady_probabilities(model, states(formula.states), options, work))
-    if isinstance(formula, Probability) and isinstance(formula.path, ConditionalPath):
-        from hybrid.analysis.conditional_probabilities import conditional_probabilities
-
-        return scope.of_values(conditional_probabilities(model, formula.path, states, options, work))
-    maximise = not model.is_mdp or maximises(formula)
-    if isinstance(formula, Probability):
-        from hybrid.analysis.path_formulas import path_probabilities
-
-        return path_probabilities(model, formula.path, maximise, states, options, work, maker, scope)
-    if formula.index is None:
-        raise UnsupportedError("the model has no reward structure for this property")
-    structure, target = formula.index, formula.target
-    if isinstance(target, LongRun):
-        from hybrid.analysis.long_run import steady_rewards
-
-        return scope.of_values(steady_rewards(model, structure, options, work))
-    if isinstance(target, Cumulative) and formula.discount is not None:
-        from hybrid.analysis.discounted_rewards import discounted_rewards
-
-        discount = _number(formula.discount)
-        found = discounted_rewards(model, structure, discount, maximise, options, work, maker)
-        return scope.of_values(found)
-    if maker is not None and isinstance(target, (Cumulative, Instantaneous)):
-        raise UnsupportedError(_REACHING)
-    from hybrid.analysis.bounded_rewards import cumulative_rewards, instantaneous_rewards
-    from hybrid.analysis.rewards import reachability_rewards, total_rewards
-
-    if isinstance(target, Cumulative):
-        if target.time is None:
-            return total_rewards(model, structure, maximise, options, work, scope)
-        return cumulative_rewards(model, structure, _time(target.time), maximise, options, work, scope)
-    if isinstance(target, Instantaneous):
-        return instantaneous_rewards(model, structure, _time(target.time), maximise, options, work, scope)
-    if is_reached_set(target):
-        reached = states(target.right)
-        return reachability_rewards(model, structure, reached, maximise, options, work, maker, scope)
-    from hybrid.analysis.cosafe_rewards import cosafe_rewards
-
-    found = cosafe_rewards(model, structure, target, maximise, states, options, work, maker)
-    return scope.of_values(found)
+    found = function(Asked(model, formula, path, maximise, states, options, work, maker, scope))
+    for _ in range(negations):
+        found = found.complement()
+    return found
 
 
-def is_reached_set(target: Expression) -> TypeGuard[Path]:
-    """Return whether a reward is asked for until a set is reached: ``F states``, without a bound."""
-    return (
-        isinstance(target, Path)
-        and target.operator == "F"
-        and target.bound is None
-        and not has_path(target.right)
-    )
+@VALUES.answers(registry.NOW)
+def _now(a: Asked) -> StateValues:
+    return StateValues.exact(a.scope.indicator(a.states(a.path)).astype(np.float64))
 
 
-def refuse_long_run(model: SymbolicModel, formula: Probability | Reward | SteadyState) -> None:
-    """Refuse what is asked of a decision process in the long run.
+def until_form(
+    model: SymbolicModel, path: Path, states: Callable[[Expression], Node]
+) -> tuple[Node, Node, bool]:
+    """Return the safe and target states of a path operator as an until, and whether to take the complement.
 
-    Raises
-    ------
-    UnsupportedError
+    Parameters
+    ----------
+    path : Path
+        Any operator but X, over state formulas.
+    states : callable
+        Returns the states that satisfy a state formula.
     """
-    if not model.is_mdp:
-        return
-    if isinstance(formula, SteadyState):
-        raise UnsupportedError(
-            "S is not checked on an MDP by this version, nor LRA, which is the same: long-run probabilities "
-            "depend on the scheduler"
-        )
-    if isinstance(formula, Reward) and isinstance(formula.target, LongRun):
-        raise UnsupportedError(
-            "R [ S ] is not checked on an MDP by this version, nor R [ LRA ], which is the same: long-run "
-            "averages depend on the scheduler"
-        )
+    right, every = states(path.right), model.reachable
+    left = every if path.left is None else states(path.left)
+    no_left, no_right = every & ~left, every & ~right
+    return {
+        "U": (left, right, False),
+        "F": (every, right, False),
+        "G": (every, no_right, True),
+        "W": (left & no_right, no_left & no_right, True),
+        "R": (no_left, no_right, True),
+    }[path.operator]
 
 
-def maximises(formula: Probability | Reward) -> bool:
+def maximises(formula: Probability | Reward | SteadyState) -> bool:
     """Return whether an operator of an MDP asks for the greatest value.
 
     One without a bound says which; it would not have been resolved otherwise.
@@ -157,16 +186,3 @@ def maximises(formula: Probability | Reward) -> bool:
     if formula.optimum is not None:
         return formula.optimum == "max"
     return formula.comparison in ("<", "<=")
-
-
-def _time(expression: Expression) -> float:
-    """Return a resolved time."""
-    value = _number(expression)
-    return value if isinstance(value, int) else float(value)
-
-
-def _number(expression: Expression) -> float:
-    """Return a resolved number, which remembers the one that the text means."""
-    if not isinstance(expression, Literal):
-        raise UnsupportedError("the time or the discount is not a constant")
-    return expression.value

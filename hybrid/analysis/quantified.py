@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hybrid.errors import UnsupportedError
-from hybrid.properties.path_operators import has_path
+from hybrid.properties.registry import has_path
 from hybrid.properties.tree import Path, Quantified
 from mtbdd.graph.branching import some_always, some_next, some_until, successors
 from mtbdd.language.syntax import Expression, Unary

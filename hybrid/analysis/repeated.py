@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from hybrid.properties.tree import Path
+from hybrid.analysis.operator_values import Asked
+from hybrid.analysis.until import until_probabilities
+from hybrid.properties.registry import repeated_form
 from hybrid.run.state_values import StateValues
 from mtbdd.graph.components import model_end_components
-from mtbdd.language.syntax import Expression
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 
 
-def repeated_form(path: Path) -> tuple[Expression, bool] | None:
-    """Return the formula below ``G F`` or ``F G`` without bounds, and whether it is the latter; or None."""
-    inner = path.right
-    if path.operator not in ("F", "G") or not isinstance(inner, Path) or path.bound or inner.bound:
-        return None
-    if inner.operator not in ("F", "G") or inner.operator == path.operator:
-        return None
-    return inner.right, path.operator == "F"
-
-
-def repeated_probabilities(
-    model: SymbolicModel,
-    states: Node,
-    always: bool,
-    maximise: bool,
-    until: Callable[[Node, bool], StateValues],
-) -> StateValues:
-    """Return the probability of ``G F states``, or with `always` of ``F G states``.
-
-    Parameters
-    ----------
-    model : SymbolicModel
-        A chain or an MDP.
-    until : callable
-        Returns the probability of reaching a set, the greatest one if its second argument is true.
+def repeated_probabilities(a: Asked) -> StateValues:
+    """Return the probability of ``G F states`` or ``F G states``.
 
     Notes
     -----
@@ -45,10 +21,15 @@ def repeated_probabilities(
     one inside them.  The least is one less the greatest of the negation.  A chain's end components are its
     bottom components (Baier and Katoen, Principles of Model Checking, sections 10.1.2 and 10.6.4).
     """
-    if not maximise:
-        outside = model.reachable & ~states
-        return repeated_probabilities(model, outside, not always, True, until).complement()
-    return until(repeated_target(model, states, always), True)
+    form = repeated_form(a.path)
+    assert form is not None
+    model, states, always = a.model, a.states(form[0]), form[1]
+    is_least = model.is_mdp and not a.maximise
+    if is_least:
+        states, always = model.reachable & ~states, not always
+    ends = repeated_target(model, states, always)
+    found = until_probabilities(model, model.reachable, ends, True, a.options, a.work, None, a.scope)
+    return found.complement() if is_least else found
 
 
 def repeated_target(model: SymbolicModel, states: Node, always: bool) -> Node:

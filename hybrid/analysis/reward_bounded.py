@@ -5,46 +5,25 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from hybrid.analysis.operator_values import Asked
 from hybrid.analysis.reward_budgets import BudgetSweep
 from hybrid.analysis.until import until_probabilities
 from hybrid.errors import UnsupportedError
 from hybrid.properties.tree import RewardBound
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
-from hybrid.run.work import Work
 from hybrid.solvers.base import Clock
 from mtbdd.language.rounded import real_of
 from mtbdd.language.syntax import Literal
 from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
 from mtbdd.reward_split import split_by_reward
 from mtbdd.wording import option
 
 
-def reward_bounded_probabilities(
-    model: SymbolicModel,
-    safe: Node,
-    target: Node,
-    bound: RewardBound,
-    maximise: bool,
-    options: CheckOptions,
-    work: Work,
-) -> StateValues:
-    """Return the probability of ``safe U target`` with little enough earned before the target.
+def reward_bounded_probabilities(a: Asked) -> StateValues:
+    """Return the probability of a path operator with little enough earned before the end.
 
-    Parameters
-    ----------
-    safe, target : Node
-        Sets of reachable states.
-    bound : RewardBound
-        Resolved, with an end.
-    maximise : bool
-        Of an MDP: whether the greatest is asked for, or the least.
-
-    Returns
-    -------
-    StateValues
-        Exact 0 and 1 where the graph decides.
+    Exact 0 and 1 where the graph decides.
 
     Raises
     ------
@@ -58,6 +37,12 @@ def reward_bounded_probabilities(
     -----
     Time: that of as many steps as the bound has units of reward, see `BudgetSweep`; less if values settle.
     """
+    return a.as_until(lambda safe, target, maximise: a.scope.of_values(_in_budget(a, safe, target, maximise)))
+
+
+def _in_budget(a: Asked, safe: Node, target: Node, maximise: bool) -> StateValues:
+    """Return the probability of ``safe U target`` with little enough earned before the target."""
+    model, bound, options, work = a.model, a.path.bound, a.options, a.work
     check_bounded_method(options)
     assert bound.index is not None and isinstance(bound.most, Literal)
     split = split_by_reward(model, bound.index)

@@ -18,6 +18,7 @@ from hybrid.analysis.choice_rewards import (
 from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
 from hybrid.analysis.constant_vectors import is_zero
 from hybrid.analysis.held_matrices import expected_place, made_again
+from hybrid.analysis.operator_values import Asked
 from hybrid.analysis.precomputation import end_components
 from hybrid.analysis.scope import Scope
 from hybrid.analysis.systems import solve_linear
@@ -119,20 +120,16 @@ def _on_chain(
     return scope.among(solved, maybe).spread(scope.indicator(maybe_states), known)
 
 
-def total_rewards(
-    model: SymbolicModel,
-    structure: int,
-    maximise: bool,
-    options: CheckOptions,
-    work: Work,
-    scope: Scope | None = None,
-) -> StateValues:
-    """Return the expected reward earned in all time, of an MDP the least or the greatest.
+def rewards_until(a: Asked) -> StateValues:
+    """Return the expected reward before a set is reached, as `reachability_rewards` does."""
+    target = a.states(a.formula.target.right)
+    return reachability_rewards(
+        a.model, a.formula.place, target, a.maximise, a.options, a.work, a.maker, a.scope
+    )
 
-    Parameters
-    ----------
-    scope : Scope, optional
-        The states whose values are returned; default every state.
+
+def total_rewards(a: Asked) -> StateValues:
+    """Return the expected reward earned in all time, of an MDP the least or the greatest.
 
     Notes
     -----
@@ -152,10 +149,10 @@ def total_rewards(
     UnsupportedError
         The method has no meaning for choices.
     """
-    scope = scope or Scope.every(model)
+    model, structure, options, work, scope = a.model, a.formula.place, a.options, a.work, a.scope
     if not model.is_mdp:
         return _total_on_chain(model, structure, options, work, scope)
-    if not maximise:
+    if not a.maximise:
         target = zero_reward_mecs(model, structure)
         return reachability_rewards(model, structure, target, False, options, work, scope=scope)
     infinite, unknown_states = greatest_totals(model, structure)

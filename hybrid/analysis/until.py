@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.choice_flow import choice_flow
 from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
+from hybrid.analysis.operator_values import Asked
 from hybrid.analysis.precomputation import decided_states, end_components
 from hybrid.analysis.row_sums import flow_into
 from hybrid.analysis.scope import Scope
@@ -167,9 +168,16 @@ def until_operator(
 # ------------------------------------------------------------------ one step
 
 
-def next_probabilities(
-    model: SymbolicModel, target: Node, maximise: bool, options: CheckOptions, work: Work
-) -> StateValues:
+def unbounded_probabilities(a: Asked) -> StateValues:
+    """Return the probability of a path operator without a bound."""
+    return a.as_until(
+        lambda safe, target, maximise: until_probabilities(
+            a.model, safe, target, maximise, a.options, a.work, a.maker, a.scope
+        )
+    )
+
+
+def next_probabilities(a: Asked) -> StateValues:
     """Return the probability that the next state lies in a set, of an MDP the least or the greatest.
 
     Notes
@@ -177,12 +185,13 @@ def next_probabilities(
     Two products a layer, those of an MDP on the host.  Exact 0 and 1 where the graph decides, else with the
     bounds of their rounding errors.
     """
+    model, target, options, work = a.model, a.states(a.path.right), a.options, a.work
     if not model.is_mdp:
-        return _next_on_chain(model, target, options, work)
+        return a.scope.of_values(_next_on_chain(model, target, options, work))
     # Whether some choice (greatest) or every one (least) enters the set at all, or surely.
-    join = np.logical_or if maximise else np.logical_and
-    values = np.full(model.index.size, 0.0 if maximise else 1.0)
-    may, must = (np.full(model.index.size, not maximise) for _ in range(2))
+    join = np.logical_or if a.maximise else np.logical_and
+    values = np.full(model.index.size, 0.0 if a.maximise else 1.0)
+    may, must = (np.full(model.index.size, not a.maximise) for _ in range(2))
     inside, outside = (index_states(model.manager, s) for s in (target, model.reachable & ~target))
     for layer, own in enumerate(model.layers):
         rows = index_states(model.manager, own.enabled)
@@ -190,14 +199,14 @@ def next_probabilities(
         flow = choice_flow(model, layer, rows, inside, options, work=work)
         staying = choice_flow(model, layer, rows, outside, options, work=work)
         may[place], must[place] = join(may[place], flow > 0.0), join(must[place], staying == 0.0)
-        better = np.maximum if maximise else np.minimum
+        better = np.maximum if a.maximise else np.minimum
         values[place] = better(values[place], np.minimum(flow, 1.0))
     work.products += 2
     undecided = may & ~must
     own_values = values[undecided]
     # lemma: rounding
     found = StateValues(own_values, *widened(own_values, choice_slack(model))).within(0.0, 1.0)
-    return found.spread(undecided, must.astype(np.float64))
+    return a.scope.of_values(found.spread(undecided, must.astype(np.float64)))
 
 
 def _next_on_chain(model: SymbolicModel, target: Node, options: CheckOptions, work: Work) -> StateValues:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from hybrid.automata.formulas import Formula, FormulaStore
 from hybrid.errors import UnsupportedError
-from hybrid.properties.path_operators import has_path
+from hybrid.properties.registry import has_path
 from hybrid.properties.tree import Path, RewardBound, TimeBound
 from mtbdd.language.syntax import Binary, Expression, Literal, Unary
 

@@ -5,27 +5,58 @@ What has no certificate is refused by name, before any work begins.
 
 from __future__ import annotations
 
+from typing import Any
+
 from hybrid.certificates.meaning import Meaning
 from hybrid.certificates.operators import NUMBER_FILTERS, TRUTH_FILTERS, Operator, Question
 from hybrid.errors import NotCertifiableError
+from hybrid.properties import registry
+from hybrid.properties.registry import (
+    Capability,
+    asked_quantity,
+    repeated_form,
+    without_negations,
+)
 from hybrid.properties.tree import (
     STATE_OPERATORS,
-    Cumulative,
-    Elapsed,
     Filter,
-    Instantaneous,
-    LongRun,
     Path,
     Probability,
-    Quantified,
     Reward,
     SteadyState,
 )
 from mtbdd.language.model_syntax import RewardStructure
-from mtbdd.language.syntax import Binary, Expression, LabelReference, Literal, ModelType, Name, Unary
+from mtbdd.language.syntax import Binary, Expression, LabelReference, ModelType, Name, Unary
 from mtbdd.language.walk import children, walk
 
 _CONNECTIVES = ("&", "|", "=>", "<=>")
+
+
+def _refusal(formula: Expression, reason: str) -> NotCertifiableError:
+    """Return why an operator has no certificate, with the place of what it asks about."""
+    asked = formula
+    if isinstance(formula, Probability):
+        asked = without_negations(formula.path)[0]
+    elif isinstance(formula, Reward) and formula.letter == "R":
+        asked = formula.target
+    return NotCertifiableError(f"{asked.position}: {reason}")
+
+
+CERTIFIED = Capability[Operator](_refusal, "{} has no certificate in this version")
+"""Methods of `_Reader` that return what is to be certified of P, S and R."""
+CERTIFIED.refuses("{} has no certificate, one path operator has", registry.NOW, registry.LTL)
+CERTIFIED.refuses(
+    "{}, with a bound on steps or time or on a reward, has no certificate; certify it without the bound",
+    *(registry.WINDOW, registry.REWARD_BOUNDED),
+)
+CERTIFIED.refuses(
+    "{}, a reward up to a time or at one, has no certificate", registry.CUMULATIVE, registry.INSTANTANEOUS
+)
+CERTIFIED.refuses(
+    "{} has no certificate; certify R for a structure that earns 1 in every state", registry.ELAPSED_TIME
+)
+CERTIFIED.refuses("{} inside of a formula has no certificate; certify it alone", registry.FILTER)
+CERTIFIED.refuses("{} is decided on the graph alone and has no certificate", registry.QUANTIFIED)
 
 
 def ask(
@@ -88,20 +119,12 @@ class _Reader:
         if id(e) in self._seen:
             return
         self._seen.add(id(e))
-        if isinstance(e, (Probability, SteadyState, Reward)):
-            operator = self._operator(e)
+        if isinstance(e, STATE_OPERATORS):
+            operator = CERTIFIED.of(e)(self, e)
             for operand in (operator.left, operator.right):
                 if operand is not None:
                     self.truth_or_number(operand)
             self.found[id(e)] = operator
-        elif isinstance(e, Filter):
-            raise NotCertifiableError(
-                f"{e.position}: a filter inside of a formula has no certificate; certify it alone"
-            )
-        elif isinstance(e, Quantified):
-            raise NotCertifiableError(
-                f"{e.position}: {e.quantifier} [ ] is decided on the graph alone and has no certificate"
-            )
         elif isinstance(e, Path):
             raise NotCertifiableError(f"{e.position}: a path operator outside of P has no certificate")
         elif isinstance(e, (Name, LabelReference)):
@@ -134,15 +157,16 @@ class _Reader:
 
     # ------------------------------------------------------------------ operators
 
-    def _operator(self, node: Probability | SteadyState | Reward) -> Operator:
-        if isinstance(node, SteadyState):
-            if self._kind is ModelType.MDP:
-                raise NotCertifiableError(f"{node.position}: S on an MDP has no certificate")
-            return Operator(node, "steady", None, right=node.states)
-        maximise = self._maximise(node)
-        if isinstance(node, Probability):
-            return self._probability(node, node.path, maximise, False)
-        return self._reward(node, maximise)
+    @CERTIFIED.answers(registry.STEADY)
+    def _steady(self, node: SteadyState) -> Operator:
+        self._refuse_choices(node)
+        return Operator(node, "steady", None, right=node.states)
+
+    def _refuse_choices(self, node: Expression, advice: str = "") -> None:
+        """Refuse what has a certificate on chains alone."""
+        quantity = asked_quantity(node)
+        if self._kind is ModelType.MDP and quantity is not None:
+            raise _refusal(node, f"{quantity.name} on an MDP has no certificate in this version{advice}")
 
     def _maximise(self, node: Probability | Reward) -> bool | None:
         if self._kind is not ModelType.MDP:
@@ -154,29 +178,9 @@ class _Reader:
             raise NotCertifiableError(f"{node.position}: write {letter}min=? or {letter}max=? for an MDP")
         return node.comparison in ("<", "<=")
 
-    def _probability(
-        self, node: Probability, path: Expression, maximise: bool | None, complement: bool
-    ) -> Operator:
-        if isinstance(path, Unary) and path.operator == "!" and any(isinstance(p, Path) for p in walk(path)):
-            turned = None if maximise is None else not maximise
-            return self._probability(node, path.operand, turned, not complement)
-        if not isinstance(path, Path):
-            raise NotCertifiableError(
-                f"{path.position}: only one path operator has a certificate, not LTL, not a state formula"
-            )
-        if path.bound is not None:
-            raise NotCertifiableError(
-                f"{path.position}: a path operator with a bound on steps or time, or on a reward, has no "
-                "certificate in this version; certify it without the bound"
-            )
-        inner = path.right
-        if isinstance(inner, Path) and {path.operator, inner.operator} == {"F", "G"} and inner.bound is None:
-            return self._repeated(node, path, inner, complement)
-        for operand in (path.left, path.right):
-            if operand is not None and _has_path(operand):
-                raise NotCertifiableError(
-                    f"{path.position}: LTL (a path operator inside of a path operator) has no certificate"
-                )
+    @CERTIFIED.answers(registry.NEXT, registry.UNTIL)
+    def _one_operator(self, node: Probability) -> Operator:
+        path, complement, maximise = self._path(node)
         if path.operator == "X":
             return Operator(node, "next", maximise, complement, right=path.right)
         release = path.operator if path.operator in ("G", "W", "R") else ""
@@ -184,50 +188,50 @@ class _Reader:
             maximise = not maximise
         return Operator(node, "until", maximise, complement != bool(release), path.left, path.right, release)
 
-    def _repeated(self, node: Probability, path: Path, inner: Path, complement: bool) -> Operator:
+    @CERTIFIED.answers(registry.REPEATED)
+    def _repeated(self, node: Probability) -> Operator:
         """Return ``G F a``, or ``F G a`` as one less the probability of ``G F !a``."""
-        if self._kind is ModelType.MDP:
-            raise NotCertifiableError(f"{path.position}: G F and F G on an MDP have no certificate")
-        if _has_path(inner.right):
-            raise NotCertifiableError(f"{path.position}: LTL other than G F a and F G a has no certificate")
-        always = path.operator == "F"
+        self._refuse_choices(node)
+        path, complement, _ = self._path(node)
+        form = repeated_form(path)
+        assert form is not None
+        below, always = form
         return Operator(
-            node, "repeated", None, complement != always, right=inner.right, release="!" if always else ""
+            node, "repeated", None, complement != always, right=below, release="!" if always else ""
         )
 
-    def _reward(self, node: Reward, maximise: bool | None) -> Operator:
-        if isinstance(node.structure, Elapsed):
-            raise NotCertifiableError(
-                f"{node.position}: T has no certificate in this version; certify R for a structure that "
-                "earns 1 in every state"
-            )
-        structure, target = self._structure(node), node.target
-        if isinstance(target, LongRun):
-            if self._kind is ModelType.MDP:
-                raise NotCertifiableError(f"{node.position}: R [ S ] on an MDP has no certificate")
-            return Operator(node, "average", None, structure=structure)
-        if isinstance(target, (Cumulative, Instantaneous)) and target.time is not None:
-            raise NotCertifiableError(
-                f"{target.position}: rewards up to a time or at a time have no certificate in this version"
-            )
-        if isinstance(target, Cumulative):
-            if node.discount is not None or target.discount is not None:
-                raise NotCertifiableError(
-                    f"{target.position}: discounted rewards have no certificate in this version"
-                )
-            if self._kind is ModelType.MDP:
-                raise NotCertifiableError(
-                    f"{target.position}: total rewards (C) of an MDP have no certificate in this version; "
-                    "certify R [ F states ]"
-                )
-            return Operator(node, "total", None, structure=structure)
-        if isinstance(target, Path) and target.operator == "F" and target.bound is None:
-            if _has_path(target.right):
-                raise NotCertifiableError(f"{target.position}: LTL has no certificate")
-            return Operator(node, "reward", maximise, right=target.right, structure=structure)
-        raise NotCertifiableError(f"{target.position}: of rewards only F, C and S have certificates")
+    def _path(self, node: Probability) -> tuple[Path, bool, bool | None]:
+        """Return a path operator without negations, whether to take the complement, and the optimum."""
+        maximise = self._maximise(node)
+        path, negations = without_negations(node.path)
+        self._refuse_other(node, path)
+        complement = negations % 2 == 1
+        return path, complement, maximise if maximise is None else maximise != complement
+
+    @CERTIFIED.answers(registry.AVERAGE)
+    def _average(self, node: Reward) -> Operator:
+        self._refuse_choices(node)
+        return Operator(node, "average", None, structure=self._structure(node))
+
+    @CERTIFIED.answers(registry.TOTAL)
+    def _total(self, node: Reward) -> Operator:
+        self._refuse_choices(node, "; certify R [ F states ]")
+        return Operator(node, "total", None, structure=self._structure(node))
+
+    @CERTIFIED.answers(registry.REACHED)
+    def _reached(self, node: Any) -> Operator:
+        return Operator(
+            node, "reward", self._maximise(node), right=node.target.right, structure=self._structure(node)
+        )
+
+    def _refuse_other(self, node: Expression, asked: Expression) -> None:
+        """Refuse what has no certificate, without a look at the registry: the verifier stands alone."""
+        if any(getattr(asked, part, None) is not None for part in ("bound", "time", "discount", "condition")):
+            raise _refusal(node, "expected a question without bound, time, discount and condition")
 
     def _structure(self, node: Reward) -> int:
+        self._refuse_other(node, node)
+        self._refuse_other(node, node.target)
         names = [structure.name for structure in self._structures]
         if not names:
             raise NotCertifiableError(f"{node.position}: the model has no reward structure")
@@ -236,15 +240,3 @@ class _Reader:
         if isinstance(node.structure, str):
             return names.index(node.structure)
         return int(self._meaning.value(node.structure)) - 1
-
-
-def _has_path(formula: Expression) -> bool:
-    """Whether a path operator occurs outside of P, S, R and filters."""
-    waiting = [formula]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, Path):
-            return True
-        if not isinstance(part, (*STATE_OPERATORS, Literal)):
-            waiting.extend(children(part))
-    return False

@@ -23,20 +23,22 @@ from hybrid.checking.every_state import EveryState
 from hybrid.checking.filters import Summary, summarise
 from hybrid.checking.operators import OperatorChecker
 from hybrid.checking.refusing import failure_of, refuse_options
-from hybrid.checking.schedulable import schedulable
 from hybrid.communicators.ends import failure_of_all
 from hybrid.errors import (
     HybridError,
     NotExactError,
     PropertyError,
     UnknownError,
+    UnsupportedError,
 )
 from hybrid.properties.tree import (
     Filter,
     MultiObjective,
+    Probability,
     Property,
     Quantified,
     Quantile,
+    Reward,
 )
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateTruth, StateValues
@@ -133,7 +135,7 @@ class Checker(OperatorChecker):
             if prop.error is not None:
                 raise prop.error
             if self._with_scheduler and not isinstance(prop.formula, MultiObjective):
-                self._scheduled = schedulable(prop.formula, self.model)
+                self._scheduled = self._schedulable(prop.formula)
             summary = self._patient_summary(prop.formula)
             if self._exact is not None and not isinstance(summary.value, bool):
                 exact = self._exact.answer(prop.formula)
@@ -189,6 +191,15 @@ class Checker(OperatorChecker):
             summary.proven and not self._unproven, states=EveryState(self.model, whole, again),
             several=self._several, exact=exact, range=ends,
         )  # fmt: skip
+
+    def _schedulable(self, formula: Expression) -> Expression:
+        """Return the operator that a scheduler is for: the property itself, or what a filter is about."""
+        operand = formula.operand if isinstance(formula, Filter) else formula
+        if not self.model.is_mdp or not isinstance(operand, (Probability, Reward)):
+            raise UnsupportedError(
+                "a scheduler is given for P and R on an MDP, alone or in a filter: ask without one"
+            )
+        return operand
 
     def every_state(self, formula: Expression) -> StateValues | StateTruth:
         """Return a resolved formula's value in every reachable state, in index order.

@@ -17,14 +17,13 @@ from hybrid.checking.filters import summarise
 from hybrid.checking.gathering import decided_by_all
 from hybrid.core.directed_rounding import outward
 from hybrid.errors import UnsupportedError
+from hybrid.properties import registry
+from hybrid.properties.registry import Capability, has_operator
 from hybrid.properties.tree import (
     STATE_OPERATORS,
     Filter,
-    MultiObjective,
-    Path,
     Probability,
     Quantified,
-    Quantile,
     Reward,
     SteadyState,
 )
@@ -32,7 +31,6 @@ from hybrid.run.state_values import StateTruth, StateValues
 from mtbdd.faults import format_state
 from mtbdd.language.errors import EvaluationError, Fault
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
-from mtbdd.language.walk import walk
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.rewards import expression_enclosure
@@ -42,7 +40,11 @@ from mtbdd.states import states_from
 if TYPE_CHECKING:
     from hybrid.exact.formulas import ExactFormulas
 
-_OPERATORS = (*STATE_OPERATORS, Path)
+FORMULAS = Capability[StateValues | StateTruth](
+    lambda e, reason: UnsupportedError(reason),
+    "{} is about the initial state and stands alone: not in other operators, in connectives or in filters",
+)
+"""Methods of `FormulaChecker` that return the values of an operator in the present scope."""
 _LOGIC = ("&", "|", "=>", "<=>")
 _ARITHMETIC = ("+", "-", "*", "/")
 
@@ -85,7 +87,7 @@ class FormulaChecker(ABC):
             In some state the bounds do not decide.
         """
         model = self.model
-        if not _has_operators(formula):
+        if not has_operator(formula):
             return model.states(formula)
         if isinstance(formula, Unary) and formula.operator == "!":
             return model.reachable & ~self.states(formula.operand)
@@ -108,13 +110,9 @@ class FormulaChecker(ABC):
     def evaluate(self, formula: Expression) -> StateValues | StateTruth:
         """Return a formula's value in every state of the present scope."""
         scope = self._scope
-        if isinstance(formula, (Probability, SteadyState, Reward)):
-            return self._operator(formula)
-        if isinstance(formula, Quantified):
-            return self._quantified(formula)
-        if isinstance(formula, Filter):
-            return self._nested_filter(formula)
-        if not _has_operators(formula):
+        if isinstance(formula, STATE_OPERATORS):
+            return FORMULAS.of(formula)(self, formula)
+        if not has_operator(formula):
             if is_truth_value(formula, self.model):
                 holds = self.model.states(formula, scope.index.states)
                 return StateTruth(self.model.indicator(holds, scope.index))
@@ -129,17 +127,12 @@ class FormulaChecker(ABC):
             return apply_call(formula.function, arguments)
         if isinstance(formula, Conditional):
             return self._conditional(formula)
-        if isinstance(formula, (MultiObjective, Quantile)):
-            name = "multi" if isinstance(formula, MultiObjective) else "quantile"
-            raise UnsupportedError(
-                f"{name}(...) is about the initial state and stands alone: not in other operators, in "
-                "connectives or in filters"
-            )
         raise UnsupportedError(
             "a path operator stands where a state formula is expected: only P and R take formulas with "
             "path operators in one another"
         )
 
+    @FORMULAS.answers(registry.QUANTIFIED)
     def _quantified(self, formula: Quantified) -> StateTruth:
         """Return the truth of A or E in every state of the present scope; on estimates it is unproven."""
         before, self._unproven = self._unproven, False
@@ -231,6 +224,7 @@ class FormulaChecker(ABC):
             raise UnsupportedError("expected a number, got a truth value")
         return found
 
+    @FORMULAS.answers(registry.FILTER)
     def _nested_filter(self, formula: Filter) -> StateValues | StateTruth:
         """Return a filter's value where another formula uses it: the same in every state."""
         if formula.operator in ("print", "printall"):
@@ -286,9 +280,13 @@ class FormulaChecker(ABC):
         return settled
 
 
-def _has_operators(formula: Expression) -> bool:
-    """Return whether a formula holds an operator of properties."""
-    return any(isinstance(part, _OPERATORS) for part in walk(formula))
+FORMULAS.answers(
+    *(
+        q
+        for q in registry.QUANTITIES
+        if q not in (registry.QUANTIFIED, registry.FILTER, registry.MULTI, registry.QUANTILE)
+    )
+)(lambda checker, formula: checker._operator(formula))
 
 
 def is_truth_value(formula: Expression, model: SymbolicModel) -> bool:

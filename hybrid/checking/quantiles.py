@@ -10,8 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hybrid.analysis.operator_values import maximises
-from hybrid.analysis.path_formulas import is_ltl, until_form
+from hybrid.analysis.operator_values import maximises, until_form
 from hybrid.analysis.reward_bounded import check_bounded_method
 from hybrid.analysis.reward_budgets import BudgetSweep
 from hybrid.analysis.until import until_probabilities
@@ -23,6 +22,7 @@ from hybrid.core.directed_rounding import rounded_down, rounded_up
 from hybrid.errors import NotExactError, PropertyError, UnknownError, UnsupportedError
 from hybrid.exact.budgets import ExactBudgets
 from hybrid.exact.formulas import ExactFormulas
+from hybrid.properties.registry import LTL, asked_quantity
 from hybrid.properties.tree import Path, Probability, Quantile, RewardBound
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
@@ -92,7 +92,7 @@ class _Search:
         assert isinstance(probability, Probability) and isinstance(probability.threshold, Literal)
         path = probability.path
         assert isinstance(path, Path) and isinstance(path.bound, RewardBound) and path.bound.index is not None
-        if is_ltl(path):
+        if asked_quantity(probability) is LTL:
             raise UnsupportedError("quantile: expected one path operator over state formulas, got LTL")
         starts = index_states(model.manager, model.initial).total
         if starts != 1:

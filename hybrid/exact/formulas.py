@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from hybrid.analysis.bounded_until import Window
-from hybrid.analysis.operator_values import is_reached_set, maximises, refuse_long_run
-from hybrid.analysis.path_formulas import is_ltl, until_form
-from hybrid.analysis.repeated import repeated_form, repeated_target
+from hybrid.analysis.operator_values import maximises, until_form
+from hybrid.analysis.repeated import repeated_target
 from hybrid.analysis.reward_bounded import units_of
 from hybrid.errors import NotExactError
 from hybrid.exact.budgets import ExactBudgets
@@ -20,24 +20,27 @@ from hybrid.exact.elimination import Budget
 from hybrid.exact.induction import WORK, Exact, finite
 from hybrid.exact.optima import ExactOptima
 from hybrid.exact.reading import MAX_TRANSITIONS, ExactModel
-from hybrid.properties.path_operators import has_path
+from hybrid.properties import registry
+from hybrid.properties.registry import (
+    Capability,
+    has_operator,
+    refuse_decision_process,
+    repeated_form,
+    without_negations,
+)
 from hybrid.properties.tree import (
     STATE_OPERATORS,
-    ConditionalPath,
-    Cumulative,
     Filter,
-    Instantaneous,
-    LongRun,
     Path,
     Probability,
     Reward,
     RewardBound,
     SteadyState,
+    TimeBound,
 )
 from hybrid.run.state_values import StateValues
 from mtbdd.language.rounded import doubles_around, from_real, real_of
 from mtbdd.language.syntax import Binary, Expression, Literal, Unary
-from mtbdd.language.walk import walk
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.reward_split import RewardSplit, split_by_reward
@@ -49,7 +52,8 @@ _REDUCTIONS: dict[str, Callable[[list[Fraction]], Fraction]] = {
     "avg": lambda values: sum(values, Fraction(0)) / len(values),
     "first": lambda values: values[0],
 }
-_OPERATORS = (*STATE_OPERATORS, Path)
+EXACT = Capability[list[Exact]](lambda e, reason: NotExactError(reason), "{} is not solved exactly")
+"""Methods of `ExactFormulas` that return an operator's values in every state."""
 
 
 class ExactFormulas:
@@ -130,24 +134,19 @@ class ExactFormulas:
 
     def _values(self, formula: Expression) -> list[Exact]:
         """Work out a formula's value in every state."""
-        if isinstance(formula, Probability):
-            return self._path(formula.path, self._maximises(formula))
-        if isinstance(formula, SteadyState):
-            refuse_long_run(self.model, formula)
-            return self._chain_alone().long_run_probabilities(self._states(formula.states))
-        if isinstance(formula, Reward):
-            return self._reward(formula)
-        if not any(isinstance(part, _OPERATORS) for part in walk(formula)):
+        if isinstance(formula, STATE_OPERATORS):
+            refuse_decision_process(formula, self.model.type)
+            return EXACT.of(formula)(self, formula)
+        if not has_operator(formula):
             return list(self._numbers_of_model().values(formula))
         if isinstance(formula, Unary) and formula.operator == "-":
             return [-value for value in self.values(formula.operand)]
         if isinstance(formula, Binary) and formula.operator in ("+", "-", "*", "/"):
             pairs = zip(self.values(formula.left), self.values(formula.right), strict=True)
             return [calculate(formula.operator, a, b) for a, b in pairs]
-        if isinstance(formula, Filter):
-            return self._filter(formula)
         raise NotExactError(f"a {type(formula).__name__} is not evaluated exactly")
 
+    @EXACT.answers(registry.FILTER)
     def _filter(self, formula: Filter) -> list[Exact]:
         """Return a filter's value, the same in every state."""
         states = self.model.reachable if formula.states is None else self._states(formula.states)
@@ -159,10 +158,6 @@ class ExactFormulas:
         return [_REDUCTIONS[formula.operator](some)] * len(values)
 
     # ------------------------------------------------------------------ operators
-
-    def _maximises(self, formula: Probability | Reward) -> bool:
-        """Return whether an operator is about the greatest value; chains have but one."""
-        return self.model.is_mdp and maximises(formula)
 
     def _chain_alone(self) -> ExactChain:
         """Return the chain in rational numbers, read at the first call.
@@ -193,39 +188,64 @@ class ExactFormulas:
             return self._chain_alone()
         return ExactOptima(self._numbers_of_model(), maximise, self._budget)
 
+    def _optimum(self, formula: Reward) -> ExactChain | ExactOptima:
+        """Return the solver for the optimum that a reward is asked for."""
+        return self._numbers(maximises(formula))
+
+    def _inside(self, states: Expression) -> list[Exact]:
+        """Return 1 in some states and 0 in the others."""
+        return [Fraction(int(i)) for i in self.model.indicator(self._states(states)).tolist()]
+
+    @EXACT.answers(registry.STEADY)
+    def _steady(self, formula: SteadyState) -> list[Exact]:
+        return self._chain_alone().long_run_probabilities(self._states(formula.states))
+
+    @EXACT.answers(
+        registry.NOW,
+        registry.NEXT,
+        registry.REPEATED,
+        registry.REWARD_BOUNDED,
+        registry.WINDOW,
+        registry.UNTIL,
+    )
+    def _probability(self, formula: Probability) -> list[Exact]:
+        """Return the probability of a path formula; each complement turns the optimum round."""
+        path, negations = without_negations(formula.path)
+        turned = negations % 2 == 1
+        found = self._path(path, maximises(formula) != turned)
+        return [1 - value for value in found] if turned else found
+
     def _path(self, path: Expression, maximise: bool) -> list[Exact]:
-        """Return the probability of a path formula from every state; a complement turns the optimum round."""
-        if isinstance(path, ConditionalPath):
-            raise NotExactError("conditional probabilities are not solved exactly")
-        if is_ltl(path):
-            raise NotExactError("LTL is not solved exactly")
-        if isinstance(path, Unary) and path.operator == "!" and has_path(path.operand):
-            return [1 - value for value in self._path(path.operand, not maximise)]
+        """Return the probability of a path formula without a negation in front."""
         if not isinstance(path, Path):
-            inside = self.model.indicator(self._states(path)).tolist()
-            return [Fraction(int(i)) for i in inside]
-        if isinstance(path.bound, RewardBound):
-            return self._bounded_reward(path, path.bound, maximise)
+            return self._inside(path)
         if path.operator == "X":
-            inside = self.model.indicator(self._states(path.right)).tolist()
-            return self._numbers(maximise).step([Fraction(int(i)) for i in inside])
+            return self._numbers(maximise).step(self._inside(path.right))
         repeated = repeated_form(path)
         if repeated is not None:
             return self._repeated(self._states(repeated[0]), repeated[1], maximise)
         safe, target, complement = until_form(self.model, path, self._states)
-        chain = self._numbers(maximise != complement)
-        window = Window.of(path.bound, chain.continuous)
-        later = chain.until(safe, target) if window.upper is None else None
-        if window == Window():
-            if later is None:
-                raise NotExactError("a window without end lacks its probabilities")
-            found = later
-        elif chain.continuous:
-            raise NotExactError("probabilities of windows of time are no rational numbers")
+        maximise = maximise != complement
+        if isinstance(path.bound, RewardBound):
+            assert path.bound.index is not None
+            split = split_by_reward(self.model, path.bound.index)
+            budgets = self.budgets(safe, target, split, maximise)
+            found: list[Exact] = list(budgets.at(units_of(path.bound, split.unit)))
         else:
-            upper = None if window.upper is None else int(window.upper)
-            found = chain.window(safe, target, int(window.lower), upper, later)
+            found = self._until(safe, target, path.bound, maximise)
         return [1 - value for value in found] if complement else found
+
+    def _until(self, safe: Node, target: Node, bound: TimeBound | None, maximise: bool) -> list[Exact]:
+        """Return the probability of an until, within a window of steps if there is a bound."""
+        chain = self._numbers(maximise)
+        window = Window.of(bound, chain.continuous)
+        later = chain.until(safe, target) if window.upper is None else None
+        if window == Window() and later is not None:
+            return later
+        if chain.continuous:
+            raise NotExactError("probabilities of windows of time are no rational numbers")
+        upper = None if window.upper is None else int(window.upper)
+        return chain.window(safe, target, int(window.lower), upper, later)
 
     def budgets(self, safe: Node, target: Node, split: RewardSplit, maximise: bool) -> ExactBudgets:
         """Return the exact probabilities of ``safe U target`` within budgets of a reward.
@@ -239,15 +259,6 @@ class ExactFormulas:
             numbers, split.structure, split.unit, safe, target, maximise, Budget(self._budget.left)
         )
 
-    def _bounded_reward(self, path: Path, bound: RewardBound, maximise: bool) -> list[Exact]:
-        """Return the probability of a path operator with a bound on a reward."""
-        assert bound.index is not None
-        safe, target, complement = until_form(self.model, path, self._states)
-        split = split_by_reward(self.model, bound.index)
-        budgets = self.budgets(safe, target, split, maximise != complement)
-        found = budgets.at(units_of(bound, split.unit))
-        return [1 - value if complement else value for value in found]
-
     def _repeated(self, states: Node, always: bool, maximise: bool) -> list[Exact]:
         """Return the probability of ``G F states``, or with `always` of ``F G states``."""
         if self.model.is_mdp and not maximise:
@@ -256,30 +267,36 @@ class ExactFormulas:
         ends = repeated_target(self.model, states, always)
         return self._numbers(maximise).until(self.model.reachable, ends)
 
-    def _reward(self, formula: Reward) -> list[Exact]:
-        """Return the values of R."""
-        refuse_long_run(self.model, formula)
-        numbers = self._numbers(self._maximises(formula))
-        target, structure = formula.target, formula.index
-        if structure is None:
-            raise NotExactError("the model has no reward structure")
-        if formula.discount is not None:
-            discount = real_of(formula.discount.value) if isinstance(formula.discount, Literal) else None
-            if not isinstance(discount, Fraction):
-                raise NotExactError("the discount is not known to be rational")
-            return numbers.discounted_rewards(structure, discount)
-        if isinstance(target, LongRun):
-            return self._chain_alone().long_run_rewards(structure)
-        if is_reached_set(target):
-            return numbers.reachability_rewards(structure, self._states(target.right))
-        if isinstance(target, Cumulative):
-            if target.time is None:
-                return numbers.total_rewards(structure)
-            return numbers.cumulative_rewards(structure, _steps(numbers.continuous, target.time))
-        if isinstance(target, Instantaneous):
-            start = self._numbers_of_model().state_rewards(structure)
-            return numbers.later(start, _steps(numbers.continuous, target.time))
-        raise NotExactError("this reward is not solved exactly")
+    @EXACT.answers(registry.AVERAGE)
+    def _average(self, formula: Reward) -> list[Exact]:
+        return self._chain_alone().long_run_rewards(formula.place)
+
+    @EXACT.answers(registry.DISCOUNTED)
+    def _discounted(self, formula: Reward) -> list[Exact]:
+        discount = real_of(formula.discount.value) if isinstance(formula.discount, Literal) else None
+        if not isinstance(discount, Fraction):
+            raise NotExactError("the discount is not known to be rational")
+        return self._optimum(formula).discounted_rewards(formula.place, discount)
+
+    @EXACT.answers(registry.REACHED, registry.ELAPSED_TIME)
+    def _reached(self, formula: Any) -> list[Exact]:
+        reached = self._states(formula.target.right)
+        return self._optimum(formula).reachability_rewards(formula.place, reached)
+
+    @EXACT.answers(registry.TOTAL)
+    def _total(self, formula: Reward) -> list[Exact]:
+        return self._optimum(formula).total_rewards(formula.place)
+
+    @EXACT.answers(registry.CUMULATIVE)
+    def _cumulative(self, formula: Any) -> list[Exact]:
+        numbers = self._optimum(formula)
+        return numbers.cumulative_rewards(formula.place, _steps(numbers.continuous, formula.target.time))
+
+    @EXACT.answers(registry.INSTANTANEOUS)
+    def _instantaneous(self, formula: Any) -> list[Exact]:
+        numbers = self._optimum(formula)
+        start = self._numbers_of_model().state_rewards(formula.place)
+        return numbers.later(start, _steps(numbers.continuous, formula.target.time))
 
 
 def _steps(continuous: bool, time: Expression) -> int:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from hybrid.checking.formulas import is_truth_value
 from hybrid.errors import UnsupportedError
+from hybrid.properties import registry
+from hybrid.properties.registry import Capability, has_path
 from hybrid.properties.tree import (
     STATE_OPERATORS,
     AutomatonPath,
     ConditionalPath,
     Path,
-    Probability,
-    Quantified,
     Reward,
     RewardBound,
 )
@@ -25,6 +25,28 @@ from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 
 _OPERATORS = (*STATE_OPERATORS, Path, AutomatonPath, ConditionalPath, RewardBound)
+
+STEPS = Capability[bool](lambda e, reason: UnsupportedError(reason), "{} is not supported by the quotient")
+"""Of what blocks answer: whether an operator may tell one step of a CTMC from several in a block."""
+STEPS.answers(
+    *(registry.NOW, registry.STEADY, registry.AVERAGE, registry.DISCOUNTED, registry.CUMULATIVE),
+    *(registry.TOTAL, registry.INSTANTANEOUS, registry.ELAPSED_TIME, registry.REACHED),
+    *(registry.FILTER, registry.MULTI),
+)(lambda e: False)
+STEPS.answers(
+    *(registry.QUANTIFIED, registry.AUTOMATON, registry.CONDITIONAL, registry.REWARD_BOUNDED),
+    *(registry.NEXT, registry.REPEATED, registry.LTL, registry.QUANTILE),
+)(lambda e: True)
+STEPS.answers(registry.UNTIL, registry.WINDOW)(lambda e: not isinstance(e.path, Path))
+
+
+@STEPS.answers(registry.COSAFE)
+def _of_cosafe(e: Reward) -> bool:
+    """Whether a path operator stands in another one, or beside connectives, or counts steps itself."""
+    path = e.target
+    if not isinstance(path, Path) or path.operator == "X" or isinstance(path.bound, RewardBound):
+        return has_path(path)
+    return any(part is not None and has_path(part) for part in (path.left, path.right))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,22 +148,9 @@ def _holding_operators(formula: Expression) -> dict[int, bool]:
 
 
 def _counts_steps(parts: list[Expression]) -> bool:
-    """Whether a formula may tell one step of a CTMC from several between states that are alike.
-
-    Until and its like, with bounds on time or without, and rewards up to a set or a time do not.
-    """
-    direct = set()
-    for part in parts:
-        if isinstance(part, Probability) and isinstance(part.path, Path):
-            direct.add(id(part.path))
-        if isinstance(part, Reward) and isinstance(part.target, Path):
-            direct.add(id(part.target))
-    for part in parts:
-        if isinstance(part, (Quantified, AutomatonPath, ConditionalPath, RewardBound)):
-            return True
-        if isinstance(part, Path) and (id(part) not in direct or part.operator == "X"):
-            return True
-    return False
+    """Whether a formula may tell one step of a CTMC from several between states that are alike."""
+    operators = [part for part in parts if isinstance(part, STATE_OPERATORS)]
+    return any([STEPS.of(part)(part) for part in operators])
 
 
 def _text(expression: Expression) -> str:

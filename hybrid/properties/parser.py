@@ -6,15 +6,13 @@ import os
 from typing import NoReturn
 
 from hybrid.properties.path_parser import ADDITIVE, COMPARISONS, PATH_BINARY, PATH_UNARY
+from hybrid.properties.registry import QUANTITIES, is_long_run
 from hybrid.properties.several_parser import SeveralParser
 from hybrid.properties.tree import (
     AutomatonPath,
     ConditionalPath,
-    Cumulative,
     Elapsed,
     Filter,
-    Instantaneous,
-    LongRun,
     Probability,
     Property,
     Quantified,
@@ -242,36 +240,20 @@ class PropertyParser(SeveralParser):
         optimum = self.optimum(given)
         comparison, threshold = self._comparison("T")
         self.expect("[", "before the path formula of T", "write T=? [ F states ]")
-        if self.at("C") or self.at("I") or self._is_long_run():
+        if self.at("C") or self.at("I") or is_long_run(self):
             self.fail_expected(
                 "a path formula", "T counts steps or time until one holds: write T=? [ F states ]"
             )
         result = Reward(position, Elapsed(position), optimum, comparison, threshold, self.path())
         return self._closed(result, comparison, "T")
 
-    def _is_long_run(self) -> bool:
-        """Whether `S` or `LRA` stands alone."""
-        return (self.at("S") or self.at("LRA")) and self.peek() in ("]", "{")
-
     def _target(self) -> Expression:
         """Read what a reward is asked for."""
         position = self.position()
-        if self._is_long_run():
-            self.index += 1
-            return LongRun(position)
-        if self.take("C"):
-            if self.at("{") and self.peek() == "discount" and self.peek(2) == "=":
-                self.skip_options()
-            time = self.time() if self.take("<=") else None
-            if time is None and not (self.at("]") or self.at("{")):
-                self.fail_expected("'<=' or ']' after 'C'", "write C<=t, or C for the total reward")
-            return Cumulative(position, time)
-        if self.at("Cdiscount") and self.peek() == "=":
-            self.index += 2
-            return Cumulative(position, None, self.plain(lambda: self.expression(ADDITIVE)))
-        if self.take("I"):
-            self.expect("=", "after 'I'", "write I=t")
-            return Instantaneous(position, self.time())
+        for quantity in QUANTITIES:
+            found = None if quantity.read is None else quantity.read(self, position)
+            if found is not None:
+                return found
         return self.path()
 
     def _closed(self, result: Expression, comparison: str | None, operator: str) -> Expression:

@@ -84,6 +84,12 @@ class Reward(Expression):
         """Return how the operator is written."""
         return "T" if isinstance(self.structure, Elapsed) else "R"
 
+    @property
+    def place(self) -> int:
+        """Return the place of the reward structure of a resolved property."""
+        assert self.index is not None
+        return self.index
+
 
 @dataclass(frozen=True)
 class Quantified(Expression):

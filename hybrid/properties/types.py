@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
+from hybrid.properties.registry import PropertyQuantity, asked_quantity
 from hybrid.properties.tree import (
     AutomatonPath,
     ConditionalPath,
     Cumulative,
     Elapsed,
     Filter,
-    Instantaneous,
-    LongRun,
     MultiObjective,
     Path,
     Probability,
@@ -43,17 +43,6 @@ FILTER_OPERATORS: dict[str, tuple[Type | None, Type | None]] = {
     "print": (None, None),
     "printall": (None, None),
     "state": (None, None),
-}
-_KINDS = {
-    Probability: "P ... [ ... ]",
-    SteadyState: "S ... [ ... ]",
-    Reward: "R ... [ ... ]",
-    Quantified: "A [ ... ] or E [ ... ]",
-    Filter: "filter(...)",
-    MultiObjective: "multi(...)",
-    Quantile: "quantile(...)",
-    Path: "a path formula",
-    ConditionalPath: "a path formula with a condition",
 }
 
 
@@ -96,9 +85,8 @@ class PropertyTypeChecker(TypeChecker):
 
     def text(self, expression: Expression) -> str:
         """Return an expression for a message; of property operators only the kind."""
-        kind = _KINDS.get(type(expression))
-        if kind is not None:
-            return kind
+        if type(expression) in _RULES:
+            return _RULES[type(expression)][0]
         try:
             return short_text(expression)
         except TypeError:
@@ -106,57 +94,53 @@ class PropertyTypeChecker(TypeChecker):
 
     def special(self, expression: Expression) -> Type | None:
         """Return the type of a property operator or a path formula."""
-        e = expression
-        if isinstance(e, Path):
-            return self._path(e)
-        if isinstance(e, (Probability, Reward)):
-            self._optimum(e)
-        if isinstance(e, Probability):
-            self.expect(e.path, Type.BOOL, "what P asks about")
-            return self._value(e.threshold, "P")
-        if isinstance(e, SteadyState):
-            self.expect(e.states, Type.BOOL, "what S asks about")
-            return self._value(e.threshold, "S")
-        if isinstance(e, Quantified):
-            self.expect(e.path, Type.BOOL, f"what {e.quantifier} asks about")
-            return Type.BOOL
-        if isinstance(e, AutomatonPath):
-            for name, states in zip(e.names, e.states, strict=True):
-                self.expect(states, Type.BOOL, f'what the proposition "{name}" stands for')
-            return Type.BOOL
-        if isinstance(e, ConditionalPath):
-            self.expect(e.path, Type.BOOL, "what P asks about")
-            self.expect(e.condition, Type.BOOL, "the condition after '||'")
-            return Type.BOOL
-        if isinstance(e, Reward):
-            return self._reward(e)
-        if isinstance(e, Filter):
-            return self._filter(e)
-        if isinstance(e, MultiObjective):
-            return self._multi(e)
-        if isinstance(e, Quantile):
-            return self._quantile(e)
-        return super().special(e)
+        if type(expression) in _RULES:
+            return _RULES[type(expression)][1](self, expression)
+        return super().special(expression)
 
     def label(self, e: LabelReference) -> Type | None:
         """Return the type of a named property or a label."""
         return self._properties[e.name] if e.name in self._properties else super().label(e)
 
-    def _value(self, threshold: Expression | None, operator: str) -> Type:
-        if threshold is None:
+    def _valued(self, e: Probability | SteadyState | Reward) -> Type:
+        """Return the type of P, S, R or T: a number, or a truth where it is compared with a bound."""
+        quantity = asked_quantity(e)
+        assert quantity is not None
+        self._optimum(e, quantity)
+        if isinstance(e, Reward) and not isinstance(e.structure, Elapsed):
+            self._structure(e)
+            self._discount(e)
+        part, kind, what = quantity.part(e)
+        if part is not None and kind is None:
+            self._check_time(part)
+        elif part is not None and kind is not None:
+            self.expect(part, kind, what)
+        if e.threshold is None:
             return Type.DOUBLE
-        self.expect(threshold, Type.DOUBLE, f"the bound of {operator}")
+        self.expect(e.threshold, Type.DOUBLE, f"the bound of {e.letter}")
         return Type.BOOL
 
-    def _optimum(self, e: Probability | Reward) -> None:
+    def _quantified(self, e: Quantified) -> Type:
+        self.expect(e.path, Type.BOOL, f"what {e.quantifier} asks about")
+        return Type.BOOL
+
+    def _automaton(self, e: AutomatonPath) -> Type:
+        for name, states in zip(e.names, e.states, strict=True):
+            self.expect(states, Type.BOOL, f'what the proposition "{name}" stands for')
+        return Type.BOOL
+
+    def _condition(self, e: ConditionalPath) -> Type:
+        self.expect(e.path, Type.BOOL, "what P asks about")
+        self.expect(e.condition, Type.BOOL, "the condition after '||'")
+        return Type.BOOL
+
+    def _optimum(self, e: Probability | SteadyState | Reward, quantity: PropertyQuantity) -> None:
         """Note that a value is asked for without saying which of those that schedulers have."""
         is_objective = id(e) in self._objectives
         if e.comparison is not None or e.optimum is not None or not (self._is_mdp or is_objective):
             return
-        if isinstance(e, Reward) and isinstance(e.target, LongRun):
-            return  # refused on an MDP with min and max as well, and so are conditional probabilities
-        if isinstance(e, Probability) and isinstance(e.path, ConditionalPath):
-            return
+        if quantity.only_chains:
+            return  # refused on an MDP with min and max as well
         letter = e.letter
         if is_objective:
             message = f"an objective without a bound says min or max: {letter}max=?"
@@ -193,20 +177,6 @@ class PropertyTypeChecker(TypeChecker):
     def _check_time(self, time: Expression) -> None:
         what = "a bound on steps" if self._time is Type.INT else "a bound on time"
         self.expect(time, self._time, what)
-
-    def _reward(self, e: Reward) -> Type:
-        if isinstance(e.structure, Elapsed):
-            self.expect(e.target, Type.BOOL, "what T counts until")
-            return self._value(e.threshold, "T")
-        self._structure(e)
-        target = e.target
-        self._discount(e)
-        if isinstance(target, (Cumulative, Instantaneous)):
-            if target.time is not None:
-                self._check_time(target.time)
-        elif not isinstance(target, LongRun):
-            self.expect(target, Type.BOOL, "what R is gathered until")
-        return self._value(e.threshold, "R")
 
     def _structure(self, e: Reward | RewardBound) -> None:
         """Look the reward structure up."""
@@ -298,3 +268,18 @@ class PropertyTypeChecker(TypeChecker):
         if wanted is not None:
             self.fits(e.operand, found, wanted, f"the operand of the filter '{e.operator}'")
         return found if result is None else result
+
+
+_RULES: dict[type[Expression], tuple[str, Callable[[PropertyTypeChecker, Any], Type | None]]] = {
+    Probability: ("P ... [ ... ]", PropertyTypeChecker._valued),
+    SteadyState: ("S ... [ ... ]", PropertyTypeChecker._valued),
+    Reward: ("R ... [ ... ]", PropertyTypeChecker._valued),
+    Quantified: ("A [ ... ] or E [ ... ]", PropertyTypeChecker._quantified),
+    Filter: ("filter(...)", PropertyTypeChecker._filter),
+    MultiObjective: ("multi(...)", PropertyTypeChecker._multi),
+    Quantile: ("quantile(...)", PropertyTypeChecker._quantile),
+    Path: ("a path formula", PropertyTypeChecker._path),
+    ConditionalPath: ("a path formula with a condition", PropertyTypeChecker._condition),
+    AutomatonPath: ("a property", PropertyTypeChecker._automaton),
+}
+"""How messages write a node, and the rule of its type."""

@@ -5,25 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from hybrid.errors import UnsupportedError
-from hybrid.properties.tree import (
-    STATE_OPERATORS,
-    AutomatonPath,
-    ConditionalPath,
-    Cumulative,
-    Elapsed,
-    Filter,
-    Instantaneous,
-    Path,
-    Probability,
-    Reward,
-    RewardBound,
-    SteadyState,
-)
+from hybrid.properties import registry
+from hybrid.properties.registry import Capability, has_operator, without_negations
+from hybrid.properties.tree import Path, Probability, Reward, TimeBound
 from hybrid.simulation.earnings import Earnings
 from hybrid.simulation.functions import MISSING, TRUE, condition
 from hybrid.simulation.monitors import (
@@ -42,7 +31,7 @@ from hybrid.simulation.variables import Columns, Ints
 from mtbdd.faults import BuildError
 from mtbdd.language.enclosing import enclose
 from mtbdd.language.errors import Fault
-from mtbdd.language.syntax import Expression, LabelReference, Literal, ModelType, Unary
+from mtbdd.language.syntax import Expression, LabelReference, Literal, ModelType
 from mtbdd.language.walk import expression_variables, walk
 
 _OFFERED = (
@@ -93,34 +82,35 @@ def question(rules: Rules, formula: Expression, initial: Ints) -> WatchedQuestio
     """
     if isinstance(formula, (Probability, Reward)) and formula.comparison is not None:
         _refuse("got a comparison; ask for the number with =?")
-    if isinstance(formula, Probability):
-        return _of_path(rules, formula.path, initial, False)
-    if isinstance(formula, Reward):
-        return _of_reward(rules, formula, initial)
-    if isinstance(formula, SteadyState):
-        _refuse("got S, which no finite path shows")
-    _refuse("got a filter" if isinstance(formula, Filter) else "got something else")
+    return WATCHED.of(formula)(rules, formula, initial)
 
 
-def _of_path(rules: Rules, path: Expression, initial: Ints, complement: bool) -> WatchedQuestion:
-    """Return the question of a path formula."""
-    if isinstance(path, Unary) and path.operator == "!" and _has_paths(path.operand):
-        return _of_path(rules, path.operand, initial, not complement)
-    if isinstance(path, AutomatonPath):
-        _refuse("got an automaton")
-    if isinstance(path, ConditionalPath):
-        _refuse("got a conditional probability; ask for those of 'path & condition' and of the condition")
-    if not isinstance(path, Path):
-        now = FirstMonitor(_states(rules, path, initial))
-        return WatchedQuestion(lambda count: now, False, complement)
+WATCHED = Capability[WatchedQuestion](lambda e, reason: UnsupportedError(f"{_OFFERED}; {reason}"), "got {}")
+"""Functions of rules, an operator and the initial states."""
+WATCHED.refuses("got {}, which no finite path shows", registry.STEADY, registry.AVERAGE)
+WATCHED.refuses("got {}; ask for 'path & condition' and for the condition", registry.CONDITIONAL)
+WATCHED.refuses("got {}; ask for the answer with bounds, without simulation", registry.REWARD_BOUNDED)
+WATCHED.refuses("got {}; ask with R for a structure that earns 1 in every state", registry.ELAPSED_TIME)
+
+
+@WATCHED.answers(registry.NOW)
+def _now(rules: Rules, formula: Probability, initial: Ints) -> WatchedQuestion:
+    monitor = FirstMonitor(_states(rules, formula.path, initial))
+    return WatchedQuestion(lambda count: monitor, False)
+
+
+@WATCHED.answers(registry.NEXT)
+def _next(rules: Rules, formula: Probability, initial: Ints) -> WatchedQuestion:
+    path, negations = without_negations(formula.path)
+    monitor = NextMonitor(_states(rules, path.right, initial))
+    return WatchedQuestion(lambda count: monitor, False, negations % 2 == 1)
+
+
+@WATCHED.answers(registry.UNTIL, registry.WINDOW)
+def _until(rules: Rules, formula: Probability, initial: Ints) -> WatchedQuestion:
+    path, negations = without_negations(formula.path)
     right = _states(rules, path.right, initial)
     left = _everywhere if path.left is None else _states(rules, path.left, initial)
-    if path.operator == "X":
-        if path.bound is not None:
-            _refuse("got X with a bound")
-        after = NextMonitor(right)
-        return WatchedQuestion(lambda count: after, False, complement)
-    lower, upper, is_strict = _window(path, rules.type is ModelType.CTMC)
     safe, goal, turned = {
         "U": (left, right, False),
         "F": (_everywhere, right, False),
@@ -128,35 +118,39 @@ def _of_path(rules: Rules, path: Expression, initial: Ints, complement: bool) ->
         "W": (_both(left, _not(right)), _both(_not(left), _not(right)), True),
         "R": (_not(left), _not(right), True),
     }[path.operator]
-    until = UntilMonitor(safe, goal, lower, upper, is_strict, rules.type is ModelType.CTMC)
-    return WatchedQuestion(lambda count: until, False, complement != turned)
+    is_timed = rules.type is ModelType.CTMC
+    monitor = UntilMonitor(safe, goal, *_window(path, is_timed), is_timed)
+    return WatchedQuestion(lambda count: monitor, False, (negations % 2 == 1) != turned)
 
 
-def _of_reward(rules: Rules, formula: Reward, initial: Ints) -> WatchedQuestion:
-    """Return the question of a reward."""
-    assert formula.index is not None
-    if isinstance(formula.structure, Elapsed):
-        _refuse("got T; ask with R for a structure that earns 1 in every state")
-    earnings = Earnings(rules, rules.model.rewards[formula.index])
-    target, is_timed = formula.target, rules.type is ModelType.CTMC
-    if isinstance(target, Cumulative) and isinstance(target.time, Literal):
-        horizon = float(target.time.value)
-        return WatchedQuestion(lambda count: Gathered(earnings, count, horizon, None, is_timed), True)
-    if isinstance(target, Instantaneous) and isinstance(target.time, Literal):
-        moment = float(target.time.value)
-        return WatchedQuestion(lambda count: AtMoment(earnings, count, moment), True)
-    if isinstance(target, Path) and target.operator == "F" and target.bound is None:
-        goal = _states(rules, target.right, initial)
-        return WatchedQuestion(lambda count: Gathered(earnings, count, math.inf, goal, is_timed), True)
-    _refuse("got another reward")
+@WATCHED.answers(registry.REACHED)
+def _reached(rules: Rules, formula: Any, initial: Ints) -> WatchedQuestion:
+    goal = _states(rules, formula.target.right, initial)
+    earnings, is_timed = _earnings(rules, formula), rules.type is ModelType.CTMC
+    return WatchedQuestion(lambda count: Gathered(earnings, count, math.inf, goal, is_timed), True)
+
+
+@WATCHED.answers(registry.CUMULATIVE)
+def _cumulative(rules: Rules, formula: Any, initial: Ints) -> WatchedQuestion:
+    earnings, horizon = _earnings(rules, formula), float(formula.target.time.value)
+    is_timed = rules.type is ModelType.CTMC
+    return WatchedQuestion(lambda count: Gathered(earnings, count, horizon, None, is_timed), True)
+
+
+@WATCHED.answers(registry.INSTANTANEOUS)
+def _instantaneous(rules: Rules, formula: Any, initial: Ints) -> WatchedQuestion:
+    earnings, moment = _earnings(rules, formula), float(formula.target.time.value)
+    return WatchedQuestion(lambda count: AtMoment(earnings, count, moment), True)
+
+
+def _earnings(rules: Rules, formula: Reward) -> Earnings:
+    return Earnings(rules, rules.model.rewards[formula.place])
 
 
 def _window(path: Path, is_timed: bool) -> tuple[float, float, bool]:
     """Return the ends of a bound, both included, and whether time 0 is left out."""
     bound = path.bound
-    if isinstance(bound, RewardBound):
-        _refuse("got a bound on a reward; ask for the answer with bounds, without simulation")
-    if bound is None:
+    if not isinstance(bound, TimeBound):
         return 0.0, math.inf, False
     lower = float(bound.lower.value) if isinstance(bound.lower, Literal) else 0.0
     upper = float(bound.upper.value) if isinstance(bound.upper, Literal) else math.inf
@@ -168,7 +162,7 @@ def _window(path: Path, is_timed: bool) -> tuple[float, float, bool]:
 def _states(rules: Rules, formula: Expression, initial: Ints) -> Formula:
     """Return a state formula as a function of a moment."""
     nodes = list(walk(formula))
-    if _has_paths(formula) or any(isinstance(n, STATE_OPERATORS) for n in nodes):
+    if has_operator(formula):
         _refuse("got an operator inside another one")
     labels = {node.name for node in nodes if isinstance(node, LabelReference)}
     v = rules.variables
@@ -221,10 +215,6 @@ def _not(formula: Formula) -> Formula:
 
 def _both(first: Formula, second: Formula) -> Formula:
     return lambda moment: first(moment) & second(moment)
-
-
-def _has_paths(formula: Expression) -> bool:
-    return any(isinstance(node, Path) for node in walk(formula))
 
 
 def _refuse(reason: str) -> NoReturn:

@@ -119,6 +119,6 @@ def test_what_automata_do_not_have_is_refused(
     (tmp_path / "walk.prism").write_text(WALK, encoding="utf-8")
     walk = str(tmp_path / "walk.prism")
     assert main(["simulate", walk, asked]) == 1
-    assert "got an automaton" in capsys.readouterr().err
+    assert "got P [ HOA: ... ]" in capsys.readouterr().err
     assert main(["check", walk, asked, "--certificate", str(tmp_path / "certificate")]) == 2
     assert "only one path operator has a certificate, not LTL" in capsys.readouterr().err
