@@ -44,7 +44,10 @@ def _refusal(formula: Expression, reason: str) -> NotCertifiableError:
 
 CERTIFIED = Capability[Operator](_refusal, "{} has no certificate in this version")
 """Methods of `_Reader` that return what is to be certified of P, S and R."""
-CERTIFIED.refuses("{} has no certificate, one path operator has", registry.NOW, registry.LTL)
+CERTIFIED.refuses(
+    "{} has no certificate, only one path operator has",
+    *(registry.NOW, registry.LTL, registry.AUTOMATON, registry.CONDITIONAL),
+)
 CERTIFIED.refuses(
     "{}, with a bound on steps or time or on a reward, has no certificate; certify it without the bound",
     *(registry.WINDOW, registry.REWARD_BOUNDED),

@@ -121,4 +121,4 @@ def test_what_automata_do_not_have_is_refused(
     assert main(["simulate", walk, asked]) == 1
     assert "got P [ HOA: ... ]" in capsys.readouterr().err
     assert main(["check", walk, asked, "--certificate", str(tmp_path / "certificate")]) == 2
-    assert "only one path operator has a certificate, not LTL" in capsys.readouterr().err
+    assert "P [ HOA: ... ] has no certificate, only one path operator has" in capsys.readouterr().err
