@@ -115,12 +115,12 @@ class Capability(Generic[Found]):
 
         return put
 
-    def found_in(self, package: str, places: Mapping[PropertyQuantity, str]) -> None:
-        """Name modules of a package and functions in them, which are imported when they are asked for."""
+    def found_in(self, places: Mapping[PropertyQuantity, str]) -> None:
+        """Name functions as ``module:function``; modules are imported when they are asked for."""
 
         def later(place: str) -> Callable[..., Found]:
-            module, _, name = place.partition(".")
-            return lambda *given: getattr(import_module(f"{package}.{module}"), name)(*given)
+            module, _, name = place.partition(":")
+            return lambda *given: getattr(import_module(module), name)(*given)
 
         self._functions |= {quantity: later(place) for quantity, place in places.items()}
 
