@@ -20,7 +20,7 @@ import gpu_kernels
 from gpu_kernels import warm_up
 from mtbdd.package import VARIABLE
 from tests.builders.diagram_packages import HAS_CUDD
-from tests.exploring import halve_examples, multiply_examples
+from tests.exploring import is_seeded, multiply_examples, shorten_examples
 from tests.gpu_kernels.devices import device
 
 __all__ = ["device"]
@@ -63,7 +63,7 @@ if _given == "random":
     _given = os.environ["HYBRID_TEST_SEED"] = str(secrets.randbelow(2**31 - 100) + 100)
 _SEED = int(_given)
 
-# `make test-gpu` sets it: a missing device is then a failure instead of a skip.
+# `make test-gpu` sets it: without a device its tests then fail instead of being left out.
 _REQUIRE_GPU = os.environ.get("HYBRID_REQUIRE_GPU") == "1"
 
 
@@ -71,7 +71,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     reason = gpu_kernels.unavailable_reason()
     return [
         f"seed: {_SEED} (HYBRID_TEST_SEED={_SEED} replays this run, HYBRID_TEST_SEED=random draws another)",
-        "gpu: available" if reason is None else f"gpu: tests marked 'gpu' are skipped: {reason}",
+        "gpu: available" if reason is None else f"gpu: tests marked 'gpu' are left out: {reason}",
     ]
 
 
@@ -92,6 +92,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="append what ran and what came of it to a record of runs, at the end",
     )
+    parser.addoption(
+        "--durations-to",
+        type=Path,
+        metavar="FILE",
+        help="keep the processor seconds of tests, and show the slowest beside those of the run before",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -100,6 +106,11 @@ def pytest_configure(config: pytest.Config) -> None:
         from tests.runs import RunRecorder
 
         config.pluginmanager.register(RunRecorder(path.absolute(), _SEED, config))
+    path = config.getoption("--durations-to")
+    if path is not None:
+        from tests.durations import DurationRecorder
+
+        config.pluginmanager.register(DurationRecorder(path.absolute()))
 
 
 def pytest_collection() -> None:
@@ -130,10 +141,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 if explores:
                     multiply_examples(function, _NIGHTLY_EXAMPLES)
                 else:
-                    halve_examples(function)
-    _keep(config, items, _in_turn(items))
+                    shorten_examples(function)
+    if not explores and not is_seeded():
+        _keep(config, items, [item for item in items if item.get_closest_marker("nightly") is None])
+    if not _REQUIRE_GPU and gpu_kernels.unavailable_reason() is not None:
+        _keep(config, items, [item for item in items if item.get_closest_marker("gpu") is None])
     if config.getoption("--seeded"):
-        _keep(config, items, [item for item in items if _draws(item, explores)])
+        _keep(config, items, [item for item in items if _draws(item)])
     if not config.getoption("--first-cases"):
         return
     seen: set[tuple[Path, str]] = set()
@@ -146,34 +160,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     _keep(config, items, kept)
 
 
-def _draws(item: pytest.Item, explores: bool) -> bool:
-    """Return whether a test depends on the seed, or has more cases in a nightly run."""
-    if explores and any(item.get_closest_marker(name) is not None for name in ("shortened", "in_turn")):
+def _draws(item: pytest.Item) -> bool:
+    """Return whether a test depends on the seed, or runs only where one is given."""
+    if item.get_closest_marker("nightly") is not None:
         return True
     function = getattr(item, "function", None)
     fixtures = getattr(item, "fixturenames", ())
     return hypothesis.is_hypothesis_test(function) or "rng" in fixtures or "seed" in fixtures
-
-
-def _in_turn(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Return the cases that run: some of a product that is marked `in_turn`, or all where a seed is set.
-
-    Those taken lie on a diagonal, so that each value is in some case. Cases for a device are not thinned.
-    """
-    kept: list[pytest.Item] = []
-    numbers: dict[tuple[str, int], dict[object, int]] = {}
-    for item in items:
-        marker, turn = item.get_closest_marker("in_turn"), 0
-        if marker is not None:
-            function = item.nodeid.partition("[")[0]
-            for place, value in enumerate(item.callspec._idlist):  # type: ignore[attr-defined]
-                known = numbers.setdefault((function, place), {})
-                turn += known.setdefault(value, len(known))
-            is_left_out = turn % marker.args[0] != 0 and item.get_closest_marker("gpu") is None
-            if is_left_out and not os.environ.get("HYBRID_TEST_SEED"):
-                continue
-        kept.append(item)
-    return kept
 
 
 def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[pytest.Item]) -> None:
@@ -183,13 +176,11 @@ def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[pytest.Ite
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if item.get_closest_marker("gpu") is None:
-        return
-    reason = gpu_kernels.unavailable_reason()
-    if reason is not None:
-        if _REQUIRE_GPU:
-            pytest.fail(f"HYBRID_REQUIRE_GPU=1, but: {reason}")
-        pytest.skip(reason)
+    if (
+        item.get_closest_marker("gpu") is not None
+        and (reason := gpu_kernels.unavailable_reason()) is not None
+    ):
+        pytest.fail(f"HYBRID_REQUIRE_GPU=1, but: {reason}")
 
 
 @pytest.fixture

@@ -1,55 +1,78 @@
-"""How many cases random tests draw: fewer in `make test`, more than their own settings in `make nightly`."""
+"""Which cases run: pairs of parameters instead of all products, and how many random cases a loop draws."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from itertools import combinations, product
+from typing import Any
 
 import hypothesis
+import pytest
 
-__all__ = ["half", "halve_examples", "multiply_examples", "rounds", "some_of", "taken_in_turn"]
+__all__ = ["each", "is_seeded", "multiply_examples", "pairs", "rounds", "shorten_examples"]
 
 _SHARE = 3
 
-T = TypeVar("T")
+
+def is_seeded() -> bool:
+    """Return whether a seed is asked for, as `make seeds` and `make nightly` do."""
+    return bool(os.environ.get("HYBRID_TEST_SEED"))
 
 
 def rounds(count: int) -> int:
     """Return how many of so many random cases a loop draws: a third, and all where a seed is asked for.
 
-    So `make test`, whose cases are always the same, draws the first third of those of its seed; `make seeds`
-    and `make nightly` draw all.
+    So `make test`, whose cases are always the same, draws the first third of those of its seed.
     """
-    return count if os.environ.get("HYBRID_TEST_SEED") else -(-count // _SHARE)
+    return count if is_seeded() else -(-count // _SHARE)
 
 
-def half(count: int) -> int:
-    """Return how many of so many cases that take long are drawn: half, and all where a seed is asked for."""
-    return count if os.environ.get("HYBRID_TEST_SEED") else -(-count // 2)
+def each(*parameters: Iterable[Any]) -> list[Any]:
+    """Return cases in which each value of each parameter is in some case; a tuple is several parameters.
 
-
-def taken_in_turn(values: Sequence[T], turn: int, count: int = 2) -> list[T]:
-    """Return so many of some values, others at every turn; all where a seed is asked for.
-
-    Cases that would be a full product share the values among them: as many turns as there are values have
-    each value `count` times.
+    As many as the longest has values: for parameters that do not depend on one another.
     """
-    if os.environ.get("HYBRID_TEST_SEED"):
-        return list(values)
-    step = 2 if len(values) % 2 else 1
-    return [values[(turn + step * k) % len(values)] for k in range(min(count, len(values)))]
+    lists = [list(values) for values in parameters]
+    return [_case([own[k % len(own)] for own in lists]) for k in range(max(map(len, lists)))]
 
 
-def some_of(cases: Iterable[T], step: int, first: int = 0) -> list[T]:
-    """Return every so many-th of some cases that show much the same; all where a seed is asked for."""
-    return list(cases) if os.environ.get("HYBRID_TEST_SEED") else list(cases)[first::step]
+def pairs(*parameters: Iterable[Any]) -> list[Any]:
+    """Return cases in which each value of each parameter meets each of every other one.
+
+    Of three parameters and more these are far fewer than their product; few faults need three of them.
+    """
+    lists = [list(values) for values in parameters]
+    columns = list(combinations(range(len(lists)), 2))
+    left = list(product(*(range(len(own)) for own in lists)))
+    missing = {(i, j, case[i], case[j]) for case in left for i, j in columns}
+    found = []
+    while missing:
+        best = max(left, key=lambda case: sum((i, j, case[i], case[j]) in missing for i, j in columns))
+        missing -= {(i, j, best[i], best[j]) for i, j in columns}
+        found.append(_case([own[k] for own, k in zip(lists, best, strict=True)]))
+    return found
 
 
-def halve_examples(function: Any) -> None:
-    """Let a test of Hypothesis draw half as many examples as its settings say, and all with a seed."""
+def _case(chosen: list[Any]) -> Any:
+    """Return one case of some values, of which each may be a tuple or a `pytest.param` of several."""
+    values: list[Any] = []
+    marks: list[Any] = []
+    for value in chosen:
+        values += value.values if hasattr(value, "marks") else value if isinstance(value, tuple) else (value,)
+        marks += getattr(value, "marks", ())
+    if not any(getattr(value, "id", None) for value in chosen):
+        return pytest.param(*values, marks=marks)
+    names = (str(getattr(value, "id", None) or getattr(value, "__name__", value)) for value in chosen)
+    return pytest.param(*values, marks=marks, id="-".join(names))
+
+
+def shorten_examples(function: Any) -> None:
+    """Let a test of Hypothesis draw a third of the examples of its settings, and all with a seed."""
     own: hypothesis.settings = function._hypothesis_internal_use_settings
-    function._hypothesis_internal_use_settings = hypothesis.settings(own, max_examples=half(own.max_examples))
+    function._hypothesis_internal_use_settings = hypothesis.settings(
+        own, max_examples=rounds(own.max_examples)
+    )
 
 
 def multiply_examples(function: Any, times: int) -> None:

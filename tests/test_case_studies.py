@@ -11,7 +11,6 @@ import pytest
 import hybrid
 from hybrid.checking.answer import Answer
 from hybrid.properties import load_properties, resolve_properties
-from tests.exploring import some_of
 from tests.oracles.fairness import State, WrittenOut
 from tests.oracles.several import occupation_program
 
@@ -95,8 +94,7 @@ def test_mutual_exclusion(examples_folder: Path) -> None:
     assert processes.greatest(kept_out, {0}, ALL_MOVE) == pytest.approx(1, abs=1e-8)
 
 
-@pytest.mark.shortened
-@pytest.mark.parametrize(("lots", "loses"), some_of([(2, 7 / 8), (3, 51 / 64)], 2))
+@pytest.mark.parametrize(("lots", "loses"), [(2, 7 / 8), pytest.param(3, 51 / 64, marks=pytest.mark.nightly)])
 def test_who_draws_first_may_lose(examples_folder: Path, lots: int, loses: float) -> None:
     found = answers(examples_folder, "mutex", {"M": lots}, "loses")
     processes = WrittenOut(examples_folder / "mutex.prism", {"M": lots})

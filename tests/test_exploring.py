@@ -1,4 +1,4 @@
-"""The nightly profile: more examples of every test, whatever its settings, and another seed."""
+"""Which cases run: pairs of parameters, fewer random cases without a seed, more in the nightly profile."""
 
 from __future__ import annotations
 
@@ -10,29 +10,39 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.exploring import half, halve_examples, multiply_examples, rounds, some_of, taken_in_turn
+from tests.exploring import each, multiply_examples, pairs, rounds, shorten_examples
 from tests.source_tree import ROOT
 
 
-def test_loops_draw_a_share_unless_a_seed_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loops_draw_a_third_unless_a_seed_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HYBRID_TEST_SEED", raising=False)
     assert [rounds(count) for count in (1, 8, 30)] == [1, 3, 10]
-    assert [half(count) for count in (1, 7, 30)] == [1, 4, 15]
     monkeypatch.setenv("HYBRID_TEST_SEED", "4")
-    assert [rounds(count) for count in (1, 8, 30)] == [half(count) for count in (1, 8, 30)] == [1, 8, 30]
+    assert [rounds(count) for count in (1, 8, 30)] == [1, 8, 30]
 
 
-def test_values_are_taken_in_turn_unless_a_seed_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HYBRID_TEST_SEED", raising=False)
-    taken = [taken_in_turn("abcde", turn) for turn in range(5)]
-    assert taken[0] == ["a", "c"] and sorted(sum(taken, [])) == list("aabbccddee")
-    assert (taken_in_turn("ab", 1, 1), taken_in_turn("ab", 1)) == (["b"], ["b", "a"])
-    assert (some_of("abcde", 2), some_of("abcde", 3, 1)) == (["a", "c", "e"], ["b", "e"])
-    monkeypatch.setenv("HYBRID_TEST_SEED", "4")
-    assert taken_in_turn("abcde", 3) == some_of("abcde", 3) == list("abcde")
+def test_each_value_is_in_some_case() -> None:
+    assert [case.values for case in each("abc", [(1, 2), (3, 4)])] == [("a", 1, 2), ("b", 3, 4), ("c", 1, 2)]
+    (case,) = each([pytest.param(len, id="length", marks=pytest.mark.gpu)], [7])
+    assert (case.values, case.id, [mark.name for mark in case.marks]) == ((len, 7), "length-7", ["gpu"])
 
 
-def test_tests_with_settings_of_their_own_draw_more_too() -> None:
+def test_each_value_meets_each_of_every_other_parameter() -> None:
+    lists = ["ab", range(3), "xyz", [False, True]]
+    found = [case.values for case in pairs(*lists)]
+    assert len(set(found)) == len(found) < 2 * 3 * 3 * 2 / 3
+    for i, first in enumerate(lists):
+        for j, second in enumerate(lists[:i]):
+            assert {(case[i], case[j]) for case in found} == {(a, b) for a in first for b in second}
+    assert sorted(case.values for case in pairs("ab", "xy")) == [
+        ("a", "x"),
+        ("a", "y"),
+        ("b", "x"),
+        ("b", "y"),
+    ]
+
+
+def test_tests_with_settings_of_their_own_draw_more_or_fewer_too(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[int] = []
 
     @settings(max_examples=7, database=None)
@@ -40,39 +50,24 @@ def test_tests_with_settings_of_their_own_draw_more_too() -> None:
     def few(number: int) -> None:
         drawn.append(number)
 
-    few()
-    once = len(drawn)
-    multiply_examples(few, 5)
-    few()
-    assert once == 7
-    assert len(drawn) - once == 35
-
-
-def test_tests_with_settings_of_their_own_draw_half_unless_a_seed_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    drawn: list[int] = []
-
-    @settings(max_examples=7, database=None)
-    @given(st.integers(0, 10**9))
-    def few(number: int) -> None:
-        drawn.append(number)
+    def count() -> int:
+        drawn.clear()
+        few()
+        return len(drawn)
 
     monkeypatch.setenv("HYBRID_TEST_SEED", "4")
-    halve_examples(few)
-    few()
-    assert len(drawn) == 7
+    shorten_examples(few)
+    assert count() == 7
     monkeypatch.delenv("HYBRID_TEST_SEED")
-    halve_examples(few)
-    few()
-    assert len(drawn) == 7 + 4
+    shorten_examples(few)
+    assert count() == 3
+    multiply_examples(few, 5)
+    assert count() == 15
 
 
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize(("number", "name"), [(0, "a"), (1, "b"), (2, "c")])
-@pytest.mark.parametrize("flag", [False, True])
-def test_a_product_has_its_diagonal_unless_a_seed_is_asked_for(number: int, name: str, flag: bool) -> None:
-    assert number % 2 == flag or os.environ.get("HYBRID_TEST_SEED")
+@pytest.mark.nightly
+def test_what_is_marked_nightly_has_a_seed() -> None:
+    assert os.environ.get("HYBRID_TEST_SEED")
 
 
 @pytest.mark.parametrize("variables", [{}, {"CI": "true"}], ids=["at a desk", "under CI"])
@@ -90,7 +85,7 @@ def test_the_profile_multiplies_examples_and_keeps_the_database(variables: dict[
     test = "tests/mtbdd/language/test_fuzz.py::test_fuzz_unicode"
     environment = {k: v for k, v in os.environ.items() if k not in ("CI", "HYBRID_TEST_SEED")} | variables
     for options, expected in (
-        ([], "found 75 False NoneType"),
+        ([], "found 50 False NoneType"),
         (["--hypothesis-profile=nightly"], "found 1500 False DirectoryBasedExampleDatabase"),
     ):
         found = subprocess.run(
@@ -99,3 +94,23 @@ def test_the_profile_multiplies_examples_and_keeps_the_database(variables: dict[
         )  # fmt: skip
         assert found.returncode == 0, found.stdout + found.stderr
         assert expected in found.stdout
+
+
+def test_tests_without_their_device_are_left_out_unless_it_is_required() -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--collect-only",
+        "-m",
+        "gpu",
+        "tests/contracts/test_format.py",
+    ]
+    hidden = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
+    for variables, status in (({}, 5), ({"HYBRID_REQUIRE_GPU": "1"}, 0)):
+        found = subprocess.run(
+            command, env=hidden | variables, cwd=ROOT, capture_output=True, text=True,
+            stdin=subprocess.DEVNULL, timeout=120, check=False,
+        )  # fmt: skip
+        assert found.returncode == status, found.stdout[-2000:]

@@ -13,7 +13,6 @@ CASES = 150
 GROUP = 10
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize("first", range(0, rounds(CASES), GROUP))
 def test_answers_agree_with_exact_ones(first):
     failures = []

@@ -8,15 +8,14 @@ import pytest
 
 from tests.attack.in_strips import counted_strips, run_in_strips
 from tests.attack.report import reported
-from tests.exploring import half
+from tests.exploring import rounds
 
 SEED = 20261126
 CASES = 100
 GROUP = 50
 
 
-@pytest.mark.shortened
-@pytest.mark.parametrize("first", range(0, half(CASES), GROUP))
+@pytest.mark.parametrize("first", range(0, rounds(CASES), GROUP))
 def test_answers_in_strips_agree_with_exact_ones(first: int) -> None:
     strips = Counter[str]()
     with counted_strips(strips):

@@ -6,14 +6,13 @@ import pytest
 
 from tests.attack.report import reported
 from tests.attack.resumed import run_resumed
-from tests.exploring import half
+from tests.exploring import rounds
 
 SEED = 20261124
 CASES = 40
 GROUP = 10
 
 
-@pytest.mark.shortened
-@pytest.mark.parametrize("first", range(0, half(CASES), GROUP))
+@pytest.mark.parametrize("first", range(0, rounds(CASES), GROUP))
 def test_answers_gone_on_with_agree_with_exact_ones(first: int) -> None:
     assert not reported(run_resumed, SEED, range(first, first + GROUP))

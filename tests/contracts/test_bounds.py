@@ -16,14 +16,13 @@ from hybrid.solvers.value_iteration import ValueIteration
 from tests.contracts.bellman import BellmanCase, choice_case
 from tests.contracts.choice_operators import choice_parameters
 from tests.contracts.matrices import Make, matrix_parameters
-from tests.exploring import taken_in_turn
 
 _TRYING = functools.partial(Optimistic, krylov="always")
 METHODS = [Optimistic, Interval, pytest.param(_TRYING, id="Optimistic with a leap")]
 CLOSENESS = [
     pytest.param(epsilon, absolute, id=f"{epsilon}-{'absolute' if absolute else 'relative'}")
     for k, epsilon in enumerate([1e-3, 1e-9])
-    for absolute in taken_in_turn([True, False], k, 1)
+    for absolute in [k % 2 == 0]
 ]
 
 # What a step gives is the contract of the equations; of methods one matrix of every workspace is enough.
@@ -42,7 +41,6 @@ def assert_holds(found: BoundedSolution, exact: list[Fraction]) -> None:
 class BoundsContract:
     """The tests; subclasses say what `case` is."""
 
-    @pytest.mark.shortened
     @pytest.mark.parametrize(("epsilon", "absolute"), CLOSENESS)
     def test_they_hold_and_are_as_close_as_asked(
         self, case: BellmanCase, method: Any, epsilon: float, absolute: bool
@@ -96,7 +94,7 @@ class TestChains(BoundsContract):
     [
         pytest.param(own.values[0], maximise, id=f"{own.id}-{'max' if maximise else 'min'}", marks=own.marks)
         for k, own in enumerate(choice_parameters())
-        for maximise in taken_in_turn([True, False], k, 1)
+        for maximise in [k % 2 == 0]
     ],
     indirect=["operator_name"],
 )
@@ -106,7 +104,6 @@ class TestChoices(BoundsContract):
         return choice_case(operator_name, seed, maximise)
 
 
-@pytest.mark.in_turn(2)
 @some_matrices
 @pytest.mark.parametrize("method", METHODS)
 def test_what_grows_for_ever_has_no_bounds(make: Make, method: Any) -> None:
@@ -117,7 +114,6 @@ def test_what_grows_for_ever_has_no_bounds(make: Make, method: Any) -> None:
     assert not np.isfinite(found.upper).any()
 
 
-@pytest.mark.in_turn(2)
 @some_matrices
 @pytest.mark.parametrize("method", [Optimistic, Interval])
 def test_the_host_looks_rarely_at_a_device(make: Make, method: Any) -> None:

@@ -13,7 +13,6 @@ from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator
 from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
 from tests.builders.choice_systems import Choices
 from tests.contracts.choice_operators import Operators
-from tests.exploring import taken_in_turn
 
 GROUPS = Quotient(np.array([9, 3, 11, 41, 40, 55]), np.array([0, 3, 5]))
 KINDS = [
@@ -21,7 +20,7 @@ KINDS = [
         few, groups, id=f"{'few gains' if few else 'many'}-{'groups' if groups else 'single states'}"
     )
     for k, few in enumerate([True, False])
-    for groups in taken_in_turn([None, GROUPS], k, 1)
+    for groups in [(None, GROUPS)[k % 2]]
 ]
 
 
@@ -42,7 +41,6 @@ def improved(system: ChoiceOperator, x: np.ndarray, *arguments: float, **options
 
 @pytest.mark.parametrize("maximise", [True, False], ids=["max", "min"])
 class TestSteps:
-    @pytest.mark.in_turn(2)
     @pytest.mark.parametrize(("few", "groups"), KINDS)
     def test_they_are_dense_ones(
         self,
@@ -88,7 +86,6 @@ class TestSteps:
         assert found.nbytes == system.nbytes
         np.testing.assert_array_equal(improved(system, x), first)
 
-    @pytest.mark.in_turn(2)
     @pytest.mark.parametrize("groups", [None, GROUPS], ids=["single states", "groups"])
     def test_policies_attain_them(
         self, operators: Operators, rng: np.random.Generator, maximise: bool, groups: Quotient | None
@@ -129,7 +126,6 @@ class TestSteps:
             return
         np.testing.assert_array_equal(found, (worth == case.best(worth)).argmax(axis=0))
 
-    @pytest.mark.in_turn(2)
     @pytest.mark.parametrize("groups", [None, GROUPS], ids=["single states", "groups"])
     def test_policies_have_matrices(
         self, operators: Operators, rng: np.random.Generator, maximise: bool, groups: Quotient | None
@@ -156,7 +152,6 @@ class TestSteps:
         steps.sweep((held, out), 0, 1)
         np.testing.assert_allclose(space.to_host(out), expected + b, rtol=1e-13)
 
-    @pytest.mark.in_turn(2)
     @pytest.mark.parametrize("groups", [None, GROUPS], ids=["single states", "groups"])
     def test_repeated_steps_are_single_ones(
         self, operators: Operators, rng: np.random.Generator, maximise: bool, groups: Quotient | None

@@ -23,7 +23,6 @@ from tests.gpu_kernels.devices import to_numpy
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("name", PORTABLE)
 @pytest.mark.parametrize("rows", [1, 31, 32, 33, 64, 257, 300])
 def test_format_matches_scipy(device: Device, rng: np.random.Generator, name: str, rows: int) -> None:

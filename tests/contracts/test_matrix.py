@@ -51,7 +51,6 @@ def units_off(found: np.ndarray, dense: np.ndarray, x: np.ndarray) -> float:
 
 
 class TestProduct:
-    @pytest.mark.in_turn(2)
     @pytest.mark.parametrize("name", [*SQUARE, "wide", "tall"])
     def test_it_is_the_dense_one_to_a_few_roundings(self, make: Make, name: str) -> None:
         dense = {**SQUARE, "wide": WIDE, "tall": TALL}[name]
@@ -79,7 +78,6 @@ class TestProduct:
         matrix.multiply(other)
         np.testing.assert_array_equal(to_numpy(matrix.multiply(x)), first)
 
-    @pytest.mark.in_turn(2)
     @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
     def test_what_is_not_finite_reaches_only_its_own_rows(self, make: Make, bad: float) -> None:
         dense = banded(64)
@@ -108,7 +106,6 @@ class TestProduct:
 
 
 class TestRelaxation:
-    @pytest.mark.in_turn(2)
     @pytest.mark.parametrize("omega", [1.0, 0.9])
     @pytest.mark.parametrize("with_b", [False, True])
     def test_it_is_that_of_dense_arrays(self, make: Make, omega: float, with_b: bool) -> None:

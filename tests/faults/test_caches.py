@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.exploring import half
 from tests.faults.processes import ROOT, environment, run, started, stopped, wait_for
 
 pytest.importorskip("numba")
@@ -81,9 +80,8 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
     assert kept(tmp_path) == []
 
 
-@pytest.mark.shortened
 def test_many_processes_at_once_on_an_empty_cache(tmp_path: Path) -> None:
-    surroundings, count = environment(NUMBA_CACHE_DIR=str(tmp_path / "new")), half(8)
+    surroundings, count = environment(NUMBA_CACHE_DIR=str(tmp_path / "new")), 4
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", FUNCTION],

@@ -35,7 +35,6 @@ def exact(steps: int) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.shortened
 # In an order in which the first third has both signals, both forms and answers early and late.
 @pytest.mark.parametrize("moment", [5 * k % MOMENTS for k in range(rounds(MOMENTS))])
 def test_nothing_finished_is_lost(tmp_path: Path, moment: int) -> None:

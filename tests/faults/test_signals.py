@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.exploring import taken_in_turn
+from tests.exploring import each
 from tests.faults.models import SLOW_QUESTION
 from tests.faults.processes import Done, run, started, stopped, wait_for
 
@@ -94,14 +94,9 @@ sys.exit(main(sys.argv[1:]))
 MODULES = ["argparse", "hybrid.cli.console", "numpy", "hybrid.cli.check", "dd.cudd", "hybrid.cpu.product"]
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("module", "number", "status", "word"),
-    [
-        pytest.param(module, *given.values, id=f"{module}-{given.id}")
-        for k, module in enumerate(MODULES)
-        for given in taken_in_turn(SIGNALS, k, 1)
-    ],
+    each((pytest.param(module, id=module) for module in MODULES), SIGNALS),
 )
 def test_there_is_no_traceback_however_early(
     small: str, module: str, number: signal.Signals, status: int, word: str

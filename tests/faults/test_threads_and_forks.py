@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.exploring import half
+from tests.exploring import rounds
 from tests.faults.processes import run
 
 pytest.importorskip("numba")
@@ -122,12 +122,11 @@ def test_answers_are_equal(code: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.shortened
 def test_many_checks_leave_no_memory_behind(small: str, tmp_path: Path) -> None:
     # Four checks a round; docs/reliability.md has the figure for two thousand.
     process = tmp_path / "process.nm"
     process.write_text(PROCESS)
-    count = half(75)
+    count = rounds(75)
     done = run(small, str(process), str(count), code=GROWTH)
     assert (done.returncode, done.stderr) == (0, "")
     assert int(done.stdout) < (2 << 20) * count // 75

@@ -16,6 +16,7 @@ from gpu_kernels import (
     finish_iteration,
     run_choice_rows,
 )
+from tests.exploring import pairs
 from tests.gpu_kernels.devices import to_numpy
 from tests.gpu_kernels.host_device import HostDevice
 
@@ -61,21 +62,22 @@ def step_by_numpy(rows: ChoiceRows, step: ChoiceStep, x: np.ndarray) -> tuple[np
     return out if step.shape is None else out + step.shape, chosen
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
-    ("states", "choices", "transitions", "lanes"),
-    [
-        (1, 3, 2, (1, 1)),
-        (257, 4, 3, (1, 1)),
-        (255, 4, 3, (4, 1)),
-        (70, 3, 20, (8, 4)),
-        (33, 40, 5, (32, 1)),
-        (9, 5, 90, (32, 32)),
-        (40, 0, 0, (2, 2)),
-    ],
+    ("scanned", "maximise", "states", "choices", "transitions", "lanes"),
+    pairs(
+        [False, True],
+        [True, False],
+        [
+            (1, 3, 2, (1, 1)),
+            (257, 4, 3, (1, 1)),
+            (255, 4, 3, (4, 1)),
+            (70, 3, 20, (8, 4)),
+            (33, 40, 5, (32, 1)),
+            (9, 5, 90, (32, 32)),
+            (40, 0, 0, (2, 2)),
+        ],
+    ),
 )
-@pytest.mark.parametrize("maximise", [True, False])
-@pytest.mark.parametrize("scanned", [False, True])
 def test_steps_match_numpy(
     device: Device,
     rng: np.random.Generator,

@@ -110,7 +110,6 @@ def case(
     return Case(device, rng, request.param, bits, anchored, request.param in (31, 1000), real)
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("is_new", [True, False])
 def test_beginning_matches_numpy(case: Case, is_new: bool) -> None:
     at_anchor = 0.0 if case.anchor is None else case.host["x"][case.anchor]

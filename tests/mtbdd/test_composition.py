@@ -67,7 +67,6 @@ def test_systems_say_who_acts_together(system: str, expected: dict[str | None, l
     assert weights(f"{MODULES} system {system} endsystem") == expected
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize("system", [s for s, _ in SYSTEMS])
 def test_systems_equal_the_explicit_model(system: str, package: str) -> None:

@@ -21,7 +21,6 @@ from mtbdd.states import index_states, states_from
 from tests.builders.dense import symbolic_matrix
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.models import node_set
-from tests.exploring import rounds
 
 Array = NDArray[np.float64]
 
@@ -98,7 +97,7 @@ def together(
 
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
-@settings(max_examples=rounds(100))
+@settings(max_examples=50)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_own_rows_have_all_their_entries(package: str, transposed: bool, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -120,7 +119,7 @@ def test_own_rows_have_all_their_entries(package: str, transposed: bool, seed: i
         assert own.has_entries == bool(dense.any())
 
 
-@settings(max_examples=rounds(100))
+@settings(max_examples=50)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_several_matrices_receive_the_same(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -80,7 +80,6 @@ MODELS = {
 }
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize("name", MODELS)
 def test_model_equals_explicit(name: str, package: str) -> None:

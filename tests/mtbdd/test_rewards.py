@@ -12,6 +12,7 @@ from mtbdd.rewards import enclosed_rewards, expression_values, reward_rates
 from mtbdd.states import index_states
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.models import build, build_both, state_set
+from tests.exploring import pairs
 from tests.oracles.expressions import evaluate_exactly
 
 CTMC = """
@@ -33,10 +34,10 @@ DTMC = """
     rewards "moves" [a] true : x+1; [] true : 1; [c] y>0 : 0.1; endrewards"""
 
 
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
-@pytest.mark.parametrize("text", [CTMC, DTMC], ids=["ctmc", "dtmc"])
-@pytest.mark.parametrize("symbolic_bits", [-1, 3, 12])
+@pytest.mark.parametrize(
+    ("symbolic_bits", "text", "package"),
+    pairs([-1, 3, 12], [pytest.param(CTMC, id="ctmc"), pytest.param(DTMC, id="dtmc")], DIAGRAM_PACKAGES),
+)
 def test_rewards_equal_explicit(
     text: str, package: str, symbolic_bits: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,7 +120,6 @@ def test_expand_equals_table(package: str, n_values: int, rng: np.random.Generat
 
 
 # A flat vector, and blocks that repeat: short ones gathered by index, long ones copied, by one core or all.
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("low_bits", [0, 3, 9, 16])
 def test_expand_copies_repeated_blocks(

@@ -11,6 +11,7 @@ import scipy.sparse
 from gpu_kernels import FORMATS
 from gpu_kernels.formats import matrix as formats
 from tests.contracts.formats import PORTABLE
+from tests.exploring import each
 from tests.gpu_kernels.host_device import HostDevice
 from tests.gpu_kernels.metered import assert_room_is_asked_for
 
@@ -40,11 +41,9 @@ def test_formats_that_do_not_fit_say_so(name: str, wide: bool) -> None:
         FORMATS[name].from_csr(HostDevice(free=5000), *arrays, 40, wide=wide)
 
 
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize("name", PORTABLE)
-@pytest.mark.parametrize("shape", [(12_000, 8), (2000, 60)], ids=["short rows", "long rows"])
-def test_what_is_asked_for_covers_the_peak(name: str, shape: tuple[int, int]) -> None:
-    matrix = matrix_of(*shape)
+@pytest.mark.parametrize(("name", "rows", "entries"), each(PORTABLE, [(12_000, 8), (2000, 60)]))
+def test_what_is_asked_for_covers_the_peak(name: str, rows: int, entries: int) -> None:
+    matrix = matrix_of(rows, entries)
     columns = matrix.indices.astype(np.int64)
 
     def convert(device: HostDevice) -> object:

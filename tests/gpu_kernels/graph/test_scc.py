@@ -57,7 +57,6 @@ def test_running_example_and_pairs(device: Device, name: str) -> None:
     check(device, BORDERS["chain of pairs"], OPTIONS[name])
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("case", BORDERS)
 @pytest.mark.parametrize("name", ["auto", "max-id", "fbt", "fbt, no transposed graph"])
 def test_borders(device: Device, case: str, name: str) -> None:

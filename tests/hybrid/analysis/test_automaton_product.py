@@ -17,6 +17,7 @@ from mtbdd.model import SymbolicModel
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.matrices import to_dense
 from tests.builders.models import build
+from tests.exploring import pairs
 
 CHAIN = """
 dtmc
@@ -44,11 +45,15 @@ def propositions(model: SymbolicModel, automaton: DeterministicAutomaton) -> lis
     return [model.states(labels[name]) for name in automaton.propositions]
 
 
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
-@pytest.mark.parametrize("text", [CHAIN, PROCESS, RACE], ids=["dtmc", "mdp", "ctmc"])
-@pytest.mark.parametrize("formula", FORMULAS)
-@pytest.mark.parametrize("below", [False, True], ids=["above", "below"])
+@pytest.mark.parametrize(
+    ("below", "formula", "text", "package"),
+    pairs(
+        [pytest.param(False, id="above"), pytest.param(True, id="below")],
+        FORMULAS,
+        [pytest.param(CHAIN, id="dtmc"), pytest.param(PROCESS, id="mdp"), pytest.param(RACE, id="ctmc")],
+        DIAGRAM_PACKAGES,
+    ),
+)
 def test_every_pair_moves_as_its_parts_do(text: str, package: str, formula: str, below: bool) -> None:
     model, automaton = build(text, package), automaton_of(formula)
     nodes = propositions(model, automaton)

@@ -17,7 +17,7 @@ from hybrid.run.state_values import StateValues
 from mtbdd.language import LanguageError
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
-from tests.exploring import rounds, taken_in_turn
+from tests.exploring import each, rounds
 from tests.oracles.lasso_words import random_tree, tree_text
 from tests.oracles.ltl import chain_probabilities
 
@@ -89,11 +89,10 @@ BY_HAND = [
 ]
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("prop", "exact", "options"),
     [
-        *((*case, options) for k, case in enumerate(BY_HAND) for options in taken_in_turn(OPTIONS, k)),
+        *each(BY_HAND, OPTIONS),
         *(pytest.param(*case, {"backend": "gpu"}, marks=pytest.mark.gpu) for case in BY_HAND),
     ],
     ids=str,

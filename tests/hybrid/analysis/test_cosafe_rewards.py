@@ -11,7 +11,7 @@ import pytest
 import hybrid
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
-from tests.exploring import rounds, taken_in_turn
+from tests.exploring import each, rounds
 from tests.oracles.cosafe import cosafe_rewards, random_cosafe
 from tests.oracles.lasso_words import tree_text
 from tests.oracles.optima import assert_encloses, checked
@@ -98,11 +98,10 @@ OPTIONS: list[dict[str, object]] = [
 ]
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("prop", "exact", "options"),
     [
-        *((*case, options) for k, case in enumerate(BY_HAND) for options in taken_in_turn(OPTIONS, k)),
+        *each(BY_HAND, OPTIONS),
         *(pytest.param(*case, {"backend": "gpu"}, marks=pytest.mark.gpu) for case in BY_HAND),
     ],
     ids=str,

@@ -17,7 +17,7 @@ from mtbdd.language.model_syntax import ELAPSED
 from mtbdd.rewards import action_rewards, state_rewards
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
-from tests.exploring import rounds, taken_in_turn
+from tests.exploring import each, rounds
 from tests.oracles.cosafe import cosafe_rewards, random_cosafe
 from tests.oracles.lasso_words import Tree, tree_text
 from tests.oracles.optima import assert_encloses, checked
@@ -86,11 +86,10 @@ OPTIONS: list[dict[str, object]] = [
 ]
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("kind", "prop", "exact", "options"),
     [
-        *((*case, options) for k, case in enumerate(BY_HAND) for options in taken_in_turn(OPTIONS, k)),
+        *each(BY_HAND, OPTIONS),
         *(pytest.param(*case, {"backend": "gpu"}, marks=pytest.mark.gpu) for case in BY_HAND),
     ],
     ids=str,

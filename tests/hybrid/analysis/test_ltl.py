@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 import hybrid
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
-from tests.exploring import rounds, taken_in_turn
+from tests.exploring import each, rounds
 from tests.logic.values import value_case
 from tests.oracles.lasso_words import random_tree, tree_text
 from tests.oracles.ltl import chain_probabilities
@@ -90,11 +90,10 @@ OPTIONS: list[dict[str, object]] = [
 ]
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("prop", "exact", "options"),
     [
-        *((*case, options) for k, case in enumerate(BY_HAND) for options in taken_in_turn(OPTIONS, k)),
+        *each(BY_HAND, OPTIONS),
         *(pytest.param(*case, {"backend": "gpu"}, marks=pytest.mark.gpu) for case in BY_HAND),
     ],
     ids=str,
@@ -195,7 +194,6 @@ endmodule
 """Thirds as decimals: rows count as divided by what they add up to, and either end has one half."""
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("kind", ["dtmc", "ctmc", "mdp"])
 @pytest.mark.parametrize("path", ["F s=2", "(s<2) U (s=2 & (X s=2))", "(G s!=3) & (F s=2)", "G F s=2"])
 def test_rows_that_add_up_to_one_only_roughly_are_divided(kind: str, path: str) -> None:

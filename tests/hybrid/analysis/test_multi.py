@@ -11,7 +11,7 @@ import pytest
 import hybrid
 from hybrid.checking.answer import Answer
 from tests.builders.models import build
-from tests.exploring import half, rounds
+from tests.exploring import rounds
 from tests.oracles.several import OccupationProgram, SmallMdp, random_small_mdp, small_mdp_text
 
 CLOSE = 1e-6
@@ -153,7 +153,7 @@ def test_curves(rng: np.random.Generator, n_targets: int, n_rewards: int, counte
 )
 def test_engines_and_methods(rng: np.random.Generator, options: dict[str, Any]) -> None:
     tried = 0
-    while tried < half(3):
+    while tried < rounds(3):
         asked = _Asked(rng, 1, 1, False)
         if asked.is_endless or asked.is_hopeless:
             continue

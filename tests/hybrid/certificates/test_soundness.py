@@ -61,7 +61,6 @@ def assert_sound(case: Case, exact: Exact, rng: np.random.Generator) -> None:
 CASES = range(4)
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("number", CASES)
 @pytest.mark.parametrize("continuous", [False, True], ids=["dtmc", "ctmc"])
 def test_until_on_chains(continuous: bool, number: int, rng: np.random.Generator, tmp_path: Path) -> None:
@@ -74,7 +73,6 @@ def test_until_on_chains(continuous: bool, number: int, rng: np.random.Generator
     assert_sound(make(tmp_path, chain.text, "P=? [ x!=0 U x=1 ]"), exact, rng)
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("number", CASES)
 @pytest.mark.parametrize("continuous", [False, True], ids=["dtmc", "ctmc"])
 def test_rewards_on_chains(continuous: bool, number: int, rng: np.random.Generator, tmp_path: Path) -> None:
@@ -87,7 +85,6 @@ def test_rewards_on_chains(continuous: bool, number: int, rng: np.random.Generat
     assert_sound(make(tmp_path, chain.text, "R=? [ C ]"), exact, rng)
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("number", CASES)
 @pytest.mark.parametrize("continuous", [False, True], ids=["dtmc", "ctmc"])
 def test_averages_on_chains(continuous: bool, number: int, rng: np.random.Generator, tmp_path: Path) -> None:
@@ -109,7 +106,6 @@ def test_averages_on_chains(continuous: bool, number: int, rng: np.random.Genera
             case.spoilt(spoil)
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("number", CASES)
 @pytest.mark.parametrize("maximise", [False, True], ids=["min", "max"])
 def test_optima_on_mdps(maximise: bool, number: int, rng: np.random.Generator, tmp_path: Path) -> None:
@@ -137,7 +133,6 @@ def test_next_steps_on_mdps(maximise: bool, number: int, rng: np.random.Generato
     assert_sound(case, optima.steps_back(mdp, start, 1, maximise), rng)
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("prop", ["P=? [ F x=1 ]", "R=? [ F x=1 ]", "R=? [ S ]"])
 @pytest.mark.parametrize("continuous", [False, True], ids=["dtmc", "ctmc"])
 def test_flipped_bits_are_refused_or_leave_true_bounds(

@@ -10,7 +10,7 @@ import hybrid
 from gpu_kernels import Device
 from hybrid.operators import device_choices
 from tests.builders.part_questions import agree
-from tests.exploring import taken_in_turn
+from tests.exploring import each
 from tests.gpu_kernels.devices import device_of
 from tests.gpu_kernels.host_device import COMPILER
 from tests.source_tree import ROOT
@@ -26,10 +26,9 @@ EXAMPLES: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("name", "ranks"),
-    [(name, ranks) for k, name in enumerate(EXAMPLES) for ranks in taken_in_turn([2, 3], k, 1)],
+    each(EXAMPLES, [2, 3]),
 )
 def test_examples_in_parts_have_the_answers_of_one(device: Device, name: str, ranks: int) -> None:
     constants, properties = EXAMPLES[name]

@@ -13,17 +13,14 @@ from hybrid.errors import OptionError
 from hybrid.run.options import CheckOptions
 from tests.builders.chain_texts import GAMBLER, STAIRS, load_text
 from tests.builders.known_answers import OF_CHAINS
-from tests.exploring import taken_in_turn
+from tests.exploring import each
+
+ENGINES = [("hybrid", "cpu"), ("hybrid", "reference"), ("explicit", "cpu")]
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("text", "prop", "expected", "engine", "backend"),
-    [
-        (*case, *how)
-        for k, case in enumerate(OF_CHAINS)
-        for how in taken_in_turn([("hybrid", "cpu"), ("hybrid", "reference"), ("explicit", "cpu")], k)
-    ],
+    each(OF_CHAINS, ENGINES),
 )
 def test_bounds_contain_the_exact_value(text, prop, expected, engine, backend, tmp_path):
     answer = hybrid.check(load_text(tmp_path, text), prop, engine=engine, backend=backend, throw=False)
@@ -37,14 +34,9 @@ def test_bounds_contain_the_exact_value(text, prop, expected, engine, backend, t
 
 
 # A bound inside of another operator needs a method with bounds.
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("text", "prop", "expected", "engine", "backend"),
-    [
-        (*case, *how)
-        for k, case in enumerate(case for case in OF_CHAINS if "P>=" not in case[1])
-        for how in taken_in_turn([("hybrid", "cpu"), ("hybrid", "reference"), ("explicit", "cpu")], k)
-    ],
+    each((case for case in OF_CHAINS if "P>=" not in case[1]), ENGINES),
 )
 def test_gauss_seidel_comes_close(text, prop, expected, engine, backend, tmp_path):
     answer = hybrid.check(

@@ -28,7 +28,7 @@ from mtbdd.model import SymbolicModel
 from mtbdd.states import states_from
 from tests.builders.models import build
 from tests.builders.part_questions import QUESTIONS, WALK, agree, asked
-from tests.exploring import some_of, taken_in_turn
+from tests.exploring import each
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 CONSTANTS: dict[str, dict[str, Any]] = {
@@ -58,19 +58,16 @@ def example(name: str) -> tuple[SymbolicModel, Path]:
 NAMES = sorted({p.stem for p in EXAMPLES.glob("*.prism")} - {"quick_sort"})
 
 
-@pytest.mark.shortened
-@pytest.mark.parametrize(
-    "name", [name for name in NAMES if name not in SLOWEST] + some_of(SLOWEST, len(SLOWEST), len(SLOWEST))
-)
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in SLOWEST])
 def test_examples_in_parts(name: str) -> None:
     model, file = example(name)
     properties = resolve_properties(load_properties(file), model.source)
     # Every second one of many, others of the next example.
-    some = some_of(properties.properties, 2, NAMES.index(name) % 2) or properties.properties
+    some = properties.properties[NAMES.index(name) % 2 :: 2] or properties.properties
     properties = replace(properties, properties=tuple(some))
     ones = hybrid.check_all(model, properties)
     quick = [other for other in NAMES if other not in SLOW]
-    for ranks in (2,) if name in SLOW else taken_in_turn((1, 2, 3, 4, 7), quick.index(name), 1):
+    for ranks in (2,) if name in SLOW else [(1, 2, 3, 4, 7)[quick.index(name) % 5]]:
         for one, many in zip(ones, hybrid.check_all(model, properties, ranks=ranks), strict=True):
             assert agree(one, many), (ranks, one.property, one.value, many.value, many.error)
 
@@ -79,25 +76,28 @@ def _answer(prop: Property, own: SymbolicModel) -> Answer:
     return Checker(own, CheckOptions()).answer(prop)
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize("backend", ["cpu", "reference"])
 @pytest.mark.parametrize("name", sorted(QUESTIONS))
 def test_questions_in_parts(name: str, backend: Any) -> None:
     model, questions = asked(name)
     if backend == "reference":
-        questions = some_of(questions, 3)
+        questions = questions[::3]
     properties = ";\n".join(questions)
     ones = hybrid.check_all(model, properties, backend=backend)
-    for ranks in (3,) if backend == "reference" else taken_in_turn((2, 5), sorted(QUESTIONS).index(name), 1):
+    for ranks in (3,) if backend == "reference" else [(2, 5)[sorted(QUESTIONS).index(name) % 2]]:
         found = hybrid.check_all(model, properties, ranks=ranks, backend=backend)
         for text, one, many in zip(questions, ones, found, strict=True):
             assert one.error is None and many.error is None, (text, ranks, one.error, many.error)
             assert agree(one, many), (text, ranks, one.value, many.value)
 
 
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize("method", ["jacobi", "jor", "power", "bicgstab", "interval", "optimistic"])
-@pytest.mark.parametrize("text", ["P=? [ x>1 U x=n ]", 'R{"up"}=? [ F x=n ]', "S=? [ x>2 ]"])
+@pytest.mark.parametrize(
+    ("text", "method"),
+    each(
+        ["P=? [ x>1 U x=n ]", 'R{"up"}=? [ F x=n ]', "S=? [ x>2 ]"],
+        ["jacobi", "jor", "power", "bicgstab", "interval", "optimistic"],
+    ),
+)
 def test_methods_in_parts(method: Any, text: str) -> None:
     model, _ = asked("walk")
     options: dict[str, Any] = {"method": method, "epsilon": 1e-10}
@@ -110,7 +110,6 @@ def test_methods_in_parts(method: Any, text: str) -> None:
     assert (many.lower is None) == (one.lower is None)
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_any_states_may_belong_to_any_part(shuffled: bool, rng: np.random.Generator) -> None:
     for name in QUESTIONS:
@@ -119,7 +118,7 @@ def test_any_states_may_belong_to_any_part(shuffled: bool, rng: np.random.Genera
         if shuffled:
             part = rng.permutation(part)
         owners = tuple(states_from(model.manager, model.index, part == p) for p in range(4))
-        asked_now = some_of(questions[::2], 2, int(shuffled))
+        asked_now = questions[2 * shuffled :: 4]
         properties = resolve_properties(parse_properties(";\n".join(asked_now)), model.source).properties
 
         def answers(own: SymbolicModel, properties: tuple[Property, ...] = properties) -> list[Answer]:
@@ -152,8 +151,7 @@ def test_groups_of_states_across_parts_share_their_best_value(rng: np.random.Gen
         assert (found.lower <= wanted.upper[order]).all() and (wanted.lower[order] <= found.upper).all()
 
 
-@pytest.mark.shortened
-@pytest.mark.parametrize("ranks", some_of([1, 2, 3, 5], 2))
+@pytest.mark.parametrize("ranks", [1, 3])
 def test_the_same_bits_twice(ranks: int) -> None:
     model, properties = example("kanban")
     first, second = (hybrid.check_all(model, properties, ranks=ranks)[0] for _ in range(2))
@@ -241,10 +239,7 @@ def test_values_of_all_states_are_not_brought_together() -> None:
 WRITTEN = ["brp", "kanban", "coin"]
 
 
-@pytest.mark.shortened
-@pytest.mark.parametrize(
-    ("name", "suffix"), [(n, s) for k, n in enumerate(WRITTEN) for s in taken_in_turn([".npz", ".csv"], k, 1)]
-)
+@pytest.mark.parametrize(("name", "suffix"), each(WRITTEN, [".npz", ".csv"]))
 def test_values_of_all_states_are_written_from_parts(name: str, suffix: str, tmp_path: Path) -> None:
     # What the graph decides has the same bits in any number of parts.
     text = {"brp": "P>0 [ F s=5 ]", "kanban": "P>0.5 [ true U<=1 w1=1 ]", "coin": 'Pmax>0 [ F "all_heads" ]'}[
@@ -254,7 +249,7 @@ def test_values_of_all_states_are_written_from_parts(name: str, suffix: str, tmp
     one = tmp_path / f"one{suffix}"
     answer = hybrid.check(model, text, values=one)
     assert answer.values.size == model.n_states
-    for ranks in taken_in_turn((1, 2, 3, 4, 7), 3 * WRITTEN.index(name) + (suffix == ".csv"), 1):
+    for ranks in [(1, 3, 7)[WRITTEN.index(name)]]:
         many = tmp_path / f"many{ranks}{suffix}"
         hybrid.check(example(name)[0], text, ranks=ranks, values=str(many))
         assert many.read_bytes() == one.read_bytes(), ranks

@@ -20,7 +20,7 @@ from tests.builders.known_answers import OF_CHAINS, OF_MDPS
 from tests.builders.mdp_texts import ROUND
 from tests.builders.models import build
 from tests.builders.stopping import Stop, StopAfter
-from tests.exploring import taken_in_turn
+from tests.exploring import each
 
 WINDOWS = [
     (ROUND, 'Pmax=? [ F{"r"}<=5 s=2 ]', Fraction(63, 64)),
@@ -49,18 +49,13 @@ def answered(model: SymbolicModel | str, prop: str, method: str, watch: Watch | 
         return None
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("text", "prop", "exact", "method"),
-    [
-        (*asked, method)
-        for k, asked in enumerate([*OF_CHAINS, *OF_MDPS, *WINDOWS])
-        for method in taken_in_turn(["optimistic", "interval"], k, 1)
-    ],
+    each([*OF_CHAINS, *OF_MDPS, *WINDOWS], ["optimistic", "interval"]),
 )
 def test_what_is_told_holds(text: str, prop: str, exact: Fraction | float | None, method: str) -> None:
     model = build(text)
-    counts = taken_in_turn((1, 2, 5, 20), len(prop) + 2 * (method == "interval"))
+    counts = ((1, 5), (2, 20))[len(prop) % 2]
     if method == "optimistic" and re.search(r"\bS\b", prop):
         method = "auto"  # averages in the long run have no other iteration
     whole = answered(model, prop, method, None)

@@ -52,7 +52,6 @@ def ring() -> Model:
     return hybrid.parse(RING)
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("prop", "value"), [("S=? [ s=1 ]", 1 / 9), ('R{"r"}=? [ S ]', 4 / 3)])
 def test_averages_have_methods_of_their_own(ring: Model, method: Any, prop: str, value: float) -> None:

@@ -82,7 +82,6 @@ DISCRETE = [
 ]
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(("text", "prop", "expected"), DISCRETE)
 def test_discrete_operators_by_hand(text, prop, expected, backend, tmp_path):
     answer = hybrid.check(load_text(tmp_path, text), prop, backend=backend, throw=False)
@@ -128,7 +127,6 @@ CONTINUOUS = [
 ]
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(("prop", "expected"), CONTINUOUS)
 def test_continuous_operators_by_hand(prop, expected, backend, tmp_path):
     answer = hybrid.check(load_text(tmp_path, FLIP), prop, backend=backend, throw=False)
@@ -162,7 +160,6 @@ def test_uniformisation_over_many_steps_agrees_with_the_matrix_exponential(mean,
     assert answer.upper - answer.lower < 1e-8
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     ("prop", "expected"),
     [

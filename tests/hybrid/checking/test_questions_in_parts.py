@@ -32,7 +32,7 @@ from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.mdp_texts import LOOPING_CHOICES
 from tests.builders.models import build
 from tests.builders.random_budgets import DrawnRewards
-from tests.exploring import rounds, some_of, taken_in_turn
+from tests.exploring import each, rounds
 from tests.oracles.budgets import bounded_until
 from tests.oracles.lasso_words import random_tree, tree_text
 from tests.oracles.ltl import chain_probabilities
@@ -156,15 +156,14 @@ FILTERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("text", "order"),
-    [(text, order) for k, text in enumerate(FILTERS) for order in taken_in_turn(["model", "auto"], k, 1)],
+    each(FILTERS, ["model", "auto"]),
 )
 def test_filters_that_tell_states(text: str, order: Any, rng: np.random.Generator) -> None:
     model = hybrid.parse(WALK, order=order)
     one = answer_of(model, text)
-    for parts in taken_in_turn(PARTS, FILTERS.index(text) + (order == "auto"), 1):
+    for parts in [PARTS[FILTERS.index(text) % len(PARTS)]]:
         many = answer_of(model, text, dealt(model, parts, rng)[0])
         assert same(one, many), (parts, one.value, many.value, one.error, many.error)
         assert same(one, hybrid.check(model, text, ranks=parts, throw=False))
@@ -217,14 +216,13 @@ def compared(source: str, text: str, turn: int, rng: np.random.Generator) -> Ite
     """Yield the answer of one part with that of several, others at every turn, which must be the same."""
     model = build(source)
     one = answer_of(model, text)
-    for parts in taken_in_turn(PARTS, turn, 1):
+    for parts in [PARTS[turn % len(PARTS)]]:
         many = answer_of(model, text, dealt(model, parts, rng)[0])
         assert same(one, many), (parts, one.value, many.value, one.error, many.error)
         yield one, many
 
 
-@pytest.mark.shortened
-@pytest.mark.parametrize(("source", "text"), some_of(BUDGETS, 2, 1))
+@pytest.mark.parametrize(("source", "text"), BUDGETS[1::2])
 def test_budgets_and_quantiles_of_examples(source: str, text: str, rng: np.random.Generator) -> None:
     assert list(compared(source, text, BUDGETS.index((source, text)), rng))
 
@@ -305,8 +303,7 @@ def no_point_is_beyond(one: Answer, many: Answer) -> bool:
     )
 
 
-@pytest.mark.shortened
-@pytest.mark.parametrize(("source", "text"), some_of(SEVERAL, 3))
+@pytest.mark.parametrize(("source", "text"), SEVERAL[::3])
 def test_several_objectives_of_examples(source: str, text: str, rng: np.random.Generator) -> None:
     for one, many in compared(source, text, SEVERAL.index((source, text)), rng):
         if one.several is not None and one.several.found.found.search is not None:

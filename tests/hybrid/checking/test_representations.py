@@ -27,7 +27,7 @@ from hybrid.reference import ReferenceTaskProduct
 from hybrid.run.options import CheckOptions
 from mtbdd.model import SymbolicModel
 from tests.builders.matrices import from_dense, to_dense
-from tests.exploring import taken_in_turn
+from tests.exploring import each
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 
 DIE = """
@@ -137,14 +137,9 @@ def test_bounds_hold(tmp_path: Path, place: str, case: str) -> None:
     assert (found.statistics.backend, found.record()["storage"]) == (place, "tasks")
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("method", "case"),
-    [
-        (method, case)
-        for k, method in enumerate(["jacobi", "jor", "power", "bicgstab", "gauss-seidel", "interval"])
-        for case in taken_in_turn(list(CHAINS), k, 1)
-    ],
+    each(["jacobi", "jor", "power", "bicgstab", "gauss-seidel", "interval"], CHAINS),
 )
 def test_every_method_of_chains(tmp_path: Path, place: str, case: str, method: str) -> None:
     if method == "gauss-seidel" and place == "gpu":
@@ -160,14 +155,9 @@ def test_every_method_of_chains(tmp_path: Path, place: str, case: str, method: s
     assert found.statistics.storage == "tasks"
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("level", "case"),
-    [
-        (level, case)
-        for k, level in enumerate(["auto", "min-memory", "min-time", 0, 3, 6])
-        for case in taken_in_turn(["until", "least"], k, 1)
-    ],
+    each(["auto", "min-memory", "min-time", 0, 3, 6], ["until", "least"]),
 )
 def test_every_level(tmp_path: Path, place: str, case: str, level: str | int) -> None:
     found, exact = answer(tmp_path, case, backend=place, level=level)

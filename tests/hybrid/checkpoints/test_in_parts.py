@@ -20,7 +20,7 @@ from hybrid.solvers.host import HostWorkspace
 from mtbdd.model import SymbolicModel
 from mtbdd.states import index_states, states_from
 from tests.builders.killing import Killed, Killer
-from tests.exploring import some_of, taken_in_turn
+from tests.exploring import each
 from tests.source_tree import ROOT
 
 PAIRS = [(1, 2), (2, 1), (2, 2), (2, 3), (3, 2), (4, 3)]
@@ -41,10 +41,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("case", "before", "after"),
-    [(k, *pair) for k in range(len(CASES)) for pair in taken_in_turn(PAIRS, k, 1)],
+    each(range(len(CASES)), PAIRS),
 )
 def test_others_go_on(
     case: int, before: int, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -164,8 +163,7 @@ def test_another_division_is_refused(after: int, tmp_path: Path) -> None:
         in_parts(model, after, run)
 
 
-@pytest.mark.shortened
-@pytest.mark.parametrize("after", some_of([1, 2, 3], 2))
+@pytest.mark.parametrize("after", [1, 3])
 def test_damage_is_told_to_all(after: int, tmp_path: Path) -> None:
     model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
     given: dict[str, Any] = {"checkpoint": tmp_path, "checkpoint_minutes": 0.0}

@@ -11,7 +11,7 @@ import hybrid
 import hybrid.checkpoints.solution_record as solution_record
 from hybrid.solvers.swept import SweptSystem
 from tests.builders.killing import Killed, Killer
-from tests.exploring import taken_in_turn
+from tests.exploring import each
 from tests.source_tree import ROOT
 
 WALK = """dtmc
@@ -77,14 +77,9 @@ def agree(found: hybrid.Answer, expected: hybrid.Answer) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("name", "text", "method", "engine"),
-    [
-        (name, text, method, engine)
-        for k, (name, text, method) in enumerate((n, t, m) for n, t, own in CASES for m in own)
-        for engine in taken_in_turn(["hybrid", "explicit"], k, 1)
-    ],
+    each(((n, t, m) for n, t, own in CASES for m in own), ["hybrid", "explicit"]),
 )
 def test_goes_on_where_it_was(name: str, text: str, method: Any, engine: Any, tmp_path: Path) -> None:
     model = hybrid.parse(TEXTS[name])

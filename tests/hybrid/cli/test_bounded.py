@@ -20,7 +20,6 @@ from hybrid.cli.console import Console
 from mtbdd.budget import Budget, BudgetError, Course, check_budget, spending
 from mtbdd.language.limits import Limits, current
 from mtbdd.wording import on_command_line
-from tests.exploring import taken_in_turn
 
 COUNTER = """dtmc
 module counter
@@ -113,8 +112,7 @@ def test_answers_found_are_kept_in_one_object_whoever_ends_the_command(looks, ca
     )
 
 
-@pytest.mark.shortened
-@pytest.mark.parametrize("is_certified", taken_in_turn([True, False], 0, 1))
+@pytest.mark.parametrize("is_certified", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_bounds_reached_are_told_when_time_is_up(tmp_path, is_certified):
     path = tmp_path / "walk.pm"
     path.write_text(

@@ -14,6 +14,7 @@ from hybrid.__main__ import main
 from hybrid.solvers import AverageReward
 from tests.builders.chain_texts import DIE, QUEUE
 from tests.builders.pages import sheets_of
+from tests.exploring import each
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 
 RESULT_KEYS = {
@@ -238,9 +239,9 @@ def test_deadlock_warning_and_refusal(capsys, tmp_path):
     assert out == ""
 
 
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize("backend", ["cpu", "reference", "auto"])
-@pytest.mark.parametrize("level", ["min-memory", "min-time", "4"])
+@pytest.mark.parametrize(
+    ("level", "backend"), each(["min-memory", "min-time", "4"], ["cpu", "reference", "auto"])
+)
 def test_backends_and_levels(capsys, queue, backend, level):
     status, record, _ = run_json(
         capsys, "check", queue, "S=? [ n=4 ]", "--backend", backend, "--level", level

@@ -22,7 +22,6 @@ import pytest
 from hybrid.cli.advance import Advance, Snapshot, duration
 from hybrid.cli.progress_line import ProgressLine
 from hybrid.cli.screen import LEAST_WIDTH
-from tests.exploring import some_of, taken_in_turn
 from tests.source_tree import ROOT
 
 pytest.importorskip("rich", reason="progress on terminals is drawn with rich, which is not installed")
@@ -89,8 +88,7 @@ def plain(text: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.shortened
-@pytest.mark.parametrize("columns", taken_in_turn([100, 80, 40], 0))
+@pytest.mark.parametrize("columns", [100, 40])
 def test_a_bar_fits_and_leaves_nothing(walk: str, columns: int) -> None:
     text, status = on_terminal(walk, "P=? [ F s=5000 ]", columns)
     assert status == 130
@@ -137,14 +135,9 @@ def test_plain_lines_where_they_are_asked_for(tmp_path: Path, options: tuple[str
         assert re.search(r"^ +\d+\.\d s  checking P=\? \[ F<=3 s=1 \]$", done.stderr, re.MULTILINE)
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("command", "options"),
-    [
-        (command, options)
-        for k, options in enumerate([(), ("-v",), ("--json",)])
-        for command in taken_in_turn(["check", "levels"], k, 1)
-    ],
+    [("check", ()), ("levels", ("-v",)), ("check", ("--json",))],
 )
 def test_nothing_of_rich_is_loaded_where_there_is_no_terminal(
     tmp_path: Path, command: str, options: tuple[str, ...]
@@ -233,8 +226,7 @@ def test_a_line_says_which_run_it_is_and_begins_its_stages_anew() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.shortened
-@pytest.mark.parametrize("columns", some_of([40, 80], 2))
+@pytest.mark.parametrize("columns", [40])
 def test_every_line_of_an_experiment_tells_its_run(tmp_path: Path, columns: int) -> None:
     slow = tmp_path / "slow.pm"
     slow.write_text(WALK.replace("5000", "N").replace("4975", "N-100").replace("dtmc", "dtmc const int N;"))

@@ -111,7 +111,6 @@ def test_rows_have_the_bits_of_one_product(rng: np.random.Generator, made: str) 
     assert ahead > 100 and moved > 10
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.usefixtures("no_repair")
 @pytest.mark.parametrize("made", MADE)
 @pytest.mark.parametrize("omega", [1.0, 0.7])

@@ -21,6 +21,7 @@ from hybrid.solvers.gauss_seidel import _sweep_of as solver_sweep
 from hybrid.solvers.gauss_seidel import relax_by_tasks
 from hybrid.solvers.host import HostWorkspace
 from tests.builders.matrices import from_dense, random_codes, random_sparse
+from tests.exploring import pairs
 
 N = 300
 
@@ -81,11 +82,9 @@ def slices_of(layout, schedule, p):
     return [slice(first + 8 * q, first + min(8 * q + 8, size)) for q in range(begin, end)]
 
 
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize("level", [0, 3, 6, 9, 12, 18])
-@pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize(
-    ("omega", "with_b", "less"), [(1.0, True, 0.0), (0.8, True, 0.25), (1.0, False, 0.5)]
+    ("omega", "with_b", "less", "descending", "level"),
+    pairs([(1.0, True, 0.0), (0.8, True, 0.25), (1.0, False, 0.5)], [False, True], [0, 3, 6, 9, 12, 18]),
 )
 def test_sweep_takes_slices_from_the_newest_values(level, descending, omega, with_b, less, rng):
     dense, diagonal, b, x = system(rng)

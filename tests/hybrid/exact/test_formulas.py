@@ -21,7 +21,7 @@ from hybrid.run.state_values import StateTruth, StateValues
 from tests.builders.chain_texts import DIE, GAMBLER, QUEUE, SPLIT, load_text
 from tests.builders.models import build, build_both
 from tests.builders.random_chains import chains, condition
-from tests.exploring import taken_in_turn
+from tests.exploring import each
 from tests.oracles.chains import (
     exact_steps,
     mean,
@@ -121,10 +121,9 @@ TIES = [
 ]
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("text", "prop", "expected", "engine"),
-    [(*tie, engine) for k, tie in enumerate(TIES) for engine in taken_in_turn(["hybrid", "explicit"], k, 1)],
+    each(TIES, ["hybrid", "explicit"]),
 )
 def test_ties_are_decided(text, prop, expected, engine, tmp_path):
     answer = hybrid.check(load_text(tmp_path, text), prop, engine=engine, throw=False)

@@ -109,7 +109,6 @@ def test_every_status_is_met_on_the_device(device: Device, case: str) -> None:
         np.testing.assert_allclose(dense @ found.values + b, diagonal * found.values, rtol=1e-10)
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_systems_are_solved_as_on_the_host(device: Device, name: str, form: str) -> None:

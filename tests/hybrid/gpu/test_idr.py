@@ -14,6 +14,7 @@ from hybrid.operators.inject import inject
 from hybrid.solvers.host import workspace_of
 from tests.builders.linear_systems import Dense
 from tests.builders.matrices import banded, from_dense
+from tests.exploring import pairs
 from tests.gpu_kernels.devices import to_numpy
 
 
@@ -34,10 +35,7 @@ FORMS = {
 }
 
 
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("anchor", [None, 7])
-@pytest.mark.parametrize("weighed", [False, True])
+@pytest.mark.parametrize(("weighed", "anchor", "form"), pairs([False, True], [None, 7], FORMS))
 def test_the_course_is_that_of_the_host(
     device: Device, rng: np.random.Generator, form: str, anchor: int | None, weighed: bool
 ) -> None:

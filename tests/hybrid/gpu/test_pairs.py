@@ -74,7 +74,6 @@ def check(
         assert product.nbytes >= 8 * len(layout.products)
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("options", OPTIONS, ids=IDS)
 @pytest.mark.parametrize("size", [1, 33, 70])
 def test_random_matrices_at_several_levels(device: Device, options: PairOptions, size: int) -> None:
@@ -84,7 +83,6 @@ def test_random_matrices_at_several_levels(device: Device, options: PairOptions,
         check(device, dense, level, options)
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("options", OPTIONS, ids=IDS)
 @pytest.mark.parametrize("level", [0, 5, 8])
 def test_long_rows(device: Device, options: PairOptions, level: int) -> None:
@@ -123,7 +121,6 @@ def test_pairs_are_multiplied_once(device: Device) -> None:
     assert (plain.scale.bits, scaled.scale.size) == (0, 4)
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("options", OPTIONS, ids=IDS)
 @pytest.mark.parametrize("with_b", [False, True])
 def test_relaxation_matches_numpy(device: Device, options: PairOptions, with_b: bool) -> None:

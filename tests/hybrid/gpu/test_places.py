@@ -20,7 +20,7 @@ from mtbdd.model import SymbolicModel
 from mtbdd.places import HostPlace
 from mtbdd.rewards import enclosed_rewards
 from mtbdd.states import index_states
-from tests.exploring import taken_in_turn
+from tests.exploring import each
 from tests.gpu_kernels.devices import to_numpy
 from tests.source_tree import ROOT
 
@@ -82,14 +82,12 @@ def test_a_vector_without_room_is_refused(model: SymbolicModel, place: DevicePla
         model.exit_rates(model.index.at(place))
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("engine", "method", "text"),
-    [
-        (*way, text)
-        for k, way in enumerate([("hybrid", "auto"), ("hybrid", "jor"), ("explicit", "auto")])
-        for text in taken_in_turn(['R{"throughput"}=? [ S ]', "S=? [ x4>0 ]"], k, 1)
-    ],
+    each(
+        [("hybrid", "auto"), ("hybrid", "jor"), ("explicit", "auto")],
+        ['R{"throughput"}=? [ S ]', "S=? [ x4>0 ]"],
+    ),
 )
 def test_averages_need_no_vector_of_the_host(
     device: Device, monkeypatch: pytest.MonkeyPatch, text: str, method: Any, engine: Any
@@ -152,11 +150,10 @@ PATHS = [
 ]
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("text", "method", "engine"),
     # Engines change from method to method, and from text to text.
-    [(*asked, engine) for k, asked in enumerate(PATHS) for engine in taken_in_turn(ENGINES, k + k // 4, 1)],
+    [(*asked, ENGINES[(k + k // 4) % len(ENGINES)]) for k, asked in enumerate(PATHS)],
 )
 def test_paths_need_no_vector_of_the_host(
     device: Device, monkeypatch: pytest.MonkeyPatch, text: str, method: Any, engine: Any
@@ -183,16 +180,12 @@ rewards mod(x, 7) = 0 : 1; x > 120 : 0.5; endrewards
 """
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("text", "engine"),
-    [
-        (text, engine)
-        for k, text in enumerate(
-            ["P=? [ F<=40 x=110 ]", "P=? [ F<=5 x=110 ]", "R=? [ C<=30 ]", "R=? [ I=20 ]", "P=? [ F x=199 ]"]
-        )
-        for engine in taken_in_turn(["hybrid", "explicit"], k, 1)
-    ],
+    each(
+        ["P=? [ F<=40 x=110 ]", "P=? [ F<=5 x=110 ]", "R=? [ C<=30 ]", "R=? [ I=20 ]", "P=? [ F x=199 ]"],
+        ["hybrid", "explicit"],
+    ),
 )
 def test_steps_need_no_vector_of_the_host(
     device: Device, monkeypatch: pytest.MonkeyPatch, text: str, engine: Any

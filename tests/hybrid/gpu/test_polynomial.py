@@ -28,12 +28,13 @@ from hybrid.solvers.repeated import OMEGA, STEPS
 from tests.builders.closed_classes import exact_average, queue, random_class
 from tests.builders.linear_systems import exact_solution, linear_system
 from tests.builders.matrices import from_dense
+from tests.exploring import each, pairs
 from tests.gpu_kernels.devices import to_numpy
 
 SLACK = 64 * UNIT
 
 
-def pairs(dense: np.ndarray, device: Device) -> GpuProduct:
+def in_pairs(dense: np.ndarray, device: Device) -> GpuProduct:
     curve = level_curve(from_dense(dense))
     layout = build_pairs(device, curve.plain, from_dense(dense).n_levels, PairOptions())
     assert layout is not None
@@ -41,7 +42,7 @@ def pairs(dense: np.ndarray, device: Device) -> GpuProduct:
 
 
 FORMS = {
-    "pairs": pairs,
+    "pairs": in_pairs,
     "hybrid": lambda dense, device: inject(from_dense(dense), backend="gpu"),
     "tasks": lambda dense, device: inject(from_dense(dense), backend="gpu", representation="tasks"),
     "explicit": lambda dense, device: ExplicitOperator(
@@ -65,9 +66,7 @@ def iteration(dense: np.ndarray, diagonal: np.ndarray, anchor: int | None) -> np
     return (1.0 - OMEGA) * np.eye(len(dense)) + OMEGA * moved / diagonal[:, None]
 
 
-@pytest.mark.in_turn(3)
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("anchor", [None, 4])
+@pytest.mark.parametrize(("anchor", "form"), each([None, 4], FORMS))
 def test_a_product_is_several_steps(
     device: Device, rng: np.random.Generator, form: str, anchor: int | None
 ) -> None:
@@ -100,10 +99,7 @@ def test_a_product_is_several_steps(
     assert found.products == STEPS + 1
 
 
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("anchor", [None, 7])
-@pytest.mark.parametrize("is_weighed", [False, True])
+@pytest.mark.parametrize(("is_weighed", "anchor", "form"), pairs([False, True], [None, 7], FORMS))
 def test_it_arrives_where_the_system_is_solved(
     device: Device, rng: np.random.Generator, form: str, anchor: int | None, is_weighed: bool
 ) -> None:

@@ -47,7 +47,6 @@ def check(
         np.testing.assert_allclose(found, dense, rtol=1e-15)
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("options", OPTIONS, ids=["default", "wide", "small"])
 @pytest.mark.parametrize("size", [1, 2, 31, 32, 33, 129])
 def test_random_matrices_at_several_levels(device: Device, options: LayoutOptions, size: int) -> None:
@@ -114,7 +113,6 @@ def test_zero_matrix(device: Device) -> None:
     np.testing.assert_array_equal(out, np.zeros(5))
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("options", OPTIONS, ids=["default", "wide", "small"])
 @pytest.mark.parametrize("with_b", [False, True])
 def test_relaxation_matches_numpy(device: Device, options: LayoutOptions, with_b: bool) -> None:

@@ -14,6 +14,7 @@ from hybrid.injection.row_types import RowTypes
 from hybrid.injection.slices import WIDTH
 from mtbdd.offset import OffsetMTBDD
 from tests.builders.matrices import from_dense, random_codes, random_sparse
+from tests.exploring import each
 
 
 def expand(layout: CpuLayout, shape: tuple[int, int]) -> np.ndarray:
@@ -49,9 +50,7 @@ def test_slices_expand_to_the_matrix(seed: int, size: int, scaled: bool) -> None
         np.testing.assert_allclose(expand(lay_out(matrix, k, scaled), dense.shape), dense, rtol=1e-15)
 
 
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize("size", [1, 7, 8, 9, 15, 16, 17, 63, 64, 65])
-@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize(("scaled", "size"), each([False, True], [1, 7, 8, 9, 15, 16, 17, 63, 64, 65]))
 def test_products_at_sizes_around_the_width(size: int, scaled: bool) -> None:
     rng = np.random.default_rng(600 + size)
     dense = random_sparse(rng, size, size, 0.5)

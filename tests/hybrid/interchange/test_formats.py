@@ -15,6 +15,7 @@ from hybrid.interchange.formats import FORMATS, format_of, targets_of, write_mod
 from hybrid.interchange.write_out import written_out
 from hybrid.model import Model
 from mtbdd.language import LanguageError
+from tests.exploring import each
 from tests.source_tree import ROOT
 
 WALK = """
@@ -110,7 +111,6 @@ def test_models_come_back_with_the_answers_of_the_text(tmp_path: Path, name: str
         assert got == pytest.approx(value, rel=1e-9)
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("suffix", READABLE)
 @pytest.mark.parametrize("name", ["room", "coin"])
 def test_actions_and_states_come_back(tmp_path: Path, suffix: str, name: str) -> None:
@@ -137,9 +137,7 @@ def actions_of(model: ExplicitModel) -> list[tuple[int, str, tuple[tuple[int, fl
     return found
 
 
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize("packing", [".gz", ".xz"])
-@pytest.mark.parametrize("suffix", [".tra", ".pexp", ".drn"])
+@pytest.mark.parametrize(("suffix", "packing"), each([".tra", ".pexp", ".drn"], [".gz", ".xz"]))
 def test_texts_may_be_packed(tmp_path: Path, suffix: str, packing: str) -> None:
     path = written(built("room", "model"), tmp_path / f"m{suffix}{packing}")
     assert path.read_bytes()[:2] == (b"\x1f\x8b" if packing == ".gz" else b"\xfd7")

@@ -61,7 +61,6 @@ def test_flipped_bytes_are_noticed(files: Files, tmp_path: Path, rng: np.random.
             read_symbolic(tmp_path / "x.dd")
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("kind", ["ctmc", "mdp", "dtmc"])
 @pytest.mark.parametrize("what", ["header", "stream", "arrays"])
 def test_flipped_bytes_below_a_right_checksum(

@@ -63,7 +63,6 @@ def check(model: ExplicitModel) -> None:
         assert re.search(r":\d+$", model.places.state(state))
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("kind", ModelType)
 @pytest.mark.parametrize("name", _FORMATS)
 def test_text_damage_gives_messages_or_models(

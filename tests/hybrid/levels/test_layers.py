@@ -39,7 +39,7 @@ from tests.builders.matrices import all_ones, from_dense, random_codes, random_s
 from tests.builders.mdp_texts import COINS, GRID, ROOMS, SLOW_WAY, WAITING_ROOM
 from tests.builders.models import build
 from tests.builders.random_mdps import mdps
-from tests.exploring import taken_in_turn
+from tests.exploring import each
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SMALL = {"waiting": WAITING_ROOM, "slow": SLOW_WAY, "rooms": ROOMS, "coins": COINS}
@@ -179,14 +179,9 @@ def weighed_report(layer_choices: list[LayerChoices], backend: str) -> LevelRepo
     return report_levels(layer_choices, backend=backend, held=weigh_levels(layer_choices, engine))
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("name", "backend"),
-    [
-        (name, backend)
-        for k, name in enumerate([*FILES, "grid", "rooms"])
-        for backend in taken_in_turn(["cpu", "reference"], k, 1)
-    ],
+    each([*FILES, "grid", "rooms"], ["cpu", "reference"]),
 )
 def test_operators_use_the_level_that_is_marked(name: str, backend: str) -> None:
     model = load(name)

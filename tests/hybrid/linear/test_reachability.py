@@ -40,7 +40,6 @@ def test_example_of_the_paper(tmp_path: Path) -> None:
     np.testing.assert_allclose(reduced.spread(spsolve(a.tocsc(), b)), [0.625, 0.0, 0.25, 1.0], rtol=1e-15)
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("method", ["jacobi", "jor", "bicgstab", gmres, bicgstab], ids=method_name)
 @pytest.mark.parametrize(
     ("engine", "backend"), [("hybrid", "cpu"), ("hybrid", "reference"), ("explicit", "cpu")]

@@ -18,6 +18,7 @@ from hybrid.reference import relax_in_place
 from hybrid.solvers import Criterion, Status
 from hybrid.solvers.gauss_seidel import GaussSeidel
 from tests.builders.matrices import banded, from_dense
+from tests.exploring import each
 from tests.gpu_kernels.devices import to_numpy
 from tests.hybrid.linear.methods import krylov, method_name
 
@@ -123,9 +124,9 @@ def test_a_method_that_gives_up_is_not_converged() -> None:
     assert found.difference > 1e-12
 
 
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize("storage", ["msr", "cmsr-wl", "sell"])
-@pytest.mark.parametrize("method", ["jacobi", "jor", "bicgstab"])
+@pytest.mark.parametrize(
+    ("method", "storage"), each(["jacobi", "jor", "bicgstab"], ["msr", "cmsr-wl", "sell"])
+)
 def test_formats_are_solved_with_on_the_device(device: Device, storage: str, method: str) -> None:
     dense, b = case(70)
     off = -dense.copy()

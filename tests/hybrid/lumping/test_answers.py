@@ -12,7 +12,7 @@ from hybrid.checking.answer import Answer
 from hybrid.interchange.compressing import compressed
 from tests.builders.blown_up import blown_up
 from tests.builders.explicit_models import random_explicit_model
-from tests.exploring import rounds, some_of
+from tests.exploring import rounds
 from tests.source_tree import ROOT
 
 PROBABILITIES = [
@@ -76,7 +76,6 @@ def test_quotient_answers_as_its_model(rng: np.random.Generator, kind: str) -> N
     assert smaller
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("name", "constants"),
     [
@@ -87,7 +86,7 @@ def test_quotient_answers_as_its_model(rng: np.random.Generator, kind: str) -> N
         ("coin", {"K": 1}),
         ("jobs", {"N": 2}),
         ("philosophers", {}),
-        *some_of([("mutex", {"M": 1})], 1, 1),  # as the philosophers: under fairness
+        pytest.param("mutex", {"M": 1}, marks=pytest.mark.nightly),  # as the philosophers: under fairness
     ],
 )
 def test_quotient_of_examples_answers_as_they_do(name: str, constants: dict[str, int]) -> None:

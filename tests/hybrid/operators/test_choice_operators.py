@@ -113,7 +113,6 @@ def test_the_explicit_engine_says_when_there_is_no_room(monkeypatch: pytest.Monk
         hybrid.check(model, 'R{"few"}max=? [ C<=3 ]', engine="explicit")
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     ("prop", "exact"),
     [

@@ -10,6 +10,7 @@ import pytest
 from hybrid.operators.hybrid_matrix import HybridMatrix
 from hybrid.operators.inject import inject
 from tests.builders.matrices import banded, from_dense, random_codes, random_sparse, to_dense
+from tests.exploring import each
 
 BACKENDS = ("reference", "cpu")
 RTOL = 1e-13
@@ -53,9 +54,7 @@ def test_4x4_matrices_with_holes(backend: str) -> None:
         np.testing.assert_array_equal(operator.diagonal(), np.diag(dense))
 
 
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("size", [1, 7, 8, 9, 16, 17, 100, 257])
+@pytest.mark.parametrize(("size", "backend"), each([1, 7, 8, 9, 16, 17, 100, 257], BACKENDS))
 def test_random_square_matrices(backend: str, size: int) -> None:
     dense, matrix = case(1000 + size, 9, size, size, 0.1)
     x = np.random.default_rng(5).normal(size=size)

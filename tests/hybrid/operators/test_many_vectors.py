@@ -14,6 +14,7 @@ from hybrid.levels.curve import level_curve
 from hybrid.operators.hybrid_matrix import HybridMatrix
 from hybrid.operators.inject import inject
 from tests.builders.matrices import banded, from_dense, random_codes, random_sparse
+from tests.exploring import each
 from tests.gpu_kernels.devices import to_numpy
 
 WIDTHS = (0, 1, 2, 3, 4, 5, 8, 11, 16)
@@ -27,9 +28,7 @@ def one_by_one(matrix: HybridMatrix, x: np.ndarray) -> np.ndarray:
     return out
 
 
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize("representation", ["row-types", "tasks"])
-@pytest.mark.parametrize("size", [1, 7, 8, 9, 33, 257])
+@pytest.mark.parametrize(("size", "representation"), each([1, 7, 8, 9, 33, 257], ["row-types", "tasks"]))
 def test_the_bits_are_those_of_single_products(
     rng: np.random.Generator, representation: str, size: int, backend: str
 ) -> None:
@@ -68,7 +67,6 @@ def test_nothing_else_is_written(rng: np.random.Generator, aligned: bool) -> Non
     assert (room[[0, 301]] == 7.0).all()
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("width", [3, 8])
 def test_what_is_not_finite_stays_in_its_rows_and_columns(bad: float, width: int, backend: str) -> None:

@@ -18,7 +18,6 @@ from mtbdd.offset import OffsetMTBDD
 from mtbdd.states import StateIndex, index_states
 from tests.builders.matrices import to_dense
 from tests.builders.plans import BITS, random_case, received
-from tests.exploring import half
 from tests.source_tree import ROOT
 
 FIELDS = [(0, 1), (2,), (3, 4)]
@@ -85,7 +84,7 @@ def test_long_prefixes_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
         assert max(groups.tested) < uses.prefixes.bits == groups.bits
 
 
-@settings(max_examples=half(100))
+@settings(max_examples=75)
 @given(st.integers(0, 2**32), st.integers(1, 5))
 def test_halos_of_groups_by_variables_are_those_of_the_entries(seed: int, parts: int) -> None:
     index, matrices, dense = random_case(seed, 2)

@@ -22,7 +22,7 @@ from mtbdd.language import parse_model, resolve
 from mtbdd.model import SymbolicModel
 from mtbdd.own_numbers import own_numbers
 from mtbdd.states import states_from
-from tests.exploring import rounds, taken_in_turn
+from tests.exploring import each, rounds
 
 TEXTS = {
     "dtmc": "dtmc module m x:[-2..6]; up:bool; [] x<6 -> 0.5:(x'=x+1)+0.5:(up'=!up); [] x=6 -> true; "
@@ -68,14 +68,9 @@ def dealt(model: SymbolicModel, parts: int, rng: np.random.Generator) -> tuple[t
     return tuple(states_from(model.manager, model.index, part == p) for p in range(parts)), part
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("kind", "order", "parts"),
-    [
-        (kind, order, parts)
-        for k, (kind, order) in enumerate(product(sorted(TEXTS), ORDERS))
-        for parts in taken_in_turn([1, 2, 3, 4, 7], k)
-    ],
+    each(product(sorted(TEXTS), ORDERS), [1, 2, 3, 4, 7]),
 )
 def test_the_file_is_that_of_one_process(
     kind: str, order: Literal["model", "reversed"], parts: int, tmp_path: Path, rng: np.random.Generator

@@ -91,7 +91,6 @@ def exactly(name: str) -> Any:
     return exact_solution(*walk(*WALKS[name]))
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("krylov", ["auto", "always"])
 @pytest.mark.parametrize("name", ["fair", "back", "leaky"])
 def test_slow_chains_take_few_products(krylov: Krylov, name: str) -> None:
@@ -127,7 +126,6 @@ def test_quick_chains_are_left_to_iteration(rng: np.random.Generator) -> None:
     assert found.upper.tolist() == plain.upper.tolist()
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("fails", FAILURES)
 @pytest.mark.parametrize("krylov", ["auto", "always"])
 def test_nothing_is_lost_where_it_fails(monkeypatch: pytest.MonkeyPatch, krylov: Krylov, fails: Any) -> None:

@@ -37,7 +37,7 @@ from tests.builders.linear_systems import exact_solution
 from tests.builders.matrices import from_dense
 from tests.builders.stopping import StopAfter
 from tests.contracts.choice_operators import ONE_PASS, make_operator
-from tests.exploring import taken_in_turn
+from tests.exploring import each
 
 Krylov = Literal["auto", "always", "never"]
 OPERATORS = ("cpu", "reference", "written out")
@@ -140,7 +140,6 @@ def test_slow_processes_take_few_products(krylov: Krylov, name: str, maximise: b
         assert (own.upper - own.lower <= 1e-8 * own.upper).all()
 
 
-@pytest.mark.in_turn(2)
 @both
 @pytest.mark.parametrize("grouped", [False, True], ids=["single states", "groups"])
 @pytest.mark.parametrize("name", ON_DEVICE)
@@ -158,14 +157,9 @@ def test_devices_solve_for_policies(device: Device, name: str, grouped: bool, ma
     assert (found.upper - found.lower <= 1e-8 * found.upper).all()
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("epsilon", "absolute", "maximise"),
-    [
-        pytest.param(epsilon, *case, id=f"{epsilon}-{case}")
-        for k, epsilon in enumerate([1e-2, 1e-6, 1e-10, 1e-14])
-        for case in taken_in_turn([(False, True), (True, True), (True, False), (False, False)], k)
-    ],
+    each([1e-2, 1e-6, 1e-10, 1e-14], [(False, True), (True, True), (True, False), (False, False)]),
 )
 def test_bounds_are_as_close_as_asked(maximise: bool, epsilon: float, absolute: bool) -> None:
     found = solved(operator_of(maximise), "always", Criterion(epsilon, absolute))
@@ -191,14 +185,9 @@ def test_quick_processes_are_left_to_value_iteration() -> None:
     assert found.upper.tolist() == plain.upper.tolist()
 
 
-@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("fails", "krylov", "maximise"),
-    [
-        pytest.param(fails, *either.values, id=f"{either.id}-{fails.__name__}")
-        for k, fails in enumerate(FAILURES)
-        for either in taken_in_turn(EITHER, k)
-    ],
+    each(FAILURES, EITHER),
 )
 def test_nothing_is_lost_where_it_fails(
     monkeypatch: pytest.MonkeyPatch, fails: Any, krylov: Krylov, maximise: bool
@@ -340,13 +329,12 @@ def test_weights_take_no_longer_than_the_iteration_before_them() -> None:
         assert difference == 0 or found == difference / 16.0
 
 
-@pytest.mark.shortened
 @both
 def test_wrong_guesses_pass_no_verification(monkeypatch: pytest.MonkeyPatch, maximise: bool) -> None:
     """Whatever a course claims to have found, bounds are verified."""
     approach = PolicyCourse.approach
     lies = []
-    factors = taken_in_turn((1.0 + 1e-6, 1.0 - 1e-6, 2.0, 0.0, -1.0), int(maximise), 3)
+    factors = (1.0 - 1e-6, 0.0, -1.0) if maximise else (1.0 + 1e-6, 1.0 - 1e-6, 2.0)
     for factor in factors:
 
         def lie(self: PolicyCourse, target: float, factor: float = factor) -> float | None:
