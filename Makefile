@@ -1,4 +1,4 @@
-# Targets: venv demo test versions seeds nightly attack mutants test-gpu sanitize-gpu lint docs bench clean.  `make demo` is the first to try.
+# Targets: venv demo quick test versions seeds nightly attack mutants test-gpu sanitize-gpu lint docs bench clean.  `make demo` is the first to try.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 CANDIDATES := python3.12 python3.11 python3.13 python3 python
 PROBE := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 
-.PHONY: venv demo test versions seeds nightly attack mutants test-gpu sanitize-gpu lint docs bench clean
+.PHONY: venv demo quick test versions seeds nightly attack mutants test-gpu sanitize-gpu lint docs bench clean
 
 venv: $(STAMP)
 
@@ -36,14 +36,23 @@ demo: venv
 
 # On all cores (WORKERS=0: in one process). A run repeats: the seed is fixed, and so is the order of sets of texts.
 # Bytecode is kept, whatever the shell says: without it each of the many processes compiles all modules again.
+# Processor seconds of files and tests are kept; the slowest are shown beside those of the run before.
 WORKERS ?= auto
+DURATIONS ?= build/durations.json
+PYTEST = PYTHONDONTWRITEBYTECODE= PYTHONHASHSEED=$${PYTHONHASHSEED:-0} $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 test: venv
-	PYTHONDONTWRITEBYTECODE= PYTHONHASHSEED=$${PYTHONHASHSEED:-0} $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(PYTEST) --durations-to=$(DURATIONS)
 
-# Quick tests on the other versions of Python that are here, each in an environment of its own; dd has no CUDD for 3.14.
+# What breaks first, in less than a minute: contracts, analysis, checking, the command line's first lines.
+FIRST := tests/contracts/test_matrix.py tests/contracts/test_paths.py tests/hybrid/analysis tests/hybrid/checking \
+  tests/hybrid/cli/test_commands.py tests/test_layers.py
+quick: venv
+	$(PYTEST) -q -x -m 'not slow and not gpu' $(FIRST)
+
+# Some tests on the other versions of Python that are here, each in an environment of its own; dd has no CUDD for 3.14.
 # A target for each: `make -j3 versions lint docs` installs for one while another's tests run.
 VERSIONS ?= 3.11 3.12 3.13 3.14
-QUICK := tests/test_distribution.py tests/test_neighbour.py tests/mtbdd tests/hybrid/cli
+SOME := tests/test_distribution.py tests/test_neighbour.py tests/mtbdd tests/hybrid/cli
 versions: $(VERSIONS:%=version-%)
 
 version-%: venv
@@ -61,7 +70,7 @@ version-%: venv
 	  touch "$$own/.installed"; \
 	fi; \
 	PYTHONDONTWRITEBYTECODE= PYTHONHASHSEED=$${PYTHONHASHSEED:-0} "$$own/bin/python" -m pytest -n $(WORKERS) \
-	  --dist worksteal -q -m 'not slow and not gpu' $(QUICK)
+	  --dist worksteal -q -m 'not slow and not gpu' $(SOME)
 
 # Where the targets from here on append what they ran and what came of it; docs/reliability.md is rendered from it.
 RECORDS ?= benchmarks/results
@@ -84,7 +93,7 @@ nightly: venv
 mutants: venv
 	$(BIN)/python -m tests.mutants.run --jobs 2 --record $(RECORDS)/mutants.json $(MUTANTS)
 
-# Only the tests that need a device; they fail instead of being skipped where there is none. CuPy is installed
+# Only the tests that need a device; they fail instead of being left out where there is none. CuPy is installed
 # first if it is missing: it takes 2 GB and a driver for CUDA 13, so that `make venv` leaves it out.
 test-gpu: venv
 	@$(BIN)/python -c 'import cupy' >/dev/null 2>&1 \

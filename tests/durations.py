@@ -46,7 +46,7 @@ class DurationRecorder:
         """Add up the phases of a test."""
         self._tests[report.nodeid] += getattr(report, "processor_seconds", 0.0)
 
-    def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
+    def pytest_terminal_summary(self, terminalreporter: Any, config: Any) -> None:
         """Show the slowest files and tests, and keep all."""
         if hasattr(config, "workerinput") or not self._tests:
             return

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.durations import DurationRecorder
 from tests.exploring import each, multiply_examples, pairs, rounds, shorten_examples
 from tests.source_tree import ROOT
 
@@ -63,6 +67,24 @@ def test_tests_with_settings_of_their_own_draw_more_or_fewer_too(monkeypatch: py
     assert count() == 3
     multiply_examples(few, 5)
     assert count() == 15
+
+
+def test_durations_are_kept_and_shown_beside_those_before(tmp_path: Path) -> None:
+    path, lines = tmp_path / "build" / "durations.json", list[str]()
+    reporter = SimpleNamespace(line=lines.append, section=lines.append)
+    for seconds in (2.0, 3.0):
+        recorder = DurationRecorder(path)
+        for name in ("tests/a.py::test_1", "tests/a.py::test_2", "tests/b.py::test_3"):
+            for used in (0.25, seconds):
+                recorder.pytest_runtest_logreport(SimpleNamespace(nodeid=name, processor_seconds=used))
+        recorder.pytest_terminal_summary(reporter, SimpleNamespace())
+    kept = json.loads(path.read_text())
+    assert (
+        kept["files"] == {"tests/a.py": 6.5, "tests/b.py": 3.25}
+        and kept["tests"]["tests/b.py::test_3"] == 3.25
+    )
+    assert "slowest files: 10 processor seconds in all" in lines
+    assert "    6.5 s tests/a.py (was 4.5 s)" in lines
 
 
 @pytest.mark.nightly

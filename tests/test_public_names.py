@@ -199,9 +199,20 @@ def test_an_unknown_attribute_is_told_by_its_name(package: str) -> None:
 
 
 def checked(text: str, folder: Path) -> str:
-    """What mypy says to a user's file, with the packages found as installed ones are."""
+    """What mypy says to a user's file, with the packages found as installed ones are.
+
+    What it found out about them is kept from run to run.
+    """
     (folder / "user.py").write_text(text)
-    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(folder / "cache"), "user.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--cache-dir",
+        str(ROOT / "build" / "mypy"),
+        "user.py",
+    ]
     path = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=folder, env=path, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr

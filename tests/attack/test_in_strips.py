@@ -11,8 +11,8 @@ from tests.attack.report import reported
 from tests.exploring import rounds
 
 SEED = 20261126
-CASES = 100
-GROUP = 50
+CASES = 60
+GROUP = 20
 
 
 @pytest.mark.parametrize("first", range(0, rounds(CASES), GROUP))

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from benchmarks.library.mec_reference import compiled_mec, compiled_scc
 from benchmarks.library.product_rivals import baseline_levels, further_levels
@@ -15,6 +16,7 @@ from tests.gpu_kernels.graph_cases import BORDERS, random_process
 from tests.oracles.graphs import reference_mec, reference_scc
 
 
+@pytest.mark.nightly
 def test_compiled_components_of_the_host(rng: np.random.Generator) -> None:
     for lists in (*BORDERS.values(), random_process(rng, 80, 3, 2, 3)):
         arrays = [array.astype(np.int32) for array in lists]

@@ -62,6 +62,7 @@ def test_agreement_needs_close_values_and_bounds_that_hold(
     assert (verdict["agrees"], verdict["inside"]) == (agrees, inside)
 
 
+@pytest.mark.nightly
 def test_values_and_counts_of_a_small_process(
     record_of: RecordOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -234,6 +234,7 @@ def test_overlap_of_copies_and_products() -> None:
     assert streamed_parts.covered([]) == 0.0
 
 
+@pytest.mark.nightly
 def test_sweeps_by_colours_beside_jacobi(
     record_of: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,6 +258,7 @@ def test_sweeps_by_colours_beside_jacobi(
     assert "| herman 5 | hybrid | " in text and "| tandem 7 | explicit | " in text
 
 
+@pytest.mark.nightly
 def test_an_explicit_matrix_in_parts() -> None:
     model = example("kanban", 1)
     matrix = explicit_matrix(model.submatrix(model.index, model.index, diagonal=False)).to_scipy()
@@ -319,6 +321,7 @@ def test_sweeps_are_measured_and_agree(monkeypatch: pytest.MonkeyPatch) -> None:
         mdp_sweep.given_case("coin")
 
 
+@pytest.mark.nightly
 def test_components_are_measured_and_rendered(tmp_path: Path) -> None:
     variants = ["auto", "FBT1,7", "FBT1,1", "FBT3,7", "attractor", "attractor, joins"]
     examples = ROOT / "examples"

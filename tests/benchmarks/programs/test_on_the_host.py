@@ -44,6 +44,7 @@ from tests.benchmarks.support import ROOT, rendered
 RecordOf = Callable[..., dict[str, Any]]
 
 
+@pytest.mark.nightly
 def test_many_cards_on_paper(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scaling, "PARTS", (8, 16))
     record = record_of(scaling, "--only", "tandem c=4095", "--network", "25")
@@ -114,6 +115,7 @@ def test_products_on_the_cpu_beside_another_library(
     assert "MKL is Library Version 1, " in page and "with one over MKL with one" in page
 
 
+@pytest.mark.nightly
 def test_products_with_several_vectors(record_of: RecordOf) -> None:
     record = record_of(many_vectors, "kanban:2", "--seconds", "0.01", "--vectors", "5")
     (row,) = record["rows"]
@@ -122,6 +124,7 @@ def test_products_with_several_vectors(record_of: RecordOf) -> None:
     assert row["share_of_one_by_one"] == row["seconds"]["at_once"] / row["seconds"]["one_by_one"]
 
 
+@pytest.mark.nightly
 def test_files_of_other_formats(record_of: RecordOf) -> None:
     record = record_of(file_formats, "kanban:t=1", "--formats", ".umb", ".dd")
     for row in record["rows"]:
@@ -190,6 +193,7 @@ def test_steps_of_sample_paths(record_of: RecordOf) -> None:
     assert "| tandem c=1023 | 4 | 1,000 | 100 |" in rendered("simulation", record)
 
 
+@pytest.mark.nightly
 def test_answers_in_linear_temporal_logic(record_of: RecordOf) -> None:
     record = record_of(ltl_products, "kanban:t=1", "coin:K=1")
     for row in record["rows"]:
@@ -200,6 +204,7 @@ def test_answers_in_linear_temporal_logic(record_of: RecordOf) -> None:
     assert "| kanban t=1 | `P=? [ (z4<t) U" in rendered("ltl_products", record)
 
 
+@pytest.mark.nightly
 def test_products_until_bounds_meet(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certified_products, "CASES", {"cluster N=4": "P=? [ left_switch_n U left_n=0 ]"})
     (row,) = (record := record_of(certified_products))["rows"]
@@ -259,6 +264,7 @@ def test_symbolic_components(record_of: RecordOf, monkeypatch: pytest.MonkeyPatc
     assert "| refused | 1 | 1 |" in rendered("symbolic_components", record)
 
 
+@pytest.mark.nightly
 def test_two_trees_take_turns(record_of: RecordOf) -> None:
     arguments = ("--base", str(ROOT), "--only", "coin K=4, steps", "--rounds", "2", "--times", "1")
     (row,) = record_of(certified_pairs, *arguments)["rows"]
@@ -286,6 +292,7 @@ def test_a_whole_process_on_the_cpu(record_of: RecordOf) -> None:
     assert f"| 0 | {here.value!r} | none |" in rendered("whole_run", record)
 
 
+@pytest.mark.nightly
 def test_the_first_use_on_a_machine(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(
         first_use.CHECKS, "kanban t=4", ("kanban", "--const", "t=1", "--property", "throughput")
@@ -302,6 +309,7 @@ def test_the_first_use_on_a_machine(record_of: RecordOf, monkeypatch: pytest.Mon
 KANBAN = ("examples/kanban.prism", "examples/kanban.props")
 
 
+@pytest.mark.nightly
 def test_starts(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(
         cold_start.STARTS,
@@ -327,6 +335,7 @@ def test_starts(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -> None:
         cold_start.measure({"command": "python"}, ("-c", "raise SystemExit(2)"), 1, None)
 
 
+@pytest.mark.nightly
 def test_checks_with_quotients(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -> None:
     herman = ("examples/herman.prism", "examples/herman.props")
     monkeypatch.setitem(lumping.EXAMPLES, "tandem c=255", herman)
@@ -405,6 +414,7 @@ def test_wb13_figure_1_is_what_its_text_says(tmp_path: Path, monkeypatch: pytest
     assert empty.tolist() == [[-1, 3], [-1, 7]]
 
 
+@pytest.mark.nightly
 def test_structure_plots(record_of: RecordOf, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="plots need matplotlib")
     record = record_of(structure_plots, "--only", "brp", "--images", str(tmp_path))

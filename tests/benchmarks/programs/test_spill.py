@@ -18,6 +18,7 @@ RecordOf = Callable[..., dict[str, Any]]
 QUESTION = ("examples/kanban.prism", "--const", "t=1", "P=? [ F<=1 w1=1 ]")
 
 
+@pytest.mark.nightly
 def test_a_process_and_what_it_held(tmp_path: Path) -> None:
     found = spill.checked(QUESTION, tmp_path, 1 << 30)
     assert found["error"] is None and found["lower"] <= found["value"] <= found["upper"]

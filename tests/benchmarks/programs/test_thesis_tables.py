@@ -26,6 +26,7 @@ def row_of(size: int) -> dict[str, Any]:
     return {"figure": "5.9", "study": "tandem", "size": size, "thesis_seconds": None}
 
 
+@pytest.mark.nightly
 def test_small_sizes_on_the_cpu(record_of: Callable[..., dict[str, Any]]) -> None:
     sizes = [part for text in ("kanban=1,2", "brp=2", "tandem=3") for part in ("--sizes", text)]
     chosen = [part for text in ("kanban", "brp", "tandem") for part in ("--only", text)]
@@ -135,6 +136,7 @@ def test_levels_are_solved_at_in_both_orders(
     assert found["gpu_min_time"]["total_seconds"] == 8.75
 
 
+@pytest.mark.nightly
 def test_memory_in_tasks_and_in_row_types(record_of: Callable[..., dict[str, Any]]) -> None:
     sizes = [
         part for text in ("kanban=2", "brp=16") for part in ("--sizes", text, "--only", text.split("=")[0])
