@@ -11,6 +11,7 @@ equal   only where no test can notice: why the mutated program does the same
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,8 +46,14 @@ class Mutation:
                 f"as it is, or take the mutation out if what it breaks is gone ({self.breaks}): {self.old!r}"
             )
         for test in self.tests:
-            if not (root / test.partition("::")[0].partition(" ")[0]).exists():
+            file, _, name = test.partition(" ")[0].partition("::")
+            function = name.rpartition("::")[2].partition("[")[0]
+            text = (root / file).read_text(encoding="utf-8") if (root / file).is_file() else ""
+            if not (root / file).exists() or (function and f"def {function}(" not in text):
                 return f"{self.name}: there is no test {test}; name the one that has taken its place"
+            left_out = rf"^ *@pytest\.mark\.nightly\n(?:(?! *def ).*\n)*? *def {function}\("
+            if function and re.search(left_out, text, re.MULTILINE):
+                return f"{self.name}: {test} is nightly; name one that `make test` runs"
         return None
 
     def apply(self, root: Path) -> None:

@@ -48,6 +48,10 @@ def test_sources_without_a_mutation_pattern_are_told(tmp_path: Path) -> None:
     assert "no file" in str(Mutation("x-03", "gone.py", "a", "b", "all", "", ()).problem(tmp_path))
     lost = Mutation("x-04", "source.py", "b = 1", "b = 2", "all", "", ("tests/test_gone.py::test_it",))
     assert "no test" in str(lost.problem(tmp_path))
+    (tmp_path / "test_a.py").write_text("@pytest.mark.nightly\n@others\ndef test_b():\n    pass\n")
+    for name, told in (("test_b", "is nightly"), ("test_c", "no test")):
+        lost = Mutation("x-05", "source.py", "b = 1", "b = 2", "all", "", (f"test_a.py::{name}",))
+        assert told in str(lost.problem(tmp_path))
 
 
 def test_figures_count_what_no_test_can_notice_apart() -> None:
