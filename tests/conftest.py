@@ -147,7 +147,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not _REQUIRE_GPU and gpu_kernels.unavailable_reason() is not None:
         _keep(config, items, [item for item in items if item.get_closest_marker("gpu") is None])
     if config.getoption("--seeded"):
-        _keep(config, items, [item for item in items if _draws(item)])
+        _keep(config, items, [item for item in items if _draws(item, explores)])
     if not config.getoption("--first-cases"):
         return
     seen: set[tuple[Path, str]] = set()
@@ -160,9 +160,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     _keep(config, items, kept)
 
 
-def _draws(item: pytest.Item) -> bool:
-    """Return whether a test depends on the seed, or runs only where one is given."""
-    if item.get_closest_marker("nightly") is not None:
+def _draws(item: pytest.Item, explores: bool) -> bool:
+    """Return whether a test depends on the seed, or is left to nightly runs."""
+    if explores and item.get_closest_marker("nightly") is not None:
         return True
     function = getattr(item, "function", None)
     fixtures = getattr(item, "fixturenames", ())

@@ -63,7 +63,7 @@ def test_cells_show_what_they_print(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}, of the extra 'notebook'")
 def test_jupyter_shows_what_they_print(elsewhere: None) -> None:
     """One kernel runs one: starting it takes as long as several; each begins without names."""

@@ -210,7 +210,7 @@ def checked(text: str, folder: Path) -> str:
         "mypy",
         "--strict",
         "--cache-dir",
-        str(ROOT / "build" / "mypy"),
+        str(ROOT / "build" / "mypy-users"),
         "user.py",
     ]
     path = {**os.environ, "PYTHONPATH": str(ROOT)}

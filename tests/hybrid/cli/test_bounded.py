@@ -221,7 +221,7 @@ COINS = "dtmc\n" + "\n".join(
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        ("auto", "raise the limit with --limit pair_steps="),
+        pytest.param("auto", "raise the limit with --limit pair_steps=", marks=pytest.mark.nightly),
         ("symbolic", "raise the limit with --limit pair_steps="),
         ("explicit", "transitions of a state where states are listed, got 1.36e+39; choose --build symbolic"),
     ],
@@ -236,8 +236,17 @@ def test_f22_what_no_build_can_make_is_refused_soon(tmp_path, capfd, build, mess
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("build", ["auto", "symbolic", "explicit"])
-@pytest.mark.parametrize("limit", ["--timeout", "--memory", "SIGINT"])
+@pytest.mark.parametrize(
+    ("build", "limit"),
+    [
+        ("symbolic", "--timeout"),
+        ("explicit", "--timeout"),
+        ("symbolic", "--memory"),
+        ("auto", "--memory"),
+        ("explicit", "SIGINT"),
+        ("auto", "SIGINT"),
+    ],
+)
 @pytest.mark.usefixtures("interrupts_are_heard")
 def test_f22_limits_and_signals_end_every_build(slow, build, limit):
     given = {"--timeout": ["--timeout", "2"], "--memory": ["--memory", "120M"], "SIGINT": []}[limit]
