@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from hybrid import interchange as interchange
     from hybrid import linear as linear
     from hybrid import lumping as lumping
-    from hybrid import ordering as ordering
     from hybrid import properties as properties
     from hybrid import simulation as simulation
     from hybrid import solvers as solvers
@@ -113,11 +112,13 @@ _PARTS = {
     "interchange": "hybrid.interchange",
     "linear": "hybrid.linear",
     "lumping": "hybrid.lumping",
-    "ordering": "hybrid.ordering",
     "properties": "hybrid.properties",
     "simulation": "hybrid.simulation",
     "solvers": "hybrid.solvers",
 }
+
+_GONE = {"ordering": "orders are not searched for any more, order='auto' of hybrid.load looks at three"}
+"""What the version before had, and what to use in its place."""
 
 if not TYPE_CHECKING:  # type checkers have the imports above, and report a name that is not among them
 
@@ -132,7 +133,8 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and report a name
         if name in _PARTS:
             return import_module(_PARTS[name])
         if name not in _HOMES:
-            raise AttributeError(f"module 'hybrid' has no attribute {name!r}")
+            instead = f": {_GONE[name]}" if name in _GONE else ""
+            raise AttributeError(f"module 'hybrid' has no attribute {name!r}{instead}")
         value = getattr(import_module(_HOMES[name]), name)
         globals()[name] = value
         return value

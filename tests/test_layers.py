@@ -68,7 +68,6 @@ FLOORS = (
     "gpu",
     "explicit",
     "levels",
-    "ordering",
     "backends",
     "checkpoints",
     "run",

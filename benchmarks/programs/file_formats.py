@@ -19,7 +19,7 @@ from benchmarks.library.processes import run_python
 from benchmarks.library.records import Records, Row
 
 DEFAULT = ("kanban:t=4", "coin:K=200")
-FORMATS = (".umb", ".npz", ".tra", ".pexp", ".drn", ".dd")
+FORMATS = (".umb", ".tra", ".pexp", ".drn", ".dd")
 
 _HEAD = """
 import json, resource, sys, time

@@ -1,8 +1,8 @@
-"""Variable orders: bytes and time of a product in the text's, in others by rule, and in a searched one.
+"""Variable orders: bytes and time of a product in the text's and in others by rule.
 
-Every row is a model in one order: nodes of the MTBDD; seconds of building and, for `search`, of the search,
-which tries orders on a small instance; bytes of the matrix at the level of least memory; and one product on
-the CPU at the level of least time, with all threads, the median of some repeats.
+Every row is a model in one order: nodes of the MTBDD; seconds of building; bytes of the matrix at the level
+of least memory; and one product on the CPU at the level of least time, with all threads, the median of some
+repeats.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ import hybrid
 from benchmarks.library.arguments import parser
 from benchmarks.library.models import EXAMPLES
 from benchmarks.library.records import Records
-from hybrid.ordering import search_order
 from mtbdd.build import build_model
 from mtbdd.language import load_model, resolve
 from mtbdd.model import SymbolicModel
-from mtbdd.order import Order
+from mtbdd.order import ORDERS
 
 MODELS: dict[str, tuple[str, dict[str, int]]] = {
     "fms n=7": ("fms", {"n": 7}),
@@ -31,8 +30,6 @@ MODELS: dict[str, tuple[str, dict[str, int]]] = {
     "brp N=128": ("brp", {"N": 128, "MAX": 20}),
 }
 """Chains of examples/ and their constants."""
-
-ORDERS = ("model", "reversed", "force", "search")
 
 _REPEATS = 15
 
@@ -51,14 +48,8 @@ def product_seconds(matrix: Any, size: int) -> float:
 def built(row: dict[str, Any], name: str, constants: dict[str, int], order: str) -> SymbolicModel:
     """Build a model in an order, and note how long that took."""
     syntax = load_model(EXAMPLES / f"{name}.prism")
-    found: Order = order
     begin = time.perf_counter()
-    if order == "search":
-        found = search_order(syntax, constants)
-        row["search_seconds"] = time.perf_counter() - begin
-        row["variables"] = list(found)
-        begin = time.perf_counter()
-    model = build_model(resolve(syntax, constants), order=found)
+    model = build_model(resolve(syntax, constants), order=order)
     row["build_seconds"] = time.perf_counter() - begin
     return model
 

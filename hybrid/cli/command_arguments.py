@@ -17,7 +17,6 @@ EXPORTED = (
     ".srew",
     ".trew",
     ".pexp",
-    ".npz",
     ".mtx",
     ".dot",
     ".dd",

@@ -34,5 +34,5 @@ StorageName = Literal[
 
 PackageName = Literal["auto", "cudd", "autoref"]
 BuildName = Literal["auto", "symbolic", "explicit"]
-OrderName = Literal["auto", "model", "reversed", "force", "search"]
+OrderName = Literal["auto", "model", "reversed", "force"]
 ModelTypeName = Literal["dtmc", "ctmc", "mdp"]

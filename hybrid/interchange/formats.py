@@ -54,7 +54,6 @@ FORMATS: dict[str, FileFormat] = {
     ".pexp": FileFormat("PRISM's files in one", "prism.reading:read_pexp", "prism.writing:combined_blocks"),
     ".drn": FileFormat("Storm's explicit text", "drn.reading:read_drn", "drn.writing:drn_blocks"),
     ".umb": FileFormat("unified Markov binary", "umb:read_umb", "umb:write_umb", is_text=False),
-    ".npz": FileFormat("NumPy's arrays", "npz.file:read_npz", "npz.file:write_npz", is_text=False),
     ".mtx": FileFormat("MatrixMarket", None, "text.writing:matrix_blocks"),
     ".dot": FileFormat("a drawing for Graphviz", None, "drawings:dot_blocks"),
     ".dd": FileFormat(
@@ -67,14 +66,28 @@ FORMATS: dict[str, FileFormat] = {
 }
 """By suffix."""
 
+_GONE = {
+    ".npz": "models are not kept as .npz any more; the version before reads them and writes .umb, which takes as "
+    "little room; a matrix of SciPy comes in by hybrid.from_scipy, and goes out as .mtx"
+}
+"""Suffixes that the version before had, and what to use in their place."""
+
 
 def format_of(path: str | os.PathLike[str]) -> FileFormat | None:
-    """Return the format that a file's name tells; None for others, such as texts in the PRISM language."""
+    """Return the format that a file's name tells; None for others, such as texts in the PRISM language.
+
+    Raises
+    ------
+    InterchangeError
+        The name tells one that the version before had, or a packing where the format has its own.
+    """
     name = os.path.basename(os.fspath(path))
     stem, suffix = os.path.splitext(name)
     packed = suffix in _PACKED
     if packed:
         suffix = os.path.splitext(stem)[1]
+    if suffix in _GONE:
+        raise InterchangeError(f"{path}: {_GONE[suffix]}")
     found = FORMATS.get(suffix)
     if found is not None and packed and not found.is_text:
         raise InterchangeError(

@@ -84,3 +84,10 @@ def test_auto_keeps_the_model_order_of_small_models_and_leaves_it_where_relation
         plain.n_choices,
         plain.n_transitions,
     )
+
+
+@pytest.mark.parametrize("order", [("x",), ("x", "x"), ("x", "z"), ("x", "y", "y")])
+def test_names_that_are_no_order_are_refused(order: tuple[str, ...]) -> None:
+    model = resolve(parse_model("dtmc module m x:[0..1]; y:[0..1]; [] true -> true; endmodule"), {})
+    with pytest.raises(ValueError, match="expected the variables x, y, each once"):
+        order_variables(model, order)

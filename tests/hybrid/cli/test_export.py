@@ -35,7 +35,6 @@ ALL = [
     "pexp",
     "drn",
     "umb",
-    "npz",
     "mtx",
     "dot",
     "dd",
@@ -79,7 +78,7 @@ def test_all_formats_at_once(capsys: pytest.CaptureFixture[str], line: str, out:
     for name in files:
         assert (out / name).stat().st_size > 0
     want = hybrid.check(hybrid.load(line), 'R{"entries"}=? [ S ]').value
-    for suffix in ("tra", "pexp", "drn", "umb", "npz", "dd", "drn.gz"):
+    for suffix in ("tra", "pexp", "drn", "umb", "dd", "drn.gz"):
         model = hybrid.load(out / f"m.{suffix}")
         assert hybrid.check(model, 'R{"entries"}=? [ S ]').value == pytest.approx(want, rel=1e-7)
     assert '"entries"' in (out / "m2.trew").read_text() and '"jobs"' in (out / "m1.trew").read_text()
@@ -122,7 +121,7 @@ def test_orders_number_states_alike(capsys: pytest.CaptureFixture[str], out: Pat
         assert (out / f"model.{suffix}").read_bytes() == (out / f"reversed.{suffix}").read_bytes()
 
 
-@pytest.mark.parametrize("name", ["m.xyz", "m", "m.prism", "m.umb.gz", "m.npz.xz", "m.dd.gz"])
+@pytest.mark.parametrize("name", ["m.xyz", "m", "m.prism", "m.umb.gz", "m.dd.xz"])
 def test_names_of_no_format_are_refused_before_building(
     capsys: pytest.CaptureFixture[str], line: str, out: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,7 +204,7 @@ def test_options_of_texts_are_refused_for_files(
     assert hybrid.load(out / "m.umb").n_states == hybrid.load(out / "n.drn").n_states == 4
 
 
-@pytest.mark.parametrize("suffix", ["tra", "umb", "npz", "dd"])
+@pytest.mark.parametrize("suffix", ["tra", "umb", "dd"])
 def test_replaced_files_keep_their_mode_and_links_stay(
     capsys: pytest.CaptureFixture[str], line: str, out: Path, suffix: str
 ) -> None:
@@ -231,7 +230,7 @@ def test_pipes_are_written_to(capsys: pytest.CaptureFixture[str], line: str, out
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-@pytest.mark.parametrize("suffix", ["tra", "umb", "npz", "dd"])
+@pytest.mark.parametrize("suffix", ["tra", "umb", "dd"])
 def test_a_full_disk_is_told(capsys: pytest.CaptureFixture[str], line: str, out: Path, suffix: str) -> None:
     (out / f"m.{suffix}").symlink_to("/dev/full")
     status, _, err = export(capsys, line, "--to", out / f"m.{suffix}")

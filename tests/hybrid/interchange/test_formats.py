@@ -151,7 +151,7 @@ def test_texts_may_be_packed(tmp_path: Path, suffix: str, packing: str) -> None:
     assert values == pytest.approx(answers("room"), rel=1e-9)
 
 
-@pytest.mark.parametrize("suffix", [".umb", ".npz", ".dd"])
+@pytest.mark.parametrize("suffix", [".umb", ".dd"])
 def test_formats_with_their_own_packing_are_not_packed_again(tmp_path: Path, suffix: str) -> None:
     for act in (hybrid.load, format_of, lambda path: targets_of(path, 0)):
         with pytest.raises(InterchangeError, match="expected no packing outside the format"):
@@ -177,7 +177,7 @@ def test_missing_files_are_told(tmp_path: Path, suffix: str) -> None:
 def test_files_that_hold_no_model_are_told(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"m{suffix}"
     path.write_text("(x)\n0:(1)\n")
-    readable = r"\.tra, \.pexp, \.drn, \.umb, \.npz, \.dd"
+    readable = r"\.tra, \.pexp, \.drn, \.umb, \.dd"
     with pytest.raises(
         InterchangeError, match=rf"expected a file that a model can be read from \({readable}\)"
     ):
@@ -222,7 +222,7 @@ def test_numbers_of_reward_files_stand_before_the_suffix() -> None:
         targets_of("m.prism", 1)
 
 
-@pytest.mark.parametrize("suffix", [".umb", ".npz", ".tra", ".mtx", ".dd"])
+@pytest.mark.parametrize("suffix", [".umb", ".tra", ".mtx", ".dd"])
 def test_files_that_cannot_be_written_are_told(tmp_path: Path, suffix: str) -> None:
     (target,) = targets_of(tmp_path / "none" / f"m{suffix}", 0)
     with pytest.raises(InterchangeError, match=rf"m{suffix}.*(cannot be written|No such file)"):

@@ -1,1 +1,0 @@
-"""NumPy's archives of arrays."""
