@@ -53,7 +53,7 @@ def compile_bytecode() -> None:
             compileall.compile_dir(folder, quiet=2)
 
 
-def run_python(code: str, argument: Any, folder: Path = ROOT) -> Any:
+def run_python(code: str, argument: Any, folder: Path = ROOT, **more: str) -> Any:
     """Run code in a process that imports the packages of a folder, and return what it prints as JSON.
 
     Parameters
@@ -63,6 +63,8 @@ def run_python(code: str, argument: Any, folder: Path = ROOT) -> Any:
     argument
         What JSON can hold.
     folder : Path
+    **more
+        Variables of its environment.
 
     Raises
     ------
@@ -71,7 +73,7 @@ def run_python(code: str, argument: Any, folder: Path = ROOT) -> Any:
     """
     done = subprocess.run(
         [sys.executable, "-c", code, json.dumps(argument)],
-        env=child_environment(folder),
+        env=child_environment(folder, **more),
         cwd=folder,
         capture_output=True,
         text=True,

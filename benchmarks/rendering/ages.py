@@ -58,6 +58,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "overlap": _SHARED,
     "paper_tables": (*_FORMATS, "hybrid/solvers"),
     "processes": _SHARED,
+    "same_answers": _ALL,
     "sanitizers": ("gpu_kernels",),
     "scaling": ("hybrid/parts",),
     "scc_mec": ("gpu_kernels/graph", "gpu_kernels/cuda/graph", "hybrid/graphs"),

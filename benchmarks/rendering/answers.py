@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections.abc import Callable
 
 from benchmarks.rendering.markdown import Row, measured, section, table_of
 
-__all__ = ["certified_products", "ltl_products", "quotients", "several_processes", "vectors_on_disk"]
+__all__ = [
+    "certified_products", "ltl_products", "quotients", "same_answers", "several_processes", "vectors_on_disk",
+]  # fmt: skip
 
 
 def certified_products(record: Row) -> str:
@@ -192,5 +195,40 @@ def quotients(record: Row) -> str:
             ("MB", megabytes("lumped")),
             ("without", megabytes("plain")),
             ("load", lambda r: f"{r['load']:.1f}"),
+        ),
+    )
+
+
+def same_answers(record: Row) -> str:
+    """Return the section on answers beside those of another commit, to the last bit."""
+    rows, ways = measured(record), record["ways"]
+    counted = [row for row in rows if "compared" in row]
+    text = (
+        "Every property of the examples, and the quick rows of a table of reference values, answered in each "
+        f"of these ways where a model is small enough for it: {', '.join(ways)}.  An answer is its value, "
+        "its bounds, and a digest of the values and bounds of all states."
+    )
+    if counted:
+        equal, compared = (sum(row[key] for row in counted) for key in ("equal", "compared"))
+        text += (
+            f"  Of {compared:,} answers {equal:,} are equal to the last bit to those of commit "
+            f"{record['against']}."
+        )
+
+    def answers(row: Row, way: str) -> str:
+        return f"{sum(way in found for found in row['answers'].values()) or ''}"
+
+    return section(
+        "Answers to the last bit",
+        record,
+        text,
+        table_of(
+            rows,
+            ("model", "model"),
+            ("constants", lambda r: r["constants"].replace(",", ", ")),
+            ("properties", "properties"),
+            ("states", "states"),
+            *((way, functools.partial(answers, way=way)) for way in ways),
+            *((("equal", lambda r: f"{r['equal']} of {r['compared']}"),) if counted else ()),
         ),
     )

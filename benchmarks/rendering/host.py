@@ -123,8 +123,9 @@ def variable_orders(record: Row) -> str:
     """Return the section on orders of variables."""
     text = (
         "`search`, of an earlier version, tried up to 150 orders on a small instance, for the seconds of its "
-        "column ([decisions](design/decisions.md#orders-of-variables-by-search)); the others go by rule.  `least MB` is the matrix at the level of "
-        "least memory, `MB` and `ms a product` those of the level of least time, on the CPU with all threads."
+        "column ([decisions](design/decisions.md#orders-of-variables-by-search)); the others go by rule.  "
+        "`least MB` is the matrix at the level of least memory, `MB` and `ms a product` those of the level "
+        "of least time, on the CPU with all threads."
     )
     return section(
         "Variable orders",

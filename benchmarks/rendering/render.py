@@ -21,6 +21,7 @@ from benchmarks.rendering.answers import (
     certified_products,
     ltl_products,
     quotients,
+    same_answers,
     several_processes,
     vectors_on_disk,
 )
@@ -126,6 +127,7 @@ SECTIONS: dict[str, Renderer] = {
     "spill": vectors_on_disk,
     "lumping": quotients,
     "agreement": agreement,
+    "same_answers": same_answers,
     "mdp_agreement": mdp_agreement,
 }
 """Sections of the page, by record."""

@@ -67,8 +67,8 @@ FORMATS: dict[str, FileFormat] = {
 """By suffix."""
 
 _GONE = {
-    ".npz": "models are not kept as .npz any more; the version before reads them and writes .umb, which takes as "
-    "little room; a matrix of SciPy comes in by hybrid.from_scipy, and goes out as .mtx"
+    ".npz": "models are not kept as .npz any more; the version before reads them and writes .umb, which "
+    "takes less room; a matrix of SciPy comes in by hybrid.from_scipy, and goes out as .mtx"
 }
 """Suffixes that the version before had, and what to use in their place."""
 

@@ -43,4 +43,4 @@ def test_models_as_npz(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     text.write_text(COIN)
     assert main(["export", str(text), "--to", str(path)]) == 2
     assert main(["check", str(path), "P=? [ F x=1 ]"]) == 2
-    assert capsys.readouterr().err.count("which takes as little room") == 2
+    assert capsys.readouterr().err.count("which takes less room") == 2

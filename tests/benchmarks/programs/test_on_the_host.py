@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
 import resource
@@ -27,6 +29,7 @@ from benchmarks.programs import (
     ltl_products,
     lumping,
     many_vectors,
+    same_answers,
     scaling,
     simulation,
     structure_plots,
@@ -39,7 +42,7 @@ from benchmarks.rendering.formats import structure_table
 from hybrid.checking.checker import Checker
 from hybrid.linear import split_system
 from hybrid.solvers import Solution, Status
-from tests.benchmarks.support import ROOT, rendered
+from tests.benchmarks.support import ROOT, options, rendered
 
 RecordOf = Callable[..., dict[str, Any]]
 
@@ -352,6 +355,36 @@ def test_variable_orders(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -
     assert [row["order"] for row in record["rows"]] == ["model", "reversed", "force"]
     assert all(row["bytes"] >= row["least_bytes"] > 0 for row in record["rows"])
     assert "| brp N=128 | force |" in rendered("variable_orders", record)
+
+
+def test_answers_to_the_last_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(same_answers, "CONSTANTS", {"jobs": "N=1"})
+    chosen = options(out=tmp_path / "one.json", values=None, models=None, emulator=False, against=None)
+    (row,) = same_answers.run(chosen).rows
+    assert set(row["answers"]) == {"surely", "fastest", "slowest", "cheapest", "both"}
+    assert set(row["answers"]["fastest"]) == {"cpu", "explicit", "reference", "exact", "2 parts", "3 parts"}
+    value, lower, upper, _ = row["answers"]["fastest"]["cpu"].split()
+    assert float.fromhex(lower) <= float.fromhex(value) <= float.fromhex(upper)
+    assert row["answers"]["fastest"]["exact"].split()[0] == "2"
+    # The same again is equal; one whose last bit is another is found.
+    earlier = json.loads(chosen.out.read_text())
+    other = math.nextafter(float.fromhex(lower), 0.0).hex()
+    text = earlier["rows"][0]["answers"]["fastest"]["cpu"].replace(lower, other)
+    earlier["rows"][0]["answers"]["fastest"]["cpu"] = text
+    (tmp_path / "other.json").write_text(json.dumps(earlier))
+    changed = options(**{**vars(chosen), "out": tmp_path / "two.json", "against": tmp_path / "other.json"})
+    (row,) = same_answers.run(changed).rows
+    assert (row["compared"], row["equal"]) == (30, 29)
+    assert row["against"] == {"fastest": {"cpu": text}}
+    assert row["digest"] != row["against_digest"]
+    assert f"fastest, cpu: {value} {lower}" in capsys.readouterr().out
+    assert "| 29 of 30 |" in rendered("same_answers", json.loads(changed.out.read_text()))
+    # What a side lacks is no equal answer, and no commit is told in one line.
+    assert same_answers.compared({"a": {"cpu": "1"}}, {})["equal"] == 0
+    with pytest.raises(SystemExit, match="--against no-such-commit: neither a file nor a commit"):
+        same_answers.run(options(**{**vars(chosen), "against": "no-such-commit"}))
 
 
 def test_checks_of_the_first_use_are_there() -> None:

@@ -21,7 +21,7 @@ ON_A_CARD = [
 WITH_FILES = ["agreement --models {} --values {}", "mdp_agreement --models {}", "certified_pairs --base {}",
               "symbolic_build --models {} --prism {}", "cpu_iteration --prism {}", "scc_mec --models {}",
               "thesis_tables --cpu-values {}", "whole_answers --models {}",
-              "whole_answers --prism {}"]  # fmt: skip
+              "whole_answers --prism {}", "same_answers --values {}"]  # fmt: skip
 
 
 def run(monkeypatch: pytest.MonkeyPatch, command: str) -> None:

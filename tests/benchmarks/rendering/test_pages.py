@@ -35,6 +35,7 @@ AWAITED = (
     "whole_answers_cpu",
     "thesis_tables_tasks",
     "thesis_memory",
+    "same_answers",
 )
 
 
