@@ -3,7 +3,9 @@
 Bytecode is there, as an installer leaves it. For every command: one run with empty folders for the kernels
 that CuPy and Numba keep, then --repeat runs with what the first one left there. The folders are the script's
 own; those of the user are not touched.
-Importing the package is measured as well, to tell what of the rest it is.
+Importing the package is measured as well, to tell what of the rest it is.  With --parts the checks on the CPU
+are run as they are, without the processes that compile ahead, and with Numba's own cache in place of ours,
+too, and processor time of the process alone is measured: what it would take with cores to spare.
 """
 
 from __future__ import annotations
@@ -36,6 +38,26 @@ CHECKS: dict[str, tuple[str, ...]] = {
 """Commands by name: the example, and arguments besides its files."""
 
 
+_TIMED = """
+import atexit, sys, time
+atexit.register(lambda: print("processor", time.process_time(), file=sys.stderr))
+"""
+_ALONE = """
+import hybrid.cli.check
+hybrid.cli.check.compile_ahead = lambda: False
+"""
+_NUMBA = """
+import mtbdd.compiled, numba.core.caching
+mtbdd.compiled._KernelCache = numba.core.caching.FunctionCache
+"""
+_MAIN = """
+from hybrid.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+PARTS = {"as it is": "", "nothing compiled ahead": _ALONE, "Numba's cache, nothing ahead": _ALONE + _NUMBA}
+"""What is changed before a command begins, by name."""
+
+
 def command_of(name: str, backend: str) -> list[str]:
     """Return the arguments of `hybrid` for a check."""
     example, *arguments = CHECKS[name]
@@ -53,7 +75,7 @@ def measure(row: dict[str, Any], arguments: list[str], repeat: int) -> None:
     """
     with tempfile.TemporaryDirectory() as folder:
         environment = child_environment(**{name: str(Path(folder) / name) for name in CODE_FOLDERS})
-        seconds = []
+        seconds, processor = [], []
         for _ in range(1 + repeat):
             begin = time.perf_counter()
             done = subprocess.run(
@@ -62,12 +84,21 @@ def measure(row: dict[str, Any], arguments: list[str], repeat: int) -> None:
             seconds.append(time.perf_counter() - begin)
             if done.returncode != 0:
                 raise RuntimeError(f"{row['command']} ended with {done.returncode}: {done.stderr[-500:]}")
+            processor += [float(t.split()[1]) for t in done.stderr.splitlines() if t.startswith("processor ")]
         row.update(
             first_seconds=seconds[0],
             again_seconds=statistics.median(seconds[1:]),
             all_seconds=seconds,
+            **_of_processor(processor),
             **{f"{place}_kernels": count for place, count in kernel_files(environment).items()},
         )
+
+
+def _of_processor(seconds: list[float]) -> dict[str, float]:
+    """Return processor times of the first run and of later ones, where the processes told theirs."""
+    if not seconds:
+        return {}
+    return {"first_processor_seconds": seconds[0], "again_processor_seconds": statistics.median(seconds[1:])}
 
 
 def main() -> None:
@@ -78,7 +109,12 @@ def main() -> None:
         "--only", action="append", choices=tuple(CHECKS), help="this check; may be repeated"
     )
     arguments.add_argument("--repeat", type=int, default=3, metavar="N", help="runs after the first")
+    arguments.add_argument(
+        "--parts", action="store_true", help="what parts of the machinery gain, on the cpu"
+    )
     options = arguments.parse_args()
+    if options.parts:
+        options.backend = ["cpu"]
     backends = options.backend or (["cpu", "gpu"] if has_device() else ["cpu"])
     if "gpu" in backends:
         require_device("use --backend cpu")
@@ -88,8 +124,15 @@ def main() -> None:
     for backend in backends:
         for name in options.only or CHECKS:
             runs.append((name, backend, ["-m", "hybrid", *command_of(name, backend)]))
+    if options.parts:
+        runs = [
+            (f"{name}, {part}", "cpu", ["-c", _TIMED + change + _MAIN, *command_of(name, "cpu"), "--quiet"])
+            for name in options.only or CHECKS
+            for part, change in PARTS.items()
+        ]
     for name, backend, command in runs:
-        identity = {"name": name, "backend": backend, "command": " ".join(["python", *command])}
+        shown = command if command[0] == "-m" or not options.parts else ["-m", "hybrid", *command[2:]]
+        identity = {"name": name, "backend": backend, "command": " ".join(["python", *shown])}
         records.run(identity, measure, command, options.repeat)
     records.show()
 

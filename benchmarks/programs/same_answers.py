@@ -4,8 +4,9 @@ Every property of the examples at small constants, and with --values the quick r
 values (see `agreement`), is answered by the cpu, the explicit engine, the reference, in rational numbers, and
 in 2 and 3 parts; with --emulator also by the kernels on the tests' emulator of a device, which takes a C++
 compiler.  An answer is its value and its bounds, and a digest of the values and bounds of all states, or of
-what else there is, such as the points of a curve.  With --against COMMIT the same questions go to that
-commit's packages, in a worktree made for it, through the library alone.  Exit status 1 if any answer differs.
+what else there is, such as the points of a curve.
+With --against COMMIT the same questions go to that commit's packages, in a worktree made for it, through the
+library alone; a file is compared as far as it goes.  Exit status 1 if any answer differs.
 """
 
 from __future__ import annotations
@@ -223,7 +224,7 @@ def run(options: argparse.Namespace) -> Records:
         for case in cases_of(options):
             if options.only and case.model.stem not in options.only:
                 continue
-            other = tree if not earlier else earlier.get(str(case_key(case.identity)), {"answers": {}})
+            other = tree if not earlier else earlier.get(str(case_key(case.identity)))
             row = records.run(case.identity, measure, case, ways, other)
             for name, theirs in row.get("against", {}).items():
                 for way, text in theirs.items():
@@ -250,7 +251,11 @@ def main() -> int:
     counted = [row for row in records.measured if "compared" in row]
     equal, all_of_them = (sum(row[key] for row in counted) for key in ("equal", "compared"))
     if counted:
-        print(f"{equal} of {all_of_them} are equal to the last bit to those of {records.facts['against']}")
+        missing = len(records.measured) - len(counted)
+        also = f"; it has nothing of {missing} of the files of properties" if missing else ""
+        print(
+            f"{equal} of {all_of_them} are equal to the last bit to those of {records.facts['against']}{also}"
+        )
     return 1 if broken or equal < all_of_them else 0
 
 

@@ -44,6 +44,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "explicit_formats": _FORMATS,
     "file_formats": ("hybrid/interchange",),
     "first_use": _ALL,
+    "first_use_parts": _ALL,
     "gauss_seidel": (*_CARD, "hybrid/solvers"),
     "gpu_product": _CARD,
     "kernel_counters": _CARD,

@@ -218,6 +218,9 @@ def same_answers(record: Row) -> str:
     def answers(row: Row, way: str) -> str:
         return f"{sum(way in found for found in row['answers'].values()) or ''}"
 
+    def equal_ones(row: Row) -> str:
+        return f"{row['equal']} of {row['compared']}" if "compared" in row else ""
+
     return section(
         "Answers to the last bit",
         record,
@@ -229,6 +232,6 @@ def same_answers(record: Row) -> str:
             ("properties", "properties"),
             ("states", "states"),
             *((way, functools.partial(answers, way=way)) for way in ways),
-            *((("equal", lambda r: f"{r['equal']} of {r['compared']}"),) if counted else ()),
+            *((("equal", equal_ones),) if counted else ()),
         ),
     )

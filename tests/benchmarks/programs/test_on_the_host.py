@@ -357,6 +357,15 @@ def test_variable_orders(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -
     assert "| brp N=128 | force |" in rendered("variable_orders", record)
 
 
+def test_the_parts_of_the_first_use(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(first_use.CHECKS, "coin K=4", ("coin", "--const", "K=1", "--property", "heads"))
+    rows = record_of(first_use, "--parts", "--only", "coin K=4", "--repeat", "1")["rows"]
+    assert [row["name"] for row in rows] == [f"coin K=4, {part}" for part in first_use.PARTS]
+    for row in rows:
+        assert row["first_processor_seconds"] > row["again_processor_seconds"] > 0
+        assert row["command"].startswith("python -m hybrid check examples/coin.prism")
+
+
 def test_answers_to_the_last_bit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
