@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.recorded_steps import RecordedSteps
 from hybrid.analysis.transient_errors import Course
+from hybrid.core.methods import ENCLOSING, METHODS, advised
 from hybrid.errors import NotConvergedError, UnsupportedError
 from hybrid.operators.discount import Discount
 from hybrid.operators.layer_choices import (
@@ -51,8 +52,6 @@ Vector = NDArray[np.float64]
 _CHECK_EVERY = 32  # steps after which it is checked whether values still change
 _LEAST_STATES = 1 << 14  # below, components and what finds them take longer to load than steps to make
 _MOST_LOST = 2.0**-20  # greatest relative error of entries that are written out
-_PLAIN = ("jacobi", "power")
-_ENCLOSING = ("auto", "optimistic", "interval")
 
 
 def choice_operator(
@@ -267,7 +266,7 @@ def solve_choices(
     NotConvergedError
     """
     check_method(options)
-    if options.method in _PLAIN:
+    if options.bounding_method() is None:
         plain = ValueIteration(options.criterion)
         solution = plain.solve(system, work.following(states))
         note_steps(work, plain.name, plain.vectors, system, solution.iterations, solution.seconds)
@@ -322,10 +321,11 @@ def check_method(options: CheckOptions) -> None:
     ------
     UnsupportedError
     """
-    if options.method not in (*_PLAIN, *_ENCLOSING):
+    if not METHODS[options.method].choices:
+        bounding = advised((name for name in ENCLOSING if name != "auto"), ", ")
         raise UnsupportedError(
             f"the method {options.method} solves linear systems, and an MDP has minima and maxima over "
-            "choices: choose optimistic, interval (with bounds), or jacobi (value iteration, without)"
+            f"choices: choose {bounding} (with bounds), or jacobi (value iteration, without)"
         )
 
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 from hybrid.analysis.operator_values import Asked
 from hybrid.analysis.reward_budgets import BudgetSweep
 from hybrid.analysis.until import until_probabilities
+from hybrid.core.methods import ENCLOSING, advised
 from hybrid.errors import UnsupportedError
 from hybrid.properties.tree import RewardBound
 from hybrid.run.options import CheckOptions
@@ -76,10 +77,10 @@ def check_bounded_method(options: CheckOptions) -> None:
     ------
     UnsupportedError
     """
-    if options.method not in ("auto", "optimistic", "interval"):
+    if options.bounding_method() is None:
         raise UnsupportedError(
             f"the method {options.method} gives no bounds, and bounds on rewards go from one budget to the "
-            "next by them: choose auto, optimistic or interval"
+            f"next by them: choose {advised(ENCLOSING)}"
         )
 
 

@@ -25,6 +25,7 @@ from hybrid.certificates.states import count_valuations
 from hybrid.certificates.subject import PropertyText, Subject, number_text
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
+from hybrid.core.methods import ENCLOSING, advised
 from hybrid.errors import CertificateError, NotCertifiableError
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.properties.tree import Probability, Property, Reward, SteadyState
@@ -125,7 +126,7 @@ class CertificateMaker:
         if options.bounding_method() is None:
             raise NotCertifiableError(
                 f"the method {options.method} gives no bounds, so that there is nothing to certify: choose "
-                "auto, optimistic or interval"
+                f"{advised(ENCLOSING)}"
             )
         self._subject = Subject(path, constants)
         count_valuations(self._subject.model.variables)

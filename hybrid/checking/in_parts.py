@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from hybrid.core.methods import METHODS
 from hybrid.errors import HybridError, OptionError
 from hybrid.run.options import CheckOptions
 from mtbdd.communicator import Communicator
@@ -21,8 +22,6 @@ T = TypeVar("T")
 
 Ranks = int | Communicator | Any
 """Parts in this process, a communicator of the library, or one of mpi4py."""
-
-_METHODS = ("auto", "jacobi", "jor", "power", "bicgstab", "interval", "optimistic")
 
 
 def in_parts(
@@ -112,7 +111,7 @@ def options_of_parts(options: CheckOptions) -> CheckOptions:
     """
     refused = {
         "engine": options.engine == "explicit",
-        "method": options.method not in _METHODS,
+        "method": not METHODS[options.method].parts,
         "exact": options.exact,
     }
     named = [name for name, is_asked in refused.items() if is_asked]

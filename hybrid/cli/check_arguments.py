@@ -9,9 +9,8 @@ from hybrid.cli.common_arguments import add_matrix, add_model
 from hybrid.cli.picture_arguments import add_check_pictures
 from hybrid.cli.prism_spellings import add_check_spellings
 from hybrid.cli.property_arguments import add_properties
+from hybrid.core.methods import METHODS
 from hybrid.core.storages import HOST_STORAGES, STORAGES
-
-_METHODS = ("auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic")
 
 
 def add_check(parser: argparse.ArgumentParser) -> None:
@@ -108,7 +107,7 @@ def add_solution(parser: argparse.ArgumentParser) -> None:
     solution.add_argument(
         "--method",
         default="auto",
-        choices=_METHODS,
+        choices=tuple(METHODS),
         help="auto, interval, optimistic: answers with bounds; the others: estimates without",
     )
     solution.add_argument(

@@ -18,9 +18,8 @@ import numpy as np
 
 from gpu_kernels.ragged import array_module
 from hybrid.core.arrays import Array, to_host
+from hybrid.core.methods import OF_GENERAL_SYSTEMS
 from hybrid.solvers import BiCGStab, Criterion, Jacobi, Solution, Status
-
-METHODS = ("jacobi", "jor", "bicgstab")
 
 Method = str | Callable[..., Any]
 
@@ -140,8 +139,9 @@ class LinearSystem:
             return self._call(method, start, rule, options)
         if options:
             raise TypeError(f"options {sorted(options)}: only a callable method takes options")
-        if method not in METHODS:
-            raise ValueError(f"method: expected one of {', '.join(METHODS)} or a callable, got {method!r}")
+        if method not in OF_GENERAL_SYSTEMS:
+            offered = ", ".join(OF_GENERAL_SYSTEMS)
+            raise ValueError(f"method: expected one of {offered} or a callable, got {method!r}")
         diagonal, b = to_host(self.diagonal), to_host(self.b)
         first = np.zeros(len(b)) if start is None else to_host(start)
         solver: Jacobi | BiCGStab

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hybrid.automata.programs import AUTOMATON_TOOLS, command_words
 from hybrid.backends import Backend, choose_backend
+from hybrid.core.methods import ENCLOSING, ESTIMATE, METHODS, RELAXED, WITH_BOUNDS, advised
 from hybrid.core.option_types import (
     BackendName,
     CheckEngine,
@@ -23,10 +24,6 @@ from mtbdd.language.errors import suggestion
 from mtbdd.wording import option
 
 ENGINES = ("auto", "hybrid", "explicit")
-METHODS = ("auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic")
-_ENCLOSING = ("auto", "interval", "optimistic")
-_RELAXED = ("jor", "gauss-seidel")
-_AVERAGING = ("auto", "interval", "bicgstab", "jacobi", "jor", "power", "gauss-seidel")
 _STEADY_OMEGA = 0.9  # breaks the period of jump chains, for which plain Jacobi never settles
 
 
@@ -127,19 +124,21 @@ class CheckOptions:
                 f"explicit: choose {option('engine', 'hybrid')}, or leave the representation out"
             )
         self._check_storage()
-        if (self.method, self.backend, self.representation) == ("gauss-seidel", "gpu", "tasks"):
+        without_tasks = not METHODS[self.method].device_tasks
+        if without_tasks and (self.backend, self.representation) == ("gpu", "tasks"):
             raise OptionError(
-                "the method gauss-seidel on the gpu gives groups of row types colours, and tasks have none; "
-                f"choose {option('representation', 'row-types')}, {option('backend', 'cpu')}, or another "
-                f"{option('method')}"
+                f"the method {self.method} on the gpu gives groups of row types colours, and tasks have "
+                f"none; choose {option('representation', 'row-types')}, {option('backend', 'cpu')}, or "
+                f"another {option('method')}"
             )
         if not 0 < self.pareto_epsilon < 1:
             raise OptionError(
                 f"{option('pareto-epsilon')} must lie between 0 and 1, got {self.pareto_epsilon}"
             )
-        if self.omega is not None and self.method not in _RELAXED:
+        if self.omega is not None and self.method not in RELAXED:
             raise OptionError(
-                f"omega belongs to the methods jor and gauss-seidel, not to {self.method}; choose one of them"
+                f"omega belongs to the methods {advised(RELAXED, ' and ')}, not to {self.method}; "
+                "choose one of them"
             )
         if self.omega is not None and not 0 < self.omega < 2:
             raise OptionError(f"omega must lie between 0 and 2, got {self.omega}")
@@ -184,7 +183,7 @@ class CheckOptions:
 
     def bounding_method(self) -> Interval | Optimistic | None:
         """Return the method with bounds for linear systems; None if one without bounds was chosen."""
-        if self.method not in _ENCLOSING:
+        if self.method not in ENCLOSING:
             return None
         return Interval(self.criterion) if self.method == "interval" else Optimistic(self.criterion)
 
@@ -199,7 +198,7 @@ class CheckOptions:
         self._refuse_for_averages()
         if self.method == "bicgstab":
             return AverageReward(self.criterion, krylov="always", recurrence="bicgstab")
-        return AverageReward(self.criterion) if self.method in _ENCLOSING else None
+        return AverageReward(self.criterion) if self.method in ENCLOSING else None
 
     def matrix_backend(self) -> Backend:
         """Return where matrices are held: rows one by one and the explicit engine keep "auto" off the gpu."""
@@ -218,11 +217,14 @@ class CheckOptions:
 
     def _refuse_for_averages(self) -> None:
         """Refuse methods that solve no equation of an average in the long run, by name."""
-        if self.method not in _AVERAGING:
+        if not METHODS[self.method].average:
+            bounds, estimates = (
+                advised(name for name, method in METHODS.items() if method.average == kind)
+                for kind in (WITH_BOUNDS, ESTIMATE)
+            )
             raise OptionError(
                 f"the method {self.method} solves systems in which every state is left for good, and "
-                "averages in the long run have none: choose auto, interval or bicgstab (with bounds), or "
-                "jor, jacobi, power or gauss-seidel (without)"
+                f"averages in the long run have none: choose {bounds} (with bounds), or {estimates} (without)"
             )
 
     def _check_storage(self) -> None:
@@ -259,17 +261,16 @@ class CheckOptions:
         OptionError
             The method chosen does not find steady states, or promises bounds.
         """
+        estimating = advised(name for name, method in METHODS.items() if method.steady)
         if steady:
             self._refuse_for_averages()
             if self.method == "bicgstab":
                 raise OptionError(
-                    "the method bicgstab bounds averages and finds no distribution: choose auto, jor, "
-                    "jacobi, power or gauss-seidel"
+                    f"the method bicgstab bounds averages and finds no distribution: choose {estimating}"
                 )
-        if self.method in ("interval", "optimistic"):
+        if self.method != "auto" and self.bounding_method() is not None:
             raise OptionError(
-                f"the method {self.method} gives bounds, and here is an estimate: choose auto, jor, jacobi, "
-                "power or gauss-seidel"
+                f"the method {self.method} gives bounds, and here is an estimate: choose {estimating}"
             )
         if self.method == "power":
             return Power(self.criterion)

@@ -15,10 +15,11 @@ import hybrid
 from gpu_kernels.formats import FORMATS
 from hybrid.backends import BACKENDS
 from hybrid.core import option_types
+from hybrid.core.methods import METHODS
 from hybrid.core.representations import REPRESENTATIONS
 from hybrid.core.storages import HOST_STORAGES
 from hybrid.experiments import experiment
-from hybrid.run.options import ENGINES, METHODS
+from hybrid.run.options import ENGINES
 from mtbdd.language.syntax import ModelType
 from tests.source_tree import ROOT
 
@@ -96,7 +97,7 @@ def test_mypy_refuses_options_that_do_not_exist(tmp_path: Path) -> None:
     [
         (option_types.CheckEngine, ENGINES),
         (option_types.BackendName, BACKENDS),
-        (option_types.MethodName, METHODS),
+        (option_types.MethodName, tuple(METHODS)),
         (option_types.Representation, REPRESENTATIONS),
         (option_types.StorageName, ("auto", *FORMATS, *HOST_STORAGES)),
         (option_types.ModelTypeName, tuple(kind.value for kind in ModelType)),

@@ -12,6 +12,7 @@ from hybrid.analysis.multi.objectives import Objective, objectives_of
 from hybrid.analysis.multi.pareto import Curve, explore_curve
 from hybrid.analysis.multi.queries import Found, ObjectiveSearch, achievable, greatest_value
 from hybrid.analysis.multi.weighing import Weighing
+from hybrid.core.methods import ENCLOSING, advised
 from hybrid.errors import UnsupportedError
 from hybrid.properties.tree import MultiObjective
 from hybrid.run.options import CheckOptions
@@ -20,8 +21,6 @@ from mtbdd.language.syntax import Expression
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import index_states
-
-_METHODS = ("auto", "optimistic", "interval")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +73,10 @@ def multi_objective(
         )
     if index_states(model.manager, model.initial).total != 1:
         raise UnsupportedError("multi(...) is about one initial state, and the model has several")
-    if options.method not in _METHODS:
+    if options.bounding_method() is None:
         raise UnsupportedError(
             f"multi: the method {options.method} gives no bounds, which the search needs: choose "
-            "optimistic or interval, or leave the method out"
+            f"{advised(name for name in ENCLOSING if name != 'auto')}, or leave the method out"
         )
     objectives = objectives_of(formula)
     demands: list[Fraction | None] = [objective.demand for objective in objectives]
