@@ -5,29 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.checkpoints import checkpoint_of
 from hybrid.checking.in_parts import Ranks, in_parts, options_of_parts, take_own_card
 from hybrid.checking.on_disk import arrays_on_disk, options_on_disk
-from hybrid.core.option_types import (
-    BackendName,
-    CheckEngine,
-    LevelOption,
-    MethodName,
-    Representation,
-    StorageName,
-)
+from hybrid.core.check_options import OPTIONS
 from hybrid.errors import OptionError, PropertyError
 from hybrid.properties import Properties, load_properties, parse_properties, resolve_properties
 from hybrid.run.keywords import CheckKeywords
-from hybrid.run.options import CheckOptions
+from hybrid.run.options import SOLUTION_KEYWORDS, CheckOptions, chosen_options
 from hybrid.run.state_files import check_suffix, publish_state_values
 from mtbdd.model import SymbolicModel
 
 Constants = Mapping[str, bool | int | float]
+
+_CALL_KEYWORDS = tuple(name for name in CheckKeywords.__annotations__ if name not in SOLUTION_KEYWORDS)
 
 
 def check(
@@ -35,8 +30,9 @@ def check(
     prop: str,
     constants: Constants | None = None,
     *,
+    options: CheckOptions | None = None,
     throw: bool = True,
-    **options: Unpack[CheckKeywords],
+    **overrides: Unpack[CheckKeywords],
 ) -> Answer:
     """Check one property of a model.
 
@@ -48,10 +44,12 @@ def check(
         The property's text.
     constants : mapping, optional
         Values of constants that the property's text declares.
+    options : CheckOptions, optional
+        How the answer is found.
     throw : bool
         Raise if there is no answer; otherwise ``answer.value`` is None, and ``answer.error`` says why.
-    **options
-        As for `check_all`.
+    **overrides
+        As for `check_all`: what is said here goes before `options`.
 
     Returns
     -------
@@ -69,10 +67,11 @@ def check(
     >>> model = hybrid.load("kanban.prism", constants={"t": 1})                  # doctest: +SKIP
     >>> hybrid.check(model, 'R{"throughput"}=? [ S ]').value                     # doctest: +SKIP
     """
+    chosen = chosen_options("check", options, overrides, _CALL_KEYWORDS)
     properties = resolve_properties(parse_properties(prop), model.source, constants)
     if len(properties.properties) != 1:
         raise PropertyError(f"expected one property, got {len(properties.properties)}; use hybrid.check_all")
-    answer = check_all(model, properties, **options)[0]
+    answer = _answers(model, properties, chosen, **_of_call(overrides))[0]
     if throw and answer.fault is not None:
         raise answer.fault
     return answer
@@ -83,28 +82,8 @@ def check_all(
     properties: Properties | str | os.PathLike[str],
     constants: Constants | None = None,
     *,
-    engine: CheckEngine = "hybrid",
-    backend: BackendName = "auto",
-    level: LevelOption = "auto",
-    method: MethodName = "auto",
-    omega: float | None = None,
-    epsilon: float = 1e-8,
-    absolute: bool = False,
-    max_iterations: int = 100_000,
-    progress: Callable[[int, float], None] | None = None,
-    scheduler: bool = False,
-    storage: StorageName = "auto",
-    representation: Representation = "row-types",
-    values: bool | str | os.PathLike[str] = False,
-    witness: bool = False,
-    automaton_tool: str = "auto",
-    exact: bool = False,
-    pareto_epsilon: float = 1e-3,
-    ranks: Ranks | None = None,
-    bisimulation: bool = False,
-    checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_minutes: float = 10.0,
-    spill: str | os.PathLike[str] | None = None,
+    options: CheckOptions | None = None,
+    **overrides: Unpack[CheckKeywords],
 ) -> list[Answer]:
     """Check all properties of a file or text, in order.
 
@@ -115,14 +94,13 @@ def check_all(
         Resolved properties, a path object to a properties file, or text.
     constants : mapping, optional
         Values of constants that the properties leave open.
-    engine, backend, level, method, omega, storage, representation, automaton_tool, exact, pareto_epsilon
-        See `hybrid.CheckOptions`.
-    epsilon : float
-        Iterations stop when two of them differ by less.
-    absolute : bool
-        Compare differences as they are instead of relative to the values.
-    max_iterations : int
-        Give up after so many.
+    options : CheckOptions, optional
+        How answers are found.
+    **overrides
+        The attributes of `hybrid.CheckOptions`, which go before `options`, and those below.
+
+    Other Parameters
+    ----------------
     progress : callable, optional
         Called with (iteration, difference) about twice a second.
     scheduler : bool
@@ -154,19 +132,40 @@ def check_all(
     list of Answer
         A property that cannot be answered has an ``error`` and hides no other's answer.
     """
-    chosen = CheckOptions.of(
-        engine, backend, level, method, omega, epsilon, absolute, max_iterations, storage, representation,
-        automaton_tool, exact, pareto_epsilon,
-    )  # fmt: skip
-    if spill is not None:
-        if ranks is not None or bisimulation:
-            raise OptionError("spill: not offered with ranks or bisimulation; leave one of them out")
-        chosen = options_on_disk(chosen)
+    chosen = chosen_options("check_all", options, overrides, _CALL_KEYWORDS)
     if not isinstance(properties, Properties):
         parsed = (
             load_properties(properties) if isinstance(properties, Path) else parse_properties(str(properties))
         )
         properties = resolve_properties(parsed, model.source, constants, keep_faults=True)
+    return _answers(model, properties, chosen, **_of_call(overrides))
+
+
+def _of_call(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keywords that are about a call, not about how values are found."""
+    return {name: value for name, value in overrides.items() if name in _CALL_KEYWORDS}
+
+
+def _answers(
+    model: SymbolicModel,
+    properties: Properties,
+    chosen: CheckOptions,
+    *,
+    progress: Callable[[int, float], None] | None = None,
+    scheduler: bool = OPTIONS["scheduler"].default,
+    values: bool | str | os.PathLike[str] = OPTIONS["values"].default,
+    witness: bool = OPTIONS["witness"].default,
+    ranks: Ranks | None = None,
+    bisimulation: bool = OPTIONS["bisimulation"].default,
+    checkpoint: str | os.PathLike[str] | None = OPTIONS["checkpoint"].default,
+    checkpoint_minutes: float = OPTIONS["checkpoint_minutes"].default,
+    spill: str | os.PathLike[str] | None = OPTIONS["spill"].default,
+) -> list[Answer]:
+    """Answer properties as `check_all` says."""
+    if spill is not None:
+        if ranks is not None or bisimulation:
+            raise OptionError("spill: not offered with ranks or bisimulation; leave one of them out")
+        chosen = options_on_disk(chosen)
     asked = properties.properties
     holds, file = values is not False, None if isinstance(values, bool) else values
     if file is not None:

@@ -20,7 +20,7 @@ from hybrid.errors import HybridError, OptionError
 from hybrid.loading import load
 from hybrid.properties import load_properties, parse_properties, resolve_properties
 from hybrid.run.keywords import ExperimentKeywords, LoadKeywords
-from hybrid.run.options import CheckOptions
+from hybrid.run.options import CheckOptions, chosen_options
 from mtbdd.budget import BudgetError
 from mtbdd.language.constants import constant_value, is_range
 from mtbdd.language.rounded import from_real, real_of
@@ -140,7 +140,9 @@ def experiment(
     model: str | os.PathLike[str] | SymbolicModel,
     prop: str | os.PathLike[str],
     constants: Mapping[str, Any],
-    **options: Unpack[ExperimentKeywords],
+    *,
+    options: CheckOptions | None = None,
+    **overrides: Unpack[ExperimentKeywords],
 ) -> ExperimentTable:
     """Answer properties for every combination of constants.
 
@@ -153,7 +155,9 @@ def experiment(
     constants : mapping
         Values by name, of the model and of the properties.  A list, a range or an array stands for one run a
         value, as does text such as ``"1:10"`` or ``"0:0.1:1"`` (from, step, to).
-    **options
+    options : CheckOptions, optional
+        How answers are found.
+    **overrides
         As for `hybrid.load` and `hybrid.check_all`.
 
     Returns
@@ -166,12 +170,10 @@ def experiment(
     hybrid.HybridError
         No run could be made at all: the first reason.  If some could, the others have it as their `error`.
     """
-    given: Mapping[str, Any] = options
+    given: Mapping[str, Any] = overrides
     loading = {name: value for name, value in given.items() if name in _LOADING}
     keep_scheduler, keep_values, with_quotient = (bool(given.get(name)) for name in _KEPT)
-    chosen = CheckOptions.of(
-        **{name: value for name, value in given.items() if name not in _LOADING and name not in _KEPT}
-    )
+    chosen = chosen_options("experiment", options, given, (*_KEPT, *sorted(_LOADING)))
     parsed = load_properties(prop) if isinstance(prop, os.PathLike) else parse_properties(prop)
     runs = combinations(constants)
     table, failures = ExperimentTable(), []

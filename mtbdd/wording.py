@@ -12,7 +12,7 @@ from contextvars import ContextVar
 
 _asked_there: ContextVar[bool] = ContextVar("asked_there", default=False)
 
-_ARGUMENTS = {"const": "constants", "max-iters": "max_iterations"}
+_ARGUMENTS = {"const": "constants", "every": "checkpoint_minutes", "max-iters": "max_iterations"}
 """Arguments that are not named as their option is."""
 
 

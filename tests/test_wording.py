@@ -32,13 +32,15 @@ def test_headers_of_docstrings_stand_on_lines_of_their_own(package: str) -> None
 
 
 def spelt_options(source: str) -> list[tuple[int, str]]:
-    """Texts with options in them, but for docstrings and the first text of `either`."""
+    """Texts with options in them, but for docstrings, the first text of `either`, and records of options."""
     tree, passed = ast.parse(source), set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr):
             passed.add(id(node.value))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "either":
             passed |= {id(part) for part in ast.walk(node.args[0])}
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "OptionRecord":
+            passed |= {id(part) for part in ast.walk(node)}
     return [
         (node.lineno, node.value)
         for node in ast.walk(tree)

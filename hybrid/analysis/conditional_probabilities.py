@@ -32,8 +32,8 @@ def conditional_probabilities(a: Asked) -> StateValues:
         A formula is not translated: bounds on time beside other formulas.
     NotConvergedError
     """
-    path, criterion = a.path, a.options.criterion
-    finer = replace(a.options, criterion=replace(criterion, epsilon=_SHARE * criterion.epsilon))
+    path = a.path
+    finer = replace(a.options, epsilon=_SHARE * a.options.epsilon)
 
     def probability(path: Expression) -> StateValues:
         asked = Probability(path.position, None, None, None, path)

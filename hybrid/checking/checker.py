@@ -230,7 +230,7 @@ class Checker(OperatorChecker):
 
             try:
                 epsilon = min(coarse.criterion.epsilon, _FINE)
-                self.options = replace(coarse, criterion=replace(coarse.criterion, epsilon=epsilon))
+                self.options = replace(coarse, epsilon=epsilon)
                 self._exact = None if is_divided else ExactFormulas(self.model, self.states)
                 return self._summary(formula)
             finally:

@@ -7,17 +7,17 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.core.check_options import MINUTES
 from hybrid.errors import OptionError
 from hybrid.run.options import CheckOptions
 from mtbdd.model import SymbolicModel
-from mtbdd.wording import either, option
+from mtbdd.wording import option
 
 if TYPE_CHECKING:
     from hybrid.checkpoints.checkpoint import Checkpoint
     from hybrid.checkpoints.solution_record import Teller
 
 
-MINUTES = 10.0
 """Between two states that are written, unless others are given."""
 
 
@@ -48,8 +48,8 @@ def checkpoint_of(
     if folder is None:
         if minutes != MINUTES:
             raise OptionError(
-                either("--every", "checkpoint_minutes")
-                + f" says how often a folder of {option('checkpoint')} is written; give one, or leave it out"
+                f"{option('every')} says how often a folder of {option('checkpoint')} is written; give one, "
+                "or leave it out"
             )
         return None
     if not (math.isfinite(minutes) and minutes >= 0.0):

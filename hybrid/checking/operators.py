@@ -147,7 +147,7 @@ class OperatorChecker(FormulaChecker):
             return None
         if self._work.checkpoint is not None:
             return None
-        self.options = replace(options, criterion=replace(criterion, max_iterations=_FEW_ITERATIONS))
+        self.options = replace(options, max_iterations=_FEW_ITERATIONS)
         try:
             found = self._iterated(formula, scope)
         except NotConvergedError:

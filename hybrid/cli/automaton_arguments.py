@@ -4,20 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from hybrid.cli.common_arguments import add_output
+from hybrid.cli.common_arguments import add_option, add_output
 from hybrid.cli.limit_arguments import add_limits
-
-
-def add_automaton_tool(parser: argparse.ArgumentParser) -> None:
-    """Add who translates formulas."""
-    parser.add_argument(
-        "--automaton-tool",
-        default="auto",
-        metavar="own|spot|COMMAND",
-        help="who makes automata of LTL: our translation (own), the package spottl (spot), or a command that "
-        "is given the formula (in place of %%f, or as its last word) and prints a deterministic automaton in "
-        "the HOA format; default: own, or spot where it is installed and smaller",
-    )
 
 
 def add_automaton(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +22,6 @@ def add_automaton(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plot", metavar="FILE", help="draw a small automaton, as .svg, .png, .pdf, or .dot, beside the text"
     )
-    add_automaton_tool(parser)
+    add_option(parser, "automaton_tool")
     add_limits(parser)
     add_output(parser)

@@ -10,7 +10,7 @@ from gpu_kernels import begin_warm_up
 from hybrid.analysis.choice_table import SUFFIXES as SCHEDULER_SUFFIXES
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
-from hybrid.checking.checkpoints import MINUTES, checkpoint_of
+from hybrid.checking.checkpoints import checkpoint_of
 from hybrid.checking.filters import LISTING
 from hybrid.checking.in_parts import options_of_parts, part_of
 from hybrid.checking.on_disk import options_on_disk
@@ -35,12 +35,13 @@ from hybrid.cli.on_disk import arrays_spilt
 from hybrid.cli.outputs import refuse_overwriting
 from hybrid.cli.reduction import checker_class, refuse_with_bisimulation
 from hybrid.cli.report import Report, unanswered
+from hybrid.core.check_options import MINUTES, OPTIONS
 from hybrid.cpu.compile_ahead import compile_ahead
 from hybrid.errors import OptionError
 from hybrid.experiments import of_model
 from hybrid.properties import Properties, Property
 from hybrid.properties.tree import Filter, MultiObjective
-from hybrid.run.options import CheckOptions
+from hybrid.run.options import SOLUTION_KEYWORDS, CheckOptions
 from hybrid.run.state_files import check_suffix
 from mtbdd.budget import check_budget
 from mtbdd.communicator import ALONE, Communicator
@@ -63,21 +64,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 def _checked(options: argparse.Namespace, console: Console, communicator: Communicator | None) -> int:
     """Check, alone or together with other processes."""
-    chosen = CheckOptions.of(
-        options.engine,
-        options.backend,
-        options.level,
-        options.method,
-        options.omega,
-        options.epsilon,
-        options.absolute,
-        options.max_iters,
-        options.storage,
-        options.representation,
-        options.automaton_tool,
-        options.exact,
-        options.pareto_epsilon,
-    )
+    flags = vars(options)
+    chosen = CheckOptions(**{name: flags[OPTIONS[name].dest] for name in SOLUTION_KEYWORDS})
     if communicator is not None:
         chosen = options_of_parts(chosen)
     if options.spill is not None:

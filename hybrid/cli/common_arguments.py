@@ -7,7 +7,14 @@ import argparse
 from hybrid.cli.command_parser import JoinTexts
 from hybrid.cli.limit_arguments import add_limits
 from hybrid.cli.prism_spellings import add_const_spelling
-from hybrid.core.representations import REPRESENTATIONS
+from hybrid.core.check_options import OPTIONS
+
+# Help does without `typing`, which takes long to import.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 MOST_THREADS = 1024
 
@@ -116,26 +123,35 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 def add_matrix(parser: argparse._ActionsContainer) -> None:
     """Add what concerns the numerical matrix."""
+    add_option(parser, "backend")
+    add_option(parser, "level", _level)
+    add_option(parser, "representation")
+
+
+def add_option(
+    parser: argparse._ActionsContainer, keyword: str, kind: Callable[[str], Any] | None = None
+) -> None:
+    """Add the flag of an option of checks, as its record says.
+
+    Parameters
+    ----------
+    parser : ArgumentParser or a group of one
+    keyword : str
+        Of the library.
+    kind : callable, optional
+        Reads the value, where no type does.
+    """
+    record = OPTIONS[keyword]
+    if record.kind is bool:
+        parser.add_argument(record.flag, action="store_true", help=record.help)
+        return
     parser.add_argument(
-        "--backend",
-        default="auto",
-        choices=("auto", "cpu", "gpu", "reference"),
-        help="what multiplies: the device where there is one and the system is large enough (default), the "
-        "cores, the device, or plain Python to compare with",
-    )
-    parser.add_argument(
-        "--level",
-        default="auto",
-        type=_level,
-        metavar="auto|min-memory|min-time|N",
-        help="injection level: a policy or the number of variables above it",
-    )
-    parser.add_argument(
-        "--representation",
-        default="row-types",
-        choices=REPRESENTATIONS,
-        help="how a compressed matrix is held: in row types, the engine's own form (default), or in tasks of "
-        "256 rows, the published one",
+        record.flag,
+        default=record.flag_default,
+        type=kind or record.kind,
+        choices=record.choices or None,
+        metavar=record.metavar,
+        help=record.help,
     )
 
 

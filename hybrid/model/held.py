@@ -29,6 +29,7 @@ from mtbdd.state_table import some_states
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import Scheduler
     from hybrid.run.keywords import SolutionKeywords
+    from hybrid.run.options import CheckOptions
 
 _EPSILON = 1e-10
 
@@ -185,7 +186,11 @@ class Model(SymbolicModel):
     # ------------------------------------------------------------------ distributions
 
     def transient(
-        self, t: float | Sequence[float] | NDArray[Any], **options: Unpack[SolutionKeywords]
+        self,
+        t: float | Sequence[float] | NDArray[Any],
+        *,
+        options: CheckOptions | None = None,
+        **overrides: Unpack[SolutionKeywords],
     ) -> NDArray[np.float64]:
         """Return the probability of being in each state at time t, of a DTMC after t steps, shape (n,).
 
@@ -194,8 +199,10 @@ class Model(SymbolicModel):
         t : float or sequence of float
             Not negative; whole in a DTMC.  Of several times the result has a row each, shape (len(t), n); the
             steps of the last serve all.
-        **options
-            As for `hybrid.check`: engine, backend, level, epsilon (here 1e-10).
+        options : CheckOptions, optional
+            Default an epsilon of 1e-10.
+        **overrides
+            As for `hybrid.check`: engine, backend, level, epsilon.
 
         Raises
         ------
@@ -208,18 +215,24 @@ class Model(SymbolicModel):
         probability.
         """
         from hybrid.analysis.distributions import transient_distribution
-        from hybrid.run.options import CheckOptions
+        from hybrid.run.options import chosen_options
 
-        options.setdefault("epsilon", _EPSILON)
-        found = transient_distribution(self, t, CheckOptions.of(**options))
+        if options is None:
+            overrides.setdefault("epsilon", _EPSILON)
+        chosen = chosen_options("transient", options, overrides)
+        found = transient_distribution(self, t, chosen)
         return for_users(self, found)
 
-    def steady_state(self, **options: Unpack[SolutionKeywords]) -> NDArray[np.float64]:
+    def steady_state(
+        self, *, options: CheckOptions | None = None, **overrides: Unpack[SolutionKeywords]
+    ) -> NDArray[np.float64]:
         """Return the long-run probability of each state, shape (n,).
 
         Parameters
         ----------
-        **options
+        options : CheckOptions, optional
+            Default an epsilon of 1e-10.
+        **overrides
             As for `transient`, and method: auto, jor, jacobi, power or gauss-seidel.
 
         Raises
@@ -232,10 +245,12 @@ class Model(SymbolicModel):
         An estimate, without bounds; of a periodic chain the share of time in each state.
         """
         from hybrid.analysis.distributions import steady_distribution
-        from hybrid.run.options import CheckOptions
+        from hybrid.run.options import chosen_options
 
-        options.setdefault("epsilon", _EPSILON)
-        found = steady_distribution(self, CheckOptions.of(**options))
+        if options is None:
+            overrides.setdefault("epsilon", _EPSILON)
+        chosen = chosen_options("steady_state", options, overrides)
+        found = steady_distribution(self, chosen)
         return for_users(self, found)
 
     # ------------------------------------------------------------------ chains and files

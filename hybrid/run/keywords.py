@@ -23,7 +23,7 @@ FileName = str | os.PathLike[str]
 
 
 class SolutionKeywords(TypedDict, total=False):
-    """Keywords of `hybrid.CheckOptions.of`: how values are found."""
+    """Keywords of `hybrid.CheckOptions`: how values are found."""
 
     engine: CheckEngine
     backend: BackendName

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Unpack
 
 from hybrid.automata.programs import AUTOMATON_TOOLS, command_words
 from hybrid.backends import Backend, choose_backend
+from hybrid.core.check_options import OPTIONS
 from hybrid.core.methods import ENCLOSING, ESTIMATE, METHODS, RELAXED, WITH_BOUNDS, advised
 from hybrid.core.option_types import (
     BackendName,
@@ -23,8 +27,17 @@ from hybrid.solvers.gauss_seidel import GaussSeidel
 from mtbdd.language.errors import suggestion
 from mtbdd.wording import option
 
+if TYPE_CHECKING:
+    from hybrid.run.keywords import SolutionKeywords
+
 ENGINES = ("auto", "hybrid", "explicit")
 _STEADY_OMEGA = 0.9  # breaks the period of jump chains, for which plain Jacobi never settles
+
+
+def _stated(keyword: str) -> Any:
+    """Return the field of an option: its default, and its record as metadata."""
+    record = OPTIONS[keyword]
+    return field(default=record.default, metadata={"option": record})
 
 
 @dataclass(frozen=True)
@@ -54,6 +67,13 @@ class CheckOptions:
         "bicgstab" do not apply.
     omega : float, optional
         Relaxation of JOR (default 0.9) or of Gauss-Seidel (default 1, and 0.9 in the long run).
+    epsilon : float
+        Precision: the distance of the bounds for methods that give them, and the difference of two iterates
+        for the others.
+    absolute : bool
+        Compare differences as they are instead of relative to the values.
+    max_iterations : int
+        Give up after so many.
     representation : {"row-types", "tasks"}
         How the hybrid engine holds a matrix, see `hybrid.inject`; in tasks the layers of a decision process
         are held one by one, on a device too.
@@ -65,9 +85,6 @@ class CheckOptions:
     pareto_epsilon : float
         Precision of Pareto curves of `multi(...)`: the distance of what is reached and what nothing exceeds,
         in parts of each objective's range, at which the search stops.
-    criterion : Criterion
-        When iterations stop: `epsilon` bounds the distance of the bounds for methods that give them, and
-        the difference of two iterates for the others.
 
     Raises
     ------
@@ -75,20 +92,25 @@ class CheckOptions:
         A value that is not offered.
     """
 
-    engine: CheckEngine = "hybrid"
-    backend: BackendName = "auto"
-    level: LevelOption = "auto"
-    method: MethodName = "auto"
-    omega: float | None = None
-    criterion: Criterion = Criterion()
-    storage: StorageName = "auto"
-    representation: Representation = "row-types"
-    automaton_tool: str = "auto"
-    exact: bool = False
-    pareto_epsilon: float = 1e-3
+    engine: CheckEngine = _stated("engine")
+    backend: BackendName = _stated("backend")
+    level: LevelOption = _stated("level")
+    method: MethodName = _stated("method")
+    omega: float | None = _stated("omega")
+    epsilon: float = _stated("epsilon")
+    absolute: bool = _stated("absolute")
+    max_iterations: int = _stated("max_iterations")
+    storage: StorageName = _stated("storage")
+    representation: Representation = _stated("representation")
+    automaton_tool: str = _stated("automaton_tool")
+    exact: bool = _stated("exact")
+    pareto_epsilon: float = _stated("pareto_epsilon")
 
     def __post_init__(self) -> None:
-        """Check the names."""
+        """Check the names; a relaxation without a method asks for JOR."""
+        if self.omega is not None and self.method == "auto":
+            object.__setattr__(self, "method", "jor")
+        _ = self.criterion  # refuses senseless limits
         asked: str = self.engine
         if asked == "symbolic":
             raise OptionError(
@@ -144,42 +166,14 @@ class CheckOptions:
             raise OptionError(f"omega must lie between 0 and 2, got {self.omega}")
 
     @classmethod
-    def of(
-        cls,
-        engine: CheckEngine = "hybrid",
-        backend: BackendName = "auto",
-        level: LevelOption = "auto",
-        method: MethodName = "auto",
-        omega: float | None = None,
-        epsilon: float = 1e-8,
-        absolute: bool = False,
-        max_iterations: int = 100_000,
-        storage: StorageName = "auto",
-        representation: Representation = "row-types",
-        automaton_tool: str = "auto",
-        exact: bool = False,
-        pareto_epsilon: float = 1e-3,
-    ) -> CheckOptions:
-        """Return options from plain values; every senseless one is an `OptionError`.
+    def of(cls, *values: Any, **options: Unpack[SolutionKeywords]) -> CheckOptions:
+        """Return `CheckOptions` of the same values: the name by which they were made before."""
+        return cls(*values, **options)
 
-        A relaxation without a method asks for JOR.
-        """
-        if omega is not None and method == "auto":
-            method = "jor"
-        criterion = Criterion(epsilon, absolute, max_iterations)
-        return cls(
-            engine,
-            backend,
-            level,
-            method,
-            omega,
-            criterion,
-            storage,
-            representation,
-            automaton_tool,
-            exact,
-            pareto_epsilon,
-        )
+    @cached_property
+    def criterion(self) -> Criterion:
+        """When iterations stop."""
+        return Criterion(self.epsilon, self.absolute, self.max_iterations)
 
     def bounding_method(self) -> Interval | Optimistic | None:
         """Return the method with bounds for linear systems; None if one without bounds was chosen."""
@@ -284,3 +278,45 @@ class CheckOptions:
         if self.method == "jor":
             return Jacobi(self.criterion, _STEADY_OMEGA if self.omega is None else self.omega)
         return Jacobi(self.criterion, _STEADY_OMEGA if steady else 1.0)
+
+
+SOLUTION_KEYWORDS = tuple(field.name for field in fields(CheckOptions))
+
+
+def chosen_options(
+    call: str, options: CheckOptions | None, overrides: Mapping[str, Any], others: Iterable[str] = ()
+) -> CheckOptions:
+    """Return the options of a call of the library: those given, and in their place what keywords say.
+
+    Parameters
+    ----------
+    call : str
+        The function's name, for messages.
+    options : CheckOptions, optional
+        Default the defaults.
+    overrides : mapping of str
+        Keywords of the call.
+    others : iterable of str
+        Keywords that the call takes beside those of `CheckOptions`; they are left to it.
+
+    Raises
+    ------
+    TypeError
+        A keyword that the call does not take, by name, with the nearest one; or no `CheckOptions`.
+    OptionError
+        A value that is not offered.
+    """
+    taken = (*SOLUTION_KEYWORDS, *others)
+    for name in overrides:
+        if name not in taken:
+            near = suggestion(name, dict.fromkeys(taken))
+            raise TypeError(f"{call}() takes no keyword {name!r}{near}")
+    own = {name: value for name, value in overrides.items() if name in SOLUTION_KEYWORDS}
+    if options is None:
+        return CheckOptions(**own)
+    if not isinstance(options, CheckOptions):
+        raise TypeError(
+            f"{call}(): options: expected hybrid.CheckOptions, got {type(options).__name__}: write "
+            "options=hybrid.CheckOptions(...), or give keywords"
+        )
+    return replace(options, **own)
