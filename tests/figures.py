@@ -396,7 +396,13 @@ GIVEN: dict[str, tuple[str, ...]] = {
     ),
     # Versions of Python.
     "docs/install.md": ("| 3.11, 3.12, 3.13 |", "| 3.14 |"),
-    "docs/library.md": ("takes 8 bytes a state",),
+    # Those of options: tests/hybrid/test_check_options.py.
+    "docs/library.md": (
+        "takes 8 bytes a state",
+        "relaxation of jor (default 0.9)",
+        "precision (default 1e-8)",
+        "objective's range (default 1e-3)",
+    ),
     "docs/limits.md": (
         "More than 5,000 `bits`",
         "8 to 200 times more to become diagrams",
