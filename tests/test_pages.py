@@ -19,7 +19,7 @@ NOT_RUN = {
     "installs packages": 3,
     "measurements": 1,
     "needs several processes": 6,
-    "on a GPU": 5,
+    "on a GPU": 6,
     "takes half a minute": 1,
     "targets of the Makefile": 2,
     "without a GPU": 1,

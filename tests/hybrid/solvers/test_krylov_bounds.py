@@ -139,7 +139,8 @@ def test_nothing_is_lost_where_it_fails(monkeypatch: pytest.MonkeyPatch, krylov:
     # The iterate and the sum of those before it are as they were.
     assert found.lower.tolist() == plain.lower.tolist()
     assert found.upper.tolist() == plain.upper.tolist()
-    assert plain.products < found.products < 1.5 * plain.products
+    # A try may make as many products as the iteration has made, and no more.
+    assert plain.products < found.products < 2.0 * plain.products
 
 
 def test_wrong_guesses_pass_no_verification(monkeypatch: pytest.MonkeyPatch) -> None:
