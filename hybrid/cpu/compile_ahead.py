@@ -15,11 +15,15 @@ from pathlib import Path
 from hybrid.cpu.threads import available_cores
 from mtbdd.kernel_store import kernel_folder, store_of
 
-_SHARES = ("pool_code", "vector_kernels"), ("shadow_kernels", "single_kernels"), ("sweep_kernels",)
+_SHARES = (
+    ("hybrid.cpu.pool_code", "hybrid.cpu.vector_kernels"),
+    ("hybrid.cpu.shadow_kernels", "hybrid.cpu.single_kernels"),
+    ("hybrid.cpu.sweep_kernels",),
+)
 """Modules, a process each; the last ones are left out where there are fewer cores to spare.  What products
 need is compiled by this process, which gets to it at once."""
 
-_ALONE = "pool_code", "vector_kernels", "shadow_kernels"
+_ALONE = ("hybrid.cpu.pool_code", "hybrid.cpu.vector_kernels", "hybrid.cpu.shadow_kernels")
 """The modules of one process, in the order in which an answer gets to them; what long vectors alone need is
 left to machines with cores for it."""
 
@@ -51,7 +55,7 @@ def compile_ahead() -> bool:
     if not os.access(there, os.W_OK) or not store_of(chosen, str(Path(__file__).parent)).is_first:
         return False
     for share in _SHARES[:spare] if spare > 1 else (_ALONE,):
-        command = [sys.executable, "-c", f"from hybrid.cpu import {', '.join(share)}"]
+        command = [sys.executable, "-c", f"import {', '.join(share)}"]
         nothing = subprocess.DEVNULL
         try:
             _started.append(subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing))

@@ -544,8 +544,8 @@ def test_f14_cards_with_little_memory(
         return Checker(own, CheckOptions(backend="gpu")).answer(prop)
 
     monkeypatch.setattr(HostDevice, "free_bytes", lambda self: free.get(part(), 1 << 40))
-    for room in ("build", "strips"):
-        monkeypatch.setattr(f"hybrid.gpu.{room}.check_memory", lambda *_, **__: None)
+    for name in ("hybrid.gpu.build.check_memory", "hybrid.gpu.strips.check_memory"):
+        monkeypatch.setattr(name, lambda *_, **__: None)
     monkeypatch.setattr(LeanCourse, "__post_init__", made)
     monkeypatch.setattr(AverageCourse, "begin", begun)
     monkeypatch.setattr(AverageReward, "_preconditioner", lambda *_: None)

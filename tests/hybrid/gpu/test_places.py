@@ -132,8 +132,13 @@ def counted(monkeypatch: pytest.MonkeyPatch, device: Device) -> list[int]:
     monkeypatch.setattr(HostPlace, "array", counting(HostPlace.array))
     if device.xp is not np:
         to_host = counting(arrays.to_host)
-        for module in ("core.arrays", "gpu.workspace", "explicit.operators", "analysis.chain_steps"):
-            monkeypatch.setattr(f"hybrid.{module}.to_host", to_host)
+        for name in (
+            "hybrid.core.arrays.to_host",
+            "hybrid.gpu.workspace.to_host",
+            "hybrid.explicit.operators.to_host",
+            "hybrid.analysis.chain_steps.to_host",
+        ):
+            monkeypatch.setattr(name, to_host)
     return moved
 
 
@@ -215,8 +220,12 @@ def test_vectors_that_were_expected_on_a_device_serve_the_host(
     model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
     expected = hybrid.check(model, text, backend="cpu")
     place = DevicePlace(device)
-    for module in ("bounded_rewards", "long_run", "rewards"):
-        monkeypatch.setattr(f"hybrid.analysis.{module}.expected_place", lambda *given: place)
+    for name in (
+        "hybrid.analysis.bounded_rewards.expected_place",
+        "hybrid.analysis.long_run.expected_place",
+        "hybrid.analysis.rewards.expected_place",
+    ):
+        monkeypatch.setattr(name, lambda *given: place)
     # As where the device has no room for the matrix.
     found = hybrid.check(model, text, backend="cpu")
     assert (found.value, found.lower, found.upper) == (expected.value, expected.lower, expected.upper)
@@ -236,8 +245,8 @@ def test_long_rewards_are_made_again_and_short_ones_kept(
         return enclosed_rewards(*given)
 
     monkeypatch.setattr("hybrid.analysis.held_matrices._SHORT", short)
-    for module in ("long_run", "rewards"):
-        monkeypatch.setattr(f"hybrid.analysis.{module}.enclosed_rewards", rewards)
+    for name in ("hybrid.analysis.long_run.enclosed_rewards", "hybrid.analysis.rewards.enclosed_rewards"):
+        monkeypatch.setattr(name, rewards)
     found = hybrid.check(model, text, backend="gpu")
     assert len(made) == (1 if short else 2)
     assert found.lower <= expected.upper and expected.lower <= found.upper
