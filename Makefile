@@ -45,7 +45,7 @@ test: venv
 
 # What breaks first, in less than a minute: contracts, analysis, checking, the command line's first lines.
 FIRST := tests/contracts/test_matrix.py tests/contracts/test_paths.py tests/hybrid/analysis tests/hybrid/checking \
-  tests/hybrid/cli/test_commands.py tests/test_layers.py
+  tests/hybrid/app/cli/test_commands.py tests/test_layers.py
 LATER := device parts disk multi
 quick: venv
 	$(PYTEST) -q -x -m 'not slow and not gpu' -k '$(LATER:%=not % and) not random' $(FIRST)
@@ -53,7 +53,7 @@ quick: venv
 # Some tests on the other versions of Python that are here, each in an environment of its own; dd has no CUDD for 3.14.
 # A target for each: `make -j3 versions lint docs` installs for one while another's tests run.
 VERSIONS ?= 3.11 3.12 3.13 3.14
-SOME := tests/test_distribution.py tests/test_neighbour.py tests/mtbdd tests/hybrid/cli
+SOME := tests/test_distribution.py tests/test_neighbour.py tests/mtbdd tests/hybrid/app/cli
 versions: $(VERSIONS:%=version-%)
 
 version-%: venv

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from hybrid.highlighting import PrismLexer
+from hybrid.app.highlighting import PrismLexer
 
 project = "hybrid"
 author = "The hybrid developers"

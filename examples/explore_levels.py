@@ -18,9 +18,9 @@ import argparse
 import sys
 
 from hybrid import LanguageError, load
-from hybrid.errors import OptionError
-from hybrid.explorer import LevelReport, matrix_held, report_levels
-from hybrid.explorer.plots import plot_level_curves, plot_memory_shares
+from hybrid.app.explorer import LevelReport, matrix_held, report_levels
+from hybrid.app.explorer.plots import plot_level_curves, plot_memory_shares
+from hybrid.base.errors import OptionError
 from mtbdd.language import parse_constants
 
 

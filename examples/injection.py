@@ -13,7 +13,7 @@ import sys
 import numpy as np
 
 import hybrid
-from hybrid.explorer import report_levels
+from hybrid.app.explorer import report_levels
 from mtbdd.language import parse_constants
 
 file, constants, backend = sys.argv[1:] + ["", "cpu"][len(sys.argv) - 2 :]

@@ -15,24 +15,42 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from gpu_kernels import formats as formats
+    from gpu_kernels import explicit as formats
     from gpu_kernels import graph as graph
-    from gpu_kernels._launch import check_vector, index_bits, index_type
-    from gpu_kernels._loader import seconds_loading
-    from gpu_kernels.availability import is_available, unavailable_reason
-    from gpu_kernels.block_tasks import BlockTasks, block_spmv, run_block_tasks
-    from gpu_kernels.blocks import copy_blocks
-    from gpu_kernels.choice_rows import ChoiceRows, run_choice_rows
-    from gpu_kernels.choice_steps import NO_CHOICE, ChoiceStep
-    from gpu_kernels.choices import (
+    from gpu_kernels.compressed.block_tasks import BlockTasks, block_spmv, run_block_tasks
+    from gpu_kernels.compressed.choice_rows import ChoiceRows, run_choice_rows
+    from gpu_kernels.compressed.choice_steps import NO_CHOICE, ChoiceStep
+    from gpu_kernels.compressed.choices import (
         ChoiceGains,
         finish_choices,
         likely_modules,
         mark_entries,
         run_choices,
     )
-    from gpu_kernels.coded import CodedVector, compress
-    from gpu_kernels.device import (
+    from gpu_kernels.compressed.explicit_matrix import explicit_csr
+    from gpu_kernels.compressed.groups import Groups, join_groups
+    from gpu_kernels.compressed.pairs import PairMatrix, PairTuning, run_pairs
+    from gpu_kernels.compressed.steps import (
+        IterationState,
+        Mode,
+        Step,
+        coded_step,
+        finish_iteration,
+        product_step,
+    )
+    from gpu_kernels.compressed.tiles import TileMatrix, Tuning, run_tiles
+    from gpu_kernels.compressed.tiles_many import run_tiles_many
+    from gpu_kernels.explicit import FORMATS, ExplicitMatrix
+    from gpu_kernels.krylov.blocks import copy_blocks
+    from gpu_kernels.krylov.idr import IDRKernels
+    from gpu_kernels.krylov.krylov import BiCGStabKernels
+    from gpu_kernels.krylov.shadows import ShadowKernels
+    from gpu_kernels.krylov.vector import add_scaled, compare_rows, relax_rows
+    from gpu_kernels.runtime._launch import check_vector, index_bits, index_type
+    from gpu_kernels.runtime._loader import seconds_loading
+    from gpu_kernels.runtime.availability import is_available, unavailable_reason
+    from gpu_kernels.runtime.coded import CodedVector, compress
+    from gpu_kernels.runtime.device import (
         CudaDevice,
         Device,
         Place,
@@ -41,25 +59,14 @@ if TYPE_CHECKING:
         take_card,
         use_device,
     )
-    from gpu_kernels.early_start import begin_start
-    from gpu_kernels.explicit import explicit_csr
-    from gpu_kernels.formats import FORMATS, ExplicitMatrix
-    from gpu_kernels.groups import Groups, join_groups
-    from gpu_kernels.idr import IDRKernels
-    from gpu_kernels.krylov import BiCGStabKernels
-    from gpu_kernels.links import DeviceLinks
-    from gpu_kernels.pairs import PairMatrix, PairTuning, run_pairs
-    from gpu_kernels.pushes import Leaving, WindowPushes, window_words
-    from gpu_kernels.shadows import ShadowKernels
-    from gpu_kernels.side_stream import SideStream
-    from gpu_kernels.staging import HOST_ITEMS, Host, copied_to, made_for
-    from gpu_kernels.steps import IterationState, Mode, Step, coded_step, finish_iteration, product_step
-    from gpu_kernels.tiles import TileMatrix, Tuning, run_tiles
-    from gpu_kernels.tiles_many import run_tiles_many
-    from gpu_kernels.transfers import Transfers
-    from gpu_kernels.vector import add_scaled, compare_rows, relax_rows
-    from gpu_kernels.warm_up import begin_warm_up, compile_as_well, end_warm_up
-    from gpu_kernels.windows import OpenWindow, Window
+    from gpu_kernels.runtime.early_start import begin_start
+    from gpu_kernels.runtime.links import DeviceLinks
+    from gpu_kernels.runtime.pushes import Leaving, WindowPushes, window_words
+    from gpu_kernels.runtime.side_stream import SideStream
+    from gpu_kernels.runtime.staging import HOST_ITEMS, Host, copied_to, made_for
+    from gpu_kernels.runtime.transfers import Transfers
+    from gpu_kernels.runtime.warm_up import begin_warm_up, compile_as_well, end_warm_up
+    from gpu_kernels.runtime.windows import OpenWindow, Window
 
 __all__ = [
     "FORMATS",
@@ -133,74 +140,74 @@ __all__ = [
 ]
 
 _HOMES = {
-    "FORMATS": "formats",
-    "HOST_ITEMS": "staging",
-    "NO_CHOICE": "choice_steps",
-    "BiCGStabKernels": "krylov",
-    "BlockTasks": "block_tasks",
-    "ChoiceGains": "choices",
-    "ChoiceRows": "choice_rows",
-    "ChoiceStep": "choice_steps",
-    "CodedVector": "coded",
-    "CudaDevice": "device",
-    "Device": "device",
-    "DeviceLinks": "links",
-    "ExplicitMatrix": "formats",
-    "Groups": "groups",
-    "Host": "staging",
-    "IDRKernels": "idr",
-    "IterationState": "steps",
-    "Leaving": "pushes",
-    "Mode": "steps",
-    "OpenWindow": "windows",
-    "PairMatrix": "pairs",
-    "PairTuning": "pairs",
-    "Place": "device",
-    "ShadowKernels": "shadows",
-    "SideStream": "side_stream",
-    "Step": "steps",
-    "TileMatrix": "tiles",
-    "Transfers": "transfers",
-    "Tuning": "tiles",
-    "Window": "windows",
-    "WindowPushes": "pushes",
-    "add_scaled": "vector",
-    "begin_start": "early_start",
-    "begin_warm_up": "warm_up",
-    "block_spmv": "block_tasks",
-    "check_vector": "_launch",
-    "coded_step": "steps",
-    "compare_rows": "vector",
-    "compile_as_well": "warm_up",
-    "compress": "coded",
-    "copied_to": "staging",
-    "copy_blocks": "blocks",
-    "current_device": "device",
-    "device_problem": "device",
-    "end_warm_up": "warm_up",
-    "explicit_csr": "explicit",
-    "finish_choices": "choices",
-    "finish_iteration": "steps",
-    "index_bits": "_launch",
-    "index_type": "_launch",
-    "is_available": "availability",
-    "join_groups": "groups",
-    "likely_modules": "choices",
-    "made_for": "staging",
-    "mark_entries": "choices",
-    "product_step": "steps",
-    "relax_rows": "vector",
-    "run_choice_rows": "choice_rows",
-    "run_choices": "choices",
-    "run_block_tasks": "block_tasks",
-    "run_pairs": "pairs",
-    "run_tiles": "tiles",
-    "run_tiles_many": "tiles_many",
-    "seconds_loading": "_loader",
-    "take_card": "device",
-    "unavailable_reason": "availability",
-    "use_device": "device",
-    "window_words": "pushes",
+    "FORMATS": "explicit",
+    "HOST_ITEMS": "runtime.staging",
+    "NO_CHOICE": "compressed.choice_steps",
+    "BiCGStabKernels": "krylov.krylov",
+    "BlockTasks": "compressed.block_tasks",
+    "ChoiceGains": "compressed.choices",
+    "ChoiceRows": "compressed.choice_rows",
+    "ChoiceStep": "compressed.choice_steps",
+    "CodedVector": "runtime.coded",
+    "CudaDevice": "runtime.device",
+    "Device": "runtime.device",
+    "DeviceLinks": "runtime.links",
+    "ExplicitMatrix": "explicit",
+    "Groups": "compressed.groups",
+    "Host": "runtime.staging",
+    "IDRKernels": "krylov.idr",
+    "IterationState": "compressed.steps",
+    "Leaving": "runtime.pushes",
+    "Mode": "compressed.steps",
+    "OpenWindow": "runtime.windows",
+    "PairMatrix": "compressed.pairs",
+    "PairTuning": "compressed.pairs",
+    "Place": "runtime.device",
+    "ShadowKernels": "krylov.shadows",
+    "SideStream": "runtime.side_stream",
+    "Step": "compressed.steps",
+    "TileMatrix": "compressed.tiles",
+    "Transfers": "runtime.transfers",
+    "Tuning": "compressed.tiles",
+    "Window": "runtime.windows",
+    "WindowPushes": "runtime.pushes",
+    "add_scaled": "krylov.vector",
+    "begin_start": "runtime.early_start",
+    "begin_warm_up": "runtime.warm_up",
+    "block_spmv": "compressed.block_tasks",
+    "check_vector": "runtime._launch",
+    "coded_step": "compressed.steps",
+    "compare_rows": "krylov.vector",
+    "compile_as_well": "runtime.warm_up",
+    "compress": "runtime.coded",
+    "copied_to": "runtime.staging",
+    "copy_blocks": "krylov.blocks",
+    "current_device": "runtime.device",
+    "device_problem": "runtime.device",
+    "end_warm_up": "runtime.warm_up",
+    "explicit_csr": "compressed.explicit_matrix",
+    "finish_choices": "compressed.choices",
+    "finish_iteration": "compressed.steps",
+    "index_bits": "runtime._launch",
+    "index_type": "runtime._launch",
+    "is_available": "runtime.availability",
+    "join_groups": "compressed.groups",
+    "likely_modules": "compressed.choices",
+    "made_for": "runtime.staging",
+    "mark_entries": "compressed.choices",
+    "product_step": "compressed.steps",
+    "relax_rows": "krylov.vector",
+    "run_choice_rows": "compressed.choice_rows",
+    "run_choices": "compressed.choices",
+    "run_block_tasks": "compressed.block_tasks",
+    "run_pairs": "compressed.pairs",
+    "run_tiles": "compressed.tiles",
+    "run_tiles_many": "compressed.tiles_many",
+    "seconds_loading": "runtime._loader",
+    "take_card": "runtime.device",
+    "unavailable_reason": "runtime.availability",
+    "use_device": "runtime.device",
+    "window_words": "runtime.pushes",
 }
 
 _PARTS = ("formats", "graph")

@@ -5,8 +5,8 @@
 >>> matrix = hybrid.inject(model.transitions, level="min-time") # doctest: +SKIP
 >>> answer = hybrid.check(model, 'R{"throughput"}=? [ S ]')     # doctest: +SKIP
 
-Names and parts, such as `hybrid.linear`, are imported when first used, so that `import hybrid` costs next to
-nothing.
+Names and parts, such as `hybrid.analysis.linear`, are imported when first used, so that `import hybrid` costs
+next to nothing.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from hybrid import backends as backends
-    from hybrid import explicit as explicit
-    from hybrid import exploration as exploration
-    from hybrid import explorer as explorer
-    from hybrid import graphs as graphs
-    from hybrid import interchange as interchange
-    from hybrid import linear as linear
-    from hybrid import lumping as lumping
     from hybrid import properties as properties
-    from hybrid import simulation as simulation
     from hybrid import solvers as solvers
-    from hybrid.api import check, check_all
-    from hybrid.certificates.verify import verify
+    from hybrid.analysis import graphs as graphs
+    from hybrid.analysis import linear as linear
+    from hybrid.analysis.linear.uniformisation import transient
+    from hybrid.analysis.run.options import CheckOptions
+    from hybrid.app import explorer as explorer
+    from hybrid.app.api import check, check_all
+    from hybrid.app.experiments import ExperimentTable, experiment
+    from hybrid.checking import simulation as simulation
     from hybrid.checking.answer import Answer
-    from hybrid.experiments import ExperimentTable, experiment
-    from hybrid.explicit.extract import explicit_matrix
-    from hybrid.interchange.formats import export
-    from hybrid.interchange.from_arrays import from_scipy
-    from hybrid.interchange.from_dd import from_dd
-    from hybrid.linear.uniformisation import transient
-    from hybrid.loading import load, parse
-    from hybrid.model import Model
-    from hybrid.modelling import ModelBuilder
-    from hybrid.operators.hybrid_matrix import HybridMatrix
-    from hybrid.operators.inject import inject
-    from hybrid.run.options import CheckOptions
-    from mtbdd.errors import HybridError
+    from hybrid.checking.certificates.verify import verify
+    from hybrid.matrix import backends as backends
+    from hybrid.matrix import explicit as explicit
+    from hybrid.matrix.explicit.extract import explicit_matrix
+    from hybrid.matrix.operators.hybrid_matrix import HybridMatrix
+    from hybrid.matrix.operators.inject import inject
+    from hybrid.models import exploration as exploration
+    from hybrid.models import interchange as interchange
+    from hybrid.models import lumping as lumping
+    from hybrid.models.interchange.formats import export
+    from hybrid.models.interchange.from_arrays import from_scipy
+    from hybrid.models.interchange.from_dd import from_dd
+    from hybrid.models.loading import load, parse
+    from hybrid.models.model import Model
+    from hybrid.models.modelling import ModelBuilder
+    from mtbdd.base.errors import HybridError
+    from mtbdd.build.model import SymbolicModel
     from mtbdd.language import LanguageError
-    from mtbdd.model import SymbolicModel
 
     __version__: str
 
@@ -78,42 +78,42 @@ DISTRIBUTION = "hybrid-model-checker"
 
 _HOMES = {
     "Answer": "hybrid.checking.answer",
-    "CheckOptions": "hybrid.run.options",
-    "ExperimentTable": "hybrid.experiments",
-    "HybridError": "mtbdd.errors",
-    "HybridMatrix": "hybrid.operators.hybrid_matrix",
+    "CheckOptions": "hybrid.analysis.run.options",
+    "ExperimentTable": "hybrid.app.experiments",
+    "HybridError": "mtbdd.base.errors",
+    "HybridMatrix": "hybrid.matrix.operators.hybrid_matrix",
     "LanguageError": "mtbdd.language",
-    "Model": "hybrid.model",
-    "ModelBuilder": "hybrid.modelling",
-    "SymbolicModel": "mtbdd.model",
-    "check": "hybrid.api",
-    "check_all": "hybrid.api",
-    "experiment": "hybrid.experiments",
-    "explicit_matrix": "hybrid.explicit.extract",
-    "export": "hybrid.interchange.formats",
-    "from_dd": "hybrid.interchange.from_dd",
-    "from_scipy": "hybrid.interchange.from_arrays",
-    "inject": "hybrid.operators.inject",
-    "load": "hybrid.loading",
-    "parse": "hybrid.loading",
-    "transient": "hybrid.linear.uniformisation",
-    "verify": "hybrid.certificates.verify",
+    "Model": "hybrid.models.model",
+    "ModelBuilder": "hybrid.models.modelling",
+    "SymbolicModel": "mtbdd.build.model",
+    "check": "hybrid.app.api",
+    "check_all": "hybrid.app.api",
+    "experiment": "hybrid.app.experiments",
+    "explicit_matrix": "hybrid.matrix.explicit.extract",
+    "export": "hybrid.models.interchange.formats",
+    "from_dd": "hybrid.models.interchange.from_dd",
+    "from_scipy": "hybrid.models.interchange.from_arrays",
+    "inject": "hybrid.matrix.operators.inject",
+    "load": "hybrid.models.loading",
+    "parse": "hybrid.models.loading",
+    "transient": "hybrid.analysis.linear.uniformisation",
+    "verify": "hybrid.checking.certificates.verify",
 }
 
 
 _PARTS = {
-    "backends": "hybrid.backends",
-    "cpu": "hybrid.cpu",
-    "explicit": "hybrid.explicit",
-    "exploration": "hybrid.exploration",
-    "explorer": "hybrid.explorer",
-    "graphs": "hybrid.graphs",
-    "injection": "hybrid.injection",
-    "interchange": "hybrid.interchange",
-    "linear": "hybrid.linear",
-    "lumping": "hybrid.lumping",
+    "backends": "hybrid.matrix.backends",
+    "cpu": "hybrid.matrix.cpu",
+    "explicit": "hybrid.matrix.explicit",
+    "exploration": "hybrid.models.exploration",
+    "explorer": "hybrid.app.explorer",
+    "graphs": "hybrid.analysis.graphs",
+    "injection": "hybrid.matrix.injection",
+    "interchange": "hybrid.models.interchange",
+    "linear": "hybrid.analysis.linear",
+    "lumping": "hybrid.models.lumping",
     "properties": "hybrid.properties",
-    "simulation": "hybrid.simulation",
+    "simulation": "hybrid.checking.simulation",
     "solvers": "hybrid.solvers",
 }
 
@@ -125,7 +125,7 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and report a name
     def __getattr__(name: str) -> Any:
         """Import a public name or a part on first use."""
         if name == "__version__":
-            from hybrid.core.installing import installed_version
+            from hybrid.base.installing import installed_version
 
             return installed_version()
         from importlib import import_module

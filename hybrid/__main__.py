@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 
-from hybrid.cli.signals import Interrupted, Signals
+from hybrid.app.cli.signals import Interrupted, Signals
 
 # What `typing` has by this name takes long to import, in which an interrupt would show a traceback.
 TYPE_CHECKING = False
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from hybrid.cli.console import Console
+    from hybrid.app.cli.console import Console
 
 
 _TEXTS = ("completion", "man")
@@ -42,20 +42,20 @@ def main(arguments: list[str] | None = None) -> int:
         # Loading makes much and no garbage; looking for some again and again takes a tenth of a start.
         gc.disable()
     with Signals(is_last=alone) as signals:
-        from hybrid.cli.arguments import parse_arguments
+        from hybrid.app.cli.arguments import parse_arguments
 
         options = parse_arguments(arguments)
         if options.version:
-            from hybrid.cli.versions import print_versions
+            from hybrid.app.cli.versions import print_versions
 
             return print_versions(options.json_version)
         if options.command in _TEXTS:
-            from hybrid.cli.texts import print_text
+            from hybrid.app.cli.texts import print_text
 
             return print_text(options)
-        from hybrid.cli.bounded import run_bounded
-        from hybrid.cli.console import Console
-        from mtbdd.wording import on_command_line
+        from hybrid.app.cli.bounded import run_bounded
+        from hybrid.app.cli.console import Console
+        from mtbdd.base.wording import on_command_line
 
         with on_command_line(), Console(options.quiet, signals, options.verbose) as console:
             return run_bounded(lambda: _guarded(options, console, signals, alone), options, console)
@@ -65,30 +65,30 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
     """Run the chosen command; turn every expected failure into a message and a status."""
     from importlib import import_module
 
-    from hybrid.cli.console import StreamError
-    from hybrid.cli.thread_limit import limited_threads
-    from hybrid.errors import CheckpointError, HybridError, InterchangeError, OptionError
+    from hybrid.app.cli.console import StreamError
+    from hybrid.app.cli.thread_limit import limited_threads
+    from hybrid.base.errors import CheckpointError, HybridError, InterchangeError, OptionError
+    from mtbdd.diagrams.package import PackageError
     from mtbdd.language.errors import LanguageError
-    from mtbdd.package import PackageError
 
     try:
         _begin_device(options)
         with limited_threads(options.threads):
-            command = import_module(f"hybrid.cli.{options.command.replace('-', '_')}")
+            command = import_module(f"hybrid.app.cli.{options.command.replace('-', '_')}")
             if alone:
                 gc.freeze()  # what is loaded stays
                 gc.enable()
             signals.loaded()
             return int(command.run(options, console))
     except LanguageError as error:
-        from hybrid.cli.excerpts import Excerpts
+        from hybrid.app.cli.excerpts import Excerpts
 
         excerpts = Excerpts(options)
         for line in str(error).splitlines():
             console.error(excerpts.added(line))
         return 2
     except InterchangeError as error:
-        from hybrid.cli.excerpts import Excerpts
+        from hybrid.app.cli.excerpts import Excerpts
 
         console.error(Excerpts(options).added(str(error)))
         return 2
@@ -133,7 +133,7 @@ def _is_alone() -> bool:
 if __name__ == "__main__":
     status = main()
     if _is_alone():
-        from hybrid.cli.ending import end
+        from hybrid.app.cli.ending import end
 
         status = end(status)
     sys.exit(status)

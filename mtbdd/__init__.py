@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from mtbdd.lazy_loading import lazy_names
+from mtbdd.base.lazy_loading import lazy_names
 
 # What `typing` has by this name takes a while to import.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from mtbdd import language as language
-    from mtbdd.arithmetic import (
+    from mtbdd.build.build import build_model
+    from mtbdd.build.choices import ChoiceLayer, ChoicePart
+    from mtbdd.build.model import SymbolicModel
+    from mtbdd.diagrams.arithmetic import (
         add,
         divide,
         maximum,
@@ -22,52 +25,49 @@ if TYPE_CHECKING:
         sum_over,
         united,
     )
-    from mtbdd.build import build_model
-    from mtbdd.choices import ChoiceLayer, ChoicePart
-    from mtbdd.convert import offset_label
-    from mtbdd.encoding import Encoding
-    from mtbdd.faults import BuildError
-    from mtbdd.level import Level
-    from mtbdd.manager import Manager
-    from mtbdd.matrix import SymbolicMatrix
-    from mtbdd.model import SymbolicModel
-    from mtbdd.offset import OffsetMTBDD
-    from mtbdd.partition import Partition
-    from mtbdd.products import matrix_matrix, matrix_vector, vector_matrix
-    from mtbdd.states import StateIndex, index_states
-    from mtbdd.transfer import to_dd, transferred
+    from mtbdd.diagrams.encoding import Encoding
+    from mtbdd.diagrams.manager import Manager
+    from mtbdd.diagrams.matrix import SymbolicMatrix
+    from mtbdd.diagrams.partition import Partition
+    from mtbdd.diagrams.products import matrix_matrix, matrix_vector, vector_matrix
+    from mtbdd.diagrams.transfer import to_dd, transferred
+    from mtbdd.language.faults import BuildError
+    from mtbdd.offset.convert import offset_label
+    from mtbdd.offset.level import Level
+    from mtbdd.offset.offset import OffsetMTBDD
+    from mtbdd.offset.states import StateIndex, index_states
 
 _HOMES = {
-    "BuildError": "faults",
-    "ChoiceLayer": "choices",
-    "ChoicePart": "choices",
-    "Encoding": "encoding",
-    "Level": "level",
-    "Manager": "manager",
-    "OffsetMTBDD": "offset",
-    "Partition": "partition",
-    "StateIndex": "states",
-    "SymbolicMatrix": "matrix",
-    "SymbolicModel": "model",
-    "add": "arithmetic",
-    "build_model": "build",
-    "divide": "arithmetic",
-    "index_states": "states",
-    "matrix_matrix": "products",
-    "matrix_vector": "products",
-    "maximum": "arithmetic",
-    "maximum_over": "arithmetic",
-    "minimum": "arithmetic",
-    "minimum_over": "arithmetic",
-    "multiply": "arithmetic",
-    "offset_label": "convert",
-    "restricted": "arithmetic",
-    "scaled": "arithmetic",
-    "sum_over": "arithmetic",
-    "to_dd": "transfer",
-    "transferred": "transfer",
-    "united": "arithmetic",
-    "vector_matrix": "products",
+    "BuildError": "language.faults",
+    "ChoiceLayer": "build.choices",
+    "ChoicePart": "build.choices",
+    "Encoding": "diagrams.encoding",
+    "Level": "offset.level",
+    "Manager": "diagrams.manager",
+    "OffsetMTBDD": "offset.offset",
+    "Partition": "diagrams.partition",
+    "StateIndex": "offset.states",
+    "SymbolicMatrix": "diagrams.matrix",
+    "SymbolicModel": "build.model",
+    "add": "diagrams.arithmetic",
+    "build_model": "build.build",
+    "divide": "diagrams.arithmetic",
+    "index_states": "offset.states",
+    "matrix_matrix": "diagrams.products",
+    "matrix_vector": "diagrams.products",
+    "maximum": "diagrams.arithmetic",
+    "maximum_over": "diagrams.arithmetic",
+    "minimum": "diagrams.arithmetic",
+    "minimum_over": "diagrams.arithmetic",
+    "multiply": "diagrams.arithmetic",
+    "offset_label": "offset.convert",
+    "restricted": "diagrams.arithmetic",
+    "scaled": "diagrams.arithmetic",
+    "sum_over": "diagrams.arithmetic",
+    "to_dd": "diagrams.transfer",
+    "transferred": "diagrams.transfer",
+    "united": "diagrams.arithmetic",
+    "vector_matrix": "diagrams.products",
 }
 
 __all__ = [

@@ -17,10 +17,10 @@ from typing import Any
 
 import hybrid
 from benchmarks.rendering.figures import MARKER
-from hybrid.disk.store import LEAST_BYTES
-from hybrid.gpu.tuning import LayoutOptions
-from hybrid.levels.curve import LevelCurve, level_curve
-from hybrid.solvers.base import Criterion
+from hybrid.base.disk.store import LEAST_BYTES
+from hybrid.matrix.gpu.tuning import LayoutOptions
+from hybrid.matrix.levels.curve import LevelCurve, level_curve
+from hybrid.matrix.space.base import Criterion
 from mtbdd.language.limit_defaults import DEFAULT_LIMITS
 from tests.pages import blocks_of
 from tests.source_tree import ROOT
@@ -44,13 +44,13 @@ _COUNTED = (
 )
 _JOINED = r"\s*(?:,|–|-|/|to|and|or|of)\s*"
 FIGURE = re.compile(
-    rf"(?<![\w.,§^·-]){_NUMBER}(?:{_JOINED}{_NUMBER})*"
+    rf"(?<![\w.,^·-]){_NUMBER}(?:{_JOINED}{_NUMBER})*"
     rf"(?:\s*{_MEASURE}(?![\w-])|(?:\s+[a-z]+)?[\s-](?:{_COUNTED})\b)"
     rf"|\b{_WORD}(?:{_JOINED}{_WORD})*\s(?:{_DURATION}|times|gigabytes|megabytes|per cent)\b",
     re.IGNORECASE,
 )
 """A number with what it counts or measures; words for numbers only with times and durations."""
-_BARE = re.compile(r"(?<![\w.,§^·*/=-])\d+(?:\.\d+(?:e[-+]?\d+)?|e[-+]?\d+|(?:,\d{3})+)(?!\w|[.,]\d)")
+_BARE = re.compile(r"(?<![\w.,^·*/=-])\d+(?:\.\d+(?:e[-+]?\d+)?|e[-+]?\d+|(?:,\d{3})+)(?!\w|[.,]\d)")
 """A number without a word of measure that is no small whole one."""
 _PLACE = re.compile(
     r"(?:sections?|figures?|chapter|tables?|Python|CuPy|Spot|versions?|run on)\s(?:[\d.,\s]|to|and|or)*$"
@@ -114,7 +114,7 @@ def _transitions() -> int:
 
 def _tasks() -> int:
     """Return into how many tasks its rows are cut."""
-    return -(-_curve("kanban")[0] // int(str(value_of("hybrid.injection.tasks:TASK_ROWS"))))
+    return -(-_curve("kanban")[0] // int(str(value_of("hybrid.matrix.injection.tasks:TASK_ROWS"))))
 
 
 def _answer(name: str, prop: str, **constants: Any) -> Callable[[], float]:
@@ -135,23 +135,23 @@ def _exponential(source: Source) -> Callable[[], str]:
     return lambda: f"{float(str(value_of(source))):.0e}".replace("e-0", "e-")
 
 
-_TOLERANCE = _exponential("hybrid.interchange.validate:TOLERANCE")
+_TOLERANCE = _exponential("hybrid.models.interchange.validate:TOLERANCE")
 _EPSILON = _exponential(lambda: Criterion.epsilon)
 _ITERATIONS: Source = lambda: Criterion.max_iterations  # noqa: E731
 
 _EVERYWHERE: dict[str, tuple[Source, ...]] = {
-    "tasks of {} rows": ("hybrid.injection.tasks:TASK_ROWS",),
-    "cut at every {} rows": ("hybrid.injection.tasks:TASK_ROWS",),
+    "tasks of {} rows": ("hybrid.matrix.injection.tasks:TASK_ROWS",),
+    "cut at every {} rows": ("hybrid.matrix.injection.tasks:TASK_ROWS",),
 }
 
 COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
     "docs/bounds.md": {
         "below {:,}, as many as were made": ("hybrid.solvers.forecast:_LATE",),
-        "neither follows {}": ("hybrid.solvers.swept:_WORTH",),
+        "neither follows {}": ("hybrid.matrix.space.swept:_WORTH",),
         "after {:,} steps over all rows": ("hybrid.solvers.strip_leap:_BEGIN",),
         "from {:,} states, components": ("hybrid.analysis.choice_systems:_LEAST_STATES",),
         "at most {:,} steps are left": ("hybrid.solvers.average_reward:_SINGLE",),
-        "at least every {} steps": ("hybrid.solvers.check_interval:_MOST",),
+        "at least every {} steps": ("hybrid.matrix.space.check_interval:_MOST",),
         "has grown by {} % more": (_percent("hybrid.solvers.forecast:_FASTER"),),
         "After {:,} products": ("hybrid.solvers.forecast:_LATE",),
         "in steps, {} products": ("hybrid.solvers.forecast:_LEAST",),
@@ -159,7 +159,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
     },
     "docs/building.md": {
         "add up to 1 within {}": (_TOLERANCE,),
-        "at most {} bits of variables": ("hybrid.modelling.translator:MOST_BITS",),
+        "at most {} bits of variables": ("hybrid.models.modelling.translator:MOST_BITS",),
     },
     "docs/certificates.md": {
         "than {} are refused": (_TOLERANCE,),
@@ -181,7 +181,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "{} by default, of the distance": (_EPSILON,),
     },
     "docs/concepts.md": {
-        "**tasks** of {} consecutive rows": ("hybrid.injection.tasks:TASK_ROWS",),
+        "**tasks** of {} consecutive rows": ("hybrid.matrix.injection.tasks:TASK_ROWS",),
         "takes least, {:.0f} bytes, and level 2 takes {:.0f}": (_bytes("ring", 0), _bytes("ring", 2)),
         "has {:,} states and takes": (lambda: _curve("kanban")[0],),
         "{:.2f} MB at level 0 and {:.2f} MB at level 32": (
@@ -190,26 +190,26 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         ),
     },
     "docs/design/symbolic-matrices.md": {
-        "stay under {} nodes": ("mtbdd.reach:_GROUP_NODES",),
+        "stay under {} nodes": ("mtbdd.build.reach:_GROUP_NODES",),
     },
     "docs/distributed.md": {
         "over {:,} states at most": ("hybrid.checking.gathering:MOST_GATHERED",),
         "listings of {:,} states at most": ("hybrid.checking.filters:MOST_LISTED",),
-        "{} MiB at a time": (lambda: int(str(value_of("hybrid.run.shared_file:_PIECE"))) >> 20,),
+        "{} MiB at a time": (lambda: int(str(value_of("hybrid.analysis.run.shared_file:_PIECE"))) >> 20,),
     },
     "docs/explicit.md": {
-        "up to {:,} distinct values": ("hybrid.explicit.storage:_DICTIONARY",),
+        "up to {:,} distinct values": ("hybrid.matrix.explicit.storage:_DICTIONARY",),
         "more than {} entries on average, or one of more than {}": (
-            "hybrid.explicit.storage:_LONG_MEAN",
-            "hybrid.explicit.storage:_LONG_ROW",
+            "hybrid.matrix.explicit.storage:_LONG_MEAN",
+            "hybrid.matrix.explicit.storage:_LONG_ROW",
         ),
         "in the {}-byte lines that {} consecutive rows read": (
-            "hybrid.explicit.measures:LINE_BYTES",
-            "hybrid.explicit.measures:WARP_ROWS",
+            "hybrid.matrix.explicit.measures:LINE_BYTES",
+            "hybrid.matrix.explicit.measures:WARP_ROWS",
         ),
     },
     "docs/explorer.md": {
-        "at most {} × {} cells": ("hybrid.explorer.blocks:CELLS", "hybrid.explorer.blocks:CELLS"),
+        "at most {} × {} cells": ("hybrid.app.explorer.blocks:CELLS", "hybrid.app.explorer.blocks:CELLS"),
     },
     "docs/gallery.md": {
         "before anybody eats | {:.3f} |": (_answer("philosophers", "coins"),),
@@ -218,25 +218,25 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "if the first has 0.8 | {:.4f} |": (_answer("teams", "rest"),),
     },
     "docs/glossary.md": {
-        "| task | {} consecutive rows": ("hybrid.injection.tasks:TASK_ROWS",),
+        "| task | {} consecutive rows": ("hybrid.matrix.injection.tasks:TASK_ROWS",),
     },
     "docs/gpu.md": {
         "has 2^{} ({:,}) non-zeros or more": (
-            _power("hybrid.gpu.admission:SMALL_ENTRIES"),
-            "hybrid.gpu.admission:SMALL_ENTRIES",
+            _power("hybrid.matrix.gpu.admission:SMALL_ENTRIES"),
+            "hybrid.matrix.gpu.admission:SMALL_ENTRIES",
         ),
-        "{:,} states or more are unknown": ("hybrid.operators.eligibility:_SMALL_STATES",),
-        "have 2^{} non-zeros or more together": (_power("hybrid.gpu.admission:SMALL_ENTRIES"),),
-        "takes at most {} times the least": ("hybrid.levels.policy:_MOST_TIMES",),
+        "{:,} states or more are unknown": ("hybrid.matrix.operators.eligibility:_SMALL_STATES",),
+        "have 2^{} non-zeros or more together": (_power("hybrid.matrix.gpu.admission:SMALL_ENTRIES"),),
+        "takes at most {} times the least": ("hybrid.matrix.levels.policy:_MOST_TIMES",),
         "Where rows have {} entries on average, or one has {:,}": (
-            "hybrid.gpu.pair_cost:LONG_ROW",
-            "hybrid.gpu.pair_cost:LONGEST_ROW",
+            "hybrid.matrix.gpu.pair_cost:LONG_ROW",
+            "hybrid.matrix.gpu.pair_cost:LONGEST_ROW",
         ),
-        "an item to a block of {} threads": ("hybrid.gpu.tuning:_THREADS",),
+        "an item to a block of {} threads": ("hybrid.matrix.gpu.tuning:_THREADS",),
         "until it has at most {} entries": (lambda: LayoutOptions.entries,),
     },
     "docs/graphs.md": {
-        "at most {} states": ("hybrid.interchange.drawings:MOST_STATES",),
+        "at most {} states": ("hybrid.models.interchange.drawings:MOST_STATES",),
     },
     "docs/injection.md": {
         "then one of {:,}": (_transitions,),
@@ -244,8 +244,8 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "{:,} rows are {} tasks": (lambda: _curve("kanban")[0], _tasks),
     },
     "docs/library.md": {
-        "The text ends after {:,}": ("hybrid.cli.answer_text:MAX_LISTED",),
-        "at an epsilon of {};": (_exponential("hybrid.model.held:_EPSILON"),),
+        "The text ends after {:,}": ("hybrid.app.cli.answer_text:MAX_LISTED",),
+        "at an epsilon of {};": (_exponential("hybrid.models.model.held:_EPSILON"),),
         "Up to {:,} states": ("hybrid.checking.every_state:KEPT",),
     },
     "docs/limits.md": {
@@ -254,74 +254,74 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "at most {} bytes, got a larger": (_limit("source_bytes"),),
         "at most {} words, numbers and signs": (_limit("tokens"),),
         "at most {} values where they": (_limit("values"),),
-        "{:,} transitions of a state where": ("hybrid.exploration.search:_MOST_OF_STATE",),
+        "{:,} transitions of a state where": ("hybrid.models.exploration.search:_MOST_OF_STATE",),
         "are {} levels of nesting": ("mtbdd.language.expression_parser:_DEEPEST",),
-        "{:,} combinations of `--const` ranges": ("hybrid.experiments:MOST_RUNS",),
+        "{:,} combinations of `--const` ranges": ("hybrid.app.experiments:MOST_RUNS",),
         "arrays of NumPy of {} MiB or more": (lambda: LEAST_BYTES >> 20,),
-        "windows of {:,} rows": ("hybrid.cpu.layout:WINDOW_ROWS",),
+        "windows of {:,} rows": ("hybrid.matrix.cpu.layout:WINDOW_ROWS",),
     },
     "docs/ltl.md": {
-        "up to {:,} steps; each": ("hybrid.automata.from_properties:MOST_STEPS",),
-        "more than {} MiB": (lambda: int(str(value_of("hybrid.automata.programs:_BYTES"))) >> 20,),
+        "up to {:,} steps; each": ("hybrid.properties.automata.from_properties:MOST_STEPS",),
+        "more than {} MiB": (lambda: int(str(value_of("hybrid.properties.automata.programs:_BYTES"))) >> 20,),
         "At most {} different atomic propositions and {:,} states": (
-            "hybrid.automata.automaton:MOST_PROPOSITIONS",
-            "hybrid.automata.translation:MOST_STATES",
+            "hybrid.properties.automata.automaton:MOST_PROPOSITIONS",
+            "hybrid.properties.automata.translation:MOST_STATES",
         ),
     },
     "docs/multi.md": {
-        "first k steps, up to {:,}": ("hybrid.automata.from_properties:MOST_STEPS",),
-        "up to {:,} transitions of the product": ("hybrid.exact.reading:MAX_TRANSITIONS",),
+        "first k steps, up to {:,}": ("hybrid.properties.automata.from_properties:MOST_STEPS",),
+        "up to {:,} transitions of the product": ("hybrid.analysis.exact.reading:MAX_TRANSITIONS",),
         "more than {} objectives, {} about what happens again and again, {:,} states of all automata": (
             "hybrid.analysis.multi.objectives:MOST_OBJECTIVES",
             "hybrid.analysis.multi.endings:MOST_REPEATED",
-            "hybrid.automata.joining:MOST_JOINED",
+            "hybrid.properties.automata.joining:MOST_JOINED",
         ),
     },
     "docs/numbers.md": {
         "add up to 1 within {}": (_TOLERANCE,),
         "at most {:,} digits": ("mtbdd.language.rounded:LONGEST",),
         "of more than {:,} bits are": ("mtbdd.language.reals:MOST_BITS",),
-        "of up to {:,} transitions": ("hybrid.exact.reading:MAX_TRANSITIONS",),
+        "of up to {:,} transitions": ("hybrid.analysis.exact.reading:MAX_TRANSITIONS",),
     },
     "docs/parts.md": {
-        "more than {} times the mean work for it": ("hybrid.parts.plan:_MOST_SHARE",),
-        "at most {} % longer": (_percent("hybrid.parts.plan:_ALIKE"),),
-        "at most {} times as many": ("hybrid.parts.plan:_FEWER_NODES",),
+        "more than {} times the mean work for it": ("hybrid.matrix.parts.plan:_MOST_SHARE",),
+        "at most {} % longer": (_percent("hybrid.matrix.parts.plan:_ALIKE"),),
+        "at most {} times as many": ("hybrid.matrix.parts.plan:_FEWER_NODES",),
     },
     "docs/pictures.md": {
-        "A picture shows {} states at most": ("hybrid.interchange.drawings:MOST_STATES",),
-        "{} nodes at most": ("hybrid.drawing.diagrams:MOST_NODES",),
+        "A picture shows {} states at most": ("hybrid.models.interchange.drawings:MOST_STATES",),
+        "{} nodes at most": ("hybrid.base.drawing.diagrams:MOST_NODES",),
     },
     "docs/properties.md": {
-        "the first {:,} as text": ("hybrid.cli.answer_text:MAX_LISTED",),
+        "the first {:,} as text": ("hybrid.app.cli.answer_text:MAX_LISTED",),
         "(default {:,}) is refused": (_ITERATIONS,),
         "within {:,} iterations or whose": ("hybrid.checking.operators:_FEW_ITERATIONS",),
         "on models of at most {:,} states | `exact`": ("hybrid.checking.operators:_FEW_STATES",),
         "(default {}) bounds their distance": (_EPSILON,),
-        "Values below {} are told as": (_exponential("hybrid.solvers.bounded_solution:TINY"),),
-        "take omega {} unless": ("hybrid.solvers.repeated:OMEGA",),
+        "Values below {} are told as": (_exponential("hybrid.matrix.space.bounded_solution:TINY"),),
+        "take omega {} unless": ("hybrid.matrix.space.repeated:OMEGA",),
         "with epsilon {}, and": (_exponential("hybrid.checking.checker:_FINE"),),
         "Runs of {:,} steps or more on chains of up to {} states": (
             "hybrid.analysis.dense_powers:FEWEST_STEPS",
             "hybrid.analysis.dense_powers:MOST_STATES",
         ),
         "up to {:,} transitions, {:,} unknown states": (
-            "hybrid.exact.reading:MAX_TRANSITIONS",
-            "hybrid.exact.chain:MAX_UNKNOWN",
+            "hybrid.analysis.exact.reading:MAX_TRANSITIONS",
+            "hybrid.analysis.exact.chain:MAX_UNKNOWN",
         ),
         "up to {:,} transitions and {:,} unknown states; long-run": (
-            "hybrid.exact.reading:MAX_TRANSITIONS",
-            "hybrid.exact.policies:MAX_UNKNOWN",
+            "hybrid.analysis.exact.reading:MAX_TRANSITIONS",
+            "hybrid.analysis.exact.policies:MAX_UNKNOWN",
         ),
     },
     "docs/scipy.md": {
-        "every {} steps": ("hybrid.linear.uniformisation:_LOOK_EVERY",),
+        "every {} steps": ("hybrid.analysis.linear.uniformisation:_LOOK_EVERY",),
     },
     "docs/simulation.md": {
-        "`--steps` ({:,}) is counted": ("hybrid.cli.estimating:_STEPS",),
-        "up to {:,} combinations of values": ("hybrid.simulation.functions:TABLE",),
-        "one generator for {:,} paths": ("hybrid.simulation.draws:WIDTH",),
-        "looked at every {} steps": ("hybrid.simulation.estimates:_LOOK",),
+        "`--steps` ({:,}) is counted": ("hybrid.app.cli.estimating:_STEPS",),
+        "up to {:,} combinations of values": ("hybrid.checking.simulation.functions:TABLE",),
+        "one generator for {:,} paths": ("hybrid.checking.simulation.draws:WIDTH",),
+        "looked at every {} steps": ("hybrid.checking.simulation.estimates:_LOOK",),
     },
 }
 """Texts with figures that the sources say, by page; each with what fills its braces."""

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybrid.properties import parse_properties, resolve_properties
-from mtbdd.budget import Budget, BudgetError, spending
-from mtbdd.build import build_model
+from mtbdd.base.budget import Budget, BudgetError, spending
+from mtbdd.build.build import build_model
 from mtbdd.language import LanguageError, parse_model, resolve
 from mtbdd.language.limits import Limits, limited
 from tests.hostile_texts import ANSWERED

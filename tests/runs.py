@@ -67,7 +67,7 @@ class RunRecorder:
         self._worker = getattr(config, "workeroutput", None)
         self._deselected = 0
         self._kernels: set[str] = set()
-        loader = logging.getLogger("gpu_kernels._loader")
+        loader = logging.getLogger("gpu_kernels.runtime._loader")
         loader.setLevel(logging.INFO)
         loader.addFilter(self._loaded)
 

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from gpu_kernels._loader import SOURCES
+from gpu_kernels.runtime._loader import SOURCES
 from tests.runs import add_record_option, append_run, read_runs
 from tests.source_tree import ROOT
 
@@ -27,7 +27,7 @@ FAILED = 9
 # racecheck has reports of a kernel within CuPy's nonzero, which is not ours to mend.
 NOT_OURS = ("--kernel-name-exclude", "kns=cupy_nonzero")
 # It counts the bytes of CuPy's pool, and a checker has allocations of its own.
-COUNTS_BYTES = ("--ignore", "tests/hybrid/gpu/test_allocations.py")
+COUNTS_BYTES = ("--ignore", "tests/hybrid/matrix/gpu/test_allocations.py")
 _SUMMARY = re.compile(r"(?:ERROR SUMMARY: (?P<errors>\d+) error|RACECHECK SUMMARY: (?P<hazards>\d+) hazard)")
 
 

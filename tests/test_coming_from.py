@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import hybrid
+from hybrid.app.cli.arguments import build_parser
+from hybrid.app.cli.prism_options import ELSEWHERE, SAME, advice_on
+from hybrid.base.errors import HybridError
 from hybrid.checking.answer import Answer
-from hybrid.cli.arguments import build_parser
-from hybrid.cli.prism_options import ELSEWHERE, SAME, advice_on
-from hybrid.errors import HybridError
 from tests.source_tree import ROOT
 
 PAGES = ("from-prism", "from-storm", "shell")

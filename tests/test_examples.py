@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import hybrid
-from hybrid.explorer import report_levels
-from hybrid.explorer.plots import memory_shares
-from hybrid.injection import cut_tasks, inject_level
+from hybrid.app.explorer import report_levels
+from hybrid.app.explorer.plots import memory_shares
+from hybrid.matrix.injection import cut_tasks, inject_level
 from hybrid.properties import load_properties, parse_properties, resolve_properties
 from mtbdd.language import load_model, parse_model, resolve
 

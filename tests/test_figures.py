@@ -15,7 +15,7 @@ from tests.source_tree import ROOT
 
 TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in render.pages()}
 RENDERED = str(render.PAGE.relative_to(render.ROOT))
-# Made from the parser: tests/hybrid/cli/test_manual.py.
+# Made from the parser: tests/hybrid/app/cli/test_manual.py.
 MANUAL = "docs/command_line.md"
 PROSE = [page for page in TEXTS if page not in (RENDERED, MANUAL)]
 MARKED = [page for page in PROSE if MARKER.search(TEXTS[page])]
@@ -114,7 +114,7 @@ def test_a_digit_of_a_rendered_table_that_is_changed_is_told() -> None:
         ("from <!-- = cards.cards d -->2<!-- . --> to 4 s", ["¤ to 4 s"]),
         ("from <!-- = cards.cards d -->2<!-- . --> to <!-- = cards.cards d -->2<!-- . --> s", []),
         ("| kanban | 2,299 | 1.5 |", ["2,299", "1.5"]),
-        ("`3 s` and [more](a.md#3-s) of [WB13] §4.4.1, table 5, Python 3.11, level 3", []),
+        ("`3 s` and [more](a.md#3-s) of [WB13] 4.4.1, table 5, Python 3.11, level 3", []),
         ("```text\n3 s\n```\n\n<!-- rendered: a -->\n\n3 s\n\n<!-- end: a -->", []),
     ],
 )

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import pytest
 
 from hybrid.properties import parse_properties, resolve_properties
-from mtbdd.build import build_model
+from mtbdd.base.wording import on_command_line
+from mtbdd.build.build import build_model
+from mtbdd.build.model import SymbolicModel
 from mtbdd.language import LanguageError, load_model, parse_model, resolve
 from mtbdd.language.limits import Limits, limited
-from mtbdd.model import SymbolicModel
-from mtbdd.wording import on_command_line
 from tests.hostile_texts import ANSWERED, REFUSED, doubling, model
 
 # Far more than any of them takes (see docs/limits.md), far less than what they ask for.

@@ -43,7 +43,7 @@ def test_nothing_is_said_where_there_is_no_other(site: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["from hybrid.core import Runnable\n", "class Runnable: pass\n"],
+    ["from hybrid.base import Runnable\n", "class Runnable: pass\n"],
     ids=["that fails", "that loads"],
 )
 def test_the_other_came_last(site: Path, text: str) -> None:
@@ -82,6 +82,6 @@ def test_another_hybrid_comes_first_on_the_path(site: Path, tmp_path: Path, name
 
 
 def test_a_fault_of_ones_own_is_not_blamed_on_others(site: Path) -> None:
-    (site / "hybrid/cli/signals.py").write_text("import no_such_module\n")
+    (site / "hybrid/app/cli/signals.py").write_text("import no_such_module\n")
     status, _, told = start(site, "--help")
     assert status == 1 and "ModuleNotFoundError: No module named 'no_such_module'" in told

@@ -61,14 +61,14 @@ matrix = hybrid.inject(model.transitions, level="min-time")
 assert_type(matrix, hybrid.HybridMatrix)
 assert_type(matrix.nbytes, int)
 found = hybrid.transient(matrix, np.ones(4), 0.5, exit_rates="row sums")
-assert_type(found, hybrid.linear.Transient)
+assert_type(found, hybrid.analysis.linear.Transient)
 assert_type(found.error, float)
 
-paths = hybrid.simulation.simulate("kanban.prism", paths=10, steps=5, seed=1)
-assert_type(paths, hybrid.simulation.SamplePaths)
-graph = hybrid.graphs.model_graph(model)
-assert_type(hybrid.graphs.decompose(graph), hybrid.graphs.Decomposition)
-assert_type(hybrid.explorer.report_levels(model.transitions), hybrid.explorer.LevelReport)
+paths = hybrid.checking.simulation.simulate("kanban.prism", paths=10, steps=5, seed=1)
+assert_type(paths, hybrid.checking.simulation.SamplePaths)
+graph = hybrid.analysis.graphs.model_graph(model)
+assert_type(hybrid.analysis.graphs.decompose(graph), hybrid.analysis.graphs.Decomposition)
+assert_type(hybrid.app.explorer.report_levels(model.transitions), hybrid.app.explorer.LevelReport)
 
 try:
     hybrid.verify("kanban.prism", "kanban.cert")
@@ -177,7 +177,12 @@ PARTS = sorted({module for module, _ in NAMES if module.count(".") == 1})
 def test_parts_are_attributes_of_their_packages_without_an_import() -> None:
     pages = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs/api").glob("*.md"))
     documented = set(re.findall(r"currentmodule:: (\w+\.\w+)$", pages, re.MULTILINE))
-    assert {"hybrid.linear", "hybrid.graphs", "mtbdd.language", "gpu_kernels.formats"} <= documented
+    assert {
+        "hybrid.analysis.linear",
+        "hybrid.analysis.graphs",
+        "mtbdd.language",
+        "gpu_kernels.explicit",
+    } <= documented
     for package in ("hybrid", "mtbdd", "gpu_kernels"):
         # What another part imports would be an attribute already.
         code = f"import {package}; print([getattr({package}, name) for name in {package}._PARTS])"

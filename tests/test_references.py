@@ -62,6 +62,6 @@ def test_names_in_pages_and_docstrings_exist(folder: str) -> None:
 
 
 def test_names_that_do_not_exist_are_noticed() -> None:
-    assert resolves("hybrid.solvers.bellman.BellmanOperator.down")
-    assert not resolves("hybrid.solvers.bellman.Bellmann")
+    assert resolves("hybrid.matrix.space.bellman.BellmanOperator.down")
+    assert not resolves("hybrid.matrix.space.bellman.Bellmann")
     assert not resolves("hybrid.mdp.until")

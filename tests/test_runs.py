@@ -198,7 +198,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     git("init", "-q")
     commits = []
-    for name in ("README", "hybrid/lumping/quotient.py", "hybrid/other.py"):
+    for name in ("README", "hybrid/models/lumping/quotient.py", "hybrid/other.py"):
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("text")

@@ -11,9 +11,9 @@ import pytest
 
 import hybrid
 from hybrid.__main__ import main
-from hybrid.solvers.base import Status
-from mtbdd.budget import Budget
-from mtbdd.wording import constants_given, either, on_command_line, option
+from hybrid.matrix.space.base import Status
+from mtbdd.base.budget import Budget
+from mtbdd.base.wording import constants_given, either, on_command_line, option
 from tests.source_tree import PACKAGES, ROOT, source_files
 
 OPTION = re.compile(r"(?<![-\w%])--[a-z][a-z-]+")
@@ -53,7 +53,7 @@ def test_no_message_below_the_command_line_spells_an_option() -> None:
     faults, looked_at = [], 0
     for path in (path for package in PACKAGES for path in source_files(package)):
         name = path.relative_to(ROOT)
-        if name.as_posix().startswith(("hybrid/cli/", "hybrid/__main__.py")):
+        if name.as_posix().startswith(("hybrid/app/cli/", "hybrid/__main__.py")):
             continue
         looked_at += 1
         faults += [f"{name}:{line} {text!r}" for line, text in spelt_options(path.read_text("utf-8"))]

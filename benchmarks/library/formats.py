@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.library.device import best_seconds, free_device_memory, relative_difference
 from gpu_kernels import FORMATS, Device
-from gpu_kernels.formats import CSR_ALGORITHMS, CusparseCsr
+from gpu_kernels.explicit import CSR_ALGORITHMS, CusparseCsr
 
 __all__ = ["Timer", "measure_formats", "product_seconds"]
 

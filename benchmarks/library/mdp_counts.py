@@ -11,7 +11,7 @@ import numpy as np
 
 import hybrid
 from benchmarks.library.records import Records
-from hybrid.graphs import ModelGraph, decompose, mec_decomposition, model_graph
+from hybrid.analysis.graphs import ModelGraph, decompose, mec_decomposition, model_graph
 from mtbdd.graph.components import model_components, model_end_components
 from mtbdd.language import parse_constants
 

@@ -13,12 +13,12 @@ import hybrid
 from benchmarks.library.device import free_device_memory
 from benchmarks.library.models import example
 from gpu_kernels import current_device
-from hybrid.core.option_types import BackendName, Engine
-from hybrid.explicit import ExplicitOperator, explicit_matrix
+from hybrid.base.option_types import BackendName, Engine
+from hybrid.matrix.explicit import ExplicitOperator, explicit_matrix
 from hybrid.solvers import Criterion, Jacobi, Solution, Status
 from mtbdd.graph.prob01 import bottom_components
-from mtbdd.offset import OffsetMTBDD
-from mtbdd.states import index_states
+from mtbdd.offset.offset import OffsetMTBDD
+from mtbdd.offset.states import index_states
 
 __all__ = ["EPSILON", "measure_bounded", "measure_solve"]
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from hybrid import Answer, CheckOptions, SymbolicModel
 from hybrid.checking.checker import Checker
+from hybrid.matrix.space.base import Solution, Vector
 from hybrid.properties.tree import Property
 from hybrid.solvers import Status
-from hybrid.solvers.base import Solution, Vector
 
 __all__ = ["LinearTrial", "Trial", "WarmThenCounted", "WithinSeconds", "answer"]
 

@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.library.arguments import existing, parser
 from benchmarks.library.records import Records, Row
 from hybrid import check_all, load
-from hybrid.core.option_types import BackendName, Engine, LevelOption
+from hybrid.base.option_types import BackendName, Engine, LevelOption
 from hybrid.properties import load_properties, parse_properties, resolve_properties
 from mtbdd.language import parse_constants
 

@@ -34,25 +34,25 @@ from benchmarks.library.records import Records
 from benchmarks.programs.processes import launcher
 from examples.generate import coin
 from gpu_kernels import Mode, Step, TileMatrix, current_device, relax_rows, take_card
-from gpu_kernels.formats import FORMATS
+from gpu_kernels.explicit import FORMATS
 from hybrid.analysis.held_matrices import injected, place_beside
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.arriving import ArrivingVector
+from hybrid.base.communicators.mpi import mpi_communicator
+from hybrid.base.option_types import Engine, StorageName
 from hybrid.checking.in_parts import part_of
-from hybrid.communicators.mpi import mpi_communicator
-from hybrid.core.arriving import ArrivingVector
-from hybrid.core.option_types import Engine, StorageName
-from hybrid.explicit import explicit_matrix
-from hybrid.gpu.carriers import joined_links
-from hybrid.gpu.divided_product import DividedGpuProduct
-from hybrid.gpu.divided_workspace import DividedDeviceWorkspace, run_divided
-from hybrid.gpu.halo import ArrivingOnDevice, DeviceHalo
-from hybrid.gpu.places import DevicePlace
-from hybrid.operators.divided_matrix import DividedMatrix
-from hybrid.run.options import CheckOptions
-from hybrid.solvers.host import workspace_of
-from hybrid.solvers.workspace import Workspace
-from mtbdd.communicator import Exchange
-from mtbdd.divided import DividedMTBDD
-from mtbdd.model import SymbolicModel
+from hybrid.matrix.explicit import explicit_matrix
+from hybrid.matrix.gpu.carriers import joined_links
+from hybrid.matrix.gpu.divided_product import DividedGpuProduct
+from hybrid.matrix.gpu.divided_workspace import DividedDeviceWorkspace, run_divided
+from hybrid.matrix.gpu.halo import ArrivingOnDevice, DeviceHalo
+from hybrid.matrix.gpu.places import DevicePlace
+from hybrid.matrix.operators.divided_matrix import DividedMatrix
+from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.workspace import Workspace
+from mtbdd.base.communicator import Exchange
+from mtbdd.build.model import SymbolicModel
+from mtbdd.offset.divided import DividedMTBDD
 
 MODELS = {
     "kanban t=7": ("kanban", 7),

@@ -19,11 +19,11 @@ from benchmarks.library.arguments import parser
 from benchmarks.library.device import require_device
 from benchmarks.library.models import example_of
 from benchmarks.library.records import Records, Row
-from hybrid.core.option_types import BackendName
-from hybrid.gpu.workspace import DeviceSystem
-from hybrid.operators.row_strips import RowStrips
+from hybrid.base.option_types import BackendName
+from hybrid.matrix.gpu.workspace import DeviceSystem
+from hybrid.matrix.operators.row_strips import RowStrips
+from hybrid.matrix.space.host import HostSystem
 from hybrid.solvers.forecast import Forecast
-from hybrid.solvers.host import HostSystem
 from hybrid.solvers.policy_bounds import PolicyBounds
 
 CASES = {

@@ -29,9 +29,9 @@ from benchmarks.library.arguments import existing, parser
 from benchmarks.library.mkl import Mkl, MklProduct
 from benchmarks.library.models import example
 from benchmarks.library.records import Records, Row
-from hybrid.cpu.threads import set_thread_count, thread_count
-from hybrid.explicit import explicit_matrix
-from hybrid.operators.hybrid_matrix import HybridMatrix
+from hybrid.matrix.cpu.threads import set_thread_count, thread_count
+from hybrid.matrix.explicit import explicit_matrix
+from hybrid.matrix.operators.hybrid_matrix import HybridMatrix
 
 Vector = NDArray[np.float64]
 
@@ -173,7 +173,7 @@ def main() -> None:
     # A limit of the whole run in other programs.
     options.seconds = None
     begin = time.perf_counter()
-    import hybrid.cpu.kernels  # noqa: F401
+    import hybrid.matrix.cpu.kernels  # noqa: F401
 
     compiled = time.perf_counter() - begin
     records = Records("cpu_iteration", options, threads=thread_count(), transposed=options.transposed)

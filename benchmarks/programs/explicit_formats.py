@@ -19,8 +19,8 @@ from benchmarks.library.formats import Timer, measure_formats, product_seconds
 from benchmarks.library.models import example_of
 from benchmarks.library.records import Records, Row
 from gpu_kernels import FORMATS, Device, current_device
-from hybrid.explicit.extract import explicit_matrix
-from hybrid.operators.inject import inject
+from hybrid.matrix.explicit.extract import explicit_matrix
+from hybrid.matrix.operators.inject import inject
 
 CASES = (
     ("herman", "N=15"), ("cluster", "N=320"), ("cluster", "N=464"), ("tandem", "c=1023"),

@@ -43,12 +43,12 @@ import atexit, sys, time
 atexit.register(lambda: print("processor", time.process_time(), file=sys.stderr))
 """
 _ALONE = """
-import hybrid.cli.check
-hybrid.cli.check.compile_ahead = lambda: False
+import hybrid.app.cli.check
+hybrid.app.cli.check.compile_ahead = lambda: False
 """
 _NUMBA = """
-import mtbdd.compiled, numba.core.caching
-mtbdd.compiled._KernelCache = numba.core.caching.FunctionCache
+import mtbdd.base.compiled, numba.core.caching
+mtbdd.base.compiled._KernelCache = numba.core.caching.FunctionCache
 """
 _MAIN = """
 from hybrid.__main__ import main

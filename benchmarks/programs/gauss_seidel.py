@@ -21,9 +21,9 @@ from benchmarks.library.device import free_device_memory, require_device
 from benchmarks.library.paper_solutions import EPSILON, system_of
 from benchmarks.library.records import Records
 from gpu_kernels import current_device
-from hybrid.explicit import ExplicitOperator, explicit_matrix
+from hybrid.matrix.explicit import ExplicitOperator, explicit_matrix
 from hybrid.solvers import Criterion, GaussSeidel, Jacobi, Solution
-from mtbdd.offset import OffsetMTBDD
+from mtbdd.offset.offset import OffsetMTBDD
 
 CASES = (("herman", 13), ("kanban", 4), ("fms", 6), ("cluster", 256), ("tandem", 1023), ("polling", 15))
 QUICK = (("herman", 5), ("tandem", 7))

@@ -21,11 +21,11 @@ from benchmarks.library.models import example_of
 from benchmarks.library.product_rivals import baseline_rows, explicit_rows
 from benchmarks.library.records import Records
 from gpu_kernels import IterationState, Mode, coded_step, finish_iteration
-from hybrid.gpu.cost import rank_levels
-from hybrid.gpu.product import GpuProduct
-from hybrid.gpu.tile_layout import build_tile_matrix
-from hybrid.levels.curve import level_curve
-from hybrid.operators.inject import inject
+from hybrid.matrix.gpu.cost import rank_levels
+from hybrid.matrix.gpu.product import GpuProduct
+from hybrid.matrix.gpu.tile_layout import build_tile_matrix
+from hybrid.matrix.levels.curve import level_curve
+from hybrid.matrix.operators.inject import inject
 
 CASES = (
     ("tandem", "c=4095"),

@@ -19,8 +19,8 @@ from benchmarks.library.device import require_device
 from benchmarks.library.models import ROOT, example_of
 from benchmarks.library.ncu_table import kernels_of
 from benchmarks.library.records import Records, Row
-from hybrid.levels.curve import level_curve
-from hybrid.operators.inject import inject
+from hybrid.matrix.levels.curve import level_curve
+from hybrid.matrix.operators.inject import inject
 
 CASES = (
     ("tandem", "c=4095"),

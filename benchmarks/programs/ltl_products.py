@@ -13,7 +13,7 @@ import hybrid
 from benchmarks.library.arguments import parser
 from benchmarks.library.models import EXAMPLES
 from benchmarks.library.records import Records, Row
-from hybrid.core.option_types import BackendName, Engine
+from hybrid.base.option_types import BackendName, Engine
 from mtbdd.language import parse_constants
 
 QUESTIONS = {

@@ -20,11 +20,11 @@ from benchmarks.library.arguments import parser
 from benchmarks.library.models import example
 from benchmarks.library.records import Records, Row
 from benchmarks.programs.cpu_iteration import take_turns
-from hybrid.core.arrays import to_host
-from hybrid.core.option_types import BackendName
-from hybrid.cpu.threads import thread_count
-from hybrid.explicit import explicit_matrix
-from hybrid.operators.hybrid_matrix import HybridMatrix
+from hybrid.base.arrays import to_host
+from hybrid.base.option_types import BackendName
+from hybrid.matrix.cpu.threads import thread_count
+from hybrid.matrix.explicit import explicit_matrix
+from hybrid.matrix.operators.hybrid_matrix import HybridMatrix
 
 DEFAULT = {"cpu": ("kanban:5", "cluster:256"), "gpu": ("kanban:5", "kanban:6", "kanban:7")}
 

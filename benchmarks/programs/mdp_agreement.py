@@ -25,9 +25,10 @@ from benchmarks.library.arguments import existing, parser
 from benchmarks.library.mdp_counts import mark, run_counts
 from benchmarks.library.records import Records
 from benchmarks.published.decision_processes import CASES, Case, known_value
+from hybrid.analysis.exact.formulas import ExactFormulas
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.errors import NotExactError
 from hybrid.checking.checker import Checker
-from hybrid.errors import NotExactError
-from hybrid.exact.formulas import ExactFormulas
 from hybrid.properties import (
     Filter,
     Probability,
@@ -38,9 +39,8 @@ from hybrid.properties import (
     parse_properties,
     resolve_properties,
 )
-from hybrid.run.options import CheckOptions
+from mtbdd.build.model import SymbolicModel
 from mtbdd.language import parse_constants
-from mtbdd.model import SymbolicModel
 
 Row = dict[str, Any]
 

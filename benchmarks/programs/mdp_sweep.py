@@ -34,20 +34,20 @@ from gpu_kernels import (
     run_choice_rows,
 )
 from hybrid.analysis.choice_flow import choice_flow
-from hybrid.core.arrays import to_host
-from hybrid.core.option_types import LevelOption
-from hybrid.operators.device_choices import DeviceChoices, device_choices
-from hybrid.operators.explicit_choices import ExplicitChoices, write_choices
-from hybrid.operators.hybrid_choices import hybrid_choices
-from hybrid.operators.layer_choices import LayerChoices, choice_slack, layer_choices_of
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.arrays import to_host
+from hybrid.base.option_types import LevelOption
+from hybrid.matrix.operators.device_choices import DeviceChoices, device_choices
+from hybrid.matrix.operators.explicit_choices import ExplicitChoices, write_choices
+from hybrid.matrix.operators.hybrid_choices import hybrid_choices
+from hybrid.matrix.operators.layer_choices import LayerChoices, choice_slack, layer_choices_of
+from hybrid.matrix.space.choice_operator import ChoiceOperator
+from hybrid.matrix.space.choice_problem import ChoiceProblem
 from hybrid.properties import parse_properties, resolve_properties
-from hybrid.run.options import CheckOptions
-from hybrid.solvers.choice_operator import ChoiceOperator
-from hybrid.solvers.choice_problem import ChoiceProblem
-from mtbdd.build import build_model
+from mtbdd.build.build import build_model
+from mtbdd.build.model import SymbolicModel
 from mtbdd.language import parse_constants, parse_model, resolve
-from mtbdd.model import SymbolicModel
-from mtbdd.states import index_states
+from mtbdd.offset.states import index_states
 
 RECORDED = 10
 REPEATS = 15

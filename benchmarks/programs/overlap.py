@@ -23,12 +23,12 @@ from benchmarks.library.processes import child_environment
 from benchmarks.library.records import Records
 from benchmarks.programs.processes import launcher
 from hybrid.analysis.held_matrices import injected
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.arriving import ArrivingVector
+from hybrid.base.communicators.mpi import MpiCommunicator, mpi_communicator
 from hybrid.checking.in_parts import part_of
-from hybrid.communicators.mpi import MpiCommunicator, mpi_communicator
-from hybrid.core.arriving import ArrivingVector
-from hybrid.operators.divided_matrix import DividedMatrix
-from hybrid.run.options import CheckOptions
-from mtbdd.divided import DividedMTBDD, places_of
+from hybrid.matrix.operators.divided_matrix import DividedMatrix
+from mtbdd.offset.divided import DividedMTBDD, places_of
 
 MODELS: dict[str, tuple[str, dict[str, int]]] = {
     "kanban t=5": ("kanban", {"t": 5}),

@@ -38,9 +38,9 @@ from benchmarks.published.spmv_papers import (
     TABLE_III,
 )
 from gpu_kernels import Device, current_device
-from gpu_kernels.formats import FORMATS
-from hybrid.explicit import CsrArrays, bfs_order, explicit_matrix, measure_structure
-from mtbdd.offset import OffsetMTBDD
+from gpu_kernels.explicit import FORMATS
+from hybrid.matrix.explicit import CsrArrays, bfs_order, explicit_matrix, measure_structure
+from mtbdd.offset.offset import OffsetMTBDD
 
 QUICK = (("herman", 5, 32, 245), ("cluster", 8, 2_772, 100), ("tandem", 15, 496, 100))
 TABLE_II_QUICK = (("herman", 5), ("cluster", 8), ("tandem", 15))

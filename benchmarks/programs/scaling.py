@@ -19,9 +19,9 @@ from benchmarks.library.arguments import parser
 from benchmarks.library.models import ROOT, example
 from benchmarks.library.records import Records
 from benchmarks.programs.cards import MODELS
-from hybrid.parts.plan import plan_parts
-from hybrid.parts.sharing import fields_of
-from mtbdd.model import SymbolicModel
+from hybrid.matrix.parts.plan import plan_parts
+from hybrid.matrix.parts.sharing import fields_of
+from mtbdd.build.model import SymbolicModel
 
 PARTS = 2, 4, 8, 16, 32, 64
 """Numbers of cards."""

@@ -36,7 +36,7 @@ from benchmarks.library.models import EXAMPLES
 from benchmarks.library.records import Records, Row
 from gpu_kernels import Device, current_device
 from gpu_kernels.graph import ComponentOptions, ComponentResult, Graph, MecResult, mec, scc
-from hybrid.graphs import model_graph
+from hybrid.analysis.graphs import model_graph
 from mtbdd.language import parse_constants
 
 Lists = tuple[np.ndarray, np.ndarray, np.ndarray]

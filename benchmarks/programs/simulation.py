@@ -14,8 +14,8 @@ import time
 from benchmarks.library.arguments import parser
 from benchmarks.library.models import EXAMPLES
 from benchmarks.library.records import Records, Row
-from hybrid.simulation import simulate
-from hybrid.simulation.rules import Rules
+from hybrid.checking.simulation import simulate
+from hybrid.checking.simulation.rules import Rules
 from mtbdd.language import load_model, parse_constants, resolve
 
 MODELS = (

@@ -1,4 +1,4 @@
-"""A matrix streamed to the card in parts, and whether its copies hide its products ([BESW10] §II).
+"""A matrix streamed to the card in parts, and whether its copies hide its products ([BESW10] II).
 
 A limit is what the two buffers may take on the card together; the matrix is cut into as few parts as fit.
 For every matrix and limit, in one run and with the same parts in pinned memory:
@@ -28,8 +28,8 @@ from benchmarks.library.models import example
 from benchmarks.library.records import Records
 from benchmarks.library.streamed import PartTimes, StreamedMatrix, parts_by_bytes
 from gpu_kernels import Device, current_device
-from gpu_kernels.formats import Msr
-from hybrid.explicit import CsrArrays, explicit_matrix
+from gpu_kernels.explicit import Msr
+from hybrid.matrix.explicit import CsrArrays, explicit_matrix
 
 CASES = (("kanban", 6), ("synthetic", 1 << 24), ("kanban", 7))
 QUICK = (("kanban", 2), ("synthetic", 3_000))

@@ -18,15 +18,15 @@ from PIL import Image
 from benchmarks.library.arguments import parser
 from benchmarks.library.models import ROOT, example
 from benchmarks.library.records import Records
-from hybrid.drawing.figures import new_figure, save_figure, styled
-from hybrid.explicit import (
+from hybrid.base.drawing.figures import new_figure, save_figure, styled
+from hybrid.matrix.explicit import (
     bfs_order,
     density_of_diagram,
     density_of_rows,
     explicit_matrix,
     measure_structure,
 )
-from hybrid.explicit.plots import plot_structures
+from hybrid.matrix.explicit.plots import plot_structures
 
 CASES: tuple[tuple[str, int, dict[str, int]], ...] = (
     ("cluster", 8, {}),

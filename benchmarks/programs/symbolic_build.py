@@ -51,7 +51,7 @@ def cases(models: Path | None, prism: Path | None) -> Iterator[tuple[Path, str, 
 
 BUILD = """
 import json, sys, time
-from mtbdd.build import build_model
+from mtbdd.build.build import build_model
 from mtbdd.language import load_model, parse_constants, resolve
 path, constants, repeats = json.loads(sys.argv[1])
 times = []

@@ -13,9 +13,9 @@ from typing import Any
 from benchmarks.library.arguments import parser
 from benchmarks.library.models import example
 from benchmarks.library.records import Records
-from hybrid.graphs import decompose, graph_bytes, mec_decomposition, model_graph
+from hybrid.analysis.graphs import decompose, graph_bytes, mec_decomposition, model_graph
+from mtbdd.base.memory import free_memory_bytes
 from mtbdd.graph.components import model_components, model_end_components
-from mtbdd.memory import free_memory_bytes
 
 DEFAULT = ("kanban=4", "kanban=10")
 WRITTEN_OUT = 20_000_000

@@ -16,9 +16,9 @@ from benchmarks.library.models import example
 from benchmarks.library.records import Records
 from benchmarks.programs.thesis_tables import chosen_cases
 from benchmarks.published.thesis import MEMORY, ORDER, STUDIES, Study
-from hybrid.backends import choose_backend
-from hybrid.explorer import report_levels, weigh_levels
-from hybrid.levels.curve import base_memory_bytes
+from hybrid.app.explorer import report_levels, weigh_levels
+from hybrid.matrix.backends import choose_backend
+from hybrid.matrix.levels.curve import base_memory_bytes
 
 
 def measure(row: dict[str, Any], study: Study, size: int) -> None:

@@ -17,10 +17,10 @@ import hybrid
 from benchmarks.library.arguments import parser
 from benchmarks.library.models import EXAMPLES
 from benchmarks.library.records import Records
-from mtbdd.build import build_model
+from mtbdd.build.build import build_model
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.order import ORDERS
 from mtbdd.language import load_model, resolve
-from mtbdd.model import SymbolicModel
-from mtbdd.order import ORDERS
 
 MODELS: dict[str, tuple[str, dict[str, int]]] = {
     "fms n=7": ("fms", {"n": 7}),

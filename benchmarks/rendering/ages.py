@@ -17,9 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 _ALL = ("mtbdd", "gpu_kernels", "hybrid")
 _HOST = ("mtbdd", "hybrid")
-_CARD = ("gpu_kernels", "hybrid/gpu")
-_FORMATS = ("gpu_kernels", "hybrid/explicit")
-_SHARED = ("hybrid/parts", "hybrid/communicators")
+_CARD = ("gpu_kernels", "hybrid/matrix/gpu")
+_FORMATS = ("gpu_kernels", "hybrid/matrix/explicit")
+_SHARED = ("hybrid/matrix/parts", "hybrid/base/communicators")
 _BOUNDS = ("hybrid/analysis", "hybrid/solvers")
 
 MEASURED: dict[str, tuple[str, ...]] = {
@@ -37,21 +37,21 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "certified_products": _BOUNDS,
     "certified_products_gpu": _BOUNDS,
     "cold_start": _ALL,
-    "cpu_iteration": ("hybrid/cpu", "hybrid/injection", "hybrid/levels"),
-    "cpu_iteration_16": ("hybrid/cpu", "hybrid/injection", "hybrid/levels"),
+    "cpu_iteration": ("hybrid/matrix/cpu", "hybrid/matrix/injection", "hybrid/matrix/levels"),
+    "cpu_iteration_16": ("hybrid/matrix/cpu", "hybrid/matrix/injection", "hybrid/matrix/levels"),
     "density_sweep": (*_FORMATS, "hybrid/solvers"),
     "device_lane": (*_ALL, "tests"),
     "explicit_formats": _FORMATS,
-    "file_formats": ("hybrid/interchange",),
+    "file_formats": ("hybrid/models/interchange",),
     "first_use": _ALL,
     "first_use_parts": _ALL,
     "gauss_seidel": (*_CARD, "hybrid/solvers"),
     "gpu_product": _CARD,
     "kernel_counters": _CARD,
-    "logic": ("hybrid/automata", "mtbdd/automaton_product.py"),
-    "ltl_products": ("hybrid/automata", "hybrid/analysis", "mtbdd/automaton_product.py"),
-    "lumping": ("hybrid/lumping",),
-    "many_vectors": ("hybrid/cpu",),
+    "logic": ("hybrid/properties/automata", "mtbdd/build/automaton_product.py"),
+    "ltl_products": ("hybrid/properties/automata", "hybrid/analysis", "mtbdd/build/automaton_product.py"),
+    "lumping": ("hybrid/models/lumping",),
+    "many_vectors": ("hybrid/matrix/cpu",),
     "many_vectors_gpu": _CARD,
     "mdp_agreement": _HOST,
     "mdp_sweep": _CARD,
@@ -61,19 +61,36 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "processes": _SHARED,
     "same_answers": _ALL,
     "sanitizers": ("gpu_kernels",),
-    "scaling": ("hybrid/parts",),
-    "scc_mec": ("gpu_kernels/graph", "gpu_kernels/cuda/graph", "hybrid/graphs"),
+    "scaling": ("hybrid/matrix/parts",),
+    "scc_mec": ("gpu_kernels/graph", "gpu_kernels/cuda/graph", "hybrid/analysis/graphs"),
     "seeds": (*_HOST, "tests"),
-    "simulation": ("hybrid/simulation",),
-    "spill": ("hybrid/disk",),
+    "simulation": ("hybrid/checking/simulation",),
+    "spill": ("hybrid/base/disk",),
     "streamed_parts": _FORMATS,
-    "structure_plots": ("hybrid/explicit",),
+    "structure_plots": ("hybrid/matrix/explicit",),
     "symbolic_build": ("mtbdd",),
     "symbolic_components": ("mtbdd/graph",),
-    "thesis_tables": ("gpu_kernels", "hybrid/cpu", "hybrid/gpu", "hybrid/levels", "hybrid/solvers"),
-    "thesis_tables_tasks": ("gpu_kernels", "hybrid/cpu", "hybrid/gpu", "hybrid/levels", "hybrid/solvers"),
-    "thesis_memory": ("hybrid/levels", "hybrid/injection", "mtbdd/offset.py", "mtbdd/convert.py"),
-    "variable_orders": ("mtbdd/order.py",),
+    "thesis_tables": (
+        "gpu_kernels",
+        "hybrid/matrix/cpu",
+        "hybrid/matrix/gpu",
+        "hybrid/matrix/levels",
+        "hybrid/solvers",
+    ),
+    "thesis_tables_tasks": (
+        "gpu_kernels",
+        "hybrid/matrix/cpu",
+        "hybrid/matrix/gpu",
+        "hybrid/matrix/levels",
+        "hybrid/solvers",
+    ),
+    "thesis_memory": (
+        "hybrid/matrix/levels",
+        "hybrid/matrix/injection",
+        "mtbdd/offset/offset.py",
+        "mtbdd/offset/convert.py",
+    ),
+    "variable_orders": ("mtbdd/build/order.py",),
     "whole_answers": _ALL,
     "whole_answers_cpu": _HOST,
     "whole_run": _ALL,

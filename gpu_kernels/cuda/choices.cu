@@ -13,7 +13,7 @@
 // `codes` names the row of every state, and `factors`[r][l] is what the product is multiplied by. Bit l of `uniform` says
 // that gains[r][l] is the same for all r.
 //
-// Launch: one block of THREADS threads an item; shared memory as `shared_bytes` of gpu_kernels/tiles.py says. Items may
+// Launch: one block of THREADS threads an item; shared memory as `shared_bytes` of gpu_kernels/compressed/tiles.py says. Items may
 // be launched in parts.
 // Deterministic. In place: nothing but out, the chosen layers and the partial maxima. x and out must not overlap.
 //

@@ -1,5 +1,5 @@
 // The passes of IDR(s), s = 4, over a part of the rows: what is added up is added to that of other parts by the caller,
-// which also has the numbers of the recurrence.  hybrid/solvers/shadows.py says what each of them does.
+// which also has the numbers of the recurrence.  hybrid/matrix/space/shadows.py says what each of them does.
 //
 // Launch, all of them: blocks of THREADS threads, as many as there are places for sums at most, a thread a row in a loop
 // over the grid.

@@ -1,4 +1,4 @@
-// The records of a matrix in tiles, as gpu_kernels/tiles.py packs them.
+// The records of a matrix in tiles, as gpu_kernels/compressed/tiles.py packs them.
 //
 // Macros besides INDEX_BITS:
 //   CODE_BITS    8 or 16: width of the number of a term; the largest number stands for no entry

@@ -5,7 +5,7 @@
 // bytes side by side. An entry is looked up once for all vectors. Sums are added in the order of tiles.cu, so that every
 // column has the bits of the product with that column alone.
 //
-// Launch: one block of THREADS threads an item; shared memory as `shared_bytes` of gpu_kernels/tiles.py says, for as many
+// Launch: one block of THREADS threads an item; shared memory as `shared_bytes` of gpu_kernels/compressed/tiles.py says, for as many
 // members or more. Serves the columns column, ..., column + 2 * SHARE - 1; stride and column are even, and x and out begin
 // at multiples of 16 bytes. Rows without a group are left as they are. No atomic additions. x and out must not overlap.
 //

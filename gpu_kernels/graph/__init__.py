@@ -29,8 +29,8 @@ __all__ = [
 _GONE = {
     "MecOptions": "ComponentOptions, whose published variants have attractors",
     "SccOptions": "ComponentOptions",
-    "reference_mec": "hybrid.graphs.mec_decomposition",
-    "reference_scc": "hybrid.graphs.decompose",
+    "reference_mec": "hybrid.analysis.graphs.mec_decomposition",
+    "reference_scc": "hybrid.analysis.graphs.decompose",
 }
 """Names of the release before, and what to use instead."""
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gpu_kernels._launch import blocks_for, macros
-from gpu_kernels.device import Device
+from gpu_kernels.runtime._launch import blocks_for, macros
+from gpu_kernels.runtime.device import Device
 
 Array = Any
 
@@ -187,7 +187,7 @@ class Graph:
 
     References
     ----------
-    [WKB16] §5.1: data representation. The choice arrays are not in the paper, which finds the groups of
+    [WKB16] 5.1: data representation. The choice arrays are not in the paper, which finds the groups of
     a state by scanning its words.
     """
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from gpu_kernels._launch import check_vector
-from gpu_kernels.device import Device
 from gpu_kernels.graph.fbt import (
     PUBLISHED,
     ComponentOptions,
@@ -33,6 +31,8 @@ from gpu_kernels.graph.format import (
     transposed_bytes,
 )
 from gpu_kernels.graph.scc import canonical_labels, components_of
+from gpu_kernels.runtime._launch import check_vector
+from gpu_kernels.runtime.device import Device
 
 Array = Any
 
@@ -255,7 +255,7 @@ def _by_attractors(device: Device, graph: Graph, options: ComponentOptions) -> t
 
     References
     ----------
-    [WKB16] §2.4 and algorithm 7; section 5.3.2 for sets J.
+    [WKB16] 2.4 and algorithm 7; section 5.3.2 for sets J.
     """
     xp, n = device.xp, graph.n_states
     rounds: Counter[str] = Counter()

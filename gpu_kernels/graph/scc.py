@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gpu_kernels.device import Device
 from gpu_kernels.graph.fbt import PUBLISHED, ComponentOptions, laid_out, search_regions
 from gpu_kernels.graph.format import (
     WIDE_SHARE,
@@ -20,6 +19,7 @@ from gpu_kernels.graph.format import (
     transposed_bytes,
     word_type,
 )
+from gpu_kernels.runtime.device import Device
 
 Array = Any
 
@@ -82,7 +82,7 @@ def scc(device: Device, graph: Graph, options: ComponentOptions | None = None) -
 
     References
     ----------
-    [WKB16] §§2.2 and 5; see :class:`ComponentOptions` for the variants. Trimming, one search and names after
+    [WKB16] 2.2 and 5; see :class:`ComponentOptions` for the variants. Trimming, one search and names after
     it: G. Slota and others, "BFS and Coloring-based Parallel Algorithms for Strongly Connected Components
     and Related Problems", IPDPS 2014 (Multistep).
     """

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hybrid.automata.acceptance import Acceptance
-from hybrid.automata.automaton import DeterministicAutomaton
-from hybrid.automata.guards import mark_list
-from hybrid.automata.reduction import component_fates
-from mtbdd.automaton_product import AutomatonProduct
+from hybrid.properties.automata.acceptance import Acceptance
+from hybrid.properties.automata.automaton import DeterministicAutomaton
+from hybrid.properties.automata.guards import mark_list
+from hybrid.properties.automata.reduction import component_fates
+from mtbdd.build.automaton_product import AutomatonProduct
+from mtbdd.diagrams.manager import Node
 from mtbdd.graph.components import EndComponents, model_end_components
-from mtbdd.manager import Node
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Rewards gathered up to a number of steps or a time, and rewards at one moment ([Tealdi13] §2.3)."""
+"""Rewards gathered up to a number of steps or a time, and rewards at one moment ([Tealdi13] 2.3)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from hybrid.analysis.choice_systems import after_steps, choice_operator
 from hybrid.analysis.constant_vectors import is_constant, is_zero
 from hybrid.analysis.held_matrices import expected_place
 from hybrid.analysis.operator_values import Asked
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
 from hybrid.analysis.transient import TransientAnalysis
-from hybrid.core.arrays import extremes
-from hybrid.operators.rounding import scaled_bounds
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateValues
-from hybrid.run.work import Work
-from mtbdd.communicator import Communicator
+from hybrid.base.arrays import extremes
+from hybrid.base.state_values import StateValues
+from hybrid.matrix.operators.rounding import scaled_bounds
+from mtbdd.base.communicator import Communicator
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.rewards import enclosed_rewards, relative_units
 from mtbdd.language.syntax import ModelType
-from mtbdd.model import SymbolicModel
-from mtbdd.rewards import enclosed_rewards, relative_units
-from mtbdd.states import StateIndex
+from mtbdd.offset.states import StateIndex
 
 Vector = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""Until within a window of steps or time ([Tealdi13] §§2.3.1 and 2.3.2).
+"""Until within a window of steps or time ([Tealdi13] 2.3.1 and 2.3.2).
 
 With a window [a, b] the path has to stay in safe states up to a, and to reach a target within b - a
 from then on: the probabilities of the second part are where the first one starts, running backwards.
@@ -16,19 +16,19 @@ from hybrid.analysis.choice_systems import after_steps, choice_operator
 from hybrid.analysis.operator_values import Asked
 from hybrid.analysis.precomputation import prob0a, prob0e
 from hybrid.analysis.row_sums import flow_into
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
 from hybrid.analysis.scope import Scope
 from hybrid.analysis.transient import TransientAnalysis
 from hybrid.analysis.until import until_probabilities
+from hybrid.base.state_values import StateValues
 from hybrid.properties.tree import TimeBound
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateValues
-from hybrid.run.work import Work
-from mtbdd.communicator import ALONE, Communicator
+from mtbdd.base.communicator import ALONE, Communicator
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
 from mtbdd.graph.prob01 import backward, prob0
 from mtbdd.language.syntax import Literal, ModelType
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.states import StateIndex, index_states, states_from
+from mtbdd.offset.states import StateIndex, index_states, states_from
 
 
 @dataclass(frozen=True)

@@ -17,25 +17,27 @@ import numpy as np
 
 from hybrid.analysis.precomputation import end_components, prob0a, prob0e
 from hybrid.analysis.reward_flows import Flow, FlowMaker
-from hybrid.operators.gained_choices import GainedChoices, GainedLayer
-from hybrid.operators.host_choices import NoMatrix
-from hybrid.operators.layer_choices import group_states, leaving_choices
-from hybrid.run.options import CheckOptions
-from hybrid.solvers.bounded_solution import UNIT
-from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
-from hybrid.solvers.host import HostWorkspace
-from hybrid.solvers.together import TogetherWorkspace
-from hybrid.solvers.workspace import Array, Workspace
-from mtbdd.convert import entry_units
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.matrix.operators.gained_choices import GainedChoices, GainedLayer
+from hybrid.matrix.operators.host_choices import NoMatrix
+from hybrid.matrix.operators.layer_choices import group_states, leaving_choices
+from hybrid.matrix.space.bounded_solution import UNIT
+from hybrid.matrix.space.choice_problem import ChoiceProblem, Quotient
+from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.together import TogetherWorkspace
+from hybrid.matrix.space.workspace import Array, Workspace
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.reward_split import RewardSplit
+from mtbdd.diagrams.manager import Node
 from mtbdd.graph.prob01 import prob0
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.reward_split import RewardSplit
-from mtbdd.row_entries import row_entries
-from mtbdd.states import index_states
+from mtbdd.offset.convert import entry_units
+from mtbdd.offset.row_entries import row_entries
+from mtbdd.offset.states import index_states
 
 _MOST_SWEEPS = 64  # that steps without reward may take where they form no cycle
-_ROUNDINGS = 80  # units behind factors, gains and sums; see `hybrid.operators.layer_choices.choice_slack`
+_ROUNDINGS = (
+    80  # units behind factors, gains and sums; see `hybrid.matrix.operators.layer_choices.choice_slack`
+)
 
 
 class BudgetSystem:

@@ -11,21 +11,21 @@ from numpy.typing import NDArray
 from hybrid.analysis.dense_powers import FEWEST_STEPS, DensePowers, dense_powers, dense_powers_pay
 from hybrid.analysis.held_matrices import injected, place_beside
 from hybrid.analysis.row_sums import leaving_rates
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
 from hybrid.analysis.transient_errors import Course, StepErrors, least_positive
-from hybrid.core.arrays import elements, extremes, to_host
-from hybrid.operators.divided_matrix import DividedMatrix
-from hybrid.operators.rounding import far_from_underflow, step_slack
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateValues
-from hybrid.run.work import Work
-from hybrid.solvers.bounded_solution import UNIT, positive_after, underflow_of
-from hybrid.solvers.host import workspace_of
-from hybrid.solvers.workspace import Array, Pair
+from hybrid.base.arrays import elements, extremes, to_host
+from hybrid.base.state_values import StateValues
+from hybrid.matrix.operators.divided_matrix import DividedMatrix
+from hybrid.matrix.operators.rounding import far_from_underflow, step_slack
+from hybrid.matrix.space.bounded_solution import UNIT, positive_after, underflow_of
+from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.workspace import Array, Pair
+from mtbdd.build.model import SymbolicModel
 from mtbdd.language.syntax import ModelType
-from mtbdd.model import SymbolicModel
-from mtbdd.offset import SCALED_UNITS
-from mtbdd.row_entries import row_entries
-from mtbdd.states import StateIndex
+from mtbdd.offset.offset import SCALED_UNITS
+from mtbdd.offset.row_entries import row_entries
+from mtbdd.offset.states import StateIndex
 
 Vector = NDArray[np.float64]
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.backends import choose_backend
-from hybrid.injection.row_type_sums import row_type_sums
-from hybrid.operators.divided_matrix import operator_of
-from hybrid.operators.inject import inject
-from hybrid.operators.layer_choices import choice_totals
-from hybrid.run.options import CheckOptions
-from hybrid.run.work import Work
-from hybrid.solvers.base import Clock
-from mtbdd.divided import DividedMTBDD
-from mtbdd.model import SymbolicModel
-from mtbdd.offset import OffsetMTBDD
-from mtbdd.states import StateIndex
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
+from hybrid.matrix.backends import choose_backend
+from hybrid.matrix.injection.row_type_sums import row_type_sums
+from hybrid.matrix.operators.divided_matrix import operator_of
+from hybrid.matrix.operators.inject import inject
+from hybrid.matrix.operators.layer_choices import choice_totals
+from hybrid.matrix.space.base import Clock
+from mtbdd.build.model import SymbolicModel
+from mtbdd.offset.divided import DividedMTBDD
+from mtbdd.offset.offset import OffsetMTBDD
+from mtbdd.offset.states import StateIndex
 
 Vector = NDArray[np.float64]
 

@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.choice_systems import choice_operator
 from hybrid.analysis.precomputation import end_components, prob1a, prob1e
-from hybrid.errors import PropertyError
-from hybrid.operators.layer_choices import group_states, leaving_choices
-from hybrid.run.options import CheckOptions
-from hybrid.solvers.choice_operator import ChoiceOperator
-from hybrid.solvers.choice_problem import Quotient
-from mtbdd.communicator import ALONE, Communicator
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.errors import PropertyError
+from hybrid.matrix.operators.layer_choices import group_states, leaving_choices
+from hybrid.matrix.space.choice_operator import ChoiceOperator
+from hybrid.matrix.space.choice_problem import Quotient
+from mtbdd.base.communicator import ALONE, Communicator
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.rewards import enclosed_rewards, relative_units, reward_rates
+from mtbdd.diagrams.manager import Node
 from mtbdd.graph.components import EndComponents, MaximalEndComponent, model_end_components
 from mtbdd.graph.prob01 import backward
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.rewards import enclosed_rewards, relative_units, reward_rates
-from mtbdd.states import StateIndex, index_states, states_from
+from mtbdd.offset.states import StateIndex, index_states, states_from
 
 Vector = NDArray[np.float64]
 

@@ -12,38 +12,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.recorded_steps import RecordedSteps
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
 from hybrid.analysis.transient_errors import Course
-from hybrid.core.methods import ENCLOSING, METHODS, advised
-from hybrid.errors import NotConvergedError, UnsupportedError
-from hybrid.operators.discount import Discount
-from hybrid.operators.layer_choices import (
+from hybrid.base.errors import NotConvergedError, UnsupportedError
+from hybrid.base.methods import ENCLOSING, METHODS, advised
+from hybrid.base.state_values import StateValues
+from hybrid.matrix.operators.discount import Discount
+from hybrid.matrix.operators.layer_choices import (
     LayerChoices,
     LayerMatrix,
     RewardOf,
     choice_slack,
     layer_matrices,
 )
-from hybrid.operators.rounding import far_from_underflow
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateValues
-from hybrid.run.work import Work
+from hybrid.matrix.operators.rounding import far_from_underflow
+from hybrid.matrix.space.base import Clock, Status
+from hybrid.matrix.space.bounded_solution import UNIT, positive_after
+from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator
+from hybrid.matrix.space.choice_problem import ChoiceProblem, Quotient
+from hybrid.matrix.space.workspace import Array
 from hybrid.solvers import Interval, Optimistic
-from hybrid.solvers.base import Clock, Status
-from hybrid.solvers.bounded_solution import UNIT, positive_after
-from hybrid.solvers.choice_operator import BOUND_VECTORS, ChoiceOperator
-from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
 from hybrid.solvers.topological_choices import TopologicalChoices
 from hybrid.solvers.value_iteration import ValueIteration
-from hybrid.solvers.workspace import Array
-from mtbdd.manager import Node
-from mtbdd.memory import free_memory_bytes
-from mtbdd.model import SymbolicModel
-from mtbdd.states import StateIndex
+from mtbdd.base.memory import free_memory_bytes
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
+from mtbdd.offset.states import StateIndex
 
 if TYPE_CHECKING:
-    from hybrid.operators.device_choices import DeviceChoices
-    from hybrid.operators.explicit_choices import DeviceRows, ExplicitChoices
-    from hybrid.operators.hybrid_choices import HybridChoices
+    from hybrid.matrix.operators.device_choices import DeviceChoices
+    from hybrid.matrix.operators.explicit_choices import DeviceRows, ExplicitChoices
+    from hybrid.matrix.operators.hybrid_choices import HybridChoices
 
     HeldChoices = HybridChoices | ExplicitChoices | DeviceRows | DeviceChoices
 
@@ -139,7 +139,7 @@ class ChoiceMatrices:
         Parameters
         ----------
         gain : callable
-            See `hybrid.operators.layer_choices.layer_choices_of`.
+            See `hybrid.matrix.operators.layer_choices.layer_choices_of`.
         maximise : bool
         groups : Quotient, optional
         stop : ndarray, shape (unknown.size,), float64, optional
@@ -191,10 +191,10 @@ def _built(
     `offers` returns the choices of all layers, with a row for every unknown state if it is asked for them.
     """
     # Imported here: chains start quicker without.
-    from hybrid.operators.device_choices import DeviceChoices, fused_choices
-    from hybrid.operators.eligibility import why_ineligible
-    from hybrid.operators.explicit_choices import ExplicitChoices, device_rows, write_choices
-    from hybrid.operators.hybrid_choices import hybrid_choices
+    from hybrid.matrix.operators.device_choices import DeviceChoices, fused_choices
+    from hybrid.matrix.operators.eligibility import why_ineligible
+    from hybrid.matrix.operators.explicit_choices import ExplicitChoices, device_rows, write_choices
+    from hybrid.matrix.operators.hybrid_choices import hybrid_choices
 
     if options.engine == "explicit":
         layer_choices = offers(False)
@@ -300,9 +300,9 @@ def _by_components(
         return None
     if system.loses_digits:  # strips are written out
         return None
-    from hybrid.operators.choice_strips import ChoiceStrips, WholeStrip
-    from hybrid.operators.explicit_choices import ExplicitChoices
-    from hybrid.operators.hybrid_choices import HybridChoices
+    from hybrid.matrix.operators.choice_strips import ChoiceStrips, WholeStrip
+    from hybrid.matrix.operators.explicit_choices import ExplicitChoices
+    from hybrid.matrix.operators.hybrid_choices import HybridChoices
 
     strips: WholeStrip | ChoiceStrips | None = None
     if isinstance(system, ExplicitChoices):

@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
-from hybrid.core.notebook import block, paragraph, rows_table
-from hybrid.run.state_files import check_suffix
+from hybrid.analysis.run.state_files import check_suffix
+from hybrid.base.notebook import block, paragraph, rows_table
 
 SUFFIXES = (".csv", ".json")
 """Of files that schedulers are written to."""

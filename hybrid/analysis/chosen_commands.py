@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mtbdd.choices import ChoicePart
-from mtbdd.given import TakenCommands
+from mtbdd.build.choices import ChoicePart
+from mtbdd.build.given import TakenCommands
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.state_order import for_users
 from mtbdd.language.model_syntax import Command
 from mtbdd.language.text import short_text
-from mtbdd.model import SymbolicModel
-from mtbdd.state_order import for_users
 
 
 def chosen_commands(

@@ -10,9 +10,9 @@ from dataclasses import replace
 import numpy as np
 
 from hybrid.analysis.operator_values import Asked, operator_values
-from hybrid.core.directed_rounding import divided
+from hybrid.base.directed_rounding import divided
+from hybrid.base.state_values import StateValues
 from hybrid.properties.tree import Probability
-from hybrid.run.state_values import StateValues
 from mtbdd.language.syntax import Binary, Expression
 
 _SHARE = 0.25  # of epsilon for each of the two probabilities: the distances of their bounds add up

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels.ragged import array_module
-from hybrid.core.arrays import extremes
-from mtbdd.communicator import Communicator
-from mtbdd.masks import is_all
+from gpu_kernels.runtime.ragged import array_module
+from hybrid.base.arrays import extremes
+from mtbdd.base.communicator import Communicator
+from mtbdd.offset.masks import is_all
 
 _PART = 1 << 20  # elements compared together: bounds the temporary memory
 

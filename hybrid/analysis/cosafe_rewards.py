@@ -16,9 +16,9 @@ from hybrid.analysis.model_automata import model_formula
 from hybrid.analysis.model_products import model_product
 from hybrid.analysis.operator_values import Asked
 from hybrid.analysis.rewards import reachability_rewards
-from hybrid.automata.translation import prefixes
-from hybrid.errors import UnsupportedError
-from hybrid.run.state_values import StateValues
+from hybrid.base.errors import UnsupportedError
+from hybrid.base.state_values import StateValues
+from hybrid.properties.automata.translation import prefixes
 from mtbdd.language.model_syntax import ELAPSED
 
 if TYPE_CHECKING:

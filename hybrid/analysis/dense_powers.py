@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.explicit.operators import ExplicitOperator
-from hybrid.operators.hybrid_matrix import HybridMatrix
-from hybrid.operators.inject import inject
+from hybrid.matrix.explicit.operators import ExplicitOperator
+from hybrid.matrix.operators.hybrid_matrix import HybridMatrix
+from hybrid.matrix.operators.inject import inject
 
 Vector = NDArray[np.float64]
 

@@ -14,16 +14,16 @@ import numpy as np
 from hybrid.analysis.choice_rewards import choice_rewards, paid_choices, reward_units
 from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
 from hybrid.analysis.operator_values import Asked
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
 from hybrid.analysis.systems import solve_linear
-from hybrid.operators.discount import Discount
-from hybrid.operators.rounding import scaled_bounds
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateValues
-from hybrid.run.work import Work
+from hybrid.base.state_values import StateValues
+from hybrid.matrix.operators.discount import Discount
+from hybrid.matrix.operators.rounding import scaled_bounds
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.rewards import enclosed_rewards, relative_units
 from mtbdd.graph.prob01 import backward
-from mtbdd.model import SymbolicModel
-from mtbdd.rewards import enclosed_rewards, relative_units
-from mtbdd.states import StateIndex, index_states, states_from
+from mtbdd.offset.states import StateIndex, index_states, states_from
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.held_matrices import injected
 from hybrid.analysis.row_sums import leaving_rates
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
 from hybrid.analysis.systems import solve_stationary
-from hybrid.errors import NotConvergedError, OptionError, UnsupportedError
-from hybrid.run.options import CheckOptions
-from hybrid.run.work import Work
+from hybrid.base.errors import NotConvergedError, OptionError, UnsupportedError
+from hybrid.matrix.space.host import workspace_of
 from hybrid.solvers import Status
-from hybrid.solvers.host import workspace_of
 from hybrid.solvers.poisson import poisson_weights
+from mtbdd.build.model import SymbolicModel
 from mtbdd.graph.prob01 import bottom_components
 from mtbdd.language.syntax import ModelType
-from mtbdd.model import SymbolicModel
-from mtbdd.states import StateIndex, index_states
+from mtbdd.offset.states import StateIndex, index_states
 
 Vector = NDArray[np.float64]
 

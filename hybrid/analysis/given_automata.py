@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from hybrid.analysis.ltl import automaton_probabilities
 from hybrid.analysis.operator_values import Asked
-from hybrid.automata.automaton import DeterministicAutomaton
-from hybrid.automata.hoa_reading import read_hoa
-from hybrid.automata.reduction import reduced
-from hybrid.errors import PropertyError
+from hybrid.base.errors import PropertyError
+from hybrid.base.state_values import StateValues
+from hybrid.properties.automata.automaton import DeterministicAutomaton
+from hybrid.properties.automata.hoa_reading import read_hoa
+from hybrid.properties.automata.reduction import reduced
 from hybrid.properties.tree import AutomatonPath
-from hybrid.run.state_values import StateValues
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
 from mtbdd.language.errors import listed
 from mtbdd.language.names import BUILT_IN_LABELS
 from mtbdd.language.syntax import Expression, LabelReference
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
 
 if TYPE_CHECKING:
     pass

@@ -7,17 +7,17 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.explicit.operators import ExplicitOperator, write_out
-from hybrid.operators.divided_matrix import DividedMatrix
-from hybrid.operators.hybrid_matrix import HybridMatrix
-from hybrid.operators.inject import inject
-from hybrid.run.options import CheckOptions
-from mtbdd.divided import DividedMTBDD
-from mtbdd.memory import require_memory
-from mtbdd.offset import OffsetMTBDD
-from mtbdd.places import HOST, VectorPlace
-from mtbdd.states import StateIndex
-from mtbdd.wording import option
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.matrix.explicit.operators import ExplicitOperator, write_out
+from hybrid.matrix.operators.divided_matrix import DividedMatrix
+from hybrid.matrix.operators.hybrid_matrix import HybridMatrix
+from hybrid.matrix.operators.inject import inject
+from mtbdd.base.memory import require_memory
+from mtbdd.base.wording import option
+from mtbdd.offset.divided import DividedMTBDD
+from mtbdd.offset.offset import OffsetMTBDD
+from mtbdd.offset.places import HOST, VectorPlace
+from mtbdd.offset.states import StateIndex
 
 Matrix = HybridMatrix | DividedMatrix | ExplicitOperator
 

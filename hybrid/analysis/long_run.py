@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 from hybrid.analysis.constant_vectors import is_constant
 from hybrid.analysis.held_matrices import expected_place, injected, made_again
 from hybrid.analysis.operator_values import Asked
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
 from hybrid.analysis.systems import solve_gain, solve_linear, solve_stationary
-from hybrid.core.arrays import extremes, inner
-from hybrid.operators.rounding import step_slack
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateValues
-from hybrid.run.work import Work
-from hybrid.solvers.bounded_solution import NEGLIGIBLE, TINY, underflow_of
+from hybrid.base.arrays import extremes, inner
+from hybrid.base.state_values import StateValues
+from hybrid.matrix.operators.rounding import step_slack
+from hybrid.matrix.space.bounded_solution import NEGLIGIBLE, TINY, underflow_of
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.rewards import enclosed_rewards
+from mtbdd.diagrams.manager import Node
 from mtbdd.graph.prob01 import bottom_components
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.rewards import enclosed_rewards
-from mtbdd.row_entries import row_entries
-from mtbdd.states import StateIndex, index_states
+from mtbdd.offset.row_entries import row_entries
+from mtbdd.offset.states import StateIndex, index_states
 
 Vector = NDArray[np.float64]
 Gains = tuple[float, float, float]  # value, lower, upper

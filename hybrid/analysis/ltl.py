@@ -14,13 +14,13 @@ from hybrid.analysis.acceptance_sets import accepting_sets
 from hybrid.analysis.model_automata import model_automaton, model_formula
 from hybrid.analysis.model_products import model_product
 from hybrid.analysis.operator_values import Asked
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
 from hybrid.analysis.until import until_probabilities
-from hybrid.automata.automaton import DeterministicAutomaton
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateValues
-from hybrid.run.work import Work
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
+from hybrid.base.state_values import StateValues
+from hybrid.properties.automata.automaton import DeterministicAutomaton
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.acceptance_sets import AcceptedSets
 from hybrid.analysis.scheduler import Scheduler, SchedulerMaker
-from mtbdd.automaton_product import AutomatonMove, AutomatonProduct, automaton_product
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.state_order import for_users
+from mtbdd.build.automaton_product import AutomatonMove, AutomatonProduct, automaton_product
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.state_order import for_users
+from mtbdd.diagrams.manager import Node
 
 _PART = 1 << 14  # pairs written together
 

@@ -6,15 +6,15 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hybrid.automata.automaton import DeterministicAutomaton
-from hybrid.automata.choosing import ChosenAutomaton, choose_automaton
-from hybrid.automata.formulas import Formula, FormulaStore
-from hybrid.automata.from_properties import from_path
-from hybrid.automata.guards import cubes, edges
-from mtbdd.automaton_product import AutomatonMove
+from hybrid.properties.automata.automaton import DeterministicAutomaton
+from hybrid.properties.automata.choosing import ChosenAutomaton, choose_automaton
+from hybrid.properties.automata.formulas import Formula, FormulaStore
+from hybrid.properties.automata.from_properties import from_path
+from hybrid.properties.automata.guards import cubes, edges
+from mtbdd.build.automaton_product import AutomatonMove
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
 from mtbdd.language.syntax import Expression, ModelType
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
 
 _log = logging.getLogger(__name__)
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hybrid.analysis.model_automata import automaton_moves
-from hybrid.automata.automaton import DeterministicAutomaton
-from hybrid.levels.layers import least_instance_bytes
-from hybrid.run.options import CheckOptions
-from mtbdd.automaton_product import AutomatonProduct, automaton_product
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.part_model import PartModel
-from mtbdd.shares import Share
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.matrix.levels.layers import least_instance_bytes
+from hybrid.properties.automata.automaton import DeterministicAutomaton
+from mtbdd.base.shares import Share
+from mtbdd.build.automaton_product import AutomatonProduct, automaton_product
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.part_model import PartModel
+from mtbdd.diagrams.manager import Node
 
 _log = logging.getLogger(__name__)
 

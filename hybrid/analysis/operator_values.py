@@ -3,7 +3,7 @@
 `P>=p` speaks of all schedulers, so that the least probability counts, and `P<=p` of the greatest one.  Each
 path operator is an until, a complement of one, or a single step: ``F b = true U b``, ``G b = !F !b``,
 ``a W b = !((a & !b) U (!a & !b))``, ``a R b = !(!a U !b)``, with the same window of steps or time on both
-sides ([Tealdi13] §2.2).  Algorithms are imported when they are asked for: an answer needs one of them, and
+sides ([Tealdi13] 2.2).  Algorithms are imported when they are asked for: an answer needs one of them, and
 all take longer to load than a small model to solve.
 """
 
@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
 from hybrid.analysis.scope import Scope
-from hybrid.errors import UnsupportedError
+from hybrid.base.errors import UnsupportedError
+from hybrid.base.state_values import StateValues
 from hybrid.properties import registry
 from hybrid.properties.registry import Capability, asked_quantity, refuse_decision_process, without_negations
 from hybrid.properties.tree import Path, Probability, Reward, SteadyState
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateValues
-from hybrid.run.work import Work
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
 from mtbdd.language.syntax import Expression, Literal
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.predecessor_lists import PredecessorLists, predecessor_lists
-from hybrid.core.backward_search import search_states, withdraw_states
+from hybrid.base.backward_search import search_states, withdraw_states
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
 from mtbdd.graph import prob01 as graph
 from mtbdd.graph.components import EndComponents, MaximalEndComponent, model_end_components
 from mtbdd.graph.predecessors import remove_choices
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.states import states_from
+from mtbdd.offset.states import states_from
 
 Mask = NDArray[np.bool_]
 Words = NDArray[Any]
@@ -213,7 +213,7 @@ def _run(search: Callable[..., None], lists: PredecessorLists, choices: Words, s
         search(*arrays, kept, stack, first.size, marks)
         choices[:] = kept
         return np.array(marks, np.bool_)
-    from hybrid.cpu import backward_kernels
+    from hybrid.matrix.cpu import backward_kernels
 
     places = np.empty(lists.n_states, np.int32)
     places[: first.size] = first

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels.ragged import pointers
-from hybrid.injection.injected import enumerate_paths
-from hybrid.injection.submatrices import expand_nodes
-from mtbdd.model import SymbolicModel
-from mtbdd.offset import OffsetMTBDD
-from mtbdd.states import StateIndex
+from gpu_kernels.runtime.ragged import pointers
+from hybrid.matrix.injection.injected import enumerate_paths
+from hybrid.matrix.injection.submatrices import expand_nodes
+from mtbdd.build.model import SymbolicModel
+from mtbdd.offset.offset import OffsetMTBDD
+from mtbdd.offset.states import StateIndex
 
 Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
@@ -86,7 +86,7 @@ class PredecessorLists:
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """What the searches of `hybrid.core.backward_search` take first, in their order."""
+        """What the searches of `hybrid.base.backward_search` take first, in their order."""
         return (
             self.starts, self.shift, self.near, self.instance_ptr, self.row, self.choice, self.slot,
             self.column_ptr, self.entry_row,

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hybrid.errors import UnsupportedError
+from hybrid.base.errors import UnsupportedError
 from hybrid.properties.registry import has_path
 from hybrid.properties.tree import Path, Quantified
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
 from mtbdd.graph.branching import some_always, some_next, some_until, successors
 from mtbdd.language.syntax import Expression, Unary
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
 
 States = Callable[[Expression], Node]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hybrid.analysis.transient_errors import Course
-from hybrid.solvers.base import Clock
-from hybrid.solvers.record import Numbers, State
-from hybrid.solvers.workspace import Array, Pair, Workspace
+from hybrid.matrix.space.base import Clock
+from hybrid.matrix.space.record import Numbers, State
+from hybrid.matrix.space.workspace import Array, Pair, Workspace
 
 
 class RecordedSteps:

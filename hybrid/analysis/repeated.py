@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hybrid.analysis.operator_values import Asked
 from hybrid.analysis.until import until_probabilities
+from hybrid.base.state_values import StateValues
 from hybrid.properties.registry import repeated_form
-from hybrid.run.state_values import StateValues
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
 from mtbdd.graph.components import model_end_components
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
 
 
 def repeated_probabilities(a: Asked) -> StateValues:

@@ -7,18 +7,18 @@ from fractions import Fraction
 
 from hybrid.analysis.operator_values import Asked
 from hybrid.analysis.reward_budgets import BudgetSweep
+from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.until import until_probabilities
-from hybrid.core.methods import ENCLOSING, advised
-from hybrid.errors import UnsupportedError
+from hybrid.base.errors import UnsupportedError
+from hybrid.base.methods import ENCLOSING, advised
+from hybrid.base.state_values import StateValues
+from hybrid.matrix.space.base import Clock
 from hybrid.properties.tree import RewardBound
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateValues
-from hybrid.solvers.base import Clock
+from mtbdd.base.wording import option
+from mtbdd.build.reward_split import split_by_reward
+from mtbdd.diagrams.manager import Node
 from mtbdd.language.rounded import real_of
 from mtbdd.language.syntax import Literal
-from mtbdd.manager import Node
-from mtbdd.reward_split import split_by_reward
-from mtbdd.wording import option
 
 
 def reward_bounded_probabilities(a: Asked) -> StateValues:
@@ -31,7 +31,7 @@ def reward_bounded_probabilities(a: Asked) -> StateValues:
     UnsupportedError
         A method without bounds, or a bound of more units than iterations are allowed.
     RewardSplitError
-        Rewards that no bound can be put on, see `mtbdd.reward_split.split_by_reward`.
+        Rewards that no bound can be put on, see `mtbdd.build.reward_split.split_by_reward`.
     NotConvergedError
 
     Notes

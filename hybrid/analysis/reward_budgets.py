@@ -17,23 +17,25 @@ import numpy as np
 
 from hybrid.analysis.budget_system import BudgetSystem
 from hybrid.analysis.choice_systems import note_steps
-from hybrid.operators.gained_choices import GainedChoices
-from hybrid.operators.rounding import TINIEST
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateValues
-from hybrid.run.work import Work
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
+from hybrid.base.state_values import StateValues
+from hybrid.matrix.operators.gained_choices import GainedChoices
+from hybrid.matrix.operators.rounding import TINIEST
+from hybrid.matrix.space.base import Clock
+from hybrid.matrix.space.choice_operator import BOUND_VECTORS
+from hybrid.matrix.space.watch import Watch
+from hybrid.matrix.space.workspace import Array, Workspace
 from hybrid.solvers import Interval, Optimistic
-from hybrid.solvers.base import Clock
-from hybrid.solvers.choice_operator import BOUND_VECTORS
-from hybrid.solvers.watch import Watch
-from hybrid.solvers.workspace import Array, Workspace
-from mtbdd.manager import Node
-from mtbdd.memory import require_memory
-from mtbdd.model import SymbolicModel
-from mtbdd.reward_split import RewardSplit
+from mtbdd.base.memory import require_memory
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.reward_split import RewardSplit
+from mtbdd.diagrams.manager import Node
 
 _MOST_SWEEPS = 64  # that steps without reward may take where they form no cycle
-_ROUNDINGS = 80  # units behind factors, gains and sums; see `hybrid.operators.layer_choices.choice_slack`
+_ROUNDINGS = (
+    80  # units behind factors, gains and sums; see `hybrid.matrix.operators.layer_choices.choice_slack`
+)
 _LEAST_EPSILON = 1e-14
 _VECTORS = 12  # of bounds, gains and products beside those of the budgets
 

@@ -7,23 +7,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid.backends import Backend, choose_backend
-from hybrid.core.halo import Halo
-from hybrid.explicit.operators import ExplicitOperator, write_out
-from hybrid.operators.divided_matrix import DividedMatrix
-from hybrid.operators.gained_choices import Multiplied
-from hybrid.operators.hybrid_matrix import HybridMatrix
-from hybrid.operators.inject import inject
-from hybrid.operators.layer_choices import choice_totals
-from hybrid.run.options import CheckOptions
-from hybrid.solvers.bounded_solution import UNIT
-from hybrid.solvers.workspace import Array
-from mtbdd.divided import DividedMTBDD
-from mtbdd.manager import Node
-from mtbdd.matrix import SymbolicMatrix
-from mtbdd.model import SymbolicModel
-from mtbdd.offset import OffsetMTBDD
-from mtbdd.states import StateIndex, index_states
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.halo import Halo
+from hybrid.matrix.backends import Backend, choose_backend
+from hybrid.matrix.explicit.operators import ExplicitOperator, write_out
+from hybrid.matrix.operators.divided_matrix import DividedMatrix
+from hybrid.matrix.operators.gained_choices import Multiplied
+from hybrid.matrix.operators.hybrid_matrix import HybridMatrix
+from hybrid.matrix.operators.inject import inject
+from hybrid.matrix.operators.layer_choices import choice_totals
+from hybrid.matrix.space.bounded_solution import UNIT
+from hybrid.matrix.space.workspace import Array
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
+from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.offset.divided import DividedMTBDD
+from mtbdd.offset.offset import OffsetMTBDD
+from mtbdd.offset.states import StateIndex, index_states
 
 # lemma: rounding
 _NEAR = 8.0 * UNIT  # rows that add up to 1 so closely are left as they are

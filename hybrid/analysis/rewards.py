@@ -20,20 +20,20 @@ from hybrid.analysis.constant_vectors import is_zero
 from hybrid.analysis.held_matrices import expected_place, made_again
 from hybrid.analysis.operator_values import Asked
 from hybrid.analysis.precomputation import end_components
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
 from hybrid.analysis.scope import Scope
 from hybrid.analysis.systems import solve_linear
-from hybrid.core.arrays import to_host
-from hybrid.operators.layer_choices import group_states, leaving_choices
-from hybrid.operators.rounding import scaled_bounds
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateValues
-from hybrid.run.work import Work
+from hybrid.base.arrays import to_host
+from hybrid.base.state_values import StateValues
+from hybrid.matrix.operators.layer_choices import group_states, leaving_choices
+from hybrid.matrix.operators.rounding import scaled_bounds
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.rewards import enclosed_rewards, relative_units, reward_rates
+from mtbdd.diagrams.manager import Node
 from mtbdd.graph.prob01 import backward, prob0, prob1
-from mtbdd.manager import Node
-from mtbdd.masks import is_any
-from mtbdd.model import SymbolicModel
-from mtbdd.rewards import enclosed_rewards, relative_units, reward_rates
-from mtbdd.states import index_states, states_from
+from mtbdd.offset.masks import is_any
+from mtbdd.offset.states import index_states, states_from
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker

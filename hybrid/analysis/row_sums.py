@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.held_matrices import Matrix, injected, sums_beside
-from hybrid.run.options import CheckOptions
-from hybrid.run.work import Work
-from hybrid.solvers.base import Clock
-from mtbdd.masks import is_any
-from mtbdd.model import SymbolicModel
-from mtbdd.offset import SCALED_UNITS
-from mtbdd.places import HOST
-from mtbdd.states import StateIndex
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
+from hybrid.matrix.space.base import Clock
+from mtbdd.build.model import SymbolicModel
+from mtbdd.offset.masks import is_any
+from mtbdd.offset.offset import SCALED_UNITS
+from mtbdd.offset.places import HOST
+from mtbdd.offset.states import StateIndex
 
 Vector = NDArray[np.float64]
 

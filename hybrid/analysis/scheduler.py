@@ -15,21 +15,21 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels.csr import CsrArrays
+from gpu_kernels.runtime.csr import CsrArrays
 from hybrid.analysis.choice_table import MOST_TOLD, ChoiceTable
 from hybrid.analysis.chosen_commands import chosen_commands
 from hybrid.analysis.precomputation import prob0e
-from hybrid.core.lists import concatenated_ranges
-from hybrid.explicit.choice_rows import LayerRows, merge_layers
-from hybrid.explicit.extract import explicit_matrix
-from hybrid.explicit.transitions import renumbered
-from hybrid.run.state_values import StateValues
-from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator
+from hybrid.base.lists import concatenated_ranges
+from hybrid.base.state_values import StateValues
+from hybrid.matrix.explicit.choice_rows import LayerRows, merge_layers
+from hybrid.matrix.explicit.extract import explicit_matrix
+from hybrid.matrix.explicit.transitions import renumbered
+from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.state_order import for_diagram, for_users
+from mtbdd.diagrams.manager import Node
 from mtbdd.graph.components import EndComponents
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.state_order import for_diagram, for_users
-from mtbdd.states import StateIndex, states_from
+from mtbdd.offset.states import StateIndex, states_from
 
 _PART = 1 << 14  # states written together
 _ACTIONS = 6  # that are told of many
@@ -103,8 +103,8 @@ class Scheduler(ChoiceTable):
     def chain(self) -> CsrArrays:
         """Return the transition matrix of the chain that the scheduler leaves, shape (n_states, n_states).
 
-        Rows and columns are the states' numbers; `hybrid.model.Model.with_scheduler` gives the chain as a
-        model.
+        Rows and columns are the states' numbers; `hybrid.models.model.Model.with_scheduler` gives the chain
+        as a model.
 
         Raises
         ------

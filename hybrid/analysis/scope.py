@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.errors import PropertyError
-from hybrid.run.state_values import StateTruth, StateValues
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.states import StateIndex, index_states
+from hybrid.base.errors import PropertyError
+from hybrid.base.state_values import StateTruth, StateValues
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
+from mtbdd.offset.states import StateIndex, index_states
 
 _FEW = 64
 """One state in so many, or fewer, are numbered one by one."""

@@ -10,36 +10,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels import CodedVector
-from gpu_kernels.ragged import array_module
+from gpu_kernels.runtime.ragged import array_module
 from hybrid.analysis.held_matrices import Matrix, injected, place_beside
 from hybrid.analysis.row_sums import leaving_rates, moving_rates
-from hybrid.core.arrays import extremes, total
-from hybrid.cpu.csr import csr_of
-from hybrid.errors import NotConvergedError, PropertyError
-from hybrid.injection.row_types import RowTypes
-from hybrid.levels.curve import LevelCurve
-from hybrid.operators.discount import Discount
-from hybrid.operators.hybrid_matrix import HybridMatrix
-from hybrid.operators.rounding import step_slack
-from hybrid.operators.row_strips import RowStrips
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateValues
-from hybrid.run.work import Work
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
+from hybrid.base.arrays import extremes, total
+from hybrid.base.errors import NotConvergedError, PropertyError
+from hybrid.base.state_values import StateValues
+from hybrid.matrix.cpu.csr import csr_of
+from hybrid.matrix.injection.row_types import RowTypes
+from hybrid.matrix.levels.curve import LevelCurve
+from hybrid.matrix.operators.discount import Discount
+from hybrid.matrix.operators.hybrid_matrix import HybridMatrix
+from hybrid.matrix.operators.rounding import step_slack
+from hybrid.matrix.operators.row_strips import RowStrips
+from hybrid.matrix.space.base import Method, Solution
+from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution, BoundingMethod
+from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.workspace import OPERANDS
 from hybrid.solvers import AverageReward, Status
-from hybrid.solvers.base import Method, Solution
-from hybrid.solvers.bounded_solution import UNIT, BoundedSolution, BoundingMethod
-from hybrid.solvers.host import workspace_of
 from hybrid.solvers.optimistic import Optimistic
 from hybrid.solvers.strip_leap import StripSteps
 from hybrid.solvers.topological import Topological
 from hybrid.solvers.topological_strips import TopologicalStrips
-from hybrid.solvers.workspace import OPERANDS
-from mtbdd.communicator import Communicator
-from mtbdd.masks import all_finite
-from mtbdd.model import SymbolicModel
-from mtbdd.places import HOST
-from mtbdd.row_entries import row_entries
-from mtbdd.states import StateIndex
+from mtbdd.base.communicator import Communicator
+from mtbdd.build.model import SymbolicModel
+from mtbdd.offset.masks import all_finite
+from mtbdd.offset.places import HOST
+from mtbdd.offset.row_entries import row_entries
+from mtbdd.offset.states import StateIndex
 
 Vector = NDArray[np.float64]
 
@@ -162,7 +162,7 @@ def _by_strips(matrix: Matrix, otherwise: BoundingMethod, options: CheckOptions)
 
 def _strips_with_room(types: RowTypes, level: int) -> StripSteps | None:
     """Return the strips of a matrix on a device; None where they promise nothing, or have no room."""
-    from hybrid.operators.device_strips import device_strips
+    from hybrid.matrix.operators.device_strips import device_strips
 
     try:
         return device_strips(types, level)

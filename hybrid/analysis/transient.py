@@ -2,7 +2,7 @@
 
 ``x_{k+1} = P x_k + b`` over a set of states; b is what leaving the set is worth.  A CTMC is
 uniformised with a rate q above all exit rates, ``P = I + (M - diag(d)) / q``, and its state after
-the time t is that after a Poisson number of steps with mean q t ([Tealdi13] §2.3.2).
+the time t is that after a Poisson number of steps with mean q t ([Tealdi13] 2.3.2).
 
 Bounds.  All numbers are non-negative, so every step adds a relative rounding error, of at most `slack`;
 for values bounded by c it also adds at most ``absolute * c``, which is the better bound after many steps.
@@ -29,14 +29,14 @@ from numpy.typing import NDArray
 from hybrid.analysis.chain_steps import ChainSteps
 from hybrid.analysis.recorded_steps import RecordedSteps
 from hybrid.analysis.transient_errors import Course
-from hybrid.core.arrays import extremes, to_host
-from hybrid.errors import NotConvergedError
-from hybrid.operators.rounding import widened
-from hybrid.run.state_values import StateValues
-from hybrid.solvers.base import Clock, Status
-from hybrid.solvers.bounded_solution import UNIT
+from hybrid.base.arrays import extremes, to_host
+from hybrid.base.errors import NotConvergedError
+from hybrid.base.state_values import StateValues
+from hybrid.matrix.operators.rounding import widened
+from hybrid.matrix.space.base import Clock, Status
+from hybrid.matrix.space.bounded_solution import UNIT
+from hybrid.matrix.space.workspace import Array
 from hybrid.solvers.poisson import poisson_weights
-from hybrid.solvers.workspace import Array
 
 Vector = NDArray[np.float64]
 

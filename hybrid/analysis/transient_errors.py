@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.errors import NotConvergedError
-from hybrid.run.state_values import StateValues
-from hybrid.solvers.base import Criterion, Status
-from hybrid.solvers.bounded_solution import UNIT
-from hybrid.solvers.workspace import Array, Workspace
-from mtbdd.communicator import ALONE, Communicator
+from hybrid.base.errors import NotConvergedError
+from hybrid.base.state_values import StateValues
+from hybrid.matrix.space.base import Criterion, Status
+from hybrid.matrix.space.bounded_solution import UNIT
+from hybrid.matrix.space.workspace import Array, Workspace
+from mtbdd.base.communicator import ALONE, Communicator
 
 Vector = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""Unbounded until, and one step: the graph decides 0 and 1, equations the rest ([Tealdi13] §2.3).
+"""Unbounded until, and one step: the graph decides 0 and 1, equations the rest ([Tealdi13] 2.3).
 
 Over choices (Forejt et al., "Automated verification techniques for probabilistic systems", 2011, section
 4): for the minimum, no scheduler can stay for ever in the states that are left.  For the maximum some may;
@@ -19,23 +19,23 @@ from hybrid.analysis.choice_systems import check_method, choice_operator, solve_
 from hybrid.analysis.operator_values import Asked
 from hybrid.analysis.precomputation import decided_states, end_components
 from hybrid.analysis.row_sums import flow_into
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
 from hybrid.analysis.scope import Scope
 from hybrid.analysis.systems import solve_linear
-from hybrid.operators.layer_choices import choice_slack, group_states, leaving_choices
-from hybrid.operators.rounding import ratio_units, widened
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateValues
-from hybrid.run.work import Work
-from hybrid.solvers.bounded_solution import UNIT
-from hybrid.solvers.choice_operator import ChoiceOperator
-from hybrid.solvers.choice_problem import Quotient
+from hybrid.base.state_values import StateValues
+from hybrid.matrix.operators.layer_choices import choice_slack, group_states, leaving_choices
+from hybrid.matrix.operators.rounding import ratio_units, widened
+from hybrid.matrix.space.bounded_solution import UNIT
+from hybrid.matrix.space.choice_operator import ChoiceOperator
+from hybrid.matrix.space.choice_problem import Quotient
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
 from mtbdd.graph.components import EndComponents
 from mtbdd.graph.prob01 import prob0, prob1
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.offset import SCALED_UNITS
-from mtbdd.row_entries import row_entries
-from mtbdd.states import StateIndex, index_states
+from mtbdd.offset.offset import SCALED_UNITS
+from mtbdd.offset.row_entries import row_entries
+from mtbdd.offset.states import StateIndex, index_states
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.core.directed_rounding import GREATEST, Directed, added, divided, multiplied, outward
-from hybrid.run.state_values import StateTruth, StateValues
+from hybrid.base.directed_rounding import GREATEST, Directed, added, divided, multiplied, outward
+from hybrid.base.state_values import StateTruth, StateValues
 from mtbdd.language.rounded import doubles_around
 
 Vector = NDArray[np.float64]

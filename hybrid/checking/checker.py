@@ -16,21 +16,24 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hybrid.analysis.quantified import witness as witness_of
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
 from hybrid.analysis.scope import Scope
-from hybrid.checking.answer import Answer
-from hybrid.checking.engine_choice import with_engine
-from hybrid.checking.every_state import EveryState
-from hybrid.checking.filters import Summary, summarise
-from hybrid.checking.operators import OperatorChecker
-from hybrid.checking.refusing import failure_of, refuse_options
-from hybrid.communicators.ends import failure_of_all
-from hybrid.errors import (
+from hybrid.base.communicators.ends import failure_of_all
+from hybrid.base.errors import (
     HybridError,
     NotExactError,
     PropertyError,
     UnknownError,
     UnsupportedError,
 )
+from hybrid.base.state_values import StateTruth, StateValues
+from hybrid.checking.answer import Answer
+from hybrid.checking.engine_choice import with_engine
+from hybrid.checking.every_state import EveryState
+from hybrid.checking.filters import Summary, summarise
+from hybrid.checking.operators import OperatorChecker
+from hybrid.checking.refusing import failure_of, refuse_options
 from hybrid.properties.tree import (
     Filter,
     MultiObjective,
@@ -40,18 +43,15 @@ from hybrid.properties.tree import (
     Quantile,
     Reward,
 )
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateTruth, StateValues
-from hybrid.run.work import Work
-from mtbdd.budget import BudgetError
+from mtbdd.base.budget import BudgetError
+from mtbdd.base.memory import check_stored, stored_bytes
+from mtbdd.base.wording import option
+from mtbdd.build.model import SymbolicModel
 from mtbdd.language.syntax import Expression
-from mtbdd.memory import check_stored, stored_bytes
-from mtbdd.model import SymbolicModel
-from mtbdd.wording import option
 
 if TYPE_CHECKING:
+    from hybrid.analysis.checkpoints.checkpoint import Checkpoint
     from hybrid.checking.several import SeveralObjectives
-    from hybrid.checkpoints.checkpoint import Checkpoint
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +66,8 @@ class Checker(OperatorChecker):
     model : SymbolicModel
     options : CheckOptions
     progress : callable, optional
-        Called with (iteration, difference) during iterations.  A `hybrid.solvers.watch.Watch` may end them.
+        Called with (iteration, difference) during iterations.  A `hybrid.matrix.space.watch.Watch` may end
+        them.
     scheduler : bool
         Whether answers about an MDP come with a scheduler.
     values : bool
@@ -101,7 +102,7 @@ class Checker(OperatorChecker):
         self._with_witness = witness
         self._several: SeveralObjectives | None = None
         if options.exact:
-            from hybrid.exact.formulas import ExactFormulas
+            from hybrid.analysis.exact.formulas import ExactFormulas
 
             self._exact = ExactFormulas(model, self.states, asked=True)
 
@@ -226,7 +227,7 @@ class Checker(OperatorChecker):
             if coarse.exact or coarse.bounding_method() is None or self._stopped() is not None:
                 raise
             is_divided = self.model.communicator.size > 1
-            from hybrid.exact.formulas import ExactFormulas  # most runs never need it
+            from hybrid.analysis.exact.formulas import ExactFormulas  # most runs never need it
 
             try:
                 epsilon = min(coarse.criterion.epsilon, _FINE)

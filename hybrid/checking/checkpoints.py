@@ -7,15 +7,15 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.core.check_options import MINUTES
-from hybrid.errors import OptionError
-from hybrid.run.options import CheckOptions
-from mtbdd.model import SymbolicModel
-from mtbdd.wording import option
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.check_options import MINUTES
+from hybrid.base.errors import OptionError
+from mtbdd.base.wording import option
+from mtbdd.build.model import SymbolicModel
 
 if TYPE_CHECKING:
-    from hybrid.checkpoints.checkpoint import Checkpoint
-    from hybrid.checkpoints.solution_record import Teller
+    from hybrid.analysis.checkpoints.checkpoint import Checkpoint
+    from hybrid.analysis.checkpoints.solution_record import Teller
 
 
 """Between two states that are written, unless others are given."""
@@ -58,7 +58,7 @@ def checkpoint_of(
         raise OptionError(
             f"{option('checkpoint')} keeps iterations, and exact answers have none; leave one of them out"
         )
-    from hybrid.checkpoints.checkpoint import Checkpoint
+    from hybrid.analysis.checkpoints.checkpoint import Checkpoint
 
     criterion = options.criterion
     kept = {

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.run.state_values import StateTruth, StateValues
-from mtbdd.wording import option
+from hybrid.base.state_values import StateTruth, StateValues
+from mtbdd.base.wording import option
 
 Mask = NDArray[np.bool_]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hybrid.run.options import CheckOptions
-from mtbdd.memory import free_memory_bytes
-from mtbdd.model import SymbolicModel
+from hybrid.analysis.run.options import CheckOptions
+from mtbdd.base.memory import free_memory_bytes
+from mtbdd.build.model import SymbolicModel
 
 _NODES = 0.25
 """Nodes an entry from which on a diagram saves too little: one takes 16 bytes, an entry written out 12."""

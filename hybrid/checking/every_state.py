@@ -7,11 +7,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from hybrid.errors import UnsupportedError
-from hybrid.run.state_values import StateTruth, StateValues
-from mtbdd.memory import current_store
-from mtbdd.model import SymbolicModel
-from mtbdd.state_order import for_users
+from hybrid.base.errors import UnsupportedError
+from hybrid.base.state_values import StateTruth, StateValues
+from mtbdd.base.memory import current_store
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.state_order import for_users
 
 KEPT = 1 << 18
 """States up to which an answer holds the values of all of them unasked: 6 MB with their bounds."""

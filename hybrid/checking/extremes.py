@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from hybrid.base.errors import PropertyError
+from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking.gathering import gathered
-from hybrid.errors import PropertyError
-from hybrid.run.state_values import StateTruth, StateValues
-from mtbdd.communicator import Communicator
-from mtbdd.wording import option
+from mtbdd.base.communicator import Communicator
+from mtbdd.base.wording import option
 
 _TIE = 1e-9  # values this close, relatively, share an extreme when there are no bounds to tell
 

@@ -10,19 +10,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.base.directed_rounding import GREATEST, divided, outward
+from hybrid.base.errors import PropertyError, UnknownError, UnsupportedError
+from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking.extremes import selected
 from hybrid.checking.gathering import gathered, gathered_whole
 from hybrid.checking.listing import Listing, Number
-from hybrid.core.directed_rounding import GREATEST, divided, outward
-from hybrid.errors import PropertyError, UnknownError, UnsupportedError
-from hybrid.operators.rounding import sum_slack
-from hybrid.run.state_values import StateTruth, StateValues
-from mtbdd.faults import format_state
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.part_model import PartModel
-from mtbdd.state_order import in_order
-from mtbdd.states import StateIndex, index_states, states_from
+from hybrid.matrix.operators.rounding import sum_slack
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.part_model import PartModel
+from mtbdd.build.state_order import in_order
+from mtbdd.diagrams.manager import Node
+from mtbdd.language.faults import format_state
+from mtbdd.offset.states import StateIndex, index_states, states_from
 
 LISTING = ("print", "printall", "argmin", "argmax")
 """Filter operators whose result has a listing of states."""

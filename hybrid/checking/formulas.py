@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.quantified import quantified_states
 from hybrid.analysis.scope import Scope
+from hybrid.base.directed_rounding import outward
+from hybrid.base.errors import UnsupportedError
+from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking.arithmetic import apply_arithmetic, apply_call, choose, constant_values, negate
 from hybrid.checking.combine import apply_logic, compare, equivalent
 from hybrid.checking.extremes import selected_by_all
 from hybrid.checking.filters import summarise
 from hybrid.checking.gathering import decided_by_all
-from hybrid.core.directed_rounding import outward
-from hybrid.errors import UnsupportedError
 from hybrid.properties import registry
 from hybrid.properties.registry import Capability, has_operator
 from hybrid.properties.tree import (
@@ -27,18 +28,17 @@ from hybrid.properties.tree import (
     Reward,
     SteadyState,
 )
-from hybrid.run.state_values import StateTruth, StateValues
-from mtbdd.faults import format_state
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.rewards import expression_enclosure
+from mtbdd.build.state_order import in_order
+from mtbdd.diagrams.manager import Node
 from mtbdd.language.errors import EvaluationError, Fault
+from mtbdd.language.faults import format_state
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.rewards import expression_enclosure
-from mtbdd.state_order import in_order
-from mtbdd.states import states_from
+from mtbdd.offset.states import states_from
 
 if TYPE_CHECKING:
-    from hybrid.exact.formulas import ExactFormulas
+    from hybrid.analysis.exact.formulas import ExactFormulas
 
 FORMULAS = Capability[StateValues | StateTruth](
     lambda e, reason: UnsupportedError(reason),
@@ -248,7 +248,7 @@ class FormulaChecker(ABC):
         """Return where argmin or argmax is attained, of the states of the filter's scope."""
         truth = selected_by_all(self.model.communicator, formula.operator, found)
         if self._exact is not None and truth.unknown is not None:
-            from hybrid.exact.deciding import attained
+            from hybrid.analysis.exact.deciding import attained
 
             settled = attained(self._exact, formula, truth, scope.positions)
             if settled is not truth:
@@ -272,7 +272,7 @@ class FormulaChecker(ABC):
         """Decide exactly, in the last attempt, where bounds do not; the values are those at `positions`."""
         if self._exact is None or truth.unknown is None:
             return truth
-        from hybrid.exact.deciding import settle
+        from hybrid.analysis.exact.deciding import settle
 
         settled = settle(self._exact, truth, operator, left, right, positions)
         if settled is not truth:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.errors import UnknownError, UnsupportedError
-from hybrid.run.state_values import StateTruth, StateValues
-from mtbdd.communicator import Communicator
-from mtbdd.manager import Node
-from mtbdd.part_model import PartModel
-from mtbdd.states import StateIndex, index_states
+from hybrid.base.errors import UnknownError, UnsupportedError
+from hybrid.base.state_values import StateTruth, StateValues
+from mtbdd.base.communicator import Communicator
+from mtbdd.build.part_model import PartModel
+from mtbdd.diagrams.manager import Node
+from mtbdd.offset.states import StateIndex, index_states
 
 MOST_GATHERED = 1 << 24
 """States whose values are brought together, at most."""

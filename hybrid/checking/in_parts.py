@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from hybrid.core.methods import METHODS
-from hybrid.errors import HybridError, OptionError
-from hybrid.run.options import CheckOptions
-from mtbdd.communicator import Communicator
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.part_model import PartModel
-from mtbdd.shares import Share
-from mtbdd.wording import option
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.errors import HybridError, OptionError
+from hybrid.base.methods import METHODS
+from mtbdd.base.communicator import Communicator
+from mtbdd.base.shares import Share
+from mtbdd.base.wording import option
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.part_model import PartModel
+from mtbdd.diagrams.manager import Node
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ def in_parts(
     run : callable
         Called with the model of each part.
     owners : tuple of Node, optional
-        The states of every part; default by `hybrid.parts.plan.plan_parts`.
+        The states of every part; default by `hybrid.matrix.parts.plan.plan_parts`.
 
     Raises
     ------
@@ -52,9 +52,9 @@ def in_parts(
     What one process raises by itself, out of memory among it, ends all processes of MPI.
     """
     # Imported here: most checks need none of it.
-    from hybrid.communicators.mpi import MpiCommunicator
-    from hybrid.communicators.threads import in_threads
-    from hybrid.parts.sharing import planned_owners, require_same
+    from hybrid.base.communicators.mpi import MpiCommunicator
+    from hybrid.base.communicators.threads import in_threads
+    from hybrid.matrix.parts.sharing import planned_owners, require_same
 
     if isinstance(ranks, bool) or not (isinstance(ranks, (int, Communicator)) or hasattr(ranks, "Get_size")):
         raise OptionError(
@@ -96,7 +96,7 @@ def part_of(model: SymbolicModel, communicator: Communicator) -> PartModel:
     OptionError
         If there are fewer states than processes, or they have built different models.
     """
-    from hybrid.parts.sharing import planned_owners, require_same
+    from hybrid.matrix.parts.sharing import planned_owners, require_same
 
     require_same(model, communicator)
     return PartModel(model, Share(communicator, planned_owners(model, communicator.size)))
@@ -125,6 +125,6 @@ def options_of_parts(options: CheckOptions) -> CheckOptions:
     options = replace(options, engine="hybrid")
     if options.backend != "auto":
         return options
-    from hybrid.backends import choose_backend
+    from hybrid.matrix.backends import choose_backend
 
     return replace(options, backend="reference" if choose_backend("auto").name == "reference" else "cpu")

@@ -8,10 +8,10 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.run.state_values import StateTruth, StateValues
-from mtbdd.faults import format_state
-from mtbdd.model import SymbolicModel
-from mtbdd.states import StateIndex
+from hybrid.base.state_values import StateTruth, StateValues
+from mtbdd.build.model import SymbolicModel
+from mtbdd.language.faults import format_state
+from mtbdd.offset.states import StateIndex
 
 Number = float | int | bool
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from hybrid.errors import OptionError
-from hybrid.run.options import CheckOptions
-from mtbdd.wording import option
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.errors import OptionError
+from mtbdd.base.wording import option
 
 
 def options_on_disk(options: CheckOptions) -> CheckOptions:
@@ -51,7 +51,7 @@ def arrays_on_disk(folder: str | os.PathLike[str] | None) -> Iterator[None]:
         return
     if not sys.platform.startswith("linux") or importlib.util.find_spec("numba") is None:
         raise OptionError(f"{option('spill')} needs Linux and the package numba; leave it out")
-    from hybrid.disk.store import FileStore  # compiled functions: most checks need none of them
+    from hybrid.base.disk.store import FileStore  # compiled functions: most checks need none of them
 
     with FileStore(folder).used():
         yield

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hybrid.analysis.operator_values import operator_values
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
 from hybrid.analysis.scope import Scope
+from hybrid.base.errors import NotConvergedError, NotExactError, UnsupportedError
+from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking.arithmetic import constant_values
 from hybrid.checking.combine import compare
 from hybrid.checking.every_state import KEPT
 from hybrid.checking.formulas import FormulaChecker
-from hybrid.errors import NotConvergedError, NotExactError, UnsupportedError
+from hybrid.matrix.space.bounded_solution import TINY
+from hybrid.matrix.space.watch import Watch
 from hybrid.properties.tree import Probability, Reward, SteadyState
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateTruth, StateValues
-from hybrid.run.work import Work
-from hybrid.solvers.bounded_solution import TINY
-from hybrid.solvers.watch import Watch
-from mtbdd.budget import BudgetError
+from mtbdd.base.budget import BudgetError
+from mtbdd.build.model import SymbolicModel
 from mtbdd.language.syntax import Expression, Literal
-from mtbdd.model import SymbolicModel
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import Scheduler
@@ -42,7 +42,8 @@ class OperatorChecker(FormulaChecker):
     model : SymbolicModel
     options : CheckOptions
     progress : callable, optional
-        Called with (iteration, difference) during iterations.  A `hybrid.solvers.watch.Watch` may end them.
+        Called with (iteration, difference) during iterations.  A `hybrid.matrix.space.watch.Watch` may end
+        them.
     values : bool
         Whether the values of all states are kept, however many these are.
     """
@@ -170,7 +171,7 @@ class OperatorChecker(FormulaChecker):
 
         `most` is how many operations they may take, if that is fewer than usual.
         """
-        from hybrid.exact.formulas import ExactFormulas
+        from hybrid.analysis.exact.formulas import ExactFormulas
 
         try:
             found = ExactFormulas(self.model, self.states, most=most).enclosures(formula)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hybrid.errors import HybridError, OptionError
-from hybrid.run.options import CheckOptions
-from mtbdd.memory import current_store
-from mtbdd.model import SymbolicModel
-from mtbdd.wording import option
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.errors import HybridError, OptionError
+from mtbdd.base.memory import current_store
+from mtbdd.base.wording import option
+from mtbdd.build.model import SymbolicModel
 
 _FEW_WORDS = 40  # letters of a message that says nothing of use
 
@@ -31,7 +31,7 @@ def refuse_options(model: SymbolicModel, options: CheckOptions, scheduler: bool)
 def told(fault: MemoryError) -> MemoryError:
     """Return a memory fault that says what to do; libraries beneath us may say next to nothing.
 
-    Where long arrays lie on a disk it is a `hybrid.errors.DiskError`, if the disk is the reason.
+    Where long arrays lie on a disk it is a `hybrid.base.errors.DiskError`, if the disk is the reason.
     """
     fault = _of_disk(fault)
     if len(str(fault)) > _FEW_WORDS:

@@ -13,15 +13,15 @@ from hybrid.analysis.multi.objectives import Objective
 from hybrid.analysis.multi.polytopes import HalfSpace
 from hybrid.analysis.multi.queries import Found
 from hybrid.analysis.multi.written import PointSchedulers, point_schedulers
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
+from hybrid.base.directed_rounding import rounded_up
+from hybrid.base.errors import NotExactError, PropertyError, UnknownError
 from hybrid.checking.filters import Summary
-from hybrid.core.directed_rounding import rounded_up
-from hybrid.errors import NotExactError, PropertyError, UnknownError
 from hybrid.properties.tree import MultiObjective
-from hybrid.run.options import CheckOptions
-from hybrid.run.work import Work
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
 from mtbdd.language.syntax import Expression
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
 
 _INFEASIBLE = "multi: no scheduler meets the bounds, so that there is no value"
 
@@ -185,7 +185,7 @@ def _endless(
 
 def _decided_exactly(model: SymbolicModel, found: MultiFound, work: Work) -> Found | None:
     """Return that bounds on the border are met, if schedulers evaluated in rational numbers meet them."""
-    from hybrid.exact.objectives import exactly_achievable
+    from hybrid.analysis.exact.objectives import exactly_achievable
 
     search, ends = found.found.search, found.ends
     if search is None or ends is None or model.communicator.size > 1:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
-from hybrid.errors import UnsupportedError
+from hybrid.base.errors import UnsupportedError
 from hybrid.properties.path_parser import ADDITIVE, PathParser
 from hybrid.properties.tree import (
     STATE_OPERATORS,

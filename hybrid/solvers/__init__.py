@@ -1,9 +1,9 @@
 """Iterative methods, one a file, and the choice among them."""
 
+from hybrid.matrix.space.base import Criterion, MatrixOperator, Solution, Status
+from hybrid.matrix.space.bounded_solution import BoundedSolution
 from hybrid.solvers.average_reward import AverageReward
-from hybrid.solvers.base import Criterion, MatrixOperator, Solution, Status
 from hybrid.solvers.bicgstab import BiCGStab
-from hybrid.solvers.bounded_solution import BoundedSolution
 from hybrid.solvers.gain_result import GainResult
 from hybrid.solvers.gauss_seidel import GaussSeidel
 from hybrid.solvers.interval import Interval

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from hybrid.solvers.base import Criterion
-from hybrid.solvers.bellman import BellmanOperator
-from hybrid.solvers.bounded_solution import width_of
-from hybrid.solvers.workspace import Array
+from hybrid.matrix.space.base import Criterion
+from hybrid.matrix.space.bellman import BellmanOperator
+from hybrid.matrix.space.bounded_solution import width_of
+from hybrid.matrix.space.workspace import Array
 
 
 def verified_around(

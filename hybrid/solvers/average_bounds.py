@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybrid.solvers.workspace import Array, Workspace
+from hybrid.matrix.space.workspace import Array, Workspace
 
 
 def average_bounds(

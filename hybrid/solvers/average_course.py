@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 
+from hybrid.matrix.space.base import Vector
+from hybrid.matrix.space.idr import IDR_VECTORS, SINGLE_VECTORS
+from hybrid.matrix.space.preconditioner import Preconditioner
+from hybrid.matrix.space.record import Kept, Numbers
+from hybrid.matrix.space.recurrence import Recurrence
+from hybrid.matrix.space.workspace import Array, Steps, Workspace
 from hybrid.solvers.average_bounds import average_bounds
 from hybrid.solvers.average_krylov import ORTHOGONAL
-from hybrid.solvers.base import Vector
-from hybrid.solvers.idr import IDR_VECTORS, SINGLE_VECTORS
-from hybrid.solvers.preconditioner import Preconditioner
-from hybrid.solvers.record import Kept, Numbers
-from hybrid.solvers.recurrence import Recurrence
-from hybrid.solvers.workspace import Array, Steps, Workspace
 
 _OPERANDS = 2
 _LET_GO = 5  # vectors that the steps need and IDR(s) does not

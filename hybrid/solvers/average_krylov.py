@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid.solvers.base import Clock, Criterion, Status
-from hybrid.solvers.preconditioner import Preconditioned, plain_residual
-from hybrid.solvers.record import Numbers
-from hybrid.solvers.recurrence import Recurrence, Standing
-from hybrid.solvers.workspace import Array, Workspace
+from hybrid.matrix.space.base import Clock, Criterion, Status
+from hybrid.matrix.space.preconditioner import Preconditioned, plain_residual
+from hybrid.matrix.space.record import Numbers
+from hybrid.matrix.space.recurrence import Recurrence, Standing
+from hybrid.matrix.space.workspace import Array, Workspace
 
 _LOOK = 10  # products between measurements of the bounds, where the host need not wait for a device
 _FRESH = 0.9  # of the width that is wanted, where it is that of a fresh product: the bounds' own rounding

@@ -11,8 +11,8 @@ iterated: h for r, and w for the constant reward 1, whose increments tell how lo
 For any number g, h - g w belongs to r - g.  Once w's increments are nearly constant w is kept as it
 is, h - g w goes on alone, and what g lacks is taken out of h with w now and then.
 
-Where the matrix has a preconditioner that is worth it (:mod:`hybrid.solvers.preconditioner`), IDR(s) begins
-with that.  Else, where the widths of the bounds tell that this is worth it, IDR(s) goes on from h, or
+Where the matrix has a preconditioner that is worth it (:mod:`hybrid.matrix.space.preconditioner`), IDR(s)
+begins with that.  Else, where the widths of the bounds tell that this is worth it, IDR(s) goes on from h, or
 BiCGStab where there is no room for its vectors (:mod:`hybrid.solvers.average_krylov`); where it fails, h does
 as before.
 IDR(s) has vectors of single precision at first, where the pace tells that few digits get lost and the
@@ -31,20 +31,20 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from hybrid.core.arrays import extremes
+from hybrid.base.arrays import extremes
+from hybrid.matrix.space.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector
+from hybrid.matrix.space.bounded_solution import underflow_of
+from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.preconditioner import Preconditioner
+from hybrid.matrix.space.record import Kept
+from hybrid.matrix.space.together import place_of_greatest
+from hybrid.matrix.space.workspace import Workspace
 from hybrid.solvers.average_course import AverageCourse
 from hybrid.solvers.average_krylov import AnchoredSolution
-from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector
-from hybrid.solvers.bounded_solution import underflow_of
 from hybrid.solvers.forecast import AGAIN, Forecast
 from hybrid.solvers.gain_result import GainResult
-from hybrid.solvers.host import workspace_of
 from hybrid.solvers.lean_average import LeanCourse
-from hybrid.solvers.preconditioner import Preconditioner
 from hybrid.solvers.price import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, price
-from hybrid.solvers.record import Kept
-from hybrid.solvers.together import place_of_greatest
-from hybrid.solvers.workspace import Workspace
 
 _log = logging.getLogger(__name__)
 

@@ -1,10 +1,10 @@
 """BiCGStab, preconditioned with the diagonal.
 
 Solves ``diagonal * x = M x + b`` as ``(I - M / diagonal) x = b / diagonal``.  Two products an iteration, no
-promise that the residual falls.  The recurrence and its numbers are where the vectors are ([CB12] §5.2),
-see :mod:`hybrid.solvers.recurrence`: on a device the host looks at them now and then.  Here is what to make
-of it: beginnings, and how all ends.
-Source: van der Vorst, Bi-CGSTAB, SIAM J. Sci. Stat. Comput. 13, 1992; [CB12] §3.2.
+promise that the residual falls.  The recurrence and its numbers are where the vectors are ([CB12] 5.2),
+see :mod:`hybrid.matrix.space.recurrence`: on a device the host looks at them now and then.  Here is what to
+make of it: beginnings, and how all ends.
+Source: van der Vorst, Bi-CGSTAB, SIAM J. Sci. Stat. Comput. 13, 1992; [CB12] 3.2.
 
 Three ways to fail are told apart.  A *breakdown*: some number to divide by is zero, or has lost half its
 digits because the residual has become orthogonal to the one it began with; going on would blow up x.
@@ -22,12 +22,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from hybrid.core.arrays import inner
-from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Solution, Status, Vector
-from hybrid.solvers.host import workspace_of
-from hybrid.solvers.record import Numbers
-from hybrid.solvers.recurrence import Recurrence
-from hybrid.solvers.workspace import Array, Workspace
+from hybrid.base.arrays import inner
+from hybrid.matrix.space.base import Clock, Criterion, MatrixOperator, Progress, Solution, Status, Vector
+from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.record import Numbers
+from hybrid.matrix.space.recurrence import Recurrence
+from hybrid.matrix.space.workspace import Array, Workspace
 
 _RESTARTS = 20
 _HELPED = 0.9  # of the residual may be left for a start to have helped

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hybrid.solvers.base import Clock, Status
-from hybrid.solvers.bellman import BellmanOperator, Outcome
-from hybrid.solvers.record import Kept, Numbers
-from hybrid.solvers.workspace import Array, Pair
+from hybrid.matrix.space.base import Clock, Status
+from hybrid.matrix.space.bellman import BellmanOperator, Outcome
+from hybrid.matrix.space.record import Kept, Numbers
+from hybrid.matrix.space.workspace import Array, Pair
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from hybrid.solvers.base import Clock, Criterion, Status
-from hybrid.solvers.bellman import STAGE, BellmanOperator, Guess, Held, Leap, Outcome, Rising
-from hybrid.solvers.bounded_solution import SearchEndedError
-from hybrid.solvers.check_interval import CheckInterval
-from hybrid.solvers.record import Kept, Numbers
-from hybrid.solvers.workspace import Array, Pair, Steps
+from hybrid.matrix.space.base import Clock, Criterion, Status
+from hybrid.matrix.space.bellman import STAGE, BellmanOperator, Guess, Held, Leap, Outcome, Rising
+from hybrid.matrix.space.bounded_solution import SearchEndedError
+from hybrid.matrix.space.check_interval import CheckInterval
+from hybrid.matrix.space.record import Kept, Numbers
+from hybrid.matrix.space.workspace import Array, Pair, Steps
 
 _LOOKS = 16  # in as many steps as have been made, while a leap may take over
 
@@ -170,7 +170,7 @@ class Climb:
         return max(self._operator.space.stride, made // (2 * _LOOKS) * 2)
 
     def state(self) -> tuple[Mapping[str, Array], Numbers]:
-        """Return where the first run is; see `hybrid.solvers.record.State`."""
+        """Return where the first run is; see `hybrid.matrix.space.record.State`."""
         made, outcome, total = self._made, self._outcome, self._guess.total
         vectors = {"x": self._pair[made % 2]} | ({} if total is None else {"total": total})
         numbers = {"made": made, "iterations": outcome.iterations, "difference": outcome.difference}

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gpu_kernels.ragged import array_module
-from hybrid.core.arrays import extremes
-from hybrid.solvers.base import MatrixOperator, Vector
-from hybrid.solvers.bellman import BellmanOperator
-from hybrid.solvers.bounded_solution import NEGLIGIBLE, least_closure, underflow_of
-from hybrid.solvers.host import workspace_of
+from gpu_kernels.runtime.ragged import array_module
+from hybrid.base.arrays import extremes
+from hybrid.matrix.space.base import MatrixOperator, Vector
+from hybrid.matrix.space.bellman import BellmanOperator
+from hybrid.matrix.space.bounded_solution import NEGLIGIBLE, least_closure, underflow_of
+from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.workspace import Array, Steps, System
 from hybrid.solvers.price import IDR_PRODUCT, SUMMED_STEPS, price
-from hybrid.solvers.workspace import Array, Steps, System
-from mtbdd.masks import is_all
+from mtbdd.offset.masks import is_all
 
 _PART = 1 << 20  # elements compared together: bounds the temporary memory
 
@@ -25,7 +25,7 @@ class DirectedSystem(BellmanOperator):
     Parameters
     ----------
     matrix, diagonal, b, slack
-        As for :class:`hybrid.solvers.bounded_solution.BoundingMethod`.
+        As for :class:`hybrid.matrix.space.bounded_solution.BoundingMethod`.
     vectors : int
         Of the method, for which room is asked before anything is copied.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hybrid.solvers.base import Status
+from hybrid.matrix.space.base import Status
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ Parker, with larger blocks, calls pseudo-Gauss-Seidel (D. Parker, Implementation
 for probabilistic systems, PhD thesis, University of Birmingham 2002): more than the cost of a Jacobi step,
 and fewer iterations.  Threads take up to eight parts of the rows, which see the old values of one another.
 The reference backend takes the tasks of 256 rows for blocks.  A device takes rows, or groups of rows, by
-colours (`hybrid.gpu.colours`).
+colours (`hybrid.matrix.gpu.colours`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from hybrid.injection.tasks import TaskList
-from hybrid.reference import relax_in_place
-from hybrid.solvers.base import (
+from hybrid.matrix.injection.tasks import TaskList
+from hybrid.matrix.reference import relax_in_place
+from hybrid.matrix.space.base import (
     Clock,
     Criterion,
     MatrixOperator,
@@ -29,10 +29,10 @@ from hybrid.solvers.base import (
     Vector,
     true_residual,
 )
-from hybrid.solvers.host import HostWorkspace, workspace_of
+from hybrid.matrix.space.host import HostWorkspace, workspace_of
+from hybrid.matrix.space.record import Numbers
+from hybrid.matrix.space.workspace import Array, Steps, Workspace
 from hybrid.solvers.iteration import iterate
-from hybrid.solvers.record import Numbers
-from hybrid.solvers.workspace import Array, Steps, Workspace
 
 Sweep = Callable[[Vector, "Vector | None", Vector, float], tuple[float, float]]
 

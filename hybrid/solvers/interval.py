@@ -3,7 +3,7 @@
 For a monotone f with a unique fixed point, iterates from 0 rise and iterates from an upper bound fall
 towards it; their distance bounds the error (Haddad and Monmege, Interval iteration algorithm for MDPs and
 IMDPs, TCS 2018; Baier et al., Ensuring the reliability of your model checker, CAV 2017).  Rounding is
-directed as in `hybrid.solvers.bounded_solution`.
+directed as in `hybrid.matrix.space.bounded_solution`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector
-from hybrid.solvers.bellman import BellmanOperator, Outcome
-from hybrid.solvers.bounded_solution import ENCLOSING_VECTORS, BoundedSolution, SearchEndedError
+from hybrid.matrix.space.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector
+from hybrid.matrix.space.bellman import BellmanOperator, Outcome
+from hybrid.matrix.space.bounded_solution import ENCLOSING_VECTORS, BoundedSolution, SearchEndedError
+from hybrid.matrix.space.check_interval import CheckInterval
+from hybrid.matrix.space.record import Numbers
+from hybrid.matrix.space.workspace import Array
 from hybrid.solvers.bracket import Bracket, keep_bounds, told_again
-from hybrid.solvers.check_interval import CheckInterval
 from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.optimistic import Optimistic
-from hybrid.solvers.record import Numbers
-from hybrid.solvers.workspace import Array
 
 _CHECK_EVERY = 8  # iterations between measurements of the distance, which cost as much as a small product
 _COARSE = 0.5

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status, Vector
-from hybrid.solvers.record import Numbers
-from hybrid.solvers.workspace import Array, Steps, System, Workspace
+from hybrid.matrix.space.base import Clock, Criterion, Progress, Solution, Status, Vector
+from hybrid.matrix.space.record import Numbers
+from hybrid.matrix.space.workspace import Array, Steps, System, Workspace
 
 ITERATE_VECTORS = 4
 """Vectors of the loop: two iterates, diagonal, right-hand side."""

@@ -1,4 +1,4 @@
-"""Jacobi's method and over-relaxed Jacobi (JOR), [Tealdi13] §2.4.1 and algorithm 1.
+"""Jacobi's method and over-relaxed Jacobi (JOR), [Tealdi13] 2.4.1 and algorithm 1.
 
 Solves ``diagonal * x = M x + b``.  One iteration is ``x <- (1 - w) x + w (M x + b) / diagonal``;
 w = 1 is Jacobi.  For steady states (b = 0, M the transposed rates) Jacobi fails to converge when the
@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hybrid.solvers.base import Criterion, MatrixOperator, Progress, Solution, Vector
-from hybrid.solvers.host import workspace_of
+from hybrid.matrix.space.base import Criterion, MatrixOperator, Progress, Solution, Vector
+from hybrid.matrix.space.host import workspace_of
 from hybrid.solvers.iteration import ITERATE_VECTORS, iterate
 
 

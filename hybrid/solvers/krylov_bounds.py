@@ -1,9 +1,10 @@
 """Bounds around the guess of a Krylov method, for ``x = f(x)`` with ``f(x) = A x + b`` and A, b not negative.
 
-Let x be an iterate from below.  IDR(s) (:mod:`hybrid.solvers.idr`) finds w with ``(1 - s) x <= w - A w``, s
-below one half, which takes few products, for w is known to half a digit only; and z with ``|b + A z - z| <=
-eta x``.  Then z + c w goes down in a step, and z - c w goes up, for c above ``eta / (1 - s)``.  One step of
-each, with rounding directed, tells whether that is so; nothing is believed of w and z.
+Let x be an iterate from below.  IDR(s) (:mod:`hybrid.matrix.space.idr`) finds w with
+``(1 - s) x <= w - A w``, s below one half, which takes few products, for w is known to half a digit only; and
+z with ``|b + A z - z| <= eta x``.  Then z + c w goes down in a step, and z - c w goes up, for c above
+``eta / (1 - s)``.  One step of each, with rounding directed, tells whether that is so; nothing is believed of
+w and z.
 
 Why such bounds hold tells :func:`hybrid.solvers.around.verified_around`.
 
@@ -18,20 +19,20 @@ from typing import ClassVar
 
 import numpy as np
 
+from hybrid.matrix.space.base import Clock, Criterion
+from hybrid.matrix.space.bellman import STAGE, BellmanOperator, Held
+from hybrid.matrix.space.bounded_solution import WIDEST, width_of
+from hybrid.matrix.space.idr import IDR_VECTORS
+from hybrid.matrix.space.preconditioner import plain_residual
+from hybrid.matrix.space.record import Kept
+from hybrid.matrix.space.recurrence import Recurrence
+from hybrid.matrix.space.workspace import Array
 from hybrid.solvers.around import verified_around
-from hybrid.solvers.base import Clock, Criterion
-from hybrid.solvers.bellman import STAGE, BellmanOperator, Held
-from hybrid.solvers.bounded_solution import WIDEST, width_of
 from hybrid.solvers.forecast import AGAIN, Forecast
-from hybrid.solvers.idr import IDR_VECTORS
 from hybrid.solvers.krylov_run import follow
 from hybrid.solvers.krylov_spread import LOOSE, Affine, Spread, begin_spread, recurrence_of
 from hybrid.solvers.krylov_try import APPROACH, SWEPT, Try
-from hybrid.solvers.preconditioner import plain_residual
-from hybrid.solvers.record import Kept
-from hybrid.solvers.recurrence import Recurrence
 from hybrid.solvers.steady import is_steady
-from hybrid.solvers.workspace import Array
 
 MORE_VECTORS = IDR_VECTORS + 2
 """Vectors held besides those of the iteration: the recurrence's, the diagonal in the workspace, a shape."""
@@ -51,7 +52,7 @@ _ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the
 class KrylovBounds:
     """Finds both bounds at once, where the pace of an iteration tells that many of its steps are left.
 
-    See :class:`hybrid.solvers.bellman.Leap`.
+    See :class:`hybrid.matrix.space.bellman.Leap`.
 
     Parameters
     ----------

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from hybrid.solvers.base import Clock
-from hybrid.solvers.bellman import BellmanOperator
-from hybrid.solvers.record import State
-from hybrid.solvers.recurrence import Recurrence
+from hybrid.matrix.space.base import Clock
+from hybrid.matrix.space.bellman import BellmanOperator
+from hybrid.matrix.space.record import State
+from hybrid.matrix.space.recurrence import Recurrence
 
 _LOOK = 10  # products between two looks
 _HELPED = 0.9  # of the measure may be left for a beginning to have helped

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from hybrid.solvers.base import Clock, Vector
-from hybrid.solvers.bellman import BellmanOperator, Held
-from hybrid.solvers.idr import IDR_VECTORS
+from hybrid.matrix.space.base import Clock, Vector
+from hybrid.matrix.space.bellman import BellmanOperator, Held
+from hybrid.matrix.space.idr import IDR_VECTORS
+from hybrid.matrix.space.preconditioner import Preconditioner, plain_residual
+from hybrid.matrix.space.recurrence import Recurrence
+from hybrid.matrix.space.workspace import OPERANDS, Array, System, Workspace
 from hybrid.solvers.krylov_run import follow
 from hybrid.solvers.krylov_try import SPREAD, Try
-from hybrid.solvers.preconditioner import Preconditioner, plain_residual
-from hybrid.solvers.recurrence import Recurrence
-from hybrid.solvers.workspace import OPERANDS, Array, System, Workspace
 
 LOOSE = 0.5
 """Share of its right-hand side by which w may be off."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hybrid.solvers.bellman import STAGE, BellmanOperator, Held
-from hybrid.solvers.preconditioner import Preconditioner
-from hybrid.solvers.record import Numbers, State
-from hybrid.solvers.recurrence import Recurrence
-from hybrid.solvers.workspace import Array
+from hybrid.matrix.space.bellman import STAGE, BellmanOperator, Held
+from hybrid.matrix.space.preconditioner import Preconditioner
+from hybrid.matrix.space.record import Numbers, State
+from hybrid.matrix.space.recurrence import Recurrence
+from hybrid.matrix.space.workspace import Array
 
 SPREAD, APPROACH = 1, 2
 """What a try was looking for: w, or z; see `hybrid.solvers.krylov_bounds`."""

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybrid.matrix.space.base import Clock, Criterion, Status, Vector
+from hybrid.matrix.space.record import Kept, Numbers
+from hybrid.matrix.space.recurrence import Recurrence
+from hybrid.matrix.space.workspace import OPERANDS, Array, Workspace
 from hybrid.solvers.average_bounds import average_bounds
 from hybrid.solvers.average_krylov import ORTHOGONAL, AnchoredSolution
-from hybrid.solvers.base import Clock, Criterion, Status, Vector
-from hybrid.solvers.record import Kept, Numbers
-from hybrid.solvers.recurrence import Recurrence
-from hybrid.solvers.workspace import OPERANDS, Array, Workspace
 
 LEAN_VECTORS = 8
 """Six of BiCGStab, diagonal and rewards."""

@@ -18,20 +18,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector
-from hybrid.solvers.bellman import BellmanOperator, Guess, Leap, Outcome
-from hybrid.solvers.bounded_solution import ENCLOSING_VECTORS, TINY, BoundedSolution, width_of
+from hybrid.matrix.space.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector
+from hybrid.matrix.space.bellman import BellmanOperator, Guess, Leap, Outcome
+from hybrid.matrix.space.bounded_solution import ENCLOSING_VECTORS, TINY, BoundedSolution, width_of
+from hybrid.matrix.space.choosing import Choosing
+from hybrid.matrix.space.record import Kept
+from hybrid.matrix.space.workspace import Array, Pair
 from hybrid.solvers.bracket import Bracket, keep_bounds, told_again
-from hybrid.solvers.choosing import Choosing
 from hybrid.solvers.climb import Climb
 from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.krylov_bounds import KrylovBounds
 from hybrid.solvers.policy_bounds import PolicyBounds
-from hybrid.solvers.record import Kept
 from hybrid.solvers.strip_leap import StripLeap, StripSteps
 from hybrid.solvers.sum_guess import SumGuess
 from hybrid.solvers.weight_guess import WeightGuess
-from hybrid.solvers.workspace import Array, Pair
 
 _LOOSE = 4.0  # times epsilon that bounds may be apart whose guess came from a greater solution
 

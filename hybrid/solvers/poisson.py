@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.errors import PropertyError
-from hybrid.solvers.bounded_solution import UNIT
+from hybrid.base.errors import PropertyError
+from hybrid.matrix.space.bounded_solution import UNIT
 
 # lemma: uniformisation
 _NORMAL = 2.0**-960  # weights below it are part of the tail: their products would have no digits left

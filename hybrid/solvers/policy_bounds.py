@@ -1,10 +1,10 @@
 """Bounds by policy iteration: IDR(s) solves the equations of best choices, one step over all certifies.
 
-A policy that is best at z has the equations ``z = A z + b``, which IDR(s) (:mod:`hybrid.solvers.idr`) brings
-some digits nearer to their solution than value iteration does in as many steps.  Then choices are looked at
-again, after a few steps over all of them, in which better ones spread: equations need not be solved further
-than choices are known (M. Puterman and M. Shin, Modified policy iteration algorithms for discounted Markov
-decision problems, Management Science 24(11), 1978).
+A policy that is best at z has the equations ``z = A z + b``, which IDR(s) (:mod:`hybrid.matrix.space.idr`)
+brings some digits nearer to their solution than value iteration does in as many steps.  Then choices are
+looked at again, after a few steps over all of them, in which better ones spread: equations need not be solved
+further than choices are known (M. Puterman and M. Shin, Modified policy iteration algorithms for discounted
+Markov decision problems, Management Science 24(11), 1978).
 
 What is certified is z, and not how it was found.  Let ``|f(z) - z| <= eta z``, and let w be so that
 ``opt A_i w + (1 - s) z <= w``, for a minimum with the rows of the last policy alone.  Then z + c w goes down
@@ -20,16 +20,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from hybrid.matrix.space.base import Clock, Criterion
+from hybrid.matrix.space.bellman import Held
+from hybrid.matrix.space.bounded_solution import width_of
+from hybrid.matrix.space.choosing import Choosing
+from hybrid.matrix.space.idr import IDR_VECTORS
+from hybrid.matrix.space.record import Kept
+from hybrid.matrix.space.workspace import Array
 from hybrid.solvers.around import verified_around
-from hybrid.solvers.base import Clock, Criterion
-from hybrid.solvers.bellman import Held
-from hybrid.solvers.bounded_solution import width_of
-from hybrid.solvers.choosing import Choosing
 from hybrid.solvers.forecast import AGAIN, Forecast
-from hybrid.solvers.idr import IDR_VECTORS
 from hybrid.solvers.policy_course import OWN_VECTORS, PolicyCourse
-from hybrid.solvers.record import Kept
-from hybrid.solvers.workspace import Array
 
 MORE_VECTORS = IDR_VECTORS + OWN_VECTORS + 2
 """Vectors held besides those of the iteration: the recurrence's, those of a course, a shape and a bound."""
@@ -48,7 +48,7 @@ _ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the
 
 
 class PolicyBounds:
-    """Finds both bounds at once; see :class:`hybrid.solvers.bellman.Leap`.
+    """Finds both bounds at once; see :class:`hybrid.matrix.space.bellman.Leap`.
 
     Parameters
     ----------

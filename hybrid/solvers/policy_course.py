@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import math
 
-from hybrid.solvers.base import Clock
-from hybrid.solvers.bellman import Held
-from hybrid.solvers.choosing import Choosing
-from hybrid.solvers.idr import IDR_VECTORS
+from hybrid.matrix.space.base import Clock
+from hybrid.matrix.space.bellman import Held
+from hybrid.matrix.space.choosing import Choosing
+from hybrid.matrix.space.idr import IDR_VECTORS
+from hybrid.matrix.space.preconditioner import Preconditioner, plain_residual
+from hybrid.matrix.space.recurrence import Recurrence
+from hybrid.matrix.space.repeated import STEPS, RepeatedIDR
+from hybrid.matrix.space.workspace import Array, System
 from hybrid.solvers.krylov_run import follow
-from hybrid.solvers.preconditioner import Preconditioner, plain_residual
-from hybrid.solvers.recurrence import Recurrence
-from hybrid.solvers.repeated import STEPS, RepeatedIDR
-from hybrid.solvers.workspace import Array, System
 
 OWN_VECTORS = 6
 """z, gains of a policy, ones, zeros, weights, and a policy with the one before."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hybrid.core.arrays import extremes
-from hybrid.solvers.base import Criterion, MatrixOperator, Progress, Solution, Vector
-from hybrid.solvers.host import workspace_of
+from hybrid.base.arrays import extremes
+from hybrid.matrix.space.base import Criterion, MatrixOperator, Progress, Solution, Vector
+from hybrid.matrix.space.host import workspace_of
 from hybrid.solvers.iteration import ITERATE_VECTORS, iterate
 
 

@@ -7,8 +7,8 @@ in a row are a measure of time, on the host and on a device.  No clock is read: 
 
 from __future__ import annotations
 
-from hybrid.solvers.base import MatrixOperator
-from mtbdd.communicator import Communicator
+from hybrid.matrix.space.base import MatrixOperator
+from mtbdd.base.communicator import Communicator
 
 SUMMED_STEPS = 8.0
 """Elements that a step from below moves in a row: relaxation 5, the sum of the iterates 3."""

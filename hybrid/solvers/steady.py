@@ -9,8 +9,8 @@ not, its change has dropped from what it was, and a Krylov method has to wait fo
 
 from __future__ import annotations
 
-from hybrid.solvers.bellman import Held
-from hybrid.solvers.workspace import Workspace
+from hybrid.matrix.space.bellman import Held
+from hybrid.matrix.space.workspace import Workspace
 
 _UNLIKE = 0.25  # of the greatest change: in a front that passes row after row some change is off by half
 

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.solvers.base import Clock, Criterion, Status, Vector
-from hybrid.solvers.bounded_solution import width_of
-from hybrid.solvers.record import Numbers, Place
+from hybrid.matrix.space.base import Clock, Criterion, Status, Vector
+from hybrid.matrix.space.bounded_solution import width_of
+from hybrid.matrix.space.record import Numbers, Place
 
 
 class StripCourse:
@@ -64,7 +64,7 @@ class StripCourse:
         self._let(self.number, self.upper, 0.0)
 
     def state(self) -> tuple[Mapping[str, Vector], Numbers]:
-        """Return what a run to come needs; see `hybrid.solvers.record.State`."""
+        """Return what a run to come needs; see `hybrid.matrix.space.record.State`."""
         numbers = {
             "strip": self.number, "iterations": self.iterations, "work": self.work, "order": self._order,
         }  # fmt: skip

@@ -18,11 +18,11 @@ from typing import Protocol
 
 import numpy as np
 
-from hybrid.solvers.base import Clock, Criterion
-from hybrid.solvers.bellman import BellmanOperator, Held, Leap
-from hybrid.solvers.bounded_solution import WIDEST, width_of
-from hybrid.solvers.record import Kept
-from hybrid.solvers.workspace import Array, Pair, Steps
+from hybrid.matrix.space.base import Clock, Criterion
+from hybrid.matrix.space.bellman import BellmanOperator, Held, Leap
+from hybrid.matrix.space.bounded_solution import WIDEST, width_of
+from hybrid.matrix.space.record import Kept
+from hybrid.matrix.space.workspace import Array, Pair, Steps
 
 _BEGIN = 1024  # steps over all rows before strips are looked for
 _PASSING = 0.3  # relative change times steps: 1 where sums grow, less from where they settle geometrically
@@ -50,7 +50,7 @@ class StripSteps(Protocol):
 
 
 class StripLeap:
-    """Finds both bounds strip by strip; see :class:`hybrid.solvers.bellman.Leap`.
+    """Finds both bounds strip by strip; see :class:`hybrid.matrix.space.bellman.Leap`.
 
     Parameters
     ----------

@@ -9,10 +9,10 @@ the number of steps that the chain takes from a state, which is what eta alone d
 
 from __future__ import annotations
 
-from hybrid.solvers.base import Criterion
-from hybrid.solvers.bellman import BellmanOperator, Outcome
-from hybrid.solvers.bounded_solution import width_of
-from hybrid.solvers.workspace import Array, Pair
+from hybrid.matrix.space.base import Criterion
+from hybrid.matrix.space.bellman import BellmanOperator, Outcome
+from hybrid.matrix.space.bounded_solution import width_of
+from hybrid.matrix.space.workspace import Array, Pair
 
 _GUESSES = 4  # tries with a doubled c before more iterations are made
 _LAST_GUESSES = 40  # the same where more iterations would change nothing
@@ -20,7 +20,7 @@ _INTERRUPTED_GUESSES = 8  # the same where somebody waits for the end
 
 
 class SumGuess:
-    """See :class:`hybrid.solvers.bellman.Guess`."""
+    """See :class:`hybrid.matrix.space.bellman.Guess`."""
 
     def __init__(self, system: BellmanOperator, criterion: Criterion) -> None:
         self._system, self._criterion = system, criterion

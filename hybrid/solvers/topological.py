@@ -8,8 +8,8 @@ techniques for model checking Markov decision processes, QEST 2008.)
 
 Bounds.  With M and b non-negative the solution grows with the right-hand side, so lower bounds come from the
 lower bounds of what is solved already, and upper ones from the upper; rounding is directed as in
-`hybrid.solvers.bounded_solution`.  If the lower right-hand side is at least ``1 - delta`` times the upper
-one, so is the solution, and one iteration serves both.
+`hybrid.matrix.space.bounded_solution`.  If the lower right-hand side is at least ``1 - delta`` times the
+upper one, so is the solution, and one iteration serves both.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from hybrid.cpu.csr import CsrMatrix, csr_of
-from hybrid.cpu.csr_components import Components, find_components
-from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector, true_residual
-from hybrid.solvers.bounded_solution import TINY, UNIT, BoundedSolution, underflow_of, width_of
-from hybrid.solvers.host import HostWorkspace
+from hybrid.matrix.cpu.csr import CsrMatrix, csr_of
+from hybrid.matrix.cpu.csr_components import Components, find_components
+from hybrid.matrix.space.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector, true_residual
+from hybrid.matrix.space.bounded_solution import TINY, UNIT, BoundedSolution, underflow_of, width_of
+from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.record import Numbers
 from hybrid.solvers.optimistic import Optimistic
-from hybrid.solvers.record import Numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ class Topological:
         the largest level need vectors of their own besides.  On very long chains of rows the rounding errors
         of all of them count, and bounds come out wider than epsilon.
         """
-        from hybrid.cpu.csr_kernels import substitute_csr
+        from hybrid.matrix.cpu.csr_kernels import substitute_csr
 
         held = csr_of(matrix)
         if held is None:

@@ -21,13 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels import ChoiceRows
-from hybrid.core.lists import concatenated_ranges
-from hybrid.cpu.csr import CsrMatrix
-from hybrid.cpu.csr_components import Components, find_components
-from hybrid.solvers.base import Clock, Criterion, Progress, Status, Vector
-from hybrid.solvers.bounded_solution import TINY, UNIT, BoundedSolution
-from hybrid.solvers.choice_operator import BOUND_VECTORS, ChoiceOperator
-from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
+from hybrid.base.lists import concatenated_ranges
+from hybrid.matrix.cpu.csr import CsrMatrix
+from hybrid.matrix.cpu.csr_components import Components, find_components
+from hybrid.matrix.space.base import Clock, Criterion, Progress, Status, Vector
+from hybrid.matrix.space.bounded_solution import TINY, UNIT, BoundedSolution
+from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator
+from hybrid.matrix.space.choice_problem import ChoiceProblem, Quotient
 from hybrid.solvers.optimistic import Optimistic
 from hybrid.solvers.strip_course import StripCourse
 from hybrid.solvers.topological import Topological
@@ -226,7 +226,7 @@ class _Levels:
 
     def run(self, progress: Progress | None) -> Status:
         """Solve all levels; where that is interrupted, states not solved yet have no upper bound."""
-        from hybrid.cpu.choice_substitution import substitute_choices
+        from hybrid.matrix.cpu.choice_substitution import substitute_choices
 
         part, found, rows = self._part, self._found, self._part.rows
         for level in range(len(found.single_ptr) - 1):

@@ -14,11 +14,11 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.cpu.csr import CsrMatrix
-from hybrid.cpu.csr_components import find_components
-from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector, true_residual
-from hybrid.solvers.bounded_solution import BoundedSolution, BoundingMethod, underflow_of
-from hybrid.solvers.host import workspace_of
+from hybrid.matrix.cpu.csr import CsrMatrix
+from hybrid.matrix.cpu.csr_components import find_components
+from hybrid.matrix.space.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector, true_residual
+from hybrid.matrix.space.bounded_solution import BoundedSolution, BoundingMethod, underflow_of
+from hybrid.matrix.space.host import workspace_of
 from hybrid.solvers.strip_course import StripCourse
 from hybrid.solvers.topological import Topological
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status
-from hybrid.solvers.bellman import Outcome
-from hybrid.solvers.check_interval import CheckInterval
-from hybrid.solvers.choice_operator import ChoiceOperator
-from hybrid.solvers.record import Numbers
-from hybrid.solvers.workspace import Array, Pair
+from hybrid.matrix.space.base import Clock, Criterion, Progress, Solution, Status
+from hybrid.matrix.space.bellman import Outcome
+from hybrid.matrix.space.check_interval import CheckInterval
+from hybrid.matrix.space.choice_operator import ChoiceOperator
+from hybrid.matrix.space.record import Numbers
+from hybrid.matrix.space.workspace import Array, Pair
 
 
 @dataclass(frozen=True)

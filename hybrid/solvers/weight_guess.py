@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 
-from hybrid.solvers.base import Criterion
-from hybrid.solvers.bellman import Outcome
-from hybrid.solvers.bounded_solution import width_of
-from hybrid.solvers.choosing import Choosing
-from hybrid.solvers.workspace import Array, Pair
+from hybrid.matrix.space.base import Criterion
+from hybrid.matrix.space.bellman import Outcome
+from hybrid.matrix.space.bounded_solution import width_of
+from hybrid.matrix.space.choosing import Choosing
+from hybrid.matrix.space.workspace import Array, Pair
 
 _GUESSES = 4  # tries with a doubled c before more iterations are made
 _LAST_GUESSES = 40  # the same where more iterations would change nothing
@@ -24,7 +24,7 @@ _CHECK_EVERY = 8  # steps between measurements that cost passes of their own
 
 
 class WeightGuess:
-    """See `hybrid.solvers.bellman.Guess`; the weights w serve until choices or precision change."""
+    """See `hybrid.matrix.space.bellman.Guess`; the weights w serve until choices or precision change."""
 
     total: None = None
 

@@ -6,9 +6,9 @@ States without a successor stay where they are.
 
 from __future__ import annotations
 
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
 from mtbdd.graph.prob01 import backward
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
 
 
 def some_next(model: SymbolicModel, target: Node) -> Node:

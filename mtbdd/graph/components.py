@@ -12,7 +12,7 @@ References
 C. Larsen, S. Schmidt, J. Steensgaard, A. Jakobsen, J. van de Pol, A. Pavlogiannis, "A truly symbolic
 linear-time algorithm for SCC decomposition", TACAS 2023.
 arXiv:2505.20748 (symbolic MEC decomposition), for interleaving the withdrawal of choices with the search.
-[WKB16] §§2.2 to 2.4, for the definitions.
+[WKB16] 2.2 to 2.4, for the definitions.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Manager, Node
+from mtbdd.diagrams.relation import Relation
 from mtbdd.graph.projections import model_parts
 from mtbdd.graph.regions import strong_components
 from mtbdd.graph.trimming import ChoicePeeling
-from mtbdd.manager import Manager, Node
-from mtbdd.model import SymbolicModel
-from mtbdd.relation import Relation
-from mtbdd.states import index_states
+from mtbdd.offset.states import index_states
 
 _log = logging.getLogger(__name__)
 

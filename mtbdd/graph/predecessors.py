@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
 
 
 def search_backward(model: SymbolicModel, target: Node, allowed: Sequence[Node]) -> Node:

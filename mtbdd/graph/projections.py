@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mtbdd.manager import Manager, Node
-from mtbdd.model import SymbolicModel
-from mtbdd.relation import Relation
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Manager, Node
+from mtbdd.diagrams.relation import Relation
 
 Part = tuple[int, ...]
 

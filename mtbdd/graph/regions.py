@@ -12,7 +12,7 @@ References
 ----------
 L. Fleischer, B. Hendrickson, A. Pinar, "On identifying strongly connected components in parallel", IPDPS
 2000, for the division. W. McLendon et al., "Finding strongly connected components in distributed graphs",
-JPDC 2005, for the trimming. [WKB16] §2.2, which runs the same division on a graph's transitions.
+JPDC 2005, for the trimming. [WKB16] 2.2, which runs the same division on a graph's transitions.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from mtbdd.diagrams.manager import Manager, Node
+from mtbdd.diagrams.relation import Relation
 from mtbdd.graph.projections import cut_by_parts, split_by_parts
-from mtbdd.manager import Manager, Node
-from mtbdd.relation import Relation
 
 _SEED = 40723  # any number: the same graph takes the same course every time
 _FRONT = 5  # three products of a front cost as much as one of a set with this many times its nodes

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mtbdd.manager import Manager, Node
-from mtbdd.relation import Relation
+from mtbdd.diagrams.manager import Manager, Node
+from mtbdd.diagrams.relation import Relation
 
 _PATIENCE = 100  # rounds of all steps together before they take turns
 

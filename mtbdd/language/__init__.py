@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mtbdd.lazy_loading import lazy_names
+from mtbdd.base.lazy_loading import lazy_names
 
 TYPE_CHECKING = False
 

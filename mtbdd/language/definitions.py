@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+from mtbdd.base.wording import constants_given
 from mtbdd.language.errors import EvaluationError, Fault, FaultCollector, listed, shown_circle
 from mtbdd.language.fold import Folder
 from mtbdd.language.model_syntax import Constant, Formula, Label
@@ -17,7 +18,6 @@ from mtbdd.language.syntax import Expression, LabelReference, Literal, Name, Typ
 from mtbdd.language.text import short_text
 from mtbdd.language.types import TypeChecker
 from mtbdd.language.walk import expression_variables, walk
-from mtbdd.wording import constants_given
 
 Definition = Constant | Formula | Label
 

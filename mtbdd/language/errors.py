@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from mtbdd.errors import HybridError
+from mtbdd.base.errors import HybridError
 from mtbdd.language.limits import current, raised
 from mtbdd.language.syntax import Position
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 
+from mtbdd.base.wording import either
 from mtbdd.language.limit_defaults import DEFAULT_LIMITS
-from mtbdd.wording import either
 
 
 @dataclass(frozen=True)

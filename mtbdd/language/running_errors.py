@@ -1,4 +1,4 @@
-"""Arithmetic in doubles with a running bound on the absolute error of every value ([Higham02] §3.3)."""
+"""Arithmetic in doubles with a running bound on the absolute error of every value ([Higham02] 3.3)."""
 
 from __future__ import annotations
 

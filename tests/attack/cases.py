@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 import hybrid
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.errors import NotConvergedError, OptionError, PropertyError, UnknownError, UnsupportedError
+from hybrid.base.state_values import StateValues
 from hybrid.checking.checker import Checker
-from hybrid.errors import NotConvergedError, OptionError, PropertyError, UnknownError, UnsupportedError
 from hybrid.properties import parse_properties, resolve_properties
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateValues
-from mtbdd.build import build_model
+from mtbdd.build.build import build_model
+from mtbdd.build.model import SymbolicModel
 from mtbdd.language import LanguageError, parse_model, resolve
-from mtbdd.model import SymbolicModel
 from tests.attack.evaluate import Evaluator, Expected
 from tests.attack.families import random_spec
 from tests.attack.formulas import Bounded

@@ -9,19 +9,19 @@ from random import Random
 
 import numpy as np
 
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.errors import NotConvergedError, OptionError, PropertyError, UnknownError, UnsupportedError
+from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.gathering import gathered
 from hybrid.checking.in_parts import in_parts, options_of_parts
-from hybrid.errors import NotConvergedError, OptionError, PropertyError, UnknownError, UnsupportedError
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.properties.tree import Property
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateTruth, StateValues
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
 from mtbdd.language import LanguageError
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.states import states_from
+from mtbdd.offset.states import states_from
 from tests.attack.cases import Case, Finding, Record, build, state_order
 from tests.attack.evaluate import Expected
 from tests.attack.formulas import Bounded

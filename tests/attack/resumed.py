@@ -9,8 +9,8 @@ from typing import Any
 from unittest.mock import patch
 
 import hybrid
-import hybrid.checkpoints.solution_record as solution_record
-from mtbdd.model import SymbolicModel
+import hybrid.analysis.checkpoints.solution_record as solution_record
+from mtbdd.build.model import SymbolicModel
 from tests.attack.cases import Case, Record, run_case
 from tests.attack.in_strips import small_strips
 from tests.builders.killing import Killed, Killer

@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
+from hybrid.analysis.run.work import Work
 from hybrid.checking.answer import Answer
-from hybrid.run.work import Work
 from tests.attack import balls, linear
 from tests.attack.chains import ChainOracle, Window
 from tests.attack.disguise import CONSTANTS, disguised

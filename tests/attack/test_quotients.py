@@ -18,7 +18,7 @@ def test_answers_from_quotients_agree_with_exact_ones(monkeypatch: pytest.Monkey
         hybrid, "check", lambda *given, **options: asked(*given, bisimulation=True, **options)
     )
     # A quotient wherever two states are alike, and of models that have none such, too.
-    monkeypatch.setattr("hybrid.lumping.checker._SHARE", 1.01)
+    monkeypatch.setattr("hybrid.models.lumping.checker._SHARE", 1.01)
     records = [run_case(draw_case(4242, number, "cpu")) for number in range(10)]
     findings = [f for record in records for f in record.findings]
     assert not [f for f in findings if not any(words in f.detail for words in REFUSED)]

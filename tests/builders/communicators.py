@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtbdd.communicator import Communicator
+from mtbdd.base.communicator import Communicator
 
 __all__ = ["check_communicator"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mtbdd.manager import Manager
-from mtbdd.matrix import SymbolicMatrix
-from mtbdd.nodes import FALSE
-from mtbdd.partition import from_table
+from mtbdd.diagrams.manager import Manager
+from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.diagrams.nodes import FALSE
+from mtbdd.diagrams.partition import from_table
 
 __all__ = ["dense_matrix", "dense_vector", "symbolic_matrix", "symbolic_vector"]
 

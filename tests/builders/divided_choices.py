@@ -9,11 +9,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.operators.layer_choices import LayerChoices
-from hybrid.solvers.choice_problem import Quotient
-from mtbdd.communicator import Communicator
-from mtbdd.divided import DividedMTBDD, beside
-from mtbdd.offset import OffsetMTBDD
+from hybrid.matrix.operators.layer_choices import LayerChoices
+from hybrid.matrix.space.choice_problem import Quotient
+from mtbdd.base.communicator import Communicator
+from mtbdd.offset.divided import DividedMTBDD, beside
+from mtbdd.offset.offset import OffsetMTBDD
 from tests.builders.choice_systems import Choices
 from tests.builders.matrices import from_dense, to_dense
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from hybrid.gpu.carriers import DirectCarrier
+from hybrid.matrix.gpu.carriers import DirectCarrier
 
 __all__ = ["InTurns"]
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import hybrid
-from hybrid.interchange import ExplicitModel, ExplicitReward, StateVariable
-from hybrid.interchange.formats import targets_of, write_target
-from hybrid.interchange.write_out import written_out
+from hybrid.models.interchange import ExplicitModel, ExplicitReward, StateVariable
+from hybrid.models.interchange.formats import targets_of, write_target
+from hybrid.models.interchange.write_out import written_out
 from mtbdd.language.syntax import ModelType
 from tests.source_tree import ROOT
 

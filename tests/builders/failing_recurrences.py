@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hybrid.solvers.idr import IDR
-from hybrid.solvers.recurrence import Standing
+from hybrid.matrix.space.idr import IDR
+from hybrid.matrix.space.recurrence import Standing
 
 __all__ = ["FAILURES", "breaks", "is_lost", "stagnates"]
 

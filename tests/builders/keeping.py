@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybrid.solvers.record import Kept, Place, State
-from hybrid.solvers.watch import Watch
+from hybrid.matrix.space.record import Kept, Place, State
+from hybrid.matrix.space.watch import Watch
 
 
 class Keeper(Watch):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mtbdd.level import Level
-from mtbdd.offset import OffsetMTBDD, zero_matrix
-from mtbdd.tuples import distinct_rows
+from mtbdd.offset.level import Level
+from mtbdd.offset.offset import OffsetMTBDD, zero_matrix
+from mtbdd.offset.tuples import distinct_rows
 
 __all__ = [
     "all_ones",

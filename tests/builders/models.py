@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from mtbdd.build import build_model
+from mtbdd.build.build import build_model
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.language import parse_model, resolve
-from mtbdd.manager import Manager, Node
-from mtbdd.model import SymbolicModel
 from tests.oracles.mdps import ExplicitMdp, explore_mdp
 from tests.oracles.models import ExplicitModel, explore
 

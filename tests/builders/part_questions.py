@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from hybrid.checking.answer import Answer
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.states import states_from
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
+from mtbdd.offset.states import states_from
 from tests.builders.mdp_texts import LOOPING_CHOICES
 from tests.builders.models import build
 

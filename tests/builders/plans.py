@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from hybrid.parts.plan import PartPlan
-from mtbdd.offset import OffsetMTBDD
-from mtbdd.states import StateIndex
+from hybrid.matrix.parts.plan import PartPlan
+from mtbdd.offset.offset import OffsetMTBDD
+from mtbdd.offset.states import StateIndex
 from tests.builders.matrices import from_dense, random_codes, random_sparse
 
 BITS = 5

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hybrid.interchange.symbolic.file import read_symbolic, write_symbolic
-from mtbdd.model import SymbolicModel
+from hybrid.models.interchange.symbolic.file import read_symbolic, write_symbolic
+from mtbdd.build.model import SymbolicModel
 
 __all__ = ["CTMC", "DTMC", "MDP", "round_trip"]
 

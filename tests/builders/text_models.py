@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hybrid.interchange import ExplicitModel, ExplicitReward, StateVariable
+from hybrid.models.interchange import ExplicitModel, ExplicitReward, StateVariable
 from mtbdd.language.syntax import ModelType
 
 _NAMES = ("a", "done", "a_long_name_of_an_action", "eight_by", "nine_byte")

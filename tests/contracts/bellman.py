@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from hybrid.solvers.bellman import BellmanOperator
-from hybrid.solvers.bounded_solution import ENCLOSING_VECTORS, UNIT
+from hybrid.matrix.space.bellman import BellmanOperator
+from hybrid.matrix.space.bounded_solution import ENCLOSING_VECTORS, UNIT
 from hybrid.solvers.directed_system import DirectedSystem
 from tests.builders.choice_systems import Choices, random_choices
 from tests.builders.linear_systems import exact_solution, linear_system

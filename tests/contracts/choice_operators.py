@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid.operators.device_choices import device_choices
-from hybrid.operators.explicit_choices import ExplicitChoices, device_rows, write_choices
-from hybrid.operators.hybrid_choices import hybrid_choices
-from hybrid.run.options import CheckOptions
-from hybrid.solvers.choice_operator import ChoiceOperator
-from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.matrix.operators.device_choices import device_choices
+from hybrid.matrix.operators.explicit_choices import ExplicitChoices, device_rows, write_choices
+from hybrid.matrix.operators.hybrid_choices import hybrid_choices
+from hybrid.matrix.space.choice_operator import ChoiceOperator
+from hybrid.matrix.space.choice_problem import ChoiceProblem, Quotient
 from tests.builders.choice_systems import Choices
 from tests.gpu_kernels.devices import DEVICES
 

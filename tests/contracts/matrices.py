@@ -10,10 +10,10 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from gpu_kernels import Device
-from hybrid.cpu.csr import CsrMatrix
-from hybrid.explicit import CsrArrays, ExplicitOperator, FunctionOperator
-from hybrid.explicit.operators import write_out
-from hybrid.operators.inject import inject
+from hybrid.matrix.cpu.csr import CsrMatrix
+from hybrid.matrix.explicit import CsrArrays, ExplicitOperator, FunctionOperator
+from hybrid.matrix.explicit.operators import write_out
+from hybrid.matrix.operators.inject import inject
 from tests.builders.matrices import from_dense
 from tests.gpu_kernels.devices import DEVICES
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid.solvers.base import Clock, Criterion, Status
-from hybrid.solvers.bellman import BellmanOperator, Outcome
+from hybrid.matrix.space.base import Clock, Criterion, Status
+from hybrid.matrix.space.bellman import BellmanOperator, Outcome
 from hybrid.solvers.optimistic import guess_for
 from tests.contracts.bellman import BellmanCase, fractions
 

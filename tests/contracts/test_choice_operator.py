@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid.operators.device_choices import DeviceChoices
-from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator
-from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
+from hybrid.matrix.operators.device_choices import DeviceChoices
+from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator
+from hybrid.matrix.space.choice_problem import ChoiceProblem, Quotient
 from tests.builders.choice_systems import Choices
 from tests.contracts.choice_operators import Operators
 

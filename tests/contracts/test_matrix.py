@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid.solvers.bounded_solution import UNIT
+from hybrid.matrix.space.bounded_solution import UNIT
 from tests.builders.matrices import banded, random_sparse
 from tests.contracts.matrices import Make
 from tests.gpu_kernels.devices import to_numpy

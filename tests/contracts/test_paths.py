@@ -14,8 +14,8 @@ import pytest
 
 import hybrid
 from gpu_kernels import use_device
-from hybrid.errors import UnsupportedError
-from hybrid.exploration.programs import UnsuitableError
+from hybrid.base.errors import UnsupportedError
+from hybrid.models.exploration.programs import UnsuitableError
 from tests.gpu_kernels.host_device import HostDevice
 
 PATHS: dict[str, dict[str, Any]] = {
@@ -222,7 +222,7 @@ def test_f12_the_tolerance_of_sums_is_that_of_the_text(
 ) -> None:
     text = NEAR.format(*weights).replace("dtmc", kind)
     if build.startswith("without"):
-        monkeypatch.setattr("hybrid.exploration.search.CompiledSearch", unsuitable)
+        monkeypatch.setattr("hybrid.models.exploration.search.CompiledSearch", unsuitable)
         build = "explicit"
     if taken:
         assert hybrid.parse(text, build=build).n_states == 3

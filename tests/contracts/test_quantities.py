@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 import hybrid
-from hybrid.certificates.making import CertificateMaker
-from hybrid.certificates.subject import PropertyText
-from hybrid.errors import HybridError
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.errors import HybridError
+from hybrid.checking.certificates.making import CertificateMaker
+from hybrid.checking.certificates.subject import PropertyText
+from hybrid.checking.simulation.estimates import estimate_property
 from hybrid.properties import parse_properties, registry, resolve_properties
 from hybrid.properties.path_parser import PathParser
 from hybrid.properties.registry import QUANTITIES, Capability, PropertyQuantity, asked_quantity
 from hybrid.properties.tree import Reward
-from hybrid.run.options import CheckOptions
-from hybrid.simulation.estimates import estimate_property
 from mtbdd.language.syntax import Expression, Position
 
 BODY = """

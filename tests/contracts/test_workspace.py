@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.workspace import Workspace
 from hybrid.solvers import Criterion
-from hybrid.solvers.host import workspace_of
-from hybrid.solvers.workspace import Workspace
 from tests.builders.matrices import banded
 from tests.contracts.matrices import Make, matrix_parameters
 

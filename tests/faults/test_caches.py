@@ -18,7 +18,7 @@ QUESTION = ("P=? [ F s=N ]", "--engine", "explicit", "--epsilon", "1e-6")
 
 # A function of one line, and whether it was there already.
 FUNCTION = """
-from mtbdd.walk_kernels import _scatter
+from mtbdd.build.walk_kernels import _scatter
 print(_scatter(3, 1023), sum(_scatter.stats.cache_hits.values()))
 """
 

@@ -16,7 +16,7 @@ pytest.importorskip("numba")
 
 # A function that hashes a text refers to what Numba alone loads; one that makes arrays, to a memory manager.
 HASHING = """
-from mtbdd.compiled import njit
+from mtbdd.base.compiled import njit
 import numpy as np
 
 @njit(cache=True)
@@ -55,7 +55,7 @@ def test_the_first_use_is_told_on_a_terminal(small: str, tmp_path: Path) -> None
     first = on_terminal(tmp_path, *question)
     assert first.count("note: first use on this machine") == 1
     assert f"they are kept in {tmp_path}" in first.replace("\r\n", "\n")
-    assert "compiling hybrid.cpu" in first
+    assert "compiling hybrid.matrix.cpu" in first
     assert "first use" not in on_terminal(tmp_path, *question)
 
 

@@ -91,7 +91,14 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-MODULES = ["argparse", "hybrid.cli.console", "numpy", "hybrid.cli.check", "dd.cudd", "hybrid.cpu.product"]
+MODULES = [
+    "argparse",
+    "hybrid.app.cli.console",
+    "numpy",
+    "hybrid.app.cli.check",
+    "dd.cudd",
+    "hybrid.matrix.cpu.product",
+]
 
 
 @pytest.mark.parametrize(

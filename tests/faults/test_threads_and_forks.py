@@ -44,8 +44,8 @@ FORKED = """
 import os, sys
 import numpy as np
 import hybrid
-from hybrid.cpu.threads import set_thread_count
-from mtbdd.block_kernels import copy_blocks
+from hybrid.matrix.cpu.threads import set_thread_count
+from mtbdd.offset.block_kernels import copy_blocks
 
 set_thread_count(4)
 rng = np.random.default_rng(5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpu_kernels._launch import macros
+from gpu_kernels.runtime._launch import macros
 from tests.gpu_kernels import host_device
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpu_kernels import Device, IDRKernels, compress, idr
-from hybrid.solvers.idr import Space
-from hybrid.solvers.shadows import DIRECTIONS, NumPyShadows
+from gpu_kernels import Device, IDRKernels, compress
+from gpu_kernels.krylov import idr
+from hybrid.matrix.space.idr import Space
+from hybrid.matrix.space.shadows import DIRECTIONS, NumPyShadows
 from tests.gpu_kernels.devices import to_numpy
 
 SIZES = (1, 31, 257, 1000)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpu_kernels import BiCGStabKernels, Device, compress, krylov
+from gpu_kernels import BiCGStabKernels, Device, compress
+from gpu_kernels.krylov import krylov
 from tests.gpu_kernels.devices import to_numpy
 
 SIZES = (0, 1, 31, 33, 256, 257, 1000)

@@ -10,8 +10,15 @@ import pytest
 
 import gpu_kernels
 from gpu_kernels import seconds_loading
-from gpu_kernels._launch import GRID_LIMIT, blocks_for, index_bits, loop_bits, macros
-from gpu_kernels._loader import COMPILE_OPTIONS, SOURCES, Macros, kernel_names, raw_kernel, source_text
+from gpu_kernels.runtime._launch import GRID_LIMIT, blocks_for, index_bits, loop_bits, macros
+from gpu_kernels.runtime._loader import (
+    COMPILE_OPTIONS,
+    SOURCES,
+    Macros,
+    kernel_names,
+    raw_kernel,
+    source_text,
+)
 
 # Each has one width of indices: no source asks for which it is compiled. Every source is compiled for both;
 # so is every variant in `make nightly`, and in `make test` the first and the last, for one of the two.
@@ -129,7 +136,7 @@ def test_includes_are_in_place_once_and_lines_keep_their_numbers() -> None:
     at = next(i for i, line in enumerate(lines) if line.startswith("step_tiles("))
     start = max(i for i in range(at) if lines[i].startswith("#line") and lines[i].endswith('"tiles.cu"'))
     number = int(lines[start].split()[1]) + at - start - 1
-    from gpu_kernels._loader import _file_text
+    from gpu_kernels.runtime._loader import _file_text
 
     assert _file_text("tiles.cu").splitlines()[number - 1] == lines[at]
 
@@ -193,8 +200,10 @@ def test_loading_is_told_and_counted(
             return f"{name} of {self.source}"
 
     now = [10.0]
-    monkeypatch.setattr("gpu_kernels._loader.time.perf_counter", lambda: now[0])
-    monkeypatch.setattr("gpu_kernels._loader._raw_module", lambda device, source, options: Module(source))
+    monkeypatch.setattr("gpu_kernels.runtime._loader.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr(
+        "gpu_kernels.runtime._loader._raw_module", lambda device, source, options: Module(source)
+    )
     before = seconds_loading()
     with caplog.at_level(logging.INFO, "gpu_kernels"):
         kernel = raw_kernel.__wrapped__(0, "tiles.cu", "step_tiles", ())

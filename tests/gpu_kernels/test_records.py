@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpu_kernels import Device
-from gpu_kernels.tiles import pack_columns, pack_terms
+from gpu_kernels.compressed.tiles import pack_columns, pack_terms
 from tests.gpu_kernels.devices import to_numpy
 
 

@@ -117,8 +117,8 @@ def test_bad_operands_of_sums_are_refused(device: Device) -> None:
 def test_coded_vectors_are_worked_on_in_parts(
     device: Device, rng: np.random.Generator, values: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpu_kernels.coded._CHUNK", 64)
-    monkeypatch.setattr("gpu_kernels.coded._LONG", 300)
+    monkeypatch.setattr("gpu_kernels.runtime.coded._CHUNK", 64)
+    monkeypatch.setattr("gpu_kernels.runtime.coded._LONG", 300)
     x = rng.choice(rng.normal(size=values), 1000)
     x[:200] = x.min()  # the greatest is in none of the first parts
     xp = device.xp

@@ -13,18 +13,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpu_kernels import (
-    Tuning,
-    begin_warm_up,
-    compile_as_well,
-    compile_queue,
-    end_warm_up,
-    likely_modules,
-    warm_up,
+from gpu_kernels import Tuning, begin_warm_up, compile_as_well, end_warm_up, likely_modules
+from gpu_kernels.runtime import compile_queue, warm_up
+from gpu_kernels.runtime._loader import SOURCES, kernel_names
+from gpu_kernels.runtime.array_operations import (
+    CODING,
+    LAYOUT,
+    LENGTHS,
+    MODULES,
+    NUMBERS,
+    PARTS,
+    VECTORS,
+    samples,
 )
-from gpu_kernels._loader import SOURCES, kernel_names
-from gpu_kernels.array_operations import CODING, LAYOUT, LENGTHS, MODULES, NUMBERS, PARTS, VECTORS, samples
-from gpu_kernels.compile_queue import CompileQueue, Module, Work, items_of, make, taken
+from gpu_kernels.runtime.compile_queue import CompileQueue, Module, Work, items_of, make, taken
 from tests.source_tree import ROOT
 
 
@@ -65,7 +67,7 @@ def _writing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let two processes write down what they take."""
     code = (
         "import json, os\n"
-        "from gpu_kernels.compile_queue import taken\n"
+        "from gpu_kernels.runtime.compile_queue import taken\n"
         f"with open({str(folder)!r} + f'/{{os.getpid()}}.lines', 'w') as lines:\n"
         "    for item in taken(0):\n"
         "        lines.write(json.dumps(item) + '\\n')"

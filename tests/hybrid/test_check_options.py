@@ -11,13 +11,13 @@ from typing import Any, get_type_hints
 import pytest
 
 import hybrid
-from hybrid.cli.check_arguments import add_check
-from hybrid.core.check_options import OPTIONS, options_table
-from hybrid.errors import OptionError
-from hybrid.run import options as run_options
-from hybrid.run.keywords import CheckKeywords, SolutionKeywords
-from hybrid.run.options import CheckOptions
-from mtbdd.wording import option
+from hybrid.analysis.run import options as run_options
+from hybrid.analysis.run.keywords import CheckKeywords, SolutionKeywords
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.app.cli.check_arguments import add_check
+from hybrid.base.check_options import OPTIONS, options_table
+from hybrid.base.errors import OptionError
+from mtbdd.base.wording import option
 from tests.source_tree import ROOT
 
 COIN = "dtmc module m x : [0..2]; [] x=0 -> 0.5 : (x'=1) + 0.5 : (x'=2); endmodule"
@@ -51,7 +51,7 @@ def test_flags_are_those_of_the_records() -> None:
 
 def test_the_table_of_the_docs_is_that_of_the_records() -> None:
     page = Path(ROOT / "docs/library.md").read_text(encoding="utf-8")
-    assert options_table() in page, "put hybrid.core.check_options.options_table() into docs/library.md"
+    assert options_table() in page, "put hybrid.base.check_options.options_table() into docs/library.md"
 
 
 def test_keywords_go_before_options(coin: Any) -> None:

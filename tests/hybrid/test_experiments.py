@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid import experiments
+from hybrid.app import experiments
 
 TEXT = """
 dtmc

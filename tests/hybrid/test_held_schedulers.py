@@ -50,7 +50,7 @@ def test_the_chain_of_a_model_without_a_text_keeps_its_rewards(kind: str, tmp_pa
 
 
 def test_the_chain_of_a_scheduler_is_solved_exactly_too() -> None:
-    from hybrid.exact.formulas import ExactFormulas
+    from hybrid.analysis.exact.formulas import ExactFormulas
 
     model = hybrid.parse(SLOW_WAY)
     scheduler = hybrid.check(model, "Pmax=? [ F x=2 ]", scheduler=True).scheduler
@@ -98,7 +98,7 @@ def test_schedulers_are_written_alike_in_every_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("order", ["reversed", "force"])
 def test_graphs_go_by_the_numbers_too(order: str) -> None:
-    from hybrid.graphs import choice_actions, model_graph
+    from hybrid.analysis.graphs import choice_actions, model_graph
 
     graphs = []
     for chosen in ("model", order):

@@ -7,7 +7,15 @@ import tomllib
 import pytest
 from pygments.token import Comment, Error, Keyword, Name, String, Token, Whitespace
 
-from hybrid.highlighting import DECLARATIONS, FUNCTIONS, MODEL_TYPES, OPERATORS, TEMPORAL, TYPES, PrismLexer
+from hybrid.app.highlighting import (
+    DECLARATIONS,
+    FUNCTIONS,
+    MODEL_TYPES,
+    OPERATORS,
+    TEMPORAL,
+    TYPES,
+    PrismLexer,
+)
 from mtbdd.language.expression_parser import FUNCTIONS as PARSED_FUNCTIONS
 from mtbdd.language.parser import _MODEL_TYPES, _UNSUPPORTED_TYPES
 from mtbdd.language.tokens import RESERVED, TokenReader

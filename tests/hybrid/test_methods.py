@@ -6,10 +6,10 @@ from typing import Any, get_args
 
 import pytest
 
-from hybrid.core.methods import ESTIMATE, METHODS, WITH_BOUNDS, advised
-from hybrid.core.option_types import MethodName
-from hybrid.errors import OptionError
-from hybrid.run.options import CheckOptions
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.errors import OptionError
+from hybrid.base.methods import ESTIMATE, METHODS, WITH_BOUNDS, advised
+from hybrid.base.option_types import MethodName
 
 
 @pytest.mark.parametrize("name", METHODS)

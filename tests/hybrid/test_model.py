@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hybrid
-from mtbdd import state_table
+from mtbdd.build import state_table
 from tests.builders.held_models import TANDEM, tandem
 from tests.builders.mdp_texts import SLOW_WAY
 
@@ -184,7 +184,7 @@ def test_html_is_escaped_and_has_a_picture() -> None:
 
 
 def test_large_diagrams_have_no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hybrid.model import summary
+    from hybrid.models.model import summary
 
     monkeypatch.setattr(summary, "_MOST_NODES", 3)
     assert "<svg" not in tandem()._repr_html_()

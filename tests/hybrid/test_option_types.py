@@ -12,14 +12,14 @@ from typing import Any, get_args
 import pytest
 
 import hybrid
-from gpu_kernels.formats import FORMATS
-from hybrid.backends import BACKENDS
-from hybrid.core import option_types
-from hybrid.core.methods import METHODS
-from hybrid.core.representations import REPRESENTATIONS
-from hybrid.core.storages import HOST_STORAGES
-from hybrid.experiments import experiment
-from hybrid.run.options import ENGINES
+from gpu_kernels.explicit import FORMATS
+from hybrid.analysis.run.options import ENGINES
+from hybrid.app.experiments import experiment
+from hybrid.base import option_types
+from hybrid.base.methods import METHODS
+from hybrid.base.representations import REPRESENTATIONS
+from hybrid.base.storages import HOST_STORAGES
+from hybrid.matrix.backends import BACKENDS
 from mtbdd.language.syntax import ModelType
 from tests.source_tree import ROOT
 

@@ -10,8 +10,8 @@ import pytest
 
 import hybrid
 from hybrid.analysis import choice_table
+from hybrid.base.notebook import memory_picture, rows_table
 from hybrid.checking.answer import Answer
-from hybrid.core.notebook import memory_picture, rows_table
 from tests.builders.mdp_texts import SLOW_WAY
 
 QUEUE = """ctmc

@@ -8,8 +8,8 @@ import pytest
 
 import hybrid
 from hybrid.__main__ import main
-from hybrid.errors import OptionError
-from hybrid.interchange import InterchangeError
+from hybrid.base.errors import OptionError
+from hybrid.models.interchange import InterchangeError
 
 COIN = "dtmc module m x:[0..1]; [] true -> 0.5:(x'=0) + 0.5:(x'=1); endmodule"
 

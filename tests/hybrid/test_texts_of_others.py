@@ -11,7 +11,7 @@ import pytest
 
 import hybrid
 from hybrid.__main__ import main
-from hybrid.simulation import estimate
+from hybrid.checking.simulation import estimate
 
 BLANKS = """dtmc
 module m

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hybrid.core.units import bytes_text, counted, seconds_text
+from hybrid.base.units import bytes_text, counted, seconds_text
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mtbdd.amounts import Amount, added_up, scaled
+from mtbdd.build.amounts import Amount, added_up, scaled
+from mtbdd.diagrams.manager import Manager
+from mtbdd.diagrams.partition import Partition
 from mtbdd.language.reals import Enclosure
-from mtbdd.manager import Manager
-from mtbdd.partition import Partition
-from mtbdd.states import index_states
+from mtbdd.offset.states import index_states
 from tests.builders.diagram_packages import FASTEST
 
 MANAGER = Manager(2, FASTEST)

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mtbdd import arithmetic, products
-from mtbdd.manager import Manager
-from mtbdd.matrix import SymbolicMatrix
-from mtbdd.partition import Partition
+from mtbdd.diagrams import arithmetic, products
+from mtbdd.diagrams.manager import Manager
+from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.diagrams.partition import Partition
 from tests.builders.dense import dense_matrix, dense_vector, symbolic_matrix, symbolic_vector
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 

@@ -7,9 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from mtbdd.faults import BuildError
-from mtbdd.rewards import action_rewards, reward_rates
-from mtbdd.states import index_states
+from mtbdd.build.rewards import action_rewards, reward_rates
+from mtbdd.language.faults import BuildError
+from mtbdd.offset.states import index_states
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.matrices import to_dense
 from tests.builders.models import build, build_mdp, members, state_set

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mtbdd.build import build_model
-from mtbdd.codes import spell, union_of_codes
-from mtbdd.encoding import Encoding
-from mtbdd.expressions import ExpressionTranslator
+from mtbdd.build.build import build_model
+from mtbdd.build.expressions import ExpressionTranslator
+from mtbdd.diagrams.codes import spell, union_of_codes
+from mtbdd.diagrams.encoding import Encoding
+from mtbdd.diagrams.manager import Manager
 from mtbdd.language import parse_model, resolve
-from mtbdd.manager import Manager
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 
 
@@ -67,7 +67,7 @@ def test_assignments_are_the_same_relation_either_way(package, monkeypatch):
     encoding = Encoding(source.variables, package)
     results = []
     for few in (-1, 62):  # always tabulated; always value by value
-        monkeypatch.setattr("mtbdd.expressions._FEW_BITS", few)
+        monkeypatch.setattr("mtbdd.build.expressions._FEW_BITS", few)
         translator = ExpressionTranslator(encoding)
         results.append(
             [
@@ -85,7 +85,7 @@ def test_strays_are_found_either_way(monkeypatch):
     encoding = Encoding(source.variables)
     (command, _) = source.modules[0].commands
     for few in (-1, 62):
-        monkeypatch.setattr("mtbdd.expressions._FEW_BITS", few)
+        monkeypatch.setattr("mtbdd.build.expressions._FEW_BITS", few)
         _, strays = ExpressionTranslator(encoding).assignment(
             encoding.by_name["x"], command.updates[0].assignments[0].expression
         )
@@ -97,6 +97,6 @@ def test_wide_variables_build_without_a_set_a_value(monkeypatch):
         raise AssertionError("a set a value was made")
 
     text = "ctmc module m x:[0..60000]; [] x<60000 -> 2:(x'=x+1); [] x>0 -> 3:(x'=x-1); endmodule"
-    monkeypatch.setattr("mtbdd.encoding.Encoding.column_value", refuse)
+    monkeypatch.setattr("mtbdd.diagrams.encoding.Encoding.column_value", refuse)
     model = build_model(resolve(parse_model(text)))
     assert (model.n_states, model.n_transitions) == (60001, 120000)

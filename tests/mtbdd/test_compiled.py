@@ -17,12 +17,12 @@ pytest.importorskip("numba")
 
 import numba
 
-from mtbdd import compiled
-from mtbdd.compiled import njit
-from mtbdd.kernel_store import store_of
+from mtbdd.base import compiled
+from mtbdd.base.compiled import njit
+from mtbdd.base.kernel_store import store_of
 
 CALLEE = """
-from mtbdd.compiled import njit
+from mtbdd.base.compiled import njit
 NUMBER = {number}
 @njit(nogil=True)
 def callee(x):
@@ -30,7 +30,7 @@ def callee(x):
 """
 
 CALLER = """
-from mtbdd.compiled import njit
+from mtbdd.base.compiled import njit
 from callee import NUMBER, callee
 @njit(nogil=True)
 def caller(x):
@@ -151,7 +151,7 @@ LOADED_THEN_COMPILED = """
 import sys
 import numpy as np
 import numba
-from mtbdd.compiled import njit
+from mtbdd.base.compiled import njit
 
 @njit(nogil=True)
 def scaled(x, y):
@@ -216,7 +216,7 @@ def _twice(x):
 
 def test_functions_stay_as_they_are_without_a_compiler() -> None:
     code = (
-        "from mtbdd.compiled import njit\n"
+        "from mtbdd.base.compiled import njit\n"
         "f = njit('int64(int64)', nogil=True)(lambda x: [x])\n"
         "print(type(f).__name__, f(1))"
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mtbdd.control_groups import cores_of_groups
+from mtbdd.base.control_groups import cores_of_groups
 
 
 def machine(root: Path, groups: str, **files: str) -> str:
@@ -56,7 +56,7 @@ def test_nothing_is_known_where_there_are_no_groups(tmp_path: Path) -> None:
 
 
 def test_threads_are_as_many_as_the_cores_that_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hybrid.cpu import threads
+    from hybrid.matrix.cpu import threads
 
     monkeypatch.setattr(threads, "_cores_to_run_on", lambda: 64)
     for limit, cores in ((2, 2), (None, 64), (100, 64)):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mtbdd.convert import offset_label
-from mtbdd.manager import Manager
-from mtbdd.matrix import SymbolicMatrix
-from mtbdd.partition import Partition, from_table
-from mtbdd.states import StateIndex, index_states
+from mtbdd.diagrams.manager import Manager
+from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.diagrams.partition import Partition, from_table
+from mtbdd.offset.convert import offset_label
+from mtbdd.offset.states import StateIndex, index_states
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.matrices import from_dense, to_dense
 from tests.builders.models import node_set

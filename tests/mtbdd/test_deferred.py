@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mtbdd.deferred import deferred
+from mtbdd.base.deferred import deferred
 
 
 @pytest.fixture

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hybrid.communicators.threads import in_threads
-from mtbdd.communicator import Communicator
-from mtbdd.divided import DividedMTBDD, beside, divide, divide_all, places_of
-from mtbdd.manager import Manager
-from mtbdd.matrix import SymbolicMatrix
-from mtbdd.offset import OffsetMTBDD
-from mtbdd.shares import Share
-from mtbdd.states import index_states, states_from
+from hybrid.base.communicators.threads import in_threads
+from mtbdd.base.communicator import Communicator
+from mtbdd.base.shares import Share
+from mtbdd.diagrams.manager import Manager
+from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.offset.divided import DividedMTBDD, beside, divide, divide_all, places_of
+from mtbdd.offset.offset import OffsetMTBDD
+from mtbdd.offset.states import index_states, states_from
 from tests.builders.dense import symbolic_matrix
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.models import node_set

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mtbdd.encoding import Encoding
+from mtbdd.diagrams.encoding import Encoding
 from mtbdd.language.model_syntax import ResolvedVariable
 from mtbdd.language.syntax import Position
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mtbdd.encoding import Encoding
-from mtbdd.events import Event, translate_events
-from mtbdd.expressions import ExpressionTranslator
+from mtbdd.build.events import Event, translate_events
+from mtbdd.build.expressions import ExpressionTranslator
+from mtbdd.diagrams.encoding import Encoding
+from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.diagrams.partition import Partition
 from mtbdd.language import parse_model, resolve
 from mtbdd.language.syntax import Binary, Expression, Literal, Position
-from mtbdd.matrix import SymbolicMatrix
-from mtbdd.partition import Partition
-from mtbdd.states import index_states
-from mtbdd.vectors import expand
+from mtbdd.offset.states import index_states
+from mtbdd.offset.vectors import expand
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 
 # Five and three values: assignments of the bits beyond them are no states.
@@ -78,7 +78,7 @@ def test_events_count_choices_and_add_up_rates(package: str) -> None:
 
 def test_total_weight_of_many_updates_is_shallow() -> None:
     """The sum is a balanced tree, whatever the number of updates."""
-    from mtbdd.events import total_weight
+    from mtbdd.build.events import total_weight
 
     def depth(e: Expression) -> int:
         sums = isinstance(e, Binary) and e.operator == "+"

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtbdd.build import build_model
+from mtbdd.build.build import build_model
+from mtbdd.diagrams.manager import Node
+from mtbdd.diagrams.relation import Relation
 from mtbdd.graph.prob01 import prob0, prob1
 from mtbdd.language import load_model, parse_model, resolve
 from mtbdd.language.model_syntax import ResolvedModel
-from mtbdd.manager import Node
-from mtbdd.relation import Relation
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.oracles.comparing import assert_same_mdp, assert_same_model
 from tests.oracles.mdps import explore_mdp

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mtbdd import expressions
-from mtbdd.encoding import Encoding
-from mtbdd.expressions import ExpressionTranslator
+from mtbdd.build import expressions
+from mtbdd.build.expressions import ExpressionTranslator
+from mtbdd.diagrams.encoding import Encoding
 from mtbdd.language import EvaluationError, parse_model, resolve
 from mtbdd.language.model_syntax import ResolvedModel
 from mtbdd.language.syntax import Expression
@@ -109,7 +109,7 @@ def holds(encoding: Encoding, node: Any, values: dict[str, bool | int]) -> bool:
 @pytest.fixture(params=["tabulated", "split"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "split":
-        monkeypatch.setattr("mtbdd.expressions._GRID_BITS", 0)
+        monkeypatch.setattr("mtbdd.build.expressions._GRID_BITS", 0)
     return str(request.param)
 
 
@@ -147,7 +147,7 @@ def test_expressions_long_chains_need_no_recursion(
     long_chain: int, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Thousands of operands, as generated models have them."""
-    monkeypatch.setattr("mtbdd.expressions._LONG_CHAIN", long_chain)
+    monkeypatch.setattr("mtbdd.build.expressions._LONG_CHAIN", long_chain)
     terms = [f"(x={i % 5} & y={i % 3 - 2})" for i in range(0, 3000, 15)] + ["x=9"] * 3000
     for text, negated in ((" | ".join(terms), False), (" & ".join(f"!{t}" for t in terms), True)):
         source, expression = condition(text.replace("!x=9", "x!=9"))

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from mtbdd.encoding import Encoding
+from mtbdd.build.leaps import Layers, Leaps
+from mtbdd.build.reach import fixpoint, search_rounds
+from mtbdd.diagrams.encoding import Encoding
+from mtbdd.diagrams.manager import Node
+from mtbdd.diagrams.relation import Relation
 from mtbdd.language.model_syntax import ResolvedVariable
 from mtbdd.language.syntax import Position
-from mtbdd.leaps import Layers, Leaps
-from mtbdd.manager import Node
-from mtbdd.reach import fixpoint, search_rounds
-from mtbdd.relation import Relation
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.models import node_set
 from tests.oracles.chains import backward_states, forward_states
@@ -26,11 +26,11 @@ INNER = 4  # states of a layer
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaps from the first round of groups on, which stay single events."""
-    monkeypatch.setattr("mtbdd.reach._PATIENCE", 1)
-    monkeypatch.setattr("mtbdd.reach._FIRST_LEAP", 2)
+    monkeypatch.setattr("mtbdd.build.reach._PATIENCE", 1)
+    monkeypatch.setattr("mtbdd.build.reach._FIRST_LEAP", 2)
     for name in ("_CLOSURE_FLOOR", "_CLOSURE_GROWTH", "_CLOSURE_MOST", "_GROUP_NODES"):
-        monkeypatch.setattr(f"mtbdd.reach.{name}", 0)
-    monkeypatch.setattr("mtbdd.leaps._FEWEST_BITS", 5)
+        monkeypatch.setattr(f"mtbdd.build.reach.{name}", 0)
+    monkeypatch.setattr("mtbdd.build.leaps._FEWEST_BITS", 5)
 
 
 @pytest.fixture

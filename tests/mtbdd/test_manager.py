@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-import mtbdd.manager
-from mtbdd.manager import Manager
+import mtbdd.diagrams.manager
+from mtbdd.diagrams.manager import Manager
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.models import node_set
 
@@ -119,34 +119,34 @@ def test_nodes_in_garbage_keep_the_diagrams_of_their_manager(package: str) -> No
     garbage: list[Any] = [manager.bdd.var(manager.rows[0]) & manager.bdd.var(manager.rows[1])]
     garbage.append(garbage)
     diagrams = weakref.ref(manager.bdd) if package == "autoref" else None
-    held = len(mtbdd.manager._retired)
+    held = len(mtbdd.diagrams.manager._retired)
     del manager, garbage
-    assert len(mtbdd.manager._retired) == held + 1
+    assert len(mtbdd.diagrams.manager._retired) == held + 1
     Manager(2, package)
     # A node is left, if only in a cycle: what it is a node of is not let go before.
-    assert len(mtbdd.manager._retired) > held
+    assert len(mtbdd.diagrams.manager._retired) > held
     gc.collect()
     Manager(2, package)
-    assert len(mtbdd.manager._retired) <= 1
+    assert len(mtbdd.diagrams.manager._retired) <= 1
     assert diagrams is None or diagrams() is None
 
 
 def test_managers_may_retire_while_others_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = mtbdd.manager._holders
+    counted = mtbdd.diagrams.manager._holders
     late = [Manager(2)]
 
     def count_and_retire(managers: list[Any]) -> list[int]:
         late.clear()  # as the garbage collector may do at any time
         return counted(managers)
 
-    mtbdd.manager._let_go()
-    first, others = Manager(2), len(mtbdd.manager._retired)
+    mtbdd.diagrams.manager._let_go()
+    first, others = Manager(2), len(mtbdd.diagrams.manager._retired)
     del first
-    assert len(mtbdd.manager._retired) == others + 1
-    monkeypatch.setattr(mtbdd.manager, "_holders", count_and_retire)
-    mtbdd.manager._let_go()
+    assert len(mtbdd.diagrams.manager._retired) == others + 1
+    monkeypatch.setattr(mtbdd.diagrams.manager, "_holders", count_and_retire)
+    mtbdd.diagrams.manager._let_go()
     # The one that was retired meanwhile waits for the next turn.
-    assert len(mtbdd.manager._retired) == others + 1
+    assert len(mtbdd.diagrams.manager._retired) == others + 1
     monkeypatch.undo()
-    mtbdd.manager._let_go()
-    assert len(mtbdd.manager._retired) == others
+    mtbdd.diagrams.manager._let_go()
+    assert len(mtbdd.diagrams.manager._retired) == others

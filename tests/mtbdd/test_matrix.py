@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mtbdd.manager import Manager
-from mtbdd.matrix import SymbolicMatrix, merge_close
-from mtbdd.nodes import FALSE, TRUE, NodeTable, read_nodes
-from mtbdd.partition import Partition, from_table
+from mtbdd.diagrams.manager import Manager
+from mtbdd.diagrams.matrix import SymbolicMatrix, merge_close
+from mtbdd.diagrams.nodes import FALSE, TRUE, NodeTable, read_nodes
+from mtbdd.diagrams.partition import Partition, from_table
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST, needs_cudd
 from tests.builders.models import node_set
 from tests.oracles.models import mtbdd_size

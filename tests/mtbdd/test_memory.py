@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mtbdd import memory
-from mtbdd.memory import free_memory_bytes, require_memory
+from mtbdd.base import memory
+from mtbdd.base.memory import free_memory_bytes, require_memory
 
 GB = 10**9
 

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from mtbdd.build import build_model
-from mtbdd.faults import BuildError
+from mtbdd.build.build import build_model
 from mtbdd.language import LanguageError
-from mtbdd.states import index_states
+from mtbdd.language.faults import BuildError
+from mtbdd.offset.states import index_states
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.matrices import to_dense
 from tests.builders.models import build, build_both, members, state_set
@@ -92,7 +92,7 @@ def test_model_equals_explicit(name: str, package: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_model_is_the_same_when_expressions_are_split(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = build(MODELS[name])
-    monkeypatch.setattr("mtbdd.expressions._GRID_BITS", 0)
+    monkeypatch.setattr("mtbdd.build.expressions._GRID_BITS", 0)
     split = build(MODELS[name])
     assert whole.n_states == split.n_states
     one, other = to_dense(whole.transitions), to_dense(split.transitions)
@@ -113,7 +113,7 @@ def test_model_whose_rates_leave_the_doubles_is_refused(rate: str) -> None:
 
 @pytest.mark.parametrize("name", ["state-dependent", "synchronised", "dtmc with choices", "globals"])
 def test_model_is_the_same_when_events_are_grouped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mtbdd.reach._PATIENCE", 1)
+    monkeypatch.setattr("mtbdd.build.reach._PATIENCE", 1)
     assert_same_model(*build_both(MODELS[name]))
 
 

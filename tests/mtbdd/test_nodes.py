@@ -10,9 +10,9 @@ from typing import Any, BinaryIO
 import numpy as np
 import pytest
 
-from mtbdd import nodes
-from mtbdd.manager import Manager, Node
-from mtbdd.nodes import FALSE, TRUE, read_nodes
+from mtbdd.diagrams import nodes
+from mtbdd.diagrams.manager import Manager, Node
+from mtbdd.diagrams.nodes import FALSE, TRUE, read_nodes
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.models import node_set
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mtbdd import numbering as numbers
-from mtbdd.build import build_model
+from mtbdd.build import numbering as numbers
+from mtbdd.build.build import build_model
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.state_order import for_diagram, for_users, in_order, numbers_of
+from mtbdd.build.state_table import states_in_parts, table_of_range, table_of_states, table_type
 from mtbdd.language import parse_model, resolve
-from mtbdd.model import SymbolicModel
-from mtbdd.state_order import for_diagram, for_users, in_order, numbers_of
-from mtbdd.state_table import states_in_parts, table_of_range, table_of_states, table_type
 
 TEXT = """
 dtmc
@@ -74,7 +74,7 @@ def test_vectors_go_there_and_back(rng: np.random.Generator) -> None:
 
 
 def test_members_of_a_set_come_in_the_order_of_their_numbers(rng: np.random.Generator) -> None:
-    from mtbdd.states import index_states, states_from
+    from mtbdd.offset.states import index_states, states_from
 
     model = build("reversed")
     mask = rng.random(model.n_states) < 0.5

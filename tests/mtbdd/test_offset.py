@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtbdd.offset import OffsetMTBDD, zero_matrix
+from mtbdd.offset.offset import OffsetMTBDD, zero_matrix
 from tests.builders.matrices import from_dense, random_codes, random_sparse, to_dense
 
 

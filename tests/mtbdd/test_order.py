@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mtbdd.build import build_model
+from mtbdd.build.build import build_model
+from mtbdd.build.order import order_variables
 from mtbdd.language import parse_model, resolve
-from mtbdd.order import order_variables
 
 
 def pairs(n: int) -> str:
@@ -73,7 +73,7 @@ def test_auto_keeps_the_model_order_of_small_models_and_leaves_it_where_relation
     source = resolve(parse_model(copies(6)))
     plain = build_model(source, order="model")
     assert [v.name for v in build_model(source).encoding.variables] == [v.name for v in source.variables]
-    monkeypatch.setattr("mtbdd.build._LARGE", 500)
+    monkeypatch.setattr("mtbdd.build.build._LARGE", 500)
     chosen = build_model(source)
     assert [v.name for v in chosen.encoding.variables][:2] == ["g", "v"]
     assert sum(chosen.manager.size(t.node) for t in chosen.relations) * 2 <= sum(

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mtbdd import package
-from mtbdd.manager import Manager
-from mtbdd.package import PackageError, diagram_package
+from mtbdd.diagrams import package
+from mtbdd.diagrams.manager import Manager
+from mtbdd.diagrams.package import PackageError, diagram_package
 from tests.source_tree import ROOT
 
 # Runs without CUDD, as where dd has no wheel with it.

@@ -8,9 +8,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mtbdd.manager import Manager, Node
-from mtbdd.matrix import SymbolicMatrix
-from mtbdd.partition import Partition, canonical, from_table
+from mtbdd.diagrams.manager import Manager, Node
+from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.diagrams.partition import Partition, canonical, from_table
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.models import node_set
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from mtbdd.build import build_model
+from mtbdd.build.build import build_model
 from mtbdd.graph.prob01 import prob0a, prob0e, prob1a, prob1e
 from mtbdd.language import parse_model, resolve
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES

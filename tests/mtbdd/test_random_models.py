@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from mtbdd.build import build_model
+from mtbdd.build.build import build_model
+from mtbdd.build.model import SymbolicModel
 from mtbdd.graph.prob01 import bottom_components, prob0, prob1
 from mtbdd.language import LanguageError, parse_model, resolve
-from mtbdd.model import SymbolicModel
-from mtbdd.states import index_states
+from mtbdd.offset.states import index_states
 from tests.builders.diagram_packages import FASTEST
 from tests.builders.matrices import to_dense
 from tests.builders.models import members, state_set
@@ -204,12 +204,12 @@ def test_symbolic_model_equals_explicit_in_pure_python(text: str) -> None:
 def test_symbolic_model_equals_explicit_with_other_paths(text: str) -> None:
     """Expressions split, events grouped, rewards state by state, sums as vectors."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mtbdd.expressions._GRID_BITS", 0)
-        patch.setattr("mtbdd.expressions._LONG_CHAIN", 1)
-        patch.setattr("mtbdd.reach._PATIENCE", 1)
-        patch.setattr("mtbdd.reach._CLOSURE_FLOOR", 0)
-        patch.setattr("mtbdd.rewards._SYMBOLIC_BITS", -1)
-        patch.setattr("mtbdd.vectors._PAIRS", 0)
+        patch.setattr("mtbdd.build.expressions._GRID_BITS", 0)
+        patch.setattr("mtbdd.build.expressions._LONG_CHAIN", 1)
+        patch.setattr("mtbdd.build.reach._PATIENCE", 1)
+        patch.setattr("mtbdd.build.reach._CLOSURE_FLOOR", 0)
+        patch.setattr("mtbdd.build.rewards._SYMBOLIC_BITS", -1)
+        patch.setattr("mtbdd.offset.vectors._PAIRS", 0)
         both = build_or_refuse(text, FASTEST)
         if both is not None:
             assert_same_model(*both)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from mtbdd.encoding import Encoding
+from mtbdd.build.reach import fixpoint
+from mtbdd.diagrams.encoding import Encoding
+from mtbdd.diagrams.manager import Node
+from mtbdd.diagrams.relation import Relation
 from mtbdd.language.model_syntax import ResolvedVariable
 from mtbdd.language.syntax import Position
-from mtbdd.manager import Node
-from mtbdd.reach import fixpoint
-from mtbdd.relation import Relation
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.models import node_set
 from tests.oracles.chains import backward_states, forward_states
@@ -65,13 +65,13 @@ class Events:
 def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Every way through the fixed point: groups from the first round on, closures refused or not."""
     if "grouped" in request.param:
-        monkeypatch.setattr("mtbdd.reach._PATIENCE", 1)
+        monkeypatch.setattr("mtbdd.build.reach._PATIENCE", 1)
     if "unclosed" in request.param:
-        monkeypatch.setattr("mtbdd.reach._CLOSURE_FLOOR", 0)
-        monkeypatch.setattr("mtbdd.reach._CLOSURE_GROWTH", 0)
-        monkeypatch.setattr("mtbdd.reach._GROUP_NODES", 40)
+        monkeypatch.setattr("mtbdd.build.reach._CLOSURE_FLOOR", 0)
+        monkeypatch.setattr("mtbdd.build.reach._CLOSURE_GROWTH", 0)
+        monkeypatch.setattr("mtbdd.build.reach._GROUP_NODES", 40)
     if request.param == "closed":
-        monkeypatch.setattr("mtbdd.reach._CLOSURE_FLOOR", 10**6)
+        monkeypatch.setattr("mtbdd.build.reach._CLOSURE_FLOOR", 10**6)
     return str(request.param)
 
 
@@ -164,8 +164,8 @@ def test_fixpoint_counts_rounds_and_closures_save_them(monkeypatch: pytest.Monke
         == manager.true
     )
     assert rounds == [1, 2]
-    monkeypatch.setattr("mtbdd.reach._CLOSURE_FLOOR", 0)
-    monkeypatch.setattr("mtbdd.reach._CLOSURE_GROWTH", 0)
+    monkeypatch.setattr("mtbdd.build.reach._CLOSURE_FLOOR", 0)
+    monkeypatch.setattr("mtbdd.build.reach._CLOSURE_GROWTH", 0)
     rounds.clear()
     assert (
         fixpoint(encoding.manager, start, [transition], Relation.after, progress=rounds.append)

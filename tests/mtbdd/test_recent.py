@@ -7,10 +7,10 @@ import gc
 import numpy as np
 import pytest
 
-from mtbdd import nodes
-from mtbdd.manager import Manager
-from mtbdd.nodes import read_nodes
-from mtbdd.recent import Recent
+from mtbdd.base.recent import Recent
+from mtbdd.diagrams import nodes
+from mtbdd.diagrams.manager import Manager
+from mtbdd.diagrams.nodes import read_nodes
 
 
 def test_the_oldest_results_go_first() -> None:

@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mtbdd.faults import BuildError
-from mtbdd.rewards import enclosed_rewards, expression_values, reward_rates
-from mtbdd.states import index_states
+from mtbdd.build.rewards import enclosed_rewards, expression_values, reward_rates
+from mtbdd.language.faults import BuildError
+from mtbdd.offset.states import index_states
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.models import build, build_both, state_set
 from tests.exploring import pairs
@@ -42,7 +42,7 @@ def test_rewards_equal_explicit(
     text: str, package: str, symbolic_bits: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All items evaluated state by state, some, or none."""
-    monkeypatch.setattr("mtbdd.rewards._SYMBOLIC_BITS", symbolic_bits)
+    monkeypatch.setattr("mtbdd.build.rewards._SYMBOLIC_BITS", symbolic_bits)
     model, explicit = build_both(text, package)
     n = explicit.n_states
     for structure in range(len(model.source.rewards)):
@@ -75,7 +75,7 @@ def test_rewards_of_self_loops_added_to_deadlocks_are_state_rewards_alone() -> N
 def test_rewards_refuse_infinity_where_it_counts(
     item: str, message: str, symbolic_bits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mtbdd.rewards._SYMBOLIC_BITS", symbolic_bits)
+    monkeypatch.setattr("mtbdd.build.rewards._SYMBOLIC_BITS", symbolic_bits)
     module = "module m x : [0..2]; b : bool; [] true -> 1:(x'=mod(x+1, 3)) + 1:(b'=!b); endmodule"
     text = f"ctmc {module}\nrewards {{}} endrewards"
     model = build(text.format(item))

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mtbdd import reachable, state_search
-from mtbdd.encoding import Encoding
+from mtbdd.build import reachable, state_search
+from mtbdd.build.reach import fixpoint
+from mtbdd.build.reachable import reachable_states
+from mtbdd.build.state_search import StateSearch, can_list
+from mtbdd.diagrams.encoding import Encoding
+from mtbdd.diagrams.manager import Node
+from mtbdd.diagrams.relation import Relation
 from mtbdd.language.model_syntax import ResolvedVariable
 from mtbdd.language.syntax import Position
-from mtbdd.manager import Node
-from mtbdd.reach import fixpoint
-from mtbdd.reachable import reachable_states
-from mtbdd.relation import Relation
-from mtbdd.state_search import StateSearch, can_list
-from mtbdd.states import index_states
+from mtbdd.offset.states import index_states
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.models import build_both, node_set
 
@@ -135,10 +135,10 @@ def thin_model() -> tuple[Encoding, Node, list[Relation]]:
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Judge the search on sets early, and let it neither close nor merge events."""
-    monkeypatch.setattr("mtbdd.reach._CLOSURE_FLOOR", 0)
-    monkeypatch.setattr("mtbdd.reach._CLOSURE_GROWTH", 0)
-    monkeypatch.setattr("mtbdd.reach._GROUP_NODES", 0)
-    monkeypatch.setattr("mtbdd.reach._PATIENCE", 2)
+    monkeypatch.setattr("mtbdd.build.reach._CLOSURE_FLOOR", 0)
+    monkeypatch.setattr("mtbdd.build.reach._CLOSURE_GROWTH", 0)
+    monkeypatch.setattr("mtbdd.build.reach._GROUP_NODES", 0)
+    monkeypatch.setattr("mtbdd.build.reach._PATIENCE", 2)
     monkeypatch.setattr(reachable, "_TRIAL", 100)
 
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mtbdd.expansion import expand_values
-from mtbdd.manager import Manager
-from mtbdd.matrix import SymbolicMatrix
-from mtbdd.nodes import FALSE, TRUE, read_nodes
-from mtbdd.partition import Partition, from_table
-from mtbdd.path_counts import MAX_COUNT
-from mtbdd.states import StateIndex, index_states
-from mtbdd.vectors import expand, expand_sum
+from mtbdd.diagrams.manager import Manager
+from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.diagrams.nodes import FALSE, TRUE, read_nodes
+from mtbdd.diagrams.partition import Partition, from_table
+from mtbdd.offset.expansion import expand_values
+from mtbdd.offset.path_counts import MAX_COUNT
+from mtbdd.offset.states import StateIndex, index_states
+from mtbdd.offset.vectors import expand, expand_sum
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.models import node_set
 
@@ -126,7 +126,7 @@ def test_expand_copies_repeated_blocks(
     low_bits: int, shared: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if shared:
-        monkeypatch.setattr("mtbdd.places._SHARED_BYTES", 1)
+        monkeypatch.setattr("mtbdd.offset.places._SHARED_BYTES", 1)
     n_bits = 16
     manager = Manager(n_bits, FASTEST)
     pattern = rng.integers(0, 4, 1 << low_bits) / 3.0
@@ -168,7 +168,7 @@ def test_expand_without_bits() -> None:
 def test_expand_sum_equals_tables(
     symbolic_product: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mtbdd.vectors._PAIRS", symbolic_product)
+    monkeypatch.setattr("mtbdd.offset.vectors._PAIRS", symbolic_product)
     manager = Manager(5, FASTEST)
     codes = random_codes(rng, 5, 0.7)
     index = index_of(manager, codes)

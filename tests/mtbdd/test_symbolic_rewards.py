@@ -7,12 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mtbdd import symbolic_rewards
-from mtbdd.rewards import action_rewards, state_rewards
-from mtbdd.states import index_states
-from mtbdd.symbolic_rewards import from_vector, symbolic_reward
-from mtbdd.value_diagrams import ValueDiagrams
-from mtbdd.vectors import expand
+from mtbdd.build import symbolic_rewards
+from mtbdd.build.rewards import action_rewards, state_rewards
+from mtbdd.build.symbolic_rewards import from_vector, symbolic_reward
+from mtbdd.diagrams.value_diagrams import ValueDiagrams
+from mtbdd.offset.states import index_states
+from mtbdd.offset.vectors import expand
 from tests.builders.models import build, node_set
 
 TEXT = """

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mtbdd import tuples
-from mtbdd.tuples import distinct, distinct_rows, packed, stable_order
+from mtbdd.offset import tuples
+from mtbdd.offset.tuples import distinct, distinct_rows, packed, stable_order
 
 
 def test_few_tuples_are_numbered_as_many(monkeypatch: pytest.MonkeyPatch) -> None:

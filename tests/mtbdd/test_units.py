@@ -10,18 +10,18 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mtbdd import arithmetic, products
-from mtbdd.convert import entry_units, offset_label
-from mtbdd.given import GivenReward
+from mtbdd.build.given import GivenReward
+from mtbdd.build.real_partitions import RealPartitions, constant_partition
+from mtbdd.build.rewards import relative_units
+from mtbdd.diagrams import arithmetic, products
+from mtbdd.diagrams.manager import Manager
+from mtbdd.diagrams.matrix import UNITED_UNITS, SymbolicMatrix
+from mtbdd.diagrams.partition import Partition
 from mtbdd.language.expression_parser import parse_expression
-from mtbdd.manager import Manager
-from mtbdd.matrix import UNITED_UNITS, SymbolicMatrix
-from mtbdd.offset import SCALED_UNITS
-from mtbdd.partition import Partition
-from mtbdd.real_partitions import RealPartitions, constant_partition
-from mtbdd.rewards import relative_units
-from mtbdd.stacked_layers import stack_layers
-from mtbdd.states import index_states
+from mtbdd.offset.convert import entry_units, offset_label
+from mtbdd.offset.offset import SCALED_UNITS
+from mtbdd.offset.stacked_layers import stack_layers
+from mtbdd.offset.states import index_states
 from tests.builders.dense import dense_vector, symbolic_matrix, symbolic_vector
 from tests.builders.diagram_packages import FASTEST
 from tests.builders.models import build

@@ -32,8 +32,8 @@ _MULTI = (
 )
 TESTS = {
     "hybrid/analysis/multi/": _MULTI,
-    "hybrid/certificates/": tuple(
-        f"tests/hybrid/certificates/test_{name}.py"
+    "hybrid/checking/certificates/": tuple(
+        f"tests/hybrid/checking/certificates/test_{name}.py"
         for name in ("sweep", "conditions", "transitions", "archive")
     ),
     "hybrid/solvers/": tuple(
@@ -51,16 +51,17 @@ TESTS = {
             "policy_bounds",
         )
     ),
-    "hybrid/operators/": (
-        "tests/hybrid/operators/test_rounding.py",
-        "tests/hybrid/operators/test_group_units.py",
-        "tests/hybrid/operators/test_choice_operators.py",
-        "tests/hybrid/operators/test_choice_strips.py",
-        "tests/hybrid/operators/test_row_strips.py",
-        "tests/hybrid/operators/test_hybrid_matrix.py",
+    "hybrid/matrix/operators/": (
+        "tests/hybrid/matrix/operators/test_rounding.py",
+        "tests/hybrid/matrix/operators/test_group_units.py",
+        "tests/hybrid/matrix/operators/test_choice_operators.py",
+        "tests/hybrid/matrix/operators/test_choice_strips.py",
+        "tests/hybrid/matrix/operators/test_row_strips.py",
+        "tests/hybrid/matrix/operators/test_hybrid_matrix.py",
     ),
-    "hybrid/lumping/": tuple(
-        f"tests/hybrid/lumping/test_{name}.py" for name in ("proof", "partition", "residues", "answers")
+    "hybrid/models/lumping/": tuple(
+        f"tests/hybrid/models/lumping/test_{name}.py"
+        for name in ("proof", "partition", "residues", "answers")
     ),
     "hybrid/analysis/": (
         "tests/hybrid/analysis/test_transient_errors.py",

@@ -34,13 +34,13 @@ TREES = ("hybrid", "mtbdd")
 ROOMS = {
     "multi": ("hybrid/analysis/multi/",),
     "analysis": ("hybrid/analysis/",),
-    "certificates": ("hybrid/certificates/",),
+    "certificates": ("hybrid/checking/certificates/",),
     "solvers": ("hybrid/solvers/",),
-    "operators": ("hybrid/operators/",),
-    "lumping": ("hybrid/lumping/",),
-    "checking": ("hybrid/checking/", "hybrid/core/"),
-    "linear": ("hybrid/linear/",),
-    "interchange": ("hybrid/interchange/",),
+    "operators": ("hybrid/matrix/operators/",),
+    "lumping": ("hybrid/models/lumping/",),
+    "checking": ("hybrid/checking/", "hybrid/base/"),
+    "linear": ("hybrid/analysis/linear/",),
+    "interchange": ("hybrid/models/interchange/",),
     "mtbdd": ("mtbdd/",),
 }
 """Files of each room, by how their paths begin; a file belongs to the first that fits."""

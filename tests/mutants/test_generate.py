@@ -57,7 +57,7 @@ def test_messages_and_docstrings_stay(tmp_path: Path) -> None:
 
 
 def test_every_mutation_of_the_sources_applies_and_is_python() -> None:
-    files = ["hybrid/certificates/judge.py", "hybrid/analysis/multi/weighing.py"]
+    files = ["hybrid/checking/certificates/judge.py", "hybrid/analysis/multi/weighing.py"]
     for mutation in draw(files, 40, 1, ()):
         text = (ROOT / mutation.file).read_text(encoding="utf-8")
         assert text.count(mutation.old) == 1
@@ -65,7 +65,7 @@ def test_every_mutation_of_the_sources_applies_and_is_python() -> None:
 
 
 def test_draws_repeat() -> None:
-    files = ["hybrid/certificates/judge.py"]
+    files = ["hybrid/checking/certificates/judge.py"]
     assert draw(files, 5, 3, ()) == draw(files, 5, 3, ())
     assert draw(files, 5, 3, ()) != draw(files, 5, 4, ())
 
@@ -73,7 +73,7 @@ def test_draws_repeat() -> None:
 def test_survivors_with_a_reason_are_counted_apart() -> None:
     reasons = explained()
     assert all(reasons.values()), f"{EXPLAINED.name}: a line '# reason' stands above what it explains"
-    mutations = draw(["hybrid/certificates/judge.py"], 3, 1, ())
+    mutations = draw(["hybrid/checking/certificates/judge.py"], 3, 1, ())
     verdicts = [
         Verdict(m.name, m.file, v, 1.0, "", None)
         for m, v in zip(mutations, ("killed", "survived", "killed"), strict=True)

@@ -20,11 +20,11 @@ def test_every_mutation_applies_to_the_sources() -> None:
 def test_there_are_enough_mutations_over_all_parts() -> None:
     assert len(MUTATIONS) >= 80
     parts = {
-        "mtbdd/offset.py",
-        "hybrid/levels/",
-        "hybrid/injection/",
-        "hybrid/cpu/",
-        "hybrid/exact/",
+        "mtbdd/offset/offset.py",
+        "hybrid/matrix/levels/",
+        "hybrid/matrix/injection/",
+        "hybrid/matrix/cpu/",
+        "hybrid/analysis/exact/",
         "gpu_kernels/cuda/",
     }
     for part in parts:
@@ -81,7 +81,7 @@ def test_the_root_is_that_of_the_sources() -> None:
 
 
 def test_compiled_functions_that_call_into_a_mutated_file_are_compiled_anew() -> None:
-    found = dependents(ROOT, "hybrid/cpu/vector_code.py")
-    assert {"hybrid/cpu/kernels.py", "hybrid/cpu/sweep_kernels.py"} <= found
-    assert "hybrid/cpu/graph_kernels.py" not in found
-    assert dependents(ROOT, "mtbdd/offset.py") == set()
+    found = dependents(ROOT, "hybrid/matrix/cpu/vector_code.py")
+    assert {"hybrid/matrix/cpu/kernels.py", "hybrid/matrix/cpu/sweep_kernels.py"} <= found
+    assert "hybrid/matrix/cpu/graph_kernels.py" not in found
+    assert dependents(ROOT, "mtbdd/offset/offset.py") == set()

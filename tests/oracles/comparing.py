@@ -6,9 +6,9 @@ from collections import Counter
 
 import numpy as np
 
-from mtbdd.faults import BuildError
-from mtbdd.model import SymbolicModel
-from mtbdd.rewards import action_rewards, reward_rates, state_rewards
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.rewards import action_rewards, reward_rates, state_rewards
+from mtbdd.language.faults import BuildError
 from tests.builders.matrices import to_dense
 from tests.builders.models import members
 from tests.oracles.mdps import ExplicitMdp

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse
 from hypothesis import strategies as st
 
-from hybrid.graphs import ModelGraph
-from mtbdd.manager import Manager, Node
+from hybrid.analysis.graphs import ModelGraph
+from mtbdd.diagrams.manager import Manager, Node
 from tests.builders.models import node_set
 
 __all__ = [

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
 
-from hybrid.automata.automaton import DeterministicAutomaton
+from hybrid.properties.automata.automaton import DeterministicAutomaton
 from tests.oracles.chains import until_probabilities
 from tests.oracles.lasso_words import Tree
 

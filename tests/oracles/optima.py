@@ -8,11 +8,11 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking.checker import Checker
 from hybrid.properties import parse_properties, resolve_properties
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateTruth, StateValues
-from mtbdd.model import SymbolicModel
+from mtbdd.build.model import SymbolicModel
 from tests.oracles import chains as chain_oracles
 from tests.oracles.chains import Chain
 from tests.oracles.mdps import ExplicitMdp

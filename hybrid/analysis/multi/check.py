@@ -12,15 +12,15 @@ from hybrid.analysis.multi.objectives import Objective, objectives_of
 from hybrid.analysis.multi.pareto import Curve, explore_curve
 from hybrid.analysis.multi.queries import Found, ObjectiveSearch, achievable, greatest_value
 from hybrid.analysis.multi.weighing import Weighing
-from hybrid.core.methods import ENCLOSING, advised
-from hybrid.errors import UnsupportedError
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
+from hybrid.base.errors import UnsupportedError
+from hybrid.base.methods import ENCLOSING, advised
 from hybrid.properties.tree import MultiObjective
-from hybrid.run.options import CheckOptions
-from hybrid.run.work import Work
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
 from mtbdd.language.syntax import Expression
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.states import index_states
+from mtbdd.offset.states import index_states
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from hybrid.analysis.acceptance_sets import AcceptedPart
 from hybrid.analysis.multi.memory import ObjectiveProduct
 from hybrid.analysis.precomputation import end_components, prob1e
-from hybrid.automata.acceptance import all_accepted
-from hybrid.automata.guards import mark_list
-from hybrid.errors import PropertyError, UnsupportedError
+from hybrid.base.errors import PropertyError, UnsupportedError
+from hybrid.properties.automata.acceptance import all_accepted
+from hybrid.properties.automata.guards import mark_list
+from mtbdd.diagrams.manager import Node
 from mtbdd.graph.components import EndComponents, model_end_components
-from mtbdd.manager import Node
-from mtbdd.states import StateIndex, index_states, states_from
+from mtbdd.offset.states import StateIndex, index_states, states_from
 
 Vector = NDArray[np.float64]
 

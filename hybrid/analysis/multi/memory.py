@@ -17,18 +17,18 @@ from hybrid.analysis.memory_scheduler import labels_of
 from hybrid.analysis.model_products import model_product
 from hybrid.analysis.multi.objective_automata import objective_automata
 from hybrid.analysis.multi.objectives import Objective
-from hybrid.automata.acceptance import Acceptance
-from hybrid.automata.from_properties import MOST_STEPS
-from hybrid.automata.joining import JoinedAutomata, counting_automaton, joined_automata
-from hybrid.automata.reduction import component_fates
-from hybrid.errors import UnsupportedError
-from hybrid.operators.layer_choices import choice_totals
-from hybrid.run.options import CheckOptions
-from mtbdd.automaton_product import AutomatonProduct
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.errors import UnsupportedError
+from hybrid.matrix.operators.layer_choices import choice_totals
+from hybrid.properties.automata.acceptance import Acceptance
+from hybrid.properties.automata.from_properties import MOST_STEPS
+from hybrid.properties.automata.joining import JoinedAutomata, counting_automaton, joined_automata
+from hybrid.properties.automata.reduction import component_fates
+from mtbdd.build.automaton_product import AutomatonProduct
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
 from mtbdd.language.syntax import Expression
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.states import StateIndex
+from mtbdd.offset.states import StateIndex
 
 Vector = NDArray[np.float64]
 

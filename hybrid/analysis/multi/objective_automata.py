@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from hybrid.analysis.given_automata import given_automaton
 from hybrid.analysis.model_automata import model_automaton, model_formulas
 from hybrid.analysis.multi.objectives import Objective
-from hybrid.automata.automaton import MOST_PROPOSITIONS, DeterministicAutomaton
-from hybrid.errors import UnsupportedError
+from hybrid.base.errors import UnsupportedError
+from hybrid.properties.automata.automaton import MOST_PROPOSITIONS, DeterministicAutomaton
 from hybrid.properties.tree import AutomatonPath
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
 from mtbdd.language.syntax import Expression
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ def objective_automata(
     states : callable
         Returns the states that satisfy a state formula.
     tool : str
-        See `hybrid.automata.choosing.choose_automaton`.
+        See `hybrid.properties.automata.choosing.choose_automaton`.
 
     Raises
     ------

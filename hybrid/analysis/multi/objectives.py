@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hybrid.core.directed_rounding import rounded_down, rounded_up
-from hybrid.errors import UnsupportedError
+from hybrid.base.directed_rounding import rounded_down, rounded_up
+from hybrid.base.errors import UnsupportedError
 from hybrid.properties.tree import (
     ConditionalPath,
     Cumulative,

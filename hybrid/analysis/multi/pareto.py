@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.multi.polytopes import HalfSpace, Proposal, cleaned, mixed, widest_margin
 from hybrid.analysis.multi.queries import ObjectiveSearch
-from hybrid.core.directed_rounding import rounded_up
+from hybrid.base.directed_rounding import rounded_up
 
 Vector = NDArray[np.float64]
 Corner = tuple[Fraction, ...]

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.errors import NotConvergedError
-from hybrid.solvers.base import Status
+from hybrid.base.errors import NotConvergedError
+from hybrid.matrix.space.base import Status
 
 Vector = NDArray[np.float64]
 Demands = Sequence[Fraction | None]

@@ -29,7 +29,7 @@ from hybrid.analysis.multi.polytopes import (
 )
 from hybrid.analysis.multi.schedulers import Point
 from hybrid.analysis.multi.weighing import Weighing
-from hybrid.core.directed_rounding import rounded_down, rounded_up
+from hybrid.base.directed_rounding import rounded_down, rounded_up
 
 Vector = NDArray[np.float64]
 

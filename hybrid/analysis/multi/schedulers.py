@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.choice_systems import ChoiceMatrices, solve_choices
 from hybrid.analysis.multi.endings import Endings
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
 from hybrid.analysis.scheduler import SchedulerMaker
-from hybrid.operators.rounding import scaled_bounds
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateValues
-from hybrid.run.work import Work
-from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator, Policy
-from hybrid.solvers.fixed_policy import FixedPolicy
+from hybrid.base.state_values import StateValues
+from hybrid.matrix.operators.rounding import scaled_bounds
+from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator, Policy
+from hybrid.matrix.space.fixed_policy import FixedPolicy
 from mtbdd.graph.components import EndComponents
-from mtbdd.states import states_from
+from mtbdd.offset.states import states_from
 
 Vector = NDArray[np.float64]
 

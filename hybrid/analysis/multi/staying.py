@@ -17,10 +17,10 @@ from hybrid.analysis.memory_scheduler import MemoryScheduler, Remembering, label
 from hybrid.analysis.multi.endings import Endings
 from hybrid.analysis.multi.schedulers import Point
 from hybrid.analysis.scheduler import SchedulerMaker
-from mtbdd.automaton_product import AutomatonMove, automaton_product
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.states import states_from
+from mtbdd.build.automaton_product import AutomatonMove, automaton_product
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
+from mtbdd.offset.states import states_from
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,18 +25,18 @@ from numpy.typing import NDArray
 from hybrid.analysis.choice_systems import ChoiceMatrices, note_steps, solve_choices
 from hybrid.analysis.multi.endings import Endings
 from hybrid.analysis.multi.schedulers import Point, Schedulers
-from hybrid.core.directed_rounding import rounded_up
-from hybrid.errors import NotConvergedError
-from hybrid.operators.layer_choices import group_states, leaving_choices
-from hybrid.operators.rounding import scaled_bounds
-from hybrid.run.options import CheckOptions
-from hybrid.run.work import Work
-from hybrid.solvers.base import Clock, Status
-from hybrid.solvers.bounded_solution import UNIT
-from hybrid.solvers.choice_operator import ChoiceOperator, Policy
-from hybrid.solvers.choice_problem import Quotient
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
+from hybrid.base.directed_rounding import rounded_up
+from hybrid.base.errors import NotConvergedError
+from hybrid.matrix.operators.layer_choices import group_states, leaving_choices
+from hybrid.matrix.operators.rounding import scaled_bounds
+from hybrid.matrix.space.base import Clock, Status
+from hybrid.matrix.space.bounded_solution import UNIT
+from hybrid.matrix.space.choice_operator import ChoiceOperator, Policy
+from hybrid.matrix.space.choice_problem import Quotient
 from mtbdd.graph.components import EndComponents
-from mtbdd.states import StateIndex
+from mtbdd.offset.states import StateIndex
 
 Vector = NDArray[np.float64]
 

@@ -13,8 +13,8 @@ from hybrid.analysis.memory_scheduler import MemoryScheduler
 from hybrid.analysis.multi.endings import Endings
 from hybrid.analysis.multi.queries import Found
 from hybrid.analysis.multi.staying import staying_scheduler
-from hybrid.run.state_files import check_suffix
-from mtbdd.model import SymbolicModel
+from hybrid.analysis.run.state_files import check_suffix
+from mtbdd.build.model import SymbolicModel
 
 
 @dataclass(frozen=True, eq=False)

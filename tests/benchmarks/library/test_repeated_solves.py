@@ -10,9 +10,9 @@ import pytest
 
 import hybrid
 from benchmarks.library.repeated_solves import LinearTrial, WarmThenCounted, WithinSeconds, answer
+from hybrid.matrix.space.base import Solution
 from hybrid.properties import load_properties, resolve_properties
 from hybrid.solvers import Criterion, Status
-from hybrid.solvers.base import Solution
 from tests.benchmarks.support import ROOT
 
 

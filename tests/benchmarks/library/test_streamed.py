@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 
 from benchmarks.library.streamed import StreamedMatrix, parts_by_bytes
 from gpu_kernels import Device
-from hybrid.explicit import CsrArrays
+from hybrid.matrix.explicit import CsrArrays
 from tests.builders.matrices import random_sparse
 from tests.gpu_kernels.devices import to_numpy
 from tests.gpu_kernels.host_device import HostDevice

@@ -16,7 +16,7 @@ import pytest
 from benchmarks.library.ncu_table import COUNTERS
 from benchmarks.programs import kernel_counters as script
 from gpu_kernels import use_device
-from hybrid.gpu.product import GpuProduct
+from hybrid.matrix.gpu.product import GpuProduct
 from tests.benchmarks.support import NEEDS_COMPILER, WHERE, options, rendered
 from tests.gpu_kernels.host_device import HostDevice
 

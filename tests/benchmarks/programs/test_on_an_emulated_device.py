@@ -38,11 +38,11 @@ from gpu_kernels import (
     current_device,
     use_device,
 )
+from hybrid.base.communicators.threads import in_threads
 from hybrid.checking.in_parts import part_of
-from hybrid.communicators.threads import in_threads
-from hybrid.explicit import explicit_matrix
-from hybrid.gpu.divided_workspace import run_divided
-from mtbdd.communicator import Communicator
+from hybrid.matrix.explicit import explicit_matrix
+from hybrid.matrix.gpu.divided_workspace import run_divided
+from mtbdd.base.communicator import Communicator
 from tests.benchmarks.support import NEEDS_COMPILER, ROOT, WHERE, options, rendered
 from tests.gpu_kernels.devices import to_numpy
 from tests.gpu_kernels.host_device import HostDevice

@@ -39,8 +39,8 @@ from benchmarks.programs import (
     whole_run,
 )
 from benchmarks.rendering.formats import structure_table
+from hybrid.analysis.linear import split_system
 from hybrid.checking.checker import Checker
-from hybrid.linear import split_system
 from hybrid.solvers import Solution, Status
 from tests.benchmarks.support import ROOT, options, rendered
 

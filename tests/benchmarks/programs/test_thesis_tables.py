@@ -15,7 +15,7 @@ from benchmarks.library.models import example
 from benchmarks.programs import thesis_memory
 from benchmarks.programs import thesis_tables as script
 from gpu_kernels import use_device
-from hybrid.injection import cut_tasks, inject_level
+from hybrid.matrix.injection import cut_tasks, inject_level
 from tests.benchmarks.support import NEEDS_COMPILER, WHERE, rendered
 from tests.gpu_kernels.host_device import HostDevice
 

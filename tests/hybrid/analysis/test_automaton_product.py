@@ -7,13 +7,13 @@ import pytest
 
 from hybrid.analysis.model_automata import automaton_moves
 from hybrid.analysis.model_products import model_product
-from hybrid.automata.automaton import DeterministicAutomaton
-from hybrid.automata.reading_formulas import automaton_of
-from hybrid.levels.layers import layer_curve
-from hybrid.run.options import CheckOptions
-from mtbdd.automaton_product import automaton_product
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.matrix.levels.layers import layer_curve
+from hybrid.properties.automata.automaton import DeterministicAutomaton
+from hybrid.properties.automata.reading_formulas import automaton_of
+from mtbdd.build.automaton_product import automaton_product
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.matrices import to_dense
 from tests.builders.models import build

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import hybrid
 from hybrid.__main__ import main
 from hybrid.analysis.scheduler import Scheduler
+from mtbdd.build.state_order import for_users
 from mtbdd.language.evaluate import evaluate
-from mtbdd.state_order import for_users
 from tests.builders.random_mdps import mdps
 
 ALIKE = """mdp

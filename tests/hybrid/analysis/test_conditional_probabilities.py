@@ -9,11 +9,11 @@ import pytest
 
 import hybrid
 from hybrid.analysis.conditional_probabilities import _quotient
-from hybrid.automata.reading_formulas import automaton_of
-from hybrid.errors import HybridError
+from hybrid.base.errors import HybridError
+from hybrid.base.state_values import StateValues
 from hybrid.properties import parse_properties
+from hybrid.properties.automata.reading_formulas import automaton_of
 from hybrid.properties.tree import ConditionalPath, Path
-from hybrid.run.state_values import StateValues
 from mtbdd.language import LanguageError
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build

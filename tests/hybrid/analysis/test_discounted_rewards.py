@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.errors import HybridError, PropertyError
-from hybrid.operators.discount import Discount
+from hybrid.base.errors import HybridError, PropertyError
+from hybrid.matrix.operators.discount import Discount
 from hybrid.properties import parse_properties, resolve_properties
 from mtbdd.language import LanguageError
 from mtbdd.language.rounded import from_text

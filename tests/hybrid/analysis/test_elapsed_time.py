@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.errors import HybridError
+from hybrid.base.errors import HybridError
 from hybrid.properties import parse_properties
 from hybrid.properties.tree import Elapsed, Reward
+from mtbdd.build.rewards import action_rewards, state_rewards
 from mtbdd.language import LanguageError
 from mtbdd.language.model_syntax import ELAPSED
-from mtbdd.rewards import action_rewards, state_rewards
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
 from tests.exploring import each, rounds

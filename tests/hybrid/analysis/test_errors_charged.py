@@ -16,17 +16,17 @@ from hybrid.analysis.choice_rewards import reward_units
 from hybrid.analysis.choice_systems import _digits_lost
 from hybrid.analysis.long_run import _apart_from_zero, _Flow
 from hybrid.analysis.reward_flows import FlowMaker
+from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.transient import TransientAnalysis
-from hybrid.interchange import ExplicitModel, ExplicitReward
-from hybrid.interchange.compressing import compressed
-from hybrid.operators.discount import Discount
-from hybrid.run.options import CheckOptions
-from hybrid.solvers.bounded_solution import TINY, UNIT
+from hybrid.matrix.operators.discount import Discount
+from hybrid.matrix.space.bounded_solution import TINY, UNIT
+from hybrid.models.interchange import ExplicitModel, ExplicitReward
+from hybrid.models.interchange.compressing import compressed
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.reward_split import split_by_reward
 from mtbdd.graph.prob01 import bottom_components
 from mtbdd.language.syntax import ModelType
-from mtbdd.model import SymbolicModel
-from mtbdd.reward_split import split_by_reward
-from mtbdd.states import index_states
+from mtbdd.offset.states import index_states
 from tests.builders.models import build
 
 UNITS = 2.0**24

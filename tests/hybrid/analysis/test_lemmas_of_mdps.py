@@ -11,7 +11,7 @@ import pytest
 
 import hybrid
 from hybrid.solvers import Criterion, Interval, Optimistic, Status
-from mtbdd.model import SymbolicModel
+from mtbdd.build.model import SymbolicModel
 from tests.builders.choice_systems import reaching
 from tests.builders.mdp_texts import SLOW_WAY, WAITING_ROOM
 from tests.builders.models import build, build_mdp

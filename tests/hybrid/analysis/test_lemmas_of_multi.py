@@ -23,14 +23,14 @@ from hybrid.analysis.multi.polytopes import HalfSpace, Proposal, cleaned, meets,
 from hybrid.analysis.multi.queries import Found, ObjectiveSearch, achievable, greatest_value
 from hybrid.analysis.multi.schedulers import Point
 from hybrid.analysis.multi.weighing import Weighing, Weighted
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
+from hybrid.base.directed_rounding import rounded_down, rounded_up
+from hybrid.base.errors import UnsupportedError
+from hybrid.base.state_values import StateValues
 from hybrid.checking.several import SeveralObjectives
-from hybrid.core.directed_rounding import rounded_down, rounded_up
-from hybrid.errors import UnsupportedError
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateValues
-from hybrid.run.work import Work
-from hybrid.solvers.bounded_solution import UNIT
-from hybrid.solvers.choice_operator import ChoiceOperator
+from hybrid.matrix.space.bounded_solution import UNIT
+from hybrid.matrix.space.choice_operator import ChoiceOperator
 from mtbdd.language.syntax import Literal, Position
 
 Demands = list[Fraction | None]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.automata.hoa_writing import hoa_text
-from hybrid.automata.reading_formulas import automaton_of
-from hybrid.errors import InterchangeError, PropertyError, UnsupportedError
+from hybrid.base.errors import InterchangeError, PropertyError, UnsupportedError
+from hybrid.properties.automata.hoa_writing import hoa_text
+from hybrid.properties.automata.reading_formulas import automaton_of
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
 from tests.exploring import rounds
@@ -112,6 +112,6 @@ def test_automata_of_a_program_are_taken_and_checked(tmp_path: Path, monkeypatch
         hybrid.check(model, text, automaton_tool=printing(tmp_path, "X p0"))
     # Nobody can check it: no certified answer, so none.
     command = printing(tmp_path, "X (X p0)")
-    monkeypatch.setattr("hybrid.automata.translation.MOST_STATES", 2)
+    monkeypatch.setattr("hybrid.properties.automata.translation.MOST_STATES", 2)
     with pytest.raises(UnsupportedError, match="cannot be checked, and nothing could be certified"):
         hybrid.check(model, text, automaton_tool=command)

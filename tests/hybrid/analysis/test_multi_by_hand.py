@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.errors import PropertyError, UnknownError, UnsupportedError
-from mtbdd.model import SymbolicModel
+from hybrid.base.errors import PropertyError, UnknownError, UnsupportedError
+from mtbdd.build.model import SymbolicModel
 from tests.builders.models import build
 from tests.oracles.several import occupation_program
 
@@ -303,8 +303,8 @@ def test_shares_are_exact(gamble: SymbolicModel) -> None:
 @pytest.mark.parametrize(
     ("engine", "laid_out"),
     [
-        ("hybrid", "hybrid.operators.hybrid_choices.select_level"),
-        ("explicit", "hybrid.operators.explicit_choices.write_choices"),
+        ("hybrid", "hybrid.matrix.operators.hybrid_choices.select_level"),
+        ("explicit", "hybrid.matrix.operators.explicit_choices.write_choices"),
     ],
 )
 def test_f9_layouts_are_made_once_for_all_weights(

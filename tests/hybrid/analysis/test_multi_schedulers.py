@@ -10,7 +10,7 @@ import pytest
 
 import hybrid
 from hybrid.checking.answer import Answer
-from hybrid.model import Model
+from hybrid.models.model import Model
 from tests.builders.labelled import LABELS, random_labelled
 from tests.oracles.several import random_small_mdp, small_mdp_text
 

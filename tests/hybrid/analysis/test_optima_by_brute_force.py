@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybrid.run.state_values import StateValues
-from mtbdd.model import SymbolicModel
+from hybrid.base.state_values import StateValues
+from mtbdd.build.model import SymbolicModel
 from tests.builders.models import build_mdp
 from tests.builders.random_mdps import mdps
 from tests.oracles import optima

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 import hybrid
-from mtbdd.model import SymbolicModel
+from mtbdd.build.model import SymbolicModel
 from tests.builders.models import build
 
 

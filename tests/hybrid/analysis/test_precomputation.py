@@ -24,13 +24,13 @@ from hybrid.analysis.precomputation import (
 )
 from hybrid.analysis.predecessor_lists import PredecessorLists, list_predecessors, predecessor_lists
 from hybrid.analysis.until import until_system
-from mtbdd.build import build_model
+from mtbdd.build.build import build_model
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
 from mtbdd.graph import prob01 as graph
 from mtbdd.graph.components import mec_decomposition, model_end_components
 from mtbdd.language import parse_model, resolve
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.states import states_from
+from mtbdd.offset.states import states_from
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.matrices import to_dense
 from tests.builders.models import build, members, state_set
@@ -209,7 +209,7 @@ def test_the_interpreter_searches_no_more_than_some_states(monkeypatch: pytest.M
 
 def test_little_is_searched_without_numba() -> None:
     code = (
-        "import sys; from mtbdd.build import build_model; "
+        "import sys; from mtbdd.build.build import build_model; "
         "from mtbdd.language import parse_model, resolve; "
         "from hybrid.analysis.precomputation import prob0e; "
         f"model = build_model(resolve(parse_model({CLOCKS!r}))); "

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import hybrid
+from hybrid.analysis.exact.formulas import ExactFormulas
 from hybrid.analysis.reward_budgets import BudgetSweep
-from hybrid.errors import HybridError, NotExactError, UnsupportedError
-from hybrid.exact.formulas import ExactFormulas
-from hybrid.operators.gained_choices import GainedChoices
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
+from hybrid.base.errors import HybridError, NotExactError, UnsupportedError
+from hybrid.base.state_values import StateValues
+from hybrid.matrix.operators.gained_choices import GainedChoices
 from hybrid.properties import parse_properties, resolve_properties
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateValues
-from hybrid.run.work import Work
-from mtbdd.reward_split import split_by_reward
+from mtbdd.build.reward_split import split_by_reward
 from tests.builders.chain_texts import FALLING_WALK
 from tests.builders.models import build
 from tests.builders.random_budgets import DrawnRewards

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 import hybrid
 from hybrid.analysis.held_matrices import injected
 from hybrid.analysis.row_sums import leaving_rates, moving_rates
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
 from hybrid.analysis.systems import solve_gain
-from hybrid.operators.rounding import step_slack
-from hybrid.run.options import CheckOptions
-from hybrid.run.work import Work
-from mtbdd.offset import SCALED_UNITS
-from mtbdd.row_entries import row_entries
+from hybrid.matrix.operators.rounding import step_slack
+from mtbdd.offset.offset import SCALED_UNITS
+from mtbdd.offset.row_entries import row_entries
 from tests.builders.models import build
 from tests.builders.random_chains import RandomChain
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import hybrid
 from hybrid.analysis.scheduler import Scheduler
-from mtbdd.rewards import reward_rates
+from mtbdd.build.rewards import reward_rates
 from tests.builders.mdp_texts import SLOW_WAY, WAITING_ROOM
 from tests.builders.models import build_mdp
 from tests.builders.random_mdps import mdps

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from hybrid.analysis.transient_errors import Course, StepErrors
-from hybrid.solvers.base import Criterion
-from hybrid.solvers.bounded_solution import UNIT
-from hybrid.solvers.host import HostWorkspace
+from hybrid.matrix.space.base import Criterion
+from hybrid.matrix.space.bounded_solution import UNIT
+from hybrid.matrix.space.host import HostWorkspace
 from tests.builders.linear_systems import Dense
 
 NONE = StepErrors(0.0, 0.0, 0.0)

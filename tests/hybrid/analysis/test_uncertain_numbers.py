@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.interchange import ExplicitModel, ExplicitReward
-from hybrid.interchange.compressing import compressed
+from hybrid.models.interchange import ExplicitModel, ExplicitReward
+from hybrid.models.interchange.compressing import compressed
 from mtbdd.language.syntax import ModelType
 
 UNITS = 2.0**24

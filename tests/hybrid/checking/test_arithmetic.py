@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hybrid
+from hybrid.base.directed_rounding import GREATEST, added, divided, multiplied, outward
+from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking import filters
 from hybrid.checking.arithmetic import apply_arithmetic, apply_call, choose, constant_values, negate
 from hybrid.checking.combine import compare
-from hybrid.core.directed_rounding import GREATEST, added, divided, multiplied, outward
-from hybrid.run.state_values import StateTruth, StateValues
 from mtbdd.language.rounded import from_text
 
 doubles = st.floats(allow_nan=False, allow_infinity=False)

@@ -9,9 +9,9 @@ import pytest
 
 import hybrid
 from gpu_kernels import FORMATS, Device, use_device
-from hybrid.errors import OptionError
-from hybrid.run.options import CheckOptions
-from hybrid.run.work import Work
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
+from hybrid.base.errors import OptionError
 from tests.builders.chain_texts import DIE, GAMBLER, QUEUE, load_text
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 
@@ -37,7 +37,7 @@ def test_what_was_asked_for_says_so(tmp_path: Path, backend: str) -> None:
 
 
 def test_auto_names_the_problem_of_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.backends.choose.device_problem", lambda: "the card is at home")
+    monkeypatch.setattr("hybrid.matrix.backends.choose.device_problem", lambda: "the card is at home")
     for prop, text in (
         (WIN, GAMBLER),
         ("S=? [ n=0 ]", QUEUE),
@@ -53,7 +53,7 @@ def test_auto_names_the_problem_of_the_device(tmp_path: Path, monkeypatch: pytes
 def test_auto_says_why_a_device_is_taken_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with use_device(HostDevice()):
         assert reason(tmp_path) == ("cpu", "6 non-zeros are too few for the GPU to be faster")
-        monkeypatch.setattr("hybrid.gpu.admission.SMALL_ENTRIES", 1)
+        monkeypatch.setattr("hybrid.matrix.gpu.admission.SMALL_ENTRIES", 1)
         assert reason(tmp_path) == ("gpu", "a device is there, host")
     with use_device(HostDevice(free=100)):
         backend, why = reason(tmp_path)

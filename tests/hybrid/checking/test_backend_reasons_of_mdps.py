@@ -34,9 +34,9 @@ def reason(prop: str = WIN, text: str = SLOW_WAY, free: int = 1 << 40, **options
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every system pass for a large one."""
-    monkeypatch.setattr("hybrid.operators.eligibility._SMALL_STATES", 1)
-    monkeypatch.setattr("hybrid.operators.device_choices.SMALL_ENTRIES", 1)
-    monkeypatch.setattr("hybrid.gpu.admission.SMALL_ENTRIES", 1)
+    monkeypatch.setattr("hybrid.matrix.operators.eligibility._SMALL_STATES", 1)
+    monkeypatch.setattr("hybrid.matrix.operators.device_choices.SMALL_ENTRIES", 1)
+    monkeypatch.setattr("hybrid.matrix.gpu.admission.SMALL_ENTRIES", 1)
 
 
 @pytest.mark.parametrize("backend", ["cpu", "reference", "gpu"])
@@ -45,7 +45,7 @@ def test_what_was_asked_for_says_so(backend: str) -> None:
 
 
 def test_auto_names_the_problem_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.backends.choose.device_problem", lambda: "the card is at home")
+    monkeypatch.setattr("hybrid.matrix.backends.choose.device_problem", lambda: "the card is at home")
     for prop in (WIN, 'R{"tries"}max=? [ C<=3 ]', "Pmax=? [ F[2,3] x=2 ]"):
         backend, why = reason(prop)
         assert backend == "cpu"
@@ -58,7 +58,7 @@ def test_too_few_states_stay_on_the_cpu(prop: str) -> None:
 
 
 def test_too_few_entries_stay_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.operators.eligibility._SMALL_STATES", 1)
+    monkeypatch.setattr("hybrid.matrix.operators.eligibility._SMALL_STATES", 1)
     assert reason() == ("cpu", "2 non-zeros of all layers are too few for the GPU to be faster")
 
 
@@ -76,7 +76,7 @@ def test_a_device_without_room_leaves_auto_the_cpu(large: None) -> None:
 
 
 def test_too_many_layers_go_one_by_one(large: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.operators.device_choices.MOST_LAYERS", 1)
+    monkeypatch.setattr("hybrid.matrix.operators.device_choices.MOST_LAYERS", 1)
     why = "layers one by one: there are 2 layers of choices, and a fused step takes 1"
     prop = 'R{"tries"}max=? [ C<=3 ]'
     assert reason(prop, backend="gpu") == ("gpu", f"asked for; {why}")
@@ -84,14 +84,14 @@ def test_too_many_layers_go_one_by_one(large: None, monkeypatch: pytest.MonkeyPa
 
 
 def test_layers_that_cannot_be_laid_out_go_one_by_one(large: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.operators.device_choices.build_choices", lambda *_, **__: None)
+    monkeypatch.setattr("hybrid.matrix.operators.device_choices.build_choices", lambda *_, **__: None)
     why = "layers one by one: no level can be laid out so that a fused step takes all layers"
     assert reason() == ("gpu", f"a device is there, host; {why}")
 
 
 def test_layers_one_by_one_may_be_too_small(large: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.operators.device_choices.MOST_LAYERS", 1)
-    monkeypatch.setattr("hybrid.gpu.admission.SMALL_ENTRIES", 1 << 20)
+    monkeypatch.setattr("hybrid.matrix.operators.device_choices.MOST_LAYERS", 1)
+    monkeypatch.setattr("hybrid.matrix.gpu.admission.SMALL_ENTRIES", 1 << 20)
     backend, why = reason('R{"tries"}max=? [ C<=3 ]')
     assert backend == "cpu"
     assert "non-zeros are too few for the GPU to be faster" in why

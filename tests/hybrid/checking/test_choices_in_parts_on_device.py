@@ -8,7 +8,7 @@ import pytest
 
 import hybrid
 from gpu_kernels import Device
-from hybrid.operators import device_choices
+from hybrid.matrix.operators import device_choices
 from tests.builders.part_questions import agree
 from tests.exploring import each
 from tests.gpu_kernels.devices import device_of
@@ -33,7 +33,7 @@ EXAMPLES: dict[str, tuple[dict[str, Any], str]] = {
 def test_examples_in_parts_have_the_answers_of_one(device: Device, name: str, ranks: int) -> None:
     constants, properties = EXAMPLES[name]
     model = hybrid.load(ROOT / f"examples/{name}.prism", constants=constants)
-    # What one device answers is compared with a processor in tests/hybrid/gpu.
+    # What one device answers is compared with a processor in tests/hybrid/matrix/gpu.
     alone = hybrid.check_all(model, properties, backend="cpu", epsilon=1e-4)
     found = hybrid.check_all(model, properties, ranks=ranks, backend="gpu", epsilon=1e-4)
     for one, many in zip(alone, found, strict=True):

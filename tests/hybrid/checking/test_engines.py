@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 
 import hybrid
-from hybrid.errors import OptionError
-from hybrid.run.options import CheckOptions
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.errors import OptionError
 from tests.builders.chain_texts import GAMBLER, STAIRS, load_text
 from tests.builders.known_answers import OF_CHAINS
 from tests.exploring import each

@@ -11,9 +11,9 @@ import pytest
 
 import hybrid
 from gpu_kernels import Device, use_device
-from hybrid.errors import OptionError
-from hybrid.explicit.operators import write_out
-from hybrid.run.options import CheckOptions
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.errors import OptionError
+from hybrid.matrix.explicit.operators import write_out
 from tests.builders.chain_texts import DIE, GAMBLER, QUEUE, STAIRS, load_text
 from tests.builders.known_answers import OF_CHAINS
 from tests.builders.matrices import to_dense
@@ -124,7 +124,7 @@ def test_a_device_without_room_is_refused_before_anything_is_allocated(tmp_path:
 
 
 def test_the_host_says_when_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.explicit.extract.free_memory_bytes", lambda: 100)
+    monkeypatch.setattr("hybrid.matrix.explicit.extract.free_memory_bytes", lambda: 100)
     with pytest.raises(MemoryError, match="100 are available"):
         hybrid.check(load_text(tmp_path, GAMBLER), "P=? [ F x=goal ]", engine="explicit")
 

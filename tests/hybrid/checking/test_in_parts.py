@@ -11,21 +11,21 @@ import pytest
 
 import hybrid
 from hybrid.analysis.held_matrices import injected
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.communicators.threads import in_threads
+from hybrid.base.errors import HybridError, OptionError, UnsupportedError
+from hybrid.base.state_values import StateValues
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.gathering import gathered
 from hybrid.checking.in_parts import in_parts, part_of
-from hybrid.communicators.threads import in_threads
-from hybrid.errors import HybridError, OptionError, UnsupportedError
-from hybrid.operators.rounding import step_slack
+from hybrid.matrix.operators.rounding import step_slack
+from hybrid.matrix.space.host import workspace_of
 from hybrid.properties import load_properties, parse_properties, resolve_properties
 from hybrid.properties.tree import Property
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateValues
-from hybrid.solvers.host import workspace_of
-from mtbdd.communicator import ALONE, Communicator
-from mtbdd.model import SymbolicModel
-from mtbdd.states import states_from
+from mtbdd.base.communicator import ALONE, Communicator
+from mtbdd.build.model import SymbolicModel
+from mtbdd.offset.states import states_from
 from tests.builders.models import build
 from tests.builders.part_questions import QUESTIONS, WALK, agree, asked
 from tests.exploring import each

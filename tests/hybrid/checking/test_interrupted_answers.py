@@ -8,13 +8,13 @@ from fractions import Fraction
 
 import pytest
 
+from hybrid.analysis.run.options import CheckOptions
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
+from hybrid.matrix.space.watch import Watch
 from hybrid.properties import parse_properties, resolve_properties
-from hybrid.run.options import CheckOptions
-from hybrid.solvers.watch import Watch
-from mtbdd.budget import BudgetError
-from mtbdd.model import SymbolicModel
+from mtbdd.base.budget import BudgetError
+from mtbdd.build.model import SymbolicModel
 from tests.builders.chain_texts import GAMBLER, QUEUE
 from tests.builders.known_answers import OF_CHAINS, OF_MDPS
 from tests.builders.mdp_texts import ROUND

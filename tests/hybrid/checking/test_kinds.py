@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import hybrid
+from hybrid.analysis.run.options import CheckOptions
 from hybrid.checking.checker import Checker
 from hybrid.properties import parse_properties, resolve_properties
-from hybrid.run.options import CheckOptions
 
 # From the start the end is seldom reached: 1e-36, and BiCGStab stops at 0 long before it knows.
 SELDOM = """

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import hybrid
+from hybrid.base.state_values import StateValues
 from hybrid.checking.answer import Answer
 from hybrid.checking.arithmetic import apply_arithmetic
-from hybrid.operators.inject import inject
-from hybrid.operators.rounding import step_slack
-from hybrid.run.state_values import StateValues
-from mtbdd.row_entries import row_entries
+from hybrid.matrix.operators.inject import inject
+from hybrid.matrix.operators.rounding import step_slack
+from mtbdd.offset.row_entries import row_entries
 from tests.builders.matrices import from_dense
 from tests.builders.models import build
 

@@ -9,9 +9,9 @@ import pytest
 
 import hybrid
 from hybrid.__main__ import main
-from hybrid.core.option_types import MethodName
-from hybrid.errors import OptionError, UnsupportedError
-from hybrid.model import Model
+from hybrid.base.errors import OptionError, UnsupportedError
+from hybrid.base.option_types import MethodName
+from hybrid.models.model import Model
 
 RING = """
 ctmc

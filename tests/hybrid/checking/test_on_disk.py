@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import hybrid
-from hybrid.errors import DiskError, OptionError
+from hybrid.base.errors import DiskError, OptionError
 from tests.faults.processes import run
 
 pytest.importorskip("numba")
 
-from hybrid.disk import kernels, store  # noqa: E402 - needs Numba
+from hybrid.base.disk import kernels, store
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 LEAST = 1024

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.errors import HybridError
-from mtbdd.reward_split import split_by_reward
+from hybrid.base.errors import HybridError
+from mtbdd.build.reward_split import split_by_reward
 from tests.builders.chain_texts import FALLING_WALK
 from tests.builders.models import build
 from tests.builders.random_budgets import DrawnRewards

@@ -14,20 +14,20 @@ import pytest
 import hybrid
 from hybrid.analysis.multi.weighing import Weighing
 from hybrid.analysis.reward_budgets import BudgetSweep
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
+from hybrid.base.errors import UnsupportedError
+from hybrid.base.state_values import StateValues
 from hybrid.checking import filters
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.gathering import gathered
 from hybrid.checking.in_parts import in_parts, options_of_parts
-from hybrid.errors import UnsupportedError
 from hybrid.properties import parse_properties, resolve_properties
-from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateValues
-from hybrid.run.work import Work
-from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.reward_split import split_by_reward
-from mtbdd.states import states_from
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.reward_split import split_by_reward
+from mtbdd.diagrams.manager import Node
+from mtbdd.offset.states import states_from
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.mdp_texts import LOOPING_CHOICES
 from tests.builders.models import build

@@ -11,13 +11,13 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from scipy.linalg import expm
 
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.errors import NotConvergedError
+from hybrid.base.representations import REPRESENTATIONS
 from hybrid.checking.checker import Checker
-from hybrid.core.representations import REPRESENTATIONS
-from hybrid.errors import NotConvergedError
 from hybrid.properties import parse_properties, resolve_properties
-from hybrid.run.options import CheckOptions
 from hybrid.solvers import Status
-from mtbdd.manager import Node
+from mtbdd.diagrams.manager import Node
 from tests.builders.models import build_both
 from tests.builders.random_chains import chains, condition
 from tests.oracles.chains import (
@@ -262,7 +262,7 @@ def test_thresholds_hold_exactly_where_the_exact_value_says(chain, comparison, t
 
 @pytest.mark.parametrize("seed", range(3))
 def test_marked_states_become_sets_again(seed):
-    from mtbdd.states import states_from
+    from mtbdd.offset.states import states_from
 
     rng = np.random.default_rng(1000 + seed)
     text = """

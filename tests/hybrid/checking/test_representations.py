@@ -15,17 +15,17 @@ import pytest
 import hybrid
 from gpu_kernels import BlockTasks, CudaDevice, use_device
 from hybrid.__main__ import main
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.app.explorer import model_choices, report_levels
+from hybrid.base.errors import OptionError
 from hybrid.checking.answer import Answer
-from hybrid.cpu.task_product import CpuTaskProduct
-from hybrid.errors import OptionError
-from hybrid.explorer import model_choices, report_levels
-from hybrid.gpu.product import GpuProduct
-from hybrid.injection.injected import inject_level
-from hybrid.injection.tasks import cut_tasks
-from hybrid.operators.inject import inject
-from hybrid.reference import ReferenceTaskProduct
-from hybrid.run.options import CheckOptions
-from mtbdd.model import SymbolicModel
+from hybrid.matrix.cpu.task_product import CpuTaskProduct
+from hybrid.matrix.gpu.product import GpuProduct
+from hybrid.matrix.injection.injected import inject_level
+from hybrid.matrix.injection.tasks import cut_tasks
+from hybrid.matrix.operators.inject import inject
+from hybrid.matrix.reference import ReferenceTaskProduct
+from mtbdd.build.model import SymbolicModel
 from tests.builders.matrices import from_dense, to_dense
 from tests.exploring import each
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
@@ -214,11 +214,11 @@ def test_memory_told_is_that_of_the_tasks(tmp_path: Path, place: str) -> None:
 
 def test_tasks_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     operator = inject(from_dense(np.eye(1024)), 0, "cpu", representation="tasks")
-    monkeypatch.setattr("mtbdd.memory._SMALL", 0)
-    monkeypatch.setattr("mtbdd.memory.free_memory_bytes", lambda: 85 * (1024 + 6) - 1)
+    monkeypatch.setattr("mtbdd.base.memory._SMALL", 0)
+    monkeypatch.setattr("mtbdd.base.memory.free_memory_bytes", lambda: 85 * (1024 + 6) - 1)
     with pytest.raises(MemoryError, match=r"making the tasks of level 0 needs 87550 bytes .* min-memory"):
         operator.engine.represent(operator.symbolic, operator.curve, 0)
-    monkeypatch.setattr("mtbdd.memory.free_memory_bytes", lambda: 85 * (1024 + 6))
+    monkeypatch.setattr("mtbdd.base.memory.free_memory_bytes", lambda: 85 * (1024 + 6))
     assert operator.engine.represent(operator.symbolic, operator.curve, 0).nbytes == operator.nbytes
 
 
@@ -239,9 +239,9 @@ def test_auto_leaves_small_matrices_to_the_cpu(monkeypatch: pytest.MonkeyPatch) 
     with use_device(HostDevice()):
         operator = inject(matrix, representation="tasks")
         assert (operator.backend, "too few" in operator.backend_reason) == ("cpu", True)
-        monkeypatch.setattr("hybrid.gpu.admission.SMALL_ENTRIES", 0)
+        monkeypatch.setattr("hybrid.matrix.gpu.admission.SMALL_ENTRIES", 0)
         assert inject(matrix, representation="tasks").backend == "gpu"
-        monkeypatch.setattr("hybrid.gpu.admission._START_SECONDS", -1.0)
+        monkeypatch.setattr("hybrid.matrix.gpu.admission._START_SECONDS", -1.0)
         assert "longer than a CPU takes" in inject(matrix, representation="tasks").backend_reason
 
 

@@ -9,11 +9,11 @@ import pytest
 
 import hybrid
 from hybrid.analysis.scope import Scope
+from hybrid.base.state_values import StateValues
 from hybrid.checking import operators
-from hybrid.run.state_values import StateValues
-from mtbdd.build import build_model
+from mtbdd.build.build import build_model
 from mtbdd.language import parse_model, resolve
-from mtbdd.states import index_states
+from mtbdd.offset.states import index_states
 from tests.source_tree import ROOT
 
 CHAIN = """

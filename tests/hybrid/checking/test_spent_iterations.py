@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import hybrid
 from hybrid.__main__ import main
-from hybrid.errors import NotConvergedError
+from hybrid.base.errors import NotConvergedError
 from hybrid.solvers import Status
 from tests.builders.random_chains import RandomChain
 from tests.builders.random_mdps import mdps

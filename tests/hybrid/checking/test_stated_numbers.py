@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hybrid
+from hybrid.base.state_values import StateValues
 from hybrid.checking.extremes import selected
-from hybrid.run.state_values import StateValues
 from tests.builders.models import build
 
 HALVES = """dtmc module m s:[0..55]; b:bool; [] s<54 & !b -> 0.5:(s'=s+1) + 0.5:(b'=true);

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from gpu_kernels import Device
-from hybrid.operators.inject import inject
-from hybrid.run.options import CheckOptions
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.matrix.operators.inject import inject
+from hybrid.matrix.space.base import Status
+from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.host_recurrence import HostBiCGStab
+from hybrid.matrix.space.idr import IDR, IDR_VECTORS
+from hybrid.matrix.space.recurrence import Standing
+from hybrid.matrix.space.watch import Watch
 from hybrid.solvers import AverageReward, Criterion
 from hybrid.solvers.average_krylov import AnchoredSolution
-from hybrid.solvers.base import Status
 from hybrid.solvers.forecast import Forecast
 from hybrid.solvers.gain_result import GainResult
-from hybrid.solvers.host import HostWorkspace
-from hybrid.solvers.host_recurrence import HostBiCGStab
-from hybrid.solvers.idr import IDR, IDR_VECTORS
-from hybrid.solvers.recurrence import Standing
-from hybrid.solvers.watch import Watch
 from tests.builders.closed_classes import exact_average, queue, random_class
 from tests.builders.linear_systems import Dense
 from tests.builders.matrices import from_dense

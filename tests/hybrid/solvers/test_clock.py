@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_kernels import _loader, seconds_loading
-from hybrid.solvers.base import Clock
+from gpu_kernels import seconds_loading
+from gpu_kernels.runtime import _loader
+from hybrid.matrix.space.base import Clock
 
 
 def test_a_clock_leaves_out_the_loading_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("hybrid.solvers.base.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("hybrid.matrix.space.base.time.perf_counter", lambda: now[0])
     monkeypatch.setattr(_loader, "_seconds", 3.0)
     clock = Clock(None)
     now[0] += 5.0

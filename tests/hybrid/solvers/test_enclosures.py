@@ -9,9 +9,9 @@ import pytest
 from scipy.sparse import csr_matrix
 from scipy.stats import poisson
 
-from hybrid.cpu.csr import CsrMatrix
+from hybrid.matrix.cpu.csr import CsrMatrix
+from hybrid.matrix.space.bounded_solution import TINY, UNIT, guard_underflow, width_of
 from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Optimistic, Status
-from hybrid.solvers.bounded_solution import TINY, UNIT, guard_underflow, width_of
 from hybrid.solvers.poisson import poisson_weights
 from tests.builders.linear_systems import Dense, linear_system
 from tests.oracles.chains import solve_exactly

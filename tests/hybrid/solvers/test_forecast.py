@@ -10,14 +10,14 @@ import pytest
 
 import hybrid
 from hybrid.analysis.held_matrices import injected
+from hybrid.analysis.run.options import CheckOptions
 from hybrid.checking.in_parts import in_parts
-from hybrid.run.options import CheckOptions
+from hybrid.matrix.space.base import MatrixOperator
 from hybrid.solvers import forecast as forecasts
-from hybrid.solvers.base import MatrixOperator
 from hybrid.solvers.forecast import Forecast
 from hybrid.solvers.price import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, SUMMED_STEPS, price
-from mtbdd.communicator import ALONE, communicator_of
-from mtbdd.model import SymbolicModel
+from mtbdd.base.communicator import ALONE, communicator_of
+from mtbdd.build.model import SymbolicModel
 from tests.builders.linear_systems import Dense
 from tests.builders.part_questions import dealt
 from tests.source_tree import ROOT

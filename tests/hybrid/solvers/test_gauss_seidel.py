@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from hybrid.cpu.csr import CsrMatrix
-from hybrid.operators.inject import inject
+from hybrid.matrix.cpu.csr import CsrMatrix
+from hybrid.matrix.operators.inject import inject
 from hybrid.solvers import Criterion, Jacobi, Status
 from hybrid.solvers.gauss_seidel import GaussSeidel
 from tests.builders.matrices import from_dense

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid.operators import host_choices
-from hybrid.operators.explicit_choices import ExplicitChoices, write_choices
-from hybrid.operators.layer_choices import LayerChoices
+from hybrid.matrix.operators import host_choices
+from hybrid.matrix.operators.explicit_choices import ExplicitChoices, write_choices
+from hybrid.matrix.operators.layer_choices import LayerChoices
+from hybrid.matrix.space.bounded_solution import UNIT
+from hybrid.matrix.space.choice_operator import ChoiceOperator
+from hybrid.matrix.space.choice_problem import ChoiceProblem, Quotient
+from hybrid.matrix.space.gauss_seidel_steps import GaussSeidelSteps, last_trial
 from hybrid.solvers import Criterion, Optimistic, Status
-from hybrid.solvers.bounded_solution import UNIT
-from hybrid.solvers.choice_operator import ChoiceOperator
-from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
-from hybrid.solvers.gauss_seidel_steps import GaussSeidelSteps, last_trial
 from tests.builders.choice_systems import Choices, random_choices
 from tests.builders.linear_systems import exact_solution
 from tests.builders.matrices import from_dense

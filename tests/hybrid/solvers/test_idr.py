@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hybrid.core.operands import PIECE
-from hybrid.cpu.shadow_passes import CpuShadows
-from hybrid.solvers.host import workspace_of
-from hybrid.solvers.idr import IDR, Space
-from hybrid.solvers.shadows import DIRECTIONS, NumPyShadows, signs
+from hybrid.base.operands import PIECE
+from hybrid.matrix.cpu.shadow_passes import CpuShadows
+from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.idr import IDR, Space
+from hybrid.matrix.space.shadows import DIRECTIONS, NumPyShadows, signs
 from tests.builders.linear_systems import Dense, linear_system
 
 

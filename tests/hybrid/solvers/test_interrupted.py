@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, diags_array
 
-from hybrid.cpu.csr import CsrMatrix
-from hybrid.cpu.csr_components import find_components
+from hybrid.matrix.cpu.csr import CsrMatrix
+from hybrid.matrix.cpu.csr_components import find_components
+from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.solvers import AverageReward, Criterion, Interval, Jacobi, Optimistic, Status
-from hybrid.solvers.bounded_solution import UNIT
 from hybrid.solvers.topological import Topological
 from tests.builders.linear_systems import Dense, exact_solution, linear_system
 from tests.builders.stopping import Stop, StopAfter, StopInSearch

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from gpu_kernels import Device
-from hybrid.operators.inject import inject
+from hybrid.matrix.operators.inject import inject
+from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
+from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.idr import IDR
+from hybrid.matrix.space.watch import Watch
 from hybrid.solvers import Criterion, Optimistic, Status
 from hybrid.solvers.around import verified_around
-from hybrid.solvers.bounded_solution import UNIT, BoundedSolution
 from hybrid.solvers.directed_system import DirectedSystem
-from hybrid.solvers.host import HostWorkspace
-from hybrid.solvers.idr import IDR
 from hybrid.solvers.krylov_bounds import MORE_VECTORS
-from hybrid.solvers.watch import Watch
 from tests.builders.failing_recurrences import FAILURES
 from tests.builders.linear_systems import Dense, exact_solution, linear_system
 from tests.builders.matrices import from_dense

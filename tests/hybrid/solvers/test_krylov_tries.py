@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hybrid.matrix.space.base import Clock
+from hybrid.matrix.space.bellman import Held
+from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
+from hybrid.matrix.space.host import HostWorkspace
 from hybrid.solvers import Criterion, Optimistic, Status
-from hybrid.solvers.base import Clock
-from hybrid.solvers.bellman import Held
-from hybrid.solvers.bounded_solution import UNIT, BoundedSolution
 from hybrid.solvers.directed_system import DirectedSystem
-from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.krylov_bounds import MORE_VECTORS, KrylovBounds
 from tests.builders.linear_systems import Dense, exact_solution
 

@@ -9,14 +9,14 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import poisson
 
-from hybrid.cpu.csr import CsrMatrix
+from hybrid.matrix.cpu.csr import CsrMatrix
+from hybrid.matrix.space.base import Clock
+from hybrid.matrix.space.bellman import Outcome
+from hybrid.matrix.space.bounded_solution import ENCLOSING_VECTORS, UNIT
+from hybrid.matrix.space.host import workspace_of
 from hybrid.solvers import AverageReward, Criterion, Interval, Optimistic, Status
 from hybrid.solvers.average_bounds import average_bounds
-from hybrid.solvers.base import Clock
-from hybrid.solvers.bellman import Outcome
-from hybrid.solvers.bounded_solution import ENCLOSING_VECTORS, UNIT
 from hybrid.solvers.directed_system import DirectedSystem
-from hybrid.solvers.host import workspace_of
 from hybrid.solvers.poisson import poisson_weights
 from tests.builders.linear_systems import Dense, exact_solution, linear_system
 from tests.oracles.chains import solve_exactly

@@ -13,23 +13,23 @@ import pytest
 
 import hybrid
 from gpu_kernels import Device
-from hybrid.gpu.idr import DeviceIDR
-from hybrid.gpu.polynomial import PolynomialIDR
-from hybrid.operators.layer_choices import LayerChoices
+from hybrid.matrix.gpu.idr import DeviceIDR
+from hybrid.matrix.gpu.polynomial import PolynomialIDR
+from hybrid.matrix.operators.layer_choices import LayerChoices
+from hybrid.matrix.space.base import Clock
+from hybrid.matrix.space.bellman import Held, Outcome
+from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
+from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator
+from hybrid.matrix.space.choice_problem import Quotient
+from hybrid.matrix.space.fixed_policy import FixedPolicy
+from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.idr import IDR
+from hybrid.matrix.space.recurrence import Standing
+from hybrid.matrix.space.repeated import RepeatedIDR, RepeatedSystem
 from hybrid.solvers import Criterion, Optimistic, Status
-from hybrid.solvers.base import Clock
-from hybrid.solvers.bellman import Held, Outcome
-from hybrid.solvers.bounded_solution import UNIT, BoundedSolution
-from hybrid.solvers.choice_operator import BOUND_VECTORS, ChoiceOperator
-from hybrid.solvers.choice_problem import Quotient
-from hybrid.solvers.fixed_policy import FixedPolicy
-from hybrid.solvers.host import HostWorkspace
-from hybrid.solvers.idr import IDR
 from hybrid.solvers.optimistic import leap_for
 from hybrid.solvers.policy_bounds import MORE_VECTORS, PolicyBounds
 from hybrid.solvers.policy_course import PolicyCourse
-from hybrid.solvers.recurrence import Standing
-from hybrid.solvers.repeated import RepeatedIDR, RepeatedSystem
 from hybrid.solvers.weight_guess import WeightGuess
 from tests.builders.choice_systems import Choices
 from tests.builders.failing_recurrences import FAILURES

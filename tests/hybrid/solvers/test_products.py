@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import hybrid
+from hybrid.matrix.space.bounded_solution import UNIT
+from hybrid.matrix.space.choice_operator import ChoiceOperator
 from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power
-from hybrid.solvers.bounded_solution import UNIT
-from hybrid.solvers.choice_operator import ChoiceOperator
 from tests.builders.linear_systems import Dense, linear_system
 from tests.builders.mdp_texts import SLOW_WAY
 from tests.builders.models import build

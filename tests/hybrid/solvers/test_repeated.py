@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid.explicit import CsrArrays, ExplicitOperator
-from hybrid.solvers.host import workspace_of
-from hybrid.solvers.preconditioner import plain_residual
-from hybrid.solvers.repeated import OMEGA, STEPS, RepeatedBiCGStab, RepeatedIDR, RepeatedSystem
+from hybrid.matrix.explicit import CsrArrays, ExplicitOperator
+from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.preconditioner import plain_residual
+from hybrid.matrix.space.repeated import OMEGA, STEPS, RepeatedBiCGStab, RepeatedIDR, RepeatedSystem
 from tests.builders.linear_systems import linear_system
 
 scipy_sparse = pytest.importorskip("scipy.sparse")

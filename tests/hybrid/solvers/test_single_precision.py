@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from gpu_kernels import Device
-from hybrid.operators.inject import inject
+from hybrid.matrix.operators.inject import inject
+from hybrid.matrix.space.base import Status
+from hybrid.matrix.space.idr import IDR
 from hybrid.solvers import AverageReward, Criterion
-from hybrid.solvers.base import Status
 from hybrid.solvers.gain_result import GainResult
-from hybrid.solvers.idr import IDR
 from tests.builders.closed_classes import exact_average, queue, random_class
 from tests.builders.matrices import from_dense, random_codes, random_sparse
 
@@ -21,7 +21,7 @@ SLACK = 1e-14
 
 @pytest.fixture(autouse=True)
 def no_vector_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.solvers.host._SHORT", 0)
+    monkeypatch.setattr("hybrid.matrix.space.host._SHORT", 0)
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_an_easy_chain_is_solved_with_single_precision_alone(precisions: list[An
 
 
 def test_short_vectors_have_double_precision(monkeypatch: pytest.MonkeyPatch, precisions: list[Any]) -> None:
-    monkeypatch.setattr("hybrid.solvers.host._SHORT", 61)
+    monkeypatch.setattr("hybrid.matrix.space.host._SHORT", 61)
     assert averaged(queue(60, 1.0, 1.1), np.arange(61.0)).status is Status.CONVERGED
     assert precisions == [np.float64]
 
@@ -130,9 +130,9 @@ def test_where_single_precision_fails_double_precision_goes_on(
 def test_on_a_device(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     rates, rewards = queue(60, 1.0, 1.1), np.arange(61.0)
     value, found = exact_average(rates, rewards), []
-    monkeypatch.setattr("hybrid.gpu.workspace.DeviceSystem.preconditioner", lambda *_: None)
+    monkeypatch.setattr("hybrid.matrix.gpu.workspace.DeviceSystem.preconditioner", lambda *_: None)
     for short in (1 << 22, 0):
-        monkeypatch.setattr("hybrid.gpu.workspace._SHORT", short)
+        monkeypatch.setattr("hybrid.matrix.gpu.workspace._SHORT", short)
         found.append(averaged(rates, rewards, backend="gpu"))
         assert found[-1].status is Status.CONVERGED
         assert found[-1].lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found[-1].upper

@@ -78,7 +78,7 @@ def test_start_is_not_changed(rng):
 
 def test_progress_is_told(monkeypatch):
     ticks = iter(np.arange(0, 1e6, 1.0))
-    monkeypatch.setattr("hybrid.solvers.base.time.perf_counter", lambda: next(ticks))
+    monkeypatch.setattr("hybrid.matrix.space.base.time.perf_counter", lambda: next(ticks))
     seen = []
     matrix = np.array([[0.0, 0.5], [0.5, 0.0]])
     Jacobi(TIGHT).solve(Dense(matrix), np.ones(2), np.ones(2), np.zeros(2), lambda k, d: seen.append((k, d)))

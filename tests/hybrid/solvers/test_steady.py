@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hybrid.solvers.base import MatrixOperator
-from hybrid.solvers.bellman import Held
-from hybrid.solvers.host import HostWorkspace
+from hybrid.matrix.space.base import MatrixOperator
+from hybrid.matrix.space.bellman import Held
+from hybrid.matrix.space.host import HostWorkspace
 from hybrid.solvers.steady import is_steady
 from tests.builders.linear_systems import Dense
 

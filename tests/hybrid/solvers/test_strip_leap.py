@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
+from hybrid.matrix.space.workspace import Pair, Steps
 from hybrid.solvers import Criterion, Optimistic, Status
-from hybrid.solvers.bounded_solution import UNIT, BoundedSolution
 from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.strip_leap import StripLeap
-from hybrid.solvers.workspace import Pair, Steps
 from tests.builders.linear_systems import Dense, exact_solution
 from tests.builders.stopping import StopAfter
 

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from hybrid.cpu.csr import CsrMatrix
-from hybrid.cpu.threads import set_thread_count
-from hybrid.operators.inject import inject
+from hybrid.matrix.cpu.csr import CsrMatrix
+from hybrid.matrix.cpu.threads import set_thread_count
+from hybrid.matrix.operators.inject import inject
+from hybrid.matrix.space.base import Status
+from hybrid.matrix.space.bounded_solution import UNIT
+from hybrid.matrix.space.host import HostWorkspace, workspace_of
+from hybrid.matrix.space.idr import IDR
+from hybrid.matrix.space.preconditioned import PreconditionedIDR
+from hybrid.matrix.space.preconditioner import plain_residual
+from hybrid.matrix.space.swept import PROBES, SweptImages, SweptSystem
 from hybrid.solvers import AverageReward, Criterion, Optimistic
-from hybrid.solvers.base import Status
-from hybrid.solvers.bounded_solution import UNIT
-from hybrid.solvers.host import HostWorkspace, workspace_of
-from hybrid.solvers.idr import IDR
-from hybrid.solvers.preconditioned import PreconditionedIDR
-from hybrid.solvers.preconditioner import plain_residual
-from hybrid.solvers.swept import PROBES, SweptImages, SweptSystem
 from tests.builders.closed_classes import exact_average, queue, random_class
 from tests.builders.failing_recurrences import breaks, stagnates
 from tests.builders.linear_systems import exact_solution, linear_system
@@ -216,7 +216,7 @@ def test_bounds_hold_by_sweeps(name: str, monkeypatch: pytest.MonkeyPatch, rng: 
     own = SweptSystem.idr
     monkeypatch.setattr(SweptSystem, "idr", lambda self, *a: used.append(self.descending) or own(self, *a))
     monkeypatch.setattr("hybrid.solvers.krylov_spread._BRIEF", 1)
-    monkeypatch.setattr("hybrid.solvers.swept._WORTH", 0.0)
+    monkeypatch.setattr("hybrid.matrix.space.swept._WORTH", 0.0)
     systems = [slow(60), *(linear_system(rng, 25) for _ in range(8))]
     for dense, diagonal, b in systems:
         found = Optimistic(krylov="always").solve(held(dense, name), diagonal, b, SLACK, None)

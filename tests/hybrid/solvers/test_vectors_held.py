@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hybrid.cpu.csr import CsrMatrix
-from hybrid.operators.hybrid_matrix import HybridMatrix
-from hybrid.operators.inject import inject
+from hybrid.matrix.cpu.csr import CsrMatrix
+from hybrid.matrix.operators.hybrid_matrix import HybridMatrix
+from hybrid.matrix.operators.inject import inject
+from hybrid.matrix.space.base import DEFAULT_VECTORS, LEAST_VECTORS
+from hybrid.matrix.space.choice_operator import BOUND_VECTORS
 from hybrid.solvers import (
     AverageReward,
     BiCGStab,
@@ -24,8 +26,6 @@ from hybrid.solvers import (
     Power,
     Topological,
 )
-from hybrid.solvers.base import DEFAULT_VECTORS, LEAST_VECTORS
-from hybrid.solvers.choice_operator import BOUND_VECTORS
 from hybrid.solvers.lean_average import LEAN_VECTORS
 from hybrid.solvers.value_iteration import ValueIteration
 from tests.builders.models import build
@@ -48,7 +48,7 @@ endmodule
 @pytest.fixture(autouse=True)
 def entries_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the first calls of a function make once and for all is not counted."""
-    monkeypatch.setattr("hybrid.cpu.entries._AFTER", 0)
+    monkeypatch.setattr("hybrid.matrix.cpu.entries._AFTER", 0)
 
 
 @pytest.fixture(scope="module", params=["compressed", "explicit"])
@@ -105,7 +105,7 @@ def test_estimates(matrix: Any, method: Any) -> None:
 @pytest.mark.parametrize("method", ENCLOSING, ids=lambda m: m.name)
 def test_bounds(matrix: Any, method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # Widths are measured part by part: of vectors as short as these a part is all of them.
-    monkeypatch.setattr("hybrid.solvers.bounded_solution._PART", SIZE // 16)
+    monkeypatch.setattr("hybrid.matrix.space.bounded_solution._PART", SIZE // 16)
     diagonal, b = system()
     held = vectors_at_peak(lambda: method.solve(matrix, diagonal, b, 2.0**-50, 1.0))
     assert held <= most(matrix, method)

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
+from mtbdd.diagrams.manager import Manager, Node
+from mtbdd.diagrams.relation import Relation
 from mtbdd.graph.components import (
     EndComponents,
     MaximalEndComponent,
@@ -22,9 +24,7 @@ from mtbdd.graph.components import (
 from mtbdd.graph.prob01 import bottom_components
 from mtbdd.graph.regions import draw_state, trim
 from mtbdd.graph.trimming import ChoicePeeling
-from mtbdd.manager import Manager, Node
-from mtbdd.relation import Relation
-from mtbdd.states import index_states
+from mtbdd.offset.states import index_states
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.models import build, members, node_set
 from tests.oracles import graphs as oracles

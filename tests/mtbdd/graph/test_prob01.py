@@ -8,9 +8,9 @@ import networkx
 import numpy as np
 import pytest
 
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.reach import fixpoint
 from mtbdd.graph.prob01 import absorbing_states, backward, bottom_components, forward, prob0, prob1
-from mtbdd.model import SymbolicModel
-from mtbdd.reach import fixpoint
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.models import build, build_both, members, state_set
 from tests.oracles import chains as oracles

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Manager, Node
+from mtbdd.diagrams.relation import Relation
 from mtbdd.graph.components import decompose, model_components
 from mtbdd.graph.projections import common_cycles, cut_by_parts, model_parts, split_by_parts
 from mtbdd.graph.regions import trim
-from mtbdd.manager import Manager, Node
-from mtbdd.model import SymbolicModel
-from mtbdd.relation import Relation
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.models import build, members, node_set
 from tests.oracles import graphs as oracles

@@ -1,0 +1,239 @@
+"""The device that kernels run on: array module, compiled kernels, memory; CuPy's current one unless set."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, Protocol
+
+from gpu_kernels.runtime._loader import Kernel, Macros, raw_kernel
+from gpu_kernels.runtime.availability import unavailable_reason
+from gpu_kernels.runtime.recorded_graph import RecordedGraph
+from gpu_kernels.runtime.side_stream import CudaSideStream, SideStream
+from gpu_kernels.runtime.transfers import CudaTransfers, Transfers
+from gpu_kernels.runtime.warm_up import end_warm_up
+from gpu_kernels.runtime.windows import CudaWindow, OpenCudaWindow, OpenWindow, Window
+
+_QUEUED = 8
+"""Calls between two events: the host queues the later ones while the device is at work on the first."""
+
+
+class Place(Protocol):
+    """Where arrays are made: a device, or the host for those that are copied to one."""
+
+    @property
+    def xp(self) -> Any:
+        """Array module: CuPy, or NumPy for the host and for an emulator."""
+
+
+class Device(Place, Protocol):
+    """What the wrappers need of a device; an emulator of kernels on the host offers the same."""
+
+    @property
+    def name(self) -> str:
+        """Name for people."""
+
+    def kernel(self, source: str, name: str, macros: Macros) -> Kernel:
+        """Return a kernel of a source file for one specialisation, compiled at the first call."""
+
+    def free_bytes(self) -> int:
+        """Return the memory that can still be allocated."""
+
+    def synchronise(self) -> None:
+        """Wait until all work queued so far is done."""
+
+    def record(self, work: Callable[[], None]) -> Callable[[], None]:
+        """Return a function that queues the launches of ``work`` again, with the same arguments."""
+
+    def seconds(self, work: Callable[[], None], repeats: int) -> float:
+        """Return the median time of ``work`` on the device, after a first call that is not counted."""
+
+    def transfers(self, outgoing: int, incoming: int) -> Transfers:
+        """Return room on the host for so many elements that go out of the device and come in."""
+
+    def card_identity(self) -> bytes:
+        """Return what tells the card from all others; empty where there is none."""
+
+    def side_stream(self) -> SideStream:
+        """Return a stream for work that goes on beside that of the current one."""
+
+    def window(self, words: int, elements: int) -> Window:
+        """Return memory that other processes may open."""
+
+    def open_window(self, handle: bytes) -> OpenWindow:
+        """Open another process's memory."""
+
+
+class CudaDevice:
+    """The CUDA device that is current in CuPy.
+
+    Raises
+    ------
+    RuntimeError
+        If there is none; the message says why and what to do.
+    """
+
+    def __init__(self) -> None:
+        reason = unavailable_reason()
+        if reason is not None:
+            raise RuntimeError(reason)
+        import cupy
+
+        self._cupy = cupy
+
+    @property
+    def xp(self) -> Any:
+        """CuPy."""
+        return self._cupy
+
+    @property
+    def name(self) -> str:
+        """Name of the card."""
+        return _name_of(int(self._cupy.cuda.Device().id))
+
+    def kernel(self, source: str, name: str, macros: Macros) -> Kernel:
+        """Return a compiled kernel; see :func:`gpu_kernels.runtime._loader.raw_kernel`."""
+        return raw_kernel(self._cupy.cuda.Device().id, source, name, macros)
+
+    def free_bytes(self) -> int:
+        """Return the free memory of the card and what CuPy's pool holds unused; waits for a warm-up's end."""
+        end_warm_up()
+        free, _ = self._cupy.cuda.runtime.memGetInfo()
+        return int(free) + int(self._cupy.get_default_memory_pool().free_bytes())
+
+    def synchronise(self) -> None:
+        """Wait for the current stream."""
+        self._cupy.cuda.get_current_stream().synchronize()
+
+    def record(self, work: Callable[[], None]) -> Callable[[], None]:
+        """Capture the launches of ``work`` in a CUDA graph, which replays them without the host's share.
+
+        The kernels must have been launched before, because loading a module cannot be captured, and the
+        arrays must live as long as the graph is used. Replays go to the stream that is current then; launches
+        keep the priority of the stream that they were recorded on.
+        Synchronises: yes, here; replays do not.
+        """
+        cupy = self._cupy
+        stream = cupy.cuda.Stream()
+        with stream:
+            stream.begin_capture()
+            work()
+            graph = stream.end_capture()
+        self.synchronise()
+        repeatable = RecordedGraph(graph)
+        return lambda: repeatable.launch(cupy.cuda.get_current_stream())
+
+    def seconds(self, work: Callable[[], None], repeats: int) -> float:
+        """Return the median of event times over several queued calls; synchronises."""
+        work()
+        times = []
+        for _ in range(repeats):
+            begin, end = self._cupy.cuda.Event(), self._cupy.cuda.Event()
+            begin.record()
+            for _ in range(_QUEUED):
+                work()
+            end.record()
+            end.synchronize()
+            times.append(float(self._cupy.cuda.get_elapsed_time(begin, end)) / 1e3 / _QUEUED)
+        return statistics.median(times)
+
+    def transfers(self, outgoing: int, incoming: int) -> CudaTransfers:
+        """Return room on the host that is locked in memory, and a stream of its own for copies."""
+        return CudaTransfers(outgoing, incoming)
+
+    def card_identity(self) -> bytes:
+        """Return the card's UUID."""
+        return bytes(self._cupy.cuda.runtime.getDeviceProperties(self._cupy.cuda.Device().id)["uuid"])
+
+    def side_stream(self) -> CudaSideStream:
+        """Return a stream whose launches go before those of the current one where both could."""
+        return CudaSideStream()
+
+    def window(self, words: int, elements: int) -> CudaWindow:
+        """Return memory of the card; see `gpu_kernels.runtime.windows.CudaWindow`."""
+        return CudaWindow(words, elements)
+
+    def open_window(self, handle: bytes) -> OpenCudaWindow:
+        """Open memory of another card; see `gpu_kernels.runtime.windows.OpenCudaWindow`."""
+        return OpenCudaWindow(handle)
+
+
+_chosen: Device | None = None
+
+
+@cache
+def _name_of(number: int) -> str:
+    """Return a card's name; CUDA takes milliseconds to say it, and the cost of every level asks."""
+    import cupy
+
+    return str(cupy.cuda.runtime.getDeviceProperties(number)["name"].decode())
+
+
+def current_device() -> Device:
+    """Return the device in use.
+
+    Returns
+    -------
+    Device
+
+    Raises
+    ------
+    RuntimeError
+        If no device can be used; the message says why and what to do.
+    """
+    return _chosen if _chosen is not None else CudaDevice()
+
+
+def device_problem() -> str | None:
+    """Say why no device can be used; None if one can.
+
+    Returns
+    -------
+    str or None
+    """
+    return None if _chosen is not None else unavailable_reason()
+
+
+def take_card(number: int) -> None:
+    """Make a card the current one of this thread.
+
+    Parameters
+    ----------
+    number : int
+        Of a process or part among those of the machine: they take the cards in turn.
+
+    Notes
+    -----
+    The same number takes the same card every time. Nothing happens where there is one card, or where a device
+    has been set by `use_device`.
+    """
+    if _chosen is not None or unavailable_reason() is not None:
+        return
+    import cupy
+
+    cards = cupy.cuda.runtime.getDeviceCount()
+    if cards > 1:
+        cupy.cuda.Device(number % cards).use()
+
+
+@contextmanager
+def use_device(device: Device) -> Iterator[Device]:
+    """Make a device, such as an emulator, the one in use within a ``with`` block.
+
+    Parameters
+    ----------
+    device : Device
+
+    Yields
+    ------
+    Device
+        The same one.
+    """
+    global _chosen
+    before, _chosen = _chosen, device
+    try:
+        yield device
+    finally:
+        _chosen = before

@@ -1,0 +1,306 @@
+"""Exact values of formulas in every state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from hybrid.analysis.bounded_until import Window
+from hybrid.analysis.exact.budgets import ExactBudgets
+from hybrid.analysis.exact.chain import ExactChain
+from hybrid.analysis.exact.comparing import calculate
+from hybrid.analysis.exact.elimination import Budget
+from hybrid.analysis.exact.induction import WORK, Exact, finite
+from hybrid.analysis.exact.optima import ExactOptima
+from hybrid.analysis.exact.reading import MAX_TRANSITIONS, ExactModel
+from hybrid.analysis.operator_values import maximises, until_form
+from hybrid.analysis.repeated import repeated_target
+from hybrid.analysis.reward_bounded import units_of
+from hybrid.base.errors import NotExactError
+from hybrid.base.state_values import StateValues
+from hybrid.properties import registry
+from hybrid.properties.registry import (
+    Capability,
+    has_operator,
+    refuse_decision_process,
+    repeated_form,
+    without_negations,
+)
+from hybrid.properties.tree import (
+    STATE_OPERATORS,
+    Filter,
+    Path,
+    Probability,
+    Reward,
+    RewardBound,
+    SteadyState,
+    TimeBound,
+)
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.reward_split import RewardSplit, split_by_reward
+from mtbdd.diagrams.manager import Node
+from mtbdd.language.rounded import doubles_around, from_real, real_of
+from mtbdd.language.syntax import Binary, Expression, Literal, Unary
+
+_REDUCTIONS: dict[str, Callable[[list[Fraction]], Fraction]] = {
+    "min": min,
+    "max": max,
+    "sum": lambda values: sum(values, Fraction(0)),
+    "avg": lambda values: sum(values, Fraction(0)) / len(values),
+    "first": lambda values: values[0],
+}
+EXACT = Capability[list[Exact]](lambda e, reason: NotExactError(reason), "{} is not solved exactly")
+"""Methods of `ExactFormulas` that return an operator's values in every state."""
+
+
+class ExactFormulas:
+    """Exact values over one model.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    states : callable
+        Returns the states that satisfy a state formula.
+    asked : bool
+        Whether exact answers were asked for: models and work are then limited by time and memory alone.
+    most : int, optional
+        Operations that they may take where they were not; default `hybrid.analysis.exact.induction.WORK`.
+    """
+
+    def __init__(
+        self,
+        model: SymbolicModel,
+        states: Callable[[Expression], Node],
+        asked: bool = False,
+        most: int | None = None,
+    ) -> None:
+        self.model = model
+        self._states = states
+        self._model: ExactModel | None = None
+        self._chain: ExactChain | None = None
+        self._asked = asked
+        self._budget = Budget(None if asked else WORK if most is None else most)
+        self._known: dict[int, tuple[Expression, list[Exact]]] = {}
+
+    def enclosures(self, formula: Expression) -> StateValues:
+        """Return a numeric formula's exact values in every state as the nearest doubles, with bounds.
+
+        Raises
+        ------
+        NotExactError
+        """
+        exact = self.values(formula)
+        try:
+            values = np.array([float(v) for v in exact])
+        except OverflowError:
+            raise NotExactError("a value is larger than any double") from None
+        around = [doubles_around(from_real(v) if isinstance(v, Fraction) else v) for v in exact]
+        return StateValues(
+            values, np.array([low for low, _ in around]), np.array([high for _, high in around])
+        )
+
+    def values(self, formula: Expression) -> list[Exact]:
+        """Return a numeric formula's exact value in every state; bounds of operators are not looked at.
+
+        Raises
+        ------
+        NotExactError
+        """
+        known = self._known.get(id(formula))
+        if known is None:
+            # The formula is kept, so that its identity stays its own.
+            known = self._known[id(formula)] = formula, self._values(formula)
+        return known[1]
+
+    def answer(self, formula: Expression) -> Fraction | None:
+        """Return a numeric property's exact answer; None where it is no single rational number.
+
+        Raises
+        ------
+        NotExactError
+        """
+        if isinstance(formula, Filter):
+            if formula.operator not in _REDUCTIONS:
+                return None
+            found = self.values(formula)[:1]
+        else:
+            values = self.values(formula)
+            found = [values[i] for i in np.flatnonzero(self.model.indicator(self.model.initial)).tolist()]
+        single = found[0] if len(set(found)) == 1 else None
+        return single if isinstance(single, Fraction) else None
+
+    def _values(self, formula: Expression) -> list[Exact]:
+        """Work out a formula's value in every state."""
+        if isinstance(formula, STATE_OPERATORS):
+            refuse_decision_process(formula, self.model.type)
+            return EXACT.of(formula)(self, formula)
+        if not has_operator(formula):
+            return list(self._numbers_of_model().values(formula))
+        if isinstance(formula, Unary) and formula.operator == "-":
+            return [-value for value in self.values(formula.operand)]
+        if isinstance(formula, Binary) and formula.operator in ("+", "-", "*", "/"):
+            pairs = zip(self.values(formula.left), self.values(formula.right), strict=True)
+            return [calculate(formula.operator, a, b) for a, b in pairs]
+        raise NotExactError(f"a {type(formula).__name__} is not evaluated exactly")
+
+    @EXACT.answers(registry.FILTER)
+    def _filter(self, formula: Filter) -> list[Exact]:
+        """Return a filter's value, the same in every state."""
+        states = self.model.reachable if formula.states is None else self._states(formula.states)
+        inside = np.flatnonzero(self.model.indicator(states)).tolist()
+        values = [finite(value) for value in self.values(formula.operand)]
+        some = [values[i] for i in inside]
+        if not some or formula.operator not in _REDUCTIONS:
+            raise NotExactError(f"filter({formula.operator}, ...) is not evaluated exactly")
+        return [_REDUCTIONS[formula.operator](some)] * len(values)
+
+    # ------------------------------------------------------------------ operators
+
+    def _chain_alone(self) -> ExactChain:
+        """Return the chain in rational numbers, read at the first call.
+
+        Raises
+        ------
+        NotExactError
+            It is too large.
+        """
+        if self._chain is None:
+            self._chain = ExactChain(self._numbers_of_model(), self._budget)
+        return self._chain
+
+    def _numbers_of_model(self) -> ExactModel:
+        """Return the model in rational numbers, read at the first call.
+
+        Raises
+        ------
+        NotExactError
+        """
+        if self._model is None:
+            self._model = ExactModel(self.model, None if self._asked else MAX_TRANSITIONS)
+        return self._model
+
+    def _numbers(self, maximise: bool) -> ExactChain | ExactOptima:
+        """Return the solver for chains, or that for least or greatest values."""
+        if not self.model.is_mdp:
+            return self._chain_alone()
+        return ExactOptima(self._numbers_of_model(), maximise, self._budget)
+
+    def _optimum(self, formula: Reward) -> ExactChain | ExactOptima:
+        """Return the solver for the optimum that a reward is asked for."""
+        return self._numbers(maximises(formula))
+
+    def _inside(self, states: Expression) -> list[Exact]:
+        """Return 1 in some states and 0 in the others."""
+        return [Fraction(int(i)) for i in self.model.indicator(self._states(states)).tolist()]
+
+    @EXACT.answers(registry.STEADY)
+    def _steady(self, formula: SteadyState) -> list[Exact]:
+        return self._chain_alone().long_run_probabilities(self._states(formula.states))
+
+    @EXACT.answers(
+        registry.NOW,
+        registry.NEXT,
+        registry.REPEATED,
+        registry.REWARD_BOUNDED,
+        registry.WINDOW,
+        registry.UNTIL,
+    )
+    def _probability(self, formula: Probability) -> list[Exact]:
+        """Return the probability of a path formula; each complement turns the optimum round."""
+        path, negations = without_negations(formula.path)
+        turned = negations % 2 == 1
+        found = self._path(path, maximises(formula) != turned)
+        return [1 - value for value in found] if turned else found
+
+    def _path(self, path: Expression, maximise: bool) -> list[Exact]:
+        """Return the probability of a path formula without a negation in front."""
+        if not isinstance(path, Path):
+            return self._inside(path)
+        if path.operator == "X":
+            return self._numbers(maximise).step(self._inside(path.right))
+        repeated = repeated_form(path)
+        if repeated is not None:
+            return self._repeated(self._states(repeated[0]), repeated[1], maximise)
+        safe, target, complement = until_form(self.model, path, self._states)
+        maximise = maximise != complement
+        if isinstance(path.bound, RewardBound):
+            assert path.bound.index is not None
+            split = split_by_reward(self.model, path.bound.index)
+            budgets = self.budgets(safe, target, split, maximise)
+            found: list[Exact] = list(budgets.at(units_of(path.bound, split.unit)))
+        else:
+            found = self._until(safe, target, path.bound, maximise)
+        return [1 - value for value in found] if complement else found
+
+    def _until(self, safe: Node, target: Node, bound: TimeBound | None, maximise: bool) -> list[Exact]:
+        """Return the probability of an until, within a window of steps if there is a bound."""
+        chain = self._numbers(maximise)
+        window = Window.of(bound, chain.continuous)
+        later = chain.until(safe, target) if window.upper is None else None
+        if window == Window() and later is not None:
+            return later
+        if chain.continuous:
+            raise NotExactError("probabilities of windows of time are no rational numbers")
+        upper = None if window.upper is None else int(window.upper)
+        return chain.window(safe, target, int(window.lower), upper, later)
+
+    def budgets(self, safe: Node, target: Node, split: RewardSplit, maximise: bool) -> ExactBudgets:
+        """Return the exact probabilities of ``safe U target`` within budgets of a reward.
+
+        Raises
+        ------
+        NotExactError
+        """
+        numbers = self._numbers_of_model()
+        return ExactBudgets(
+            numbers, split.structure, split.unit, safe, target, maximise, Budget(self._budget.left)
+        )
+
+    def _repeated(self, states: Node, always: bool, maximise: bool) -> list[Exact]:
+        """Return the probability of ``G F states``, or with `always` of ``F G states``."""
+        if self.model.is_mdp and not maximise:
+            outside = self.model.reachable & ~states
+            return [1 - value for value in self._repeated(outside, not always, True)]
+        ends = repeated_target(self.model, states, always)
+        return self._numbers(maximise).until(self.model.reachable, ends)
+
+    @EXACT.answers(registry.AVERAGE)
+    def _average(self, formula: Reward) -> list[Exact]:
+        return self._chain_alone().long_run_rewards(formula.place)
+
+    @EXACT.answers(registry.DISCOUNTED)
+    def _discounted(self, formula: Reward) -> list[Exact]:
+        discount = real_of(formula.discount.value) if isinstance(formula.discount, Literal) else None
+        if not isinstance(discount, Fraction):
+            raise NotExactError("the discount is not known to be rational")
+        return self._optimum(formula).discounted_rewards(formula.place, discount)
+
+    @EXACT.answers(registry.REACHED, registry.ELAPSED_TIME)
+    def _reached(self, formula: Any) -> list[Exact]:
+        reached = self._states(formula.target.right)
+        return self._optimum(formula).reachability_rewards(formula.place, reached)
+
+    @EXACT.answers(registry.TOTAL)
+    def _total(self, formula: Reward) -> list[Exact]:
+        return self._optimum(formula).total_rewards(formula.place)
+
+    @EXACT.answers(registry.CUMULATIVE)
+    def _cumulative(self, formula: Any) -> list[Exact]:
+        numbers = self._optimum(formula)
+        return numbers.cumulative_rewards(formula.place, _steps(numbers.continuous, formula.target.time))
+
+    @EXACT.answers(registry.INSTANTANEOUS)
+    def _instantaneous(self, formula: Any) -> list[Exact]:
+        numbers = self._optimum(formula)
+        start = self._numbers_of_model().state_rewards(formula.place)
+        return numbers.later(start, _steps(numbers.continuous, formula.target.time))
+
+
+def _steps(continuous: bool, time: Expression) -> int:
+    """Return a number of steps; times of a CTMC have no rational answers."""
+    if continuous or not isinstance(time, Literal):
+        raise NotExactError("what happens up to a time is no rational number")
+    return int(time.value)

@@ -1,0 +1,322 @@
+"""What a caller may choose about a check, verified once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Unpack
+
+from hybrid.base.check_options import OPTIONS
+from hybrid.base.errors import OptionError
+from hybrid.base.methods import ENCLOSING, ESTIMATE, METHODS, RELAXED, WITH_BOUNDS, advised
+from hybrid.base.option_types import (
+    BackendName,
+    CheckEngine,
+    LevelOption,
+    MethodName,
+    Representation,
+    StorageName,
+)
+from hybrid.base.representations import check_representation
+from hybrid.base.storages import HOST_STORAGES, STORAGES, replacement_of
+from hybrid.matrix.backends import Backend, choose_backend
+from hybrid.properties.automata.programs import AUTOMATON_TOOLS, command_words
+from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power
+from hybrid.solvers.gauss_seidel import GaussSeidel
+from mtbdd.base.wording import option
+from mtbdd.language.errors import suggestion
+
+if TYPE_CHECKING:
+    from hybrid.analysis.run.keywords import SolutionKeywords
+
+ENGINES = ("auto", "hybrid", "explicit")
+_STEADY_OMEGA = 0.9  # breaks the period of jump chains, for which plain Jacobi never settles
+
+
+def _stated(keyword: str) -> Any:
+    """Return the field of an option: its default, and its record as metadata."""
+    record = OPTIONS[keyword]
+    return field(default=record.default, metadata={"option": record})
+
+
+@dataclass(frozen=True)
+class CheckOptions:
+    """Engine, backend, injection level, method and precision of a check.
+
+    Attributes
+    ----------
+    engine : {"hybrid", "explicit", "auto"}
+        The matrix as a decision diagram above explicit blocks, or written out; "auto" writes out matrices
+        whose diagrams are about as large, see `hybrid.checking.engine_choice`.
+    backend : {"auto", "cpu", "gpu", "reference"}
+        The explicit engine is not on "reference"; with it and with the method gauss-seidel "auto" is the cpu.
+        What was chosen, and why, is told by ``answer.statistics``.
+    storage : str
+        Format of the explicit engine's matrices: on the gpu one of `gpu_kernels.FORMATS`, on the cpu "csr";
+        "auto" is the one expected to be fastest.
+    level : {"auto", "min-memory", "min-time"} or int
+        Injection level, see `hybrid.inject`.
+    method : {"auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic"}
+        "auto", "interval" and "optimistic" give bounds; "auto" is "optimistic" for linear systems, component
+        by component where the explicit engine finds on the cpu that this pays.  The
+        others give estimates.  An average in the long run has methods of its own: "auto" and "interval" bound
+        the gain, so does "bicgstab", which looks for the bias from the start, "jor" is "jacobi" damped, which
+        periodic chains need there, and "optimistic" does not apply: a property that needs such an average has
+        an error.  Of an MDP "jacobi" and "power" are value iteration, and "jor", "gauss-seidel" and
+        "bicgstab" do not apply.
+    omega : float, optional
+        Relaxation of JOR (default 0.9) or of Gauss-Seidel (default 1, and 0.9 in the long run).
+    epsilon : float
+        Precision: the distance of the bounds for methods that give them, and the difference of two iterates
+        for the others.
+    absolute : bool
+        Compare differences as they are instead of relative to the values.
+    max_iterations : int
+        Give up after so many.
+    representation : {"row-types", "tasks"}
+        How the hybrid engine holds a matrix, see `hybrid.inject`; in tasks the layers of a decision process
+        are held one by one, on a device too.
+    automaton_tool : str
+        Where automata of LTL come from: "own", "spot", a command, or "auto", see
+        `hybrid.properties.automata.choosing.choose_automaton`.
+    exact : bool
+        Answer in rational numbers, or not at all; engine, backend and precision have no part in it then.
+    pareto_epsilon : float
+        Precision of Pareto curves of `multi(...)`: the distance of what is reached and what nothing exceeds,
+        in parts of each objective's range, at which the search stops.
+
+    Raises
+    ------
+    OptionError
+        A value that is not offered.
+    """
+
+    engine: CheckEngine = _stated("engine")
+    backend: BackendName = _stated("backend")
+    level: LevelOption = _stated("level")
+    method: MethodName = _stated("method")
+    omega: float | None = _stated("omega")
+    epsilon: float = _stated("epsilon")
+    absolute: bool = _stated("absolute")
+    max_iterations: int = _stated("max_iterations")
+    storage: StorageName = _stated("storage")
+    representation: Representation = _stated("representation")
+    automaton_tool: str = _stated("automaton_tool")
+    exact: bool = _stated("exact")
+    pareto_epsilon: float = _stated("pareto_epsilon")
+
+    def __post_init__(self) -> None:
+        """Check the names; a relaxation without a method asks for JOR."""
+        if self.omega is not None and self.method == "auto":
+            object.__setattr__(self, "method", "jor")
+        _ = self.criterion  # refuses senseless limits
+        asked: str = self.engine
+        if asked == "symbolic":
+            raise OptionError(
+                "engine 'symbolic' is not offered by this version: vectors as decision diagrams grow as "
+                "large as plain ones once their values differ; choose hybrid or explicit"
+            )
+        if self.engine not in ENGINES:
+            offered = "auto, hybrid or explicit"
+            near = suggestion(str(self.engine), ENGINES)
+            raise OptionError(
+                f"engine {self.engine!r} is not offered by this version; choose {offered}{near}"
+            )
+        if self.method not in METHODS:
+            near = suggestion(str(self.method), METHODS)
+            raise OptionError(
+                f"method {self.method!r} is not offered; choose one of {', '.join(METHODS)}{near}"
+            )
+        choose_backend(self.backend)
+        if self.automaton_tool not in AUTOMATON_TOOLS:
+            command_words(self.automaton_tool)
+        if self.exact and self.method != "auto":
+            raise OptionError(
+                f"exact answers have a method of their own: leave {option('exact')} or {option('method')} out"
+            )
+        if self.engine == "explicit" and self.backend == "reference":
+            raise OptionError(
+                "the explicit engine runs on the cpu or on the gpu, not on reference; choose one"
+            )
+        check_representation(self.representation)
+        if self.engine == "explicit" and self.representation != "row-types":
+            raise OptionError(
+                f"representation {self.representation!r} is a form of compressed matrices, and the engine is "
+                f"explicit: choose {option('engine', 'hybrid')}, or leave the representation out"
+            )
+        self._check_storage()
+        without_tasks = not METHODS[self.method].device_tasks
+        if without_tasks and (self.backend, self.representation) == ("gpu", "tasks"):
+            raise OptionError(
+                f"the method {self.method} on the gpu gives groups of row types colours, and tasks have "
+                f"none; choose {option('representation', 'row-types')}, {option('backend', 'cpu')}, or "
+                f"another {option('method')}"
+            )
+        if not 0 < self.pareto_epsilon < 1:
+            raise OptionError(
+                f"{option('pareto-epsilon')} must lie between 0 and 1, got {self.pareto_epsilon}"
+            )
+        if self.omega is not None and self.method not in RELAXED:
+            raise OptionError(
+                f"omega belongs to the methods {advised(RELAXED, ' and ')}, not to {self.method}; "
+                "choose one of them"
+            )
+        if self.omega is not None and not 0 < self.omega < 2:
+            raise OptionError(f"omega must lie between 0 and 2, got {self.omega}")
+
+    @classmethod
+    def of(cls, *values: Any, **options: Unpack[SolutionKeywords]) -> CheckOptions:
+        """Return `CheckOptions` of the same values: the name by which they were made before."""
+        return cls(*values, **options)
+
+    @cached_property
+    def criterion(self) -> Criterion:
+        """When iterations stop."""
+        return Criterion(self.epsilon, self.absolute, self.max_iterations)
+
+    def bounding_method(self) -> Interval | Optimistic | None:
+        """Return the method with bounds for linear systems; None if one without bounds was chosen."""
+        if self.method not in ENCLOSING:
+            return None
+        return Interval(self.criterion) if self.method == "interval" else Optimistic(self.criterion)
+
+    def average_reward(self) -> AverageReward | None:
+        """Return the method with bounds for long-run averages; None if one without bounds was chosen.
+
+        Raises
+        ------
+        OptionError
+            The method chosen solves other equations than those of averages.
+        """
+        self._refuse_for_averages()
+        if self.method == "bicgstab":
+            return AverageReward(self.criterion, krylov="always", recurrence="bicgstab")
+        return AverageReward(self.criterion) if self.method in ENCLOSING else None
+
+    def matrix_backend(self) -> Backend:
+        """Return where matrices are held: rows one by one and the explicit engine keep "auto" off the gpu."""
+        reason = self._reason_for_host()
+        return choose_backend(self.backend) if reason is None else choose_backend("cpu").because(reason)
+
+    def _reason_for_host(self) -> str | None:
+        """Say why "auto" is the cpu, whatever device there is; None if that is not so."""
+        if self.backend != "auto":
+            return None
+        if self.engine == "explicit":
+            return "auto is the cpu with the engine explicit, which takes the gpu only if it is asked for"
+        if self.method == "gauss-seidel":
+            return "auto is the cpu with gauss-seidel, which takes the gpu only if it is asked for"
+        return None
+
+    def _refuse_for_averages(self) -> None:
+        """Refuse methods that solve no equation of an average in the long run, by name."""
+        if not METHODS[self.method].average:
+            bounds, estimates = (
+                advised(name for name, method in METHODS.items() if method.average == kind)
+                for kind in (WITH_BOUNDS, ESTIMATE)
+            )
+            raise OptionError(
+                f"the method {self.method} solves systems in which every state is left for good, and "
+                f"averages in the long run have none: choose {bounds} (with bounds), or {estimates} (without)"
+            )
+
+    def _check_storage(self) -> None:
+        """Refuse a format that the engine or the backend does not have."""
+        if self.storage == "auto":
+            return
+        if self.storage not in (*STORAGES, *HOST_STORAGES):
+            known = dict.fromkeys((*STORAGES, *HOST_STORAGES))
+            near = replacement_of(self.storage) or suggestion(str(self.storage), known)
+            raise OptionError(
+                f"storage {self.storage!r} is not offered: expected one of {', '.join(STORAGES)} on the gpu, "
+                f"or of auto, {', '.join(HOST_STORAGES)} on the cpu{near}"
+            )
+        if self.engine != "explicit":
+            raise OptionError(
+                f"storage {self.storage!r} is a format of written-out matrices, and the engine is "
+                f"{self.engine}: choose {option('engine', 'explicit')}, or leave the storage out"
+            )
+        offered, where = (STORAGES, "gpu") if self.matrix_backend().name == "gpu" else (HOST_STORAGES, "cpu")
+        if self.storage not in offered:
+            other = "leave the storage out"
+            if where == "cpu":
+                other += f", or choose {option('backend', 'gpu')}"
+            raise OptionError(
+                f"storage {self.storage!r} does not exist on the {where}, which has "
+                f"{', '.join(offered)}: choose one of these, {other}"
+            )
+
+    def solver(self, steady: bool) -> Jacobi | Power | BiCGStab | GaussSeidel:
+        """Return a method without bounds, for a linear system or for a steady state.
+
+        Raises
+        ------
+        OptionError
+            The method chosen does not find steady states, or promises bounds.
+        """
+        estimating = advised(name for name, method in METHODS.items() if method.steady)
+        if steady:
+            self._refuse_for_averages()
+            if self.method == "bicgstab":
+                raise OptionError(
+                    f"the method bicgstab bounds averages and finds no distribution: choose {estimating}"
+                )
+        if self.method != "auto" and self.bounding_method() is not None:
+            raise OptionError(
+                f"the method {self.method} gives bounds, and here is an estimate: choose {estimating}"
+            )
+        if self.method == "power":
+            return Power(self.criterion)
+        if self.method == "jacobi":
+            return Jacobi(self.criterion)
+        if self.method == "bicgstab":
+            return BiCGStab(self.criterion)
+        if self.method == "gauss-seidel":
+            usual = _STEADY_OMEGA if steady else 1.0
+            return GaussSeidel(self.criterion, usual if self.omega is None else self.omega)
+        if self.method == "jor":
+            return Jacobi(self.criterion, _STEADY_OMEGA if self.omega is None else self.omega)
+        return Jacobi(self.criterion, _STEADY_OMEGA if steady else 1.0)
+
+
+SOLUTION_KEYWORDS = tuple(field.name for field in fields(CheckOptions))
+
+
+def chosen_options(
+    call: str, options: CheckOptions | None, overrides: Mapping[str, Any], others: Iterable[str] = ()
+) -> CheckOptions:
+    """Return the options of a call of the library: those given, and in their place what keywords say.
+
+    Parameters
+    ----------
+    call : str
+        The function's name, for messages.
+    options : CheckOptions, optional
+        Default the defaults.
+    overrides : mapping of str
+        Keywords of the call.
+    others : iterable of str
+        Keywords that the call takes beside those of `CheckOptions`; they are left to it.
+
+    Raises
+    ------
+    TypeError
+        A keyword that the call does not take, by name, with the nearest one; or no `CheckOptions`.
+    OptionError
+        A value that is not offered.
+    """
+    taken = (*SOLUTION_KEYWORDS, *others)
+    for name in overrides:
+        if name not in taken:
+            near = suggestion(name, dict.fromkeys(taken))
+            raise TypeError(f"{call}() takes no keyword {name!r}{near}")
+    own = {name: value for name, value in overrides.items() if name in SOLUTION_KEYWORDS}
+    if options is None:
+        return CheckOptions(**own)
+    if not isinstance(options, CheckOptions):
+        raise TypeError(
+            f"{call}(): options: expected hybrid.CheckOptions, got {type(options).__name__}: write "
+            "options=hybrid.CheckOptions(...), or give keywords"
+        )
+    return replace(options, **own)

@@ -1,0 +1,218 @@
+"""The properties that a command line asks for: a file or a text, all of it or some."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hybrid.app.cli.console import Console
+from hybrid.app.cli.excerpts import Excerpts
+from hybrid.base.errors import OptionError
+from hybrid.properties import Properties, load_properties, parse_properties, resolve_properties
+from hybrid.properties.resolve import with_repeated_names
+from mtbdd.language.errors import Fault, LanguageError, listed, suggestion
+from mtbdd.language.model_syntax import ResolvedModel
+from mtbdd.language.sources import StandardInput, near_file
+
+PROPERTY_SUFFIXES = (".props", ".pctl", ".csl", ".prop")
+"""How names of files of properties end."""
+
+_FILE_LIKE = re.compile(r"[\w.~-]*[A-Za-z_~-][\w.~-]*\.[A-Za-z]\w*")
+"""A name with a suffix: no property, for names in properties have no dots, and numbers no letters but e."""
+
+_BARE = re.compile(r"[\w.~/-]+")
+"""What may be the name of a file as well as a property."""
+
+
+def read_properties(options: argparse.Namespace) -> Properties | None:
+    """Parse the property argument: a file if there is one or it looks like one, a text otherwise.
+
+    Parameters
+    ----------
+    options : Namespace
+        `property`, and `property_text` if it must be a text.
+
+    Returns
+    -------
+    Properties or None
+        A property with a syntax fault has it as its `error`, as long as another one has none.
+
+    Raises
+    ------
+    OptionError
+        Some properties are chosen, and none are given.
+    LanguageError
+        The file cannot be read, or no property of the text parses.
+    """
+    text = options.property
+    if text is None:
+        if options.chosen or options.list:
+            option = "--list lists" if options.list else "--property and --prop choose from"
+            swapped = f"; the model comes first: hybrid {options.command} MODEL {options.model}"
+            hint = swapped if str(options.model).endswith(PROPERTY_SUFFIXES) else ""
+            raise OptionError(f"{option} the properties of a file, but none is given behind the model{hint}")
+        return None
+    if str(options.model).endswith(PROPERTY_SUFFIXES) and not text.endswith(PROPERTY_SUFFIXES):
+        if options.property_text is None and _is_file(text):
+            raise OptionError(f"the model comes first: hybrid {options.command} {text} {options.model}")
+    if options.property_text is None and _is_file(text):
+        found = load_properties(text, keep_faults=True)
+    else:
+        found = parse_properties(text, "<property>", keep_faults=True)
+    if found.properties and all(p.error is not None for p in found.properties):
+        raise LanguageError([f for p in found.properties if p.error is not None for f in p.error.faults])
+    return found
+
+
+def selected_properties(properties: Properties, options: argparse.Namespace) -> Properties:
+    """Return the properties that `--property` and `--prop` choose, all without them.
+
+    Raises
+    ------
+    OptionError
+        There is no property of a name, or at a place.
+    """
+    keys: Sequence[str | int] = options.chosen
+    if not keys:
+        return properties
+    count = len(properties.properties)
+    names = [p.name for p in properties.properties if p.name is not None]
+    for key in keys:
+        # `--prop` keeps places as ints, so that a text of digits comes from `--property`.
+        from_zero = isinstance(key, str) and key.isascii() and key.isdigit()
+        if key in names or ((from_zero or isinstance(key, int)) and int(key) < count):
+            continue
+        if not count:
+            raise OptionError(f"--prop: expected a property, but {properties.file} has none")
+        if from_zero:
+            known = f"--property: expected {_span(0, count)} (--prop counts from 1)"
+        else:
+            known = f"--prop: expected {_span(1, count)}"
+        named = f", or a name of {listed(list(dict.fromkeys(names)))}" if names else ""
+        got, near = (key + 1, "") if isinstance(key, int) else (f"'{key}'", suggestion(key, names))
+        raise OptionError(f"{known}{named}, got {got}{near}")
+    return properties.select(keys)
+
+
+def _span(first: int, count: int) -> str:
+    return f"a place from {first} to {first + count - 1}" if count > 1 else f"the place {first}"
+
+
+def resolved_asked(
+    properties: Properties,
+    model: ResolvedModel,
+    constants: Mapping[str, Any],
+    options: argparse.Namespace,
+) -> Properties:
+    """Return the properties that are asked for in terms of a model; one with a fault has it as its `error`.
+
+    Raises
+    ------
+    OptionError
+        As for `selected_properties`.
+    LanguageError
+        Declarations have faults.
+    """
+    resolved = resolve_properties(properties, model, constants, keep_faults=True)
+    text = options.property
+    if resolved.file == "<property>" and options.property_text is None and _BARE.fullmatch(text):
+        # A misspelt name of a file without a suffix, perhaps.
+        hint = _named_beside(text, options) or f"; there is no file {text} either{near_file(text)}"
+        told = (
+            p if p.error is None else replace(p, error=with_hint(p.error, hint)) for p in resolved.properties
+        )
+        resolved = replace(resolved, properties=tuple(told))
+    return selected_properties(resolved, options)
+
+
+def _named_beside(name: str, options: argparse.Namespace) -> str:
+    """Return a hint where a file of properties of the model's name has a property of this name."""
+    if isinstance(options.model, StandardInput):
+        return ""
+    for suffix in PROPERTY_SUFFIXES:
+        path = Path(options.model).with_suffix(suffix)
+        try:
+            found = load_properties(path, keep_faults=True) if path.is_file() else None
+        except (LanguageError, OSError):
+            continue
+        if found is not None and name in (p.name for p in found.properties):
+            call = f"hybrid {options.command} {options.model} {path} --prop {name}"
+            return f"; {path} has a property of this name: {call}"
+    return ""
+
+
+def with_hint(error: LanguageError, hint: str) -> LanguageError:
+    """Return an error whose first fault says what else may be meant."""
+    first, *others = error.faults
+    return LanguageError([Fault(first.position, first.message + hint), *others])
+
+
+def list_properties(options: argparse.Namespace, console: Console) -> int:
+    """Print name, place and text of the properties that are asked for; return the exit status."""
+    found = read_properties(options)
+    assert found is not None  # asked for a list, `read_properties` wants some
+    everything = with_repeated_names(found)
+    places = {id(p): number for number, p in enumerate(everything.properties, start=1)}
+    chosen = selected_properties(everything, options).properties
+    faulty = any(p.error is not None for p in chosen)
+    records = [
+        {"number": places[id(p)], "name": p.name, "property": p.text, "error": _error(p.error)}
+        for p in chosen
+    ]
+    if options.json:
+        console.print(json.dumps({"file": everything.file, "properties": records}))
+        return int(faulty)
+    if getattr(options, "json_lines", False):
+        for record in records:
+            console.print(json.dumps({"file": everything.file, **record}))
+        return int(faulty)
+    width, excerpts = len(str(len(places))), Excerpts(options)
+    for p in chosen:
+        name = f'"{p.name}": ' if p.name else ""
+        fault = "" if p.error is None else "  (fault)"
+        console.print(f"{places[id(p)]:>{width}}  {name}{p.text}{fault}")
+        if p.error is not None:
+            for line in str(p.error).splitlines():
+                console.error(excerpts.added(line))
+    return int(faulty)
+
+
+def _error(error: LanguageError | None) -> str | None:
+    return None if error is None else str(error)
+
+
+def _is_file(text: str) -> bool:
+    """Return whether a text is the name of a file, which need not exist."""
+    if isinstance(text, StandardInput) or text.endswith(PROPERTY_SUFFIXES):
+        return True
+    if "\n" in text or not text.strip():
+        return False
+    path = Path(text)
+    if _exists(path):
+        return True
+    # A misspelt name is better told as such than read as a property that says something odd.
+    folder = path.parent
+    return bool(_FILE_LIKE.fullmatch(path.name)) and (
+        bool(_BARE.fullmatch(str(folder))) or _is_folder(folder)
+    )
+
+
+def _exists(path: Path) -> bool:
+    """Return whether there is a file, or one that may not be looked at; names have an end."""
+    try:
+        return path.exists()
+    except OSError as error:
+        return error.errno != errno.ENAMETOOLONG
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False

@@ -1,0 +1,28 @@
+"""`hybrid automaton`: a formula of linear temporal logic as a deterministic automaton."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import nullcontext
+
+from hybrid.app.cli.console import Console
+from hybrid.app.cli.drawing import draw_automaton, drawn_file
+from hybrid.base.errors import InterchangeError, PropertyError, UnsupportedError
+from hybrid.properties.automata.hoa_writing import automaton_dot, hoa_text
+from hybrid.properties.automata.reading_formulas import automaton_of
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Translate, draw and print; return the exit status."""
+    file = drawn_file(options.plot, "--plot", "an automaton")
+    with nullcontext() if file is None else file:
+        try:
+            automaton = automaton_of(options.formula, options.automaton_tool)
+        except (InterchangeError, PropertyError, UnsupportedError) as error:
+            console.error(str(error))
+            return 1
+        if file is not None:
+            draw_automaton(automaton, file, console)
+    text = automaton_dot(automaton) if options.dot else hoa_text(automaton)
+    console.print(text.rstrip("\n"))
+    return 0

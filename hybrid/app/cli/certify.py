@@ -1,0 +1,145 @@
+"""`hybrid check --certificate FILE`: one property, answered and certified."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.app.cli.asked_properties import selected_properties
+from hybrid.app.cli.console import Console
+from hybrid.app.cli.following import Following
+from hybrid.app.cli.output_file import OutputFile
+from hybrid.base.errors import OptionError
+from hybrid.base.units import bytes_text
+from hybrid.checking.answer import Answer
+from hybrid.properties import Properties, Property
+from mtbdd.build.model import SymbolicModel
+from mtbdd.language import parse_constants
+from mtbdd.language.sources import read_source
+
+if TYPE_CHECKING:
+    from hybrid.checking.certificates.making import CertificateMaker, Made
+
+
+class Certifier:
+    """Makes the certificate that a command line asks for.
+
+    Parameters
+    ----------
+    maker : CertificateMaker
+    file : str
+        Where to write it.
+    following : Following
+        What the maker tells progress.
+
+    Raises
+    ------
+    OptionError
+        The file cannot be written.
+    """
+
+    def __init__(self, maker: CertificateMaker, file: str, following: Following) -> None:
+        self._maker, self._file, self._following = maker, file, following
+        self._output = OutputFile(file, "--certificate")
+        self._made: Made | None = None
+
+    @classmethod
+    def of(
+        cls,
+        options: argparse.Namespace,
+        properties: Properties | None,
+        combinations: Sequence[str],
+        chosen: CheckOptions,
+        console: Console,
+    ) -> Certifier | None:
+        """Return what a command line asks for, None if it asks for no certificate.
+
+        Raises
+        ------
+        OptionError
+            Not one property is asked for, or it has no certificate; nothing has been computed then.
+        """
+        if options.certificate is None:
+            return None
+        if len(combinations) > 1:
+            raise OptionError("--certificate is about one run; give constants without ranges")
+        if options.scheduler is not None:
+            raise OptionError("--certificate and --scheduler are two runs; give one of them")
+        found = () if properties is None else properties.properties
+        if properties is not None:
+            found = selected_properties(properties, options).properties
+        if properties is None or len(found) != 1:
+            raise OptionError(
+                f"--certificate is about one property, and {len(found)} are to be checked; choose one with "
+                "--prop"
+            )
+        target = Path(options.certificate)
+        if target.is_dir() or not target.absolute().parent.is_dir():
+            raise OptionError(
+                f"--certificate: cannot write {target}: expected a file in a folder that exists"
+            )
+        from hybrid.base.errors import NotCertifiableError  # most runs need none of it
+        from hybrid.checking.certificates.making import CertificateMaker
+        from hybrid.checking.certificates.subject import PropertyText
+
+        constants = parse_constants(combinations[0])
+        index = next(i for i, p in enumerate(properties.properties) if p is found[0])
+        inline = properties.file == "<property>"
+        text = options.property if inline else read_source(properties.file, "properties")
+        declared = {c.name for c in properties.constants}
+        own = {name: value for name, value in constants.items() if name in declared}
+        following = Following(console)
+        try:
+            maker = CertificateMaker(
+                options.model, constants, chosen, PropertyText(text, index, own), following
+            )
+        except NotCertifiableError as error:
+            raise OptionError(f"--certificate: {error}") from None
+        return cls(maker, options.certificate, following)
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is an answer without a certificate."""
+        return self._made is not None and self._made.certificate is None
+
+    def close(self) -> None:
+        """Leave the file as it was, unless a certificate was written."""
+        self._output.discard()
+
+    def answer(self, model: SymbolicModel, prop: Property) -> Answer:
+        """Return the answer to the one property, resolved; its certificate is written to its file.
+
+        Raises
+        ------
+        OptionError
+            The file cannot be written.
+        """
+        made = self._made = self._maker.make(model, prop)
+        if made.certificate is not None:
+            with self._output.told():
+                made.size = made.write(str(self._output.temporary))
+            self._output.publish()
+        return made.answer
+
+    def check(self) -> None:
+        """Raise what ended the iterations before their time, once the answer is told."""
+        self._following.check()
+
+    def record(self) -> dict[str, Any] | None:
+        """Return what the certificate shows as plain JSON values."""
+        made = self._made
+        if made is None:
+            return None
+        if made.finding is None:
+            return {"file": None, "error": made.reason}
+        return {"file": self._file, "bytes": made.size, "error": None, **made.finding.record()}
+
+    def text(self) -> str:
+        """Return what the certificate shows as a line of text."""
+        made = self._made
+        if made is None or made.finding is None:
+            return f"  certificate  none: {made.reason if made else 'nothing was checked'}"
+        return f"  certificate  {made.finding.text()}; written to {self._file}, {bytes_text(made.size)}"

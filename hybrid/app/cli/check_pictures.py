@@ -1,0 +1,181 @@
+"""The pictures that `hybrid check` draws of its answers: experiments, and how iterations converge."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from hybrid.app.cli.console import Console
+from hybrid.app.cli.output_file import OutputFile
+from hybrid.base.drawing.experiments import MOST_PANELS, axis_constant, plot_experiment
+from hybrid.base.drawing.figures import check_ending, new_figure
+from hybrid.base.errors import OptionError
+from hybrid.properties import MultiObjective, Probability, Property, Reward
+from hybrid.solvers.trace import Trace
+from mtbdd.language import parse_constants
+
+
+class CheckPictures:
+    """Files of pictures, tried before the work begins and replaced when they are drawn.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        `plot`, `plot_over`, `plot_convergence`, `epsilon` and `model` of the command.
+    console : Console
+    combinations : sequence of str
+        Constants of every run.
+    asked : sequence of Property
+
+    Attributes
+    ----------
+    trace : Trace or None
+        What is to follow iterations, if they are to be drawn.
+
+    Raises
+    ------
+    OptionError
+        A picture that cannot be: of another kind, without matplotlib, of one run alone or of too many, of too
+        many properties, of a file that cannot be written.
+    """
+
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        console: Console,
+        combinations: Sequence[str],
+        asked: Sequence[Property],
+    ) -> None:
+        self._options, self._console = options, console
+        self._plot: OutputFile | None = None
+        self._convergence: OutputFile | None = None
+        self._is_curve = False
+        if options.plot is not None:
+            self._is_curve = len(combinations) == 1 and len(asked) == 1 and is_curve(asked[0])
+            if self._is_curve:
+                check_ending(options.plot)
+                new_figure(1.0, 1.0)
+            else:
+                _check_experiment(options, combinations, asked)
+            self._plot = OutputFile(options.plot, "--plot")
+        elif options.plot_over is not None:
+            raise OptionError("--plot-over names the axis of a plot; give its file with --plot")
+        if options.plot_convergence is not None:
+            _check_convergence(options, combinations, asked)
+            self._convergence = OutputFile(options.plot_convergence, "--plot-convergence")
+        self.trace = None if self._convergence is None else Trace()
+
+    def __enter__(self) -> CheckPictures:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for file in (self._plot, self._convergence):
+            if file is not None:
+                file.discard()
+
+    def draw(self, runs: Sequence[dict[str, Any]], status: int) -> int:
+        """Draw what was asked for from the records of all runs, and return the exit status.
+
+        A picture that cannot be drawn is told and makes the status 2; the answers stay as they are.
+        """
+        drawings: tuple[tuple[OutputFile | None, Callable[[Path], None]], ...] = (
+            (
+                self._plot,
+                lambda path: self._curve(runs, path) if self._is_curve else self._experiment(runs, path),
+            ),
+            (self._convergence, lambda path: self._converging(runs, path)),
+        )
+        for file, draw in drawings:
+            if file is None:
+                continue
+            try:
+                with file.told():
+                    draw(file.temporary)
+                file.publish(self._console)
+            except OptionError as error:
+                self._console.error(str(error))
+                status = 2
+        return status
+
+    def _experiment(self, runs: Sequence[dict[str, Any]], path: Path) -> None:
+        records = [
+            {**run["constants"], **result, "property": result["name"] or result["property"]}
+            for run in runs
+            for result in run["results"]
+        ]
+        own = [{k: v for k, v in r.items() if k in _DRAWN or k in runs[0]["constants"]} for r in records]
+        for note in plot_experiment(own, path, self._options.plot_over, Path(self._options.model).name):
+            self._console.warn(f"--plot: {note}")
+
+    def _curve(self, runs: Sequence[dict[str, Any]], path: Path) -> None:
+        from hybrid.base.drawing.pareto import plot_pareto
+
+        (result,) = runs[0]["results"]
+        if "multi" not in result:
+            raise OptionError("--plot: there is no curve to draw, as the property has no answer")
+        plot_pareto(result["multi"], path, Path(self._options.model).name)
+
+    def _converging(self, runs: Sequence[dict[str, Any]], path: Path) -> None:
+        from hybrid.base.drawing.convergence import plot_convergence
+
+        (result,) = runs[0]["results"]
+        title = f"{result['name'] or result['property']}  ({result['method']})"
+        relative = "" if self._options.absolute else ", relative to the value"
+        shown = "width of the bounds" if result["method"] in _OF_BOUNDS else "change of a step"
+        solutions = [] if self.trace is None else self.trace.solutions
+        plot_convergence(solutions, path, self._options.epsilon, title, f"{shown}{relative}")
+
+
+def is_curve(prop: Property) -> bool:
+    """Whether a property asks for several values at once."""
+    formula = prop.formula
+    if not isinstance(formula, MultiObjective):
+        return False
+    asked = [o for o in formula.objectives if isinstance(o, (Probability, Reward)) and o.comparison is None]
+    return len(asked) > 1
+
+
+_OF_BOUNDS = ("gain", "interval")  # methods that compare the width of bounds with epsilon
+_DRAWN = ("property", "value", "lower", "upper", "error")
+
+
+def _check_experiment(
+    options: argparse.Namespace, combinations: Sequence[str], asked: Sequence[Property]
+) -> None:
+    """Refuse a plot of what is no experiment, before any work."""
+    check_ending(options.plot)
+    if len(combinations) < 2:
+        raise OptionError(
+            "--plot draws an experiment, or one curve of several objectives; give a constant several values, "
+            "such as --const N=1:10"
+        )
+    if not 0 < len(asked) <= MOST_PANELS:
+        raise OptionError(
+            f"--plot draws 1 to {MOST_PANELS} properties, and {len(asked)} are to be checked; choose some "
+            "with --property"
+        )
+    none = dict.fromkeys(_DRAWN)
+    axis_constant([{**parse_constants(text), **none} for text in combinations], options.plot_over)
+    new_figure(1.0, 1.0)
+
+
+def _check_convergence(
+    options: argparse.Namespace, combinations: Sequence[str], asked: Sequence[Property]
+) -> None:
+    """Refuse a plot of more than one answer's convergence, before any work."""
+    check_ending(options.plot_convergence)
+    if len(combinations) > 1:
+        raise OptionError("--plot-convergence draws one run; give constants without ranges")
+    if len(asked) != 1:
+        raise OptionError(
+            f"--plot-convergence draws one property, and {len(asked)} are to be checked; choose one with "
+            "--property"
+        )
+    if options.certificate is not None:
+        raise OptionError("--plot-convergence and --certificate are asked for one after the other")
+    new_figure(1.0, 1.0)

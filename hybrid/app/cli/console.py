@@ -1,0 +1,292 @@
+"""What people see: results; and on standard error warnings, errors, and progress where it is wanted."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from types import TracebackType
+from typing import TextIO
+
+from hybrid.app.cli.advance import Advance
+from hybrid.app.cli.progress_line import ProgressLine
+from hybrid.app.cli.screen import Screen, is_terminal
+from hybrid.app.cli.signals import Signals
+from mtbdd.base.budget import current_course
+
+_LOGGERS = ("mtbdd", "gpu_kernels", "hybrid")
+"""Names under which the packages log the stages of their work."""
+
+_STAGES = {
+    "mtbdd": "build",
+    "hybrid.app.explorer": "level",
+    "hybrid.matrix.levels": "level",
+    "hybrid.matrix.operators": "set-up",
+    "hybrid.matrix.explicit": "set-up",
+    "gpu_kernels": "set-up",
+}
+"""Which stage a part of the packages belongs to, by its logger."""
+
+_DOING = {
+    "parse": "reading the model",
+    "build": "building the model",
+    "level": "choosing the level",
+    "set-up": "setting up the solution",
+    "iterate": "iterating",
+}
+"""How messages call the stages."""
+
+_PAUSE = 0.1  # seconds between two pictures of the line
+_LINE_PAUSE = 5.0  # seconds between two plain lines about one iteration
+
+_SPELT = str.maketrans(
+    {"µ": "u", "≤": "<=", "×": "x", "–": "-", "²": "^2", "⁶": "^6"}
+    | {"✓": "*", "━": "=", "╸": "-", "╺": "-", "…": "~", "±": "+-", "←": "<-"}
+)
+"""How characters of ours are written where the encoding has none for them."""
+
+
+class StreamError(Exception):
+    """Standard output takes nothing more: its disk is full."""
+
+
+class Console:
+    """One line of progress that rewrites itself, and plain lines for everything else.
+
+    While it is entered, the line shows the stages that the packages log (loggers `mtbdd`, `gpu_kernels` and
+    `hybrid`, level INFO), and what they warn of is printed. Streams may be closed, and have any encoding.
+    Where standard error is no terminal, or a dumb one, nothing is told of progress, or plain lines are.
+
+    Parameters
+    ----------
+    quiet : bool
+        No progress and no warnings; errors still show.
+    verbose : bool
+        Plain lines of progress where there is no terminal.
+    signals : Signals, optional
+        Looked at whenever progress is told; default nothing.
+    """
+
+    def __init__(self, quiet: bool, signals: Signals | None = None, verbose: bool = False) -> None:
+        self.quiet = quiet
+        self.signals = Signals() if signals is None else signals
+        self._line: ProgressLine | None = None
+        if not quiet and sys.stderr is not None and is_terminal(sys.stderr):
+            self._line = ProgressLine(sys.stderr, _write_or_drop)
+        self._screen = Screen(sys.stdout) if sys.stdout is not None and is_terminal(sys.stdout) else None
+        self._is_plain = verbose and not quiet and self._line is None
+        self._start = self._last = time.perf_counter()
+        self._advance = Advance(None, None)
+        self._runs = 1, 1
+        self._handler = _Stages(self)
+        self._levels: dict[str, int] = {}
+
+    def __enter__(self) -> Console:
+        """Begin to show the stages of the work that the packages log."""
+        for name in _LOGGERS:
+            logger = logging.getLogger(name)
+            self._levels[name] = logger.level
+            logger.setLevel(min(logger.getEffectiveLevel(), logging.INFO))  # a limit tells the stage, too
+            logger.addHandler(self._handler)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for name, level in self._levels.items():
+            logging.getLogger(name).removeHandler(self._handler)
+            logging.getLogger(name).setLevel(level)
+        self._levels.clear()
+        self._clear()
+
+    @property
+    def screen(self) -> Screen | None:
+        """What draws for standard output; None where that is no terminal, and text stays plain."""
+        return self._screen
+
+    def enter(self, stage: str) -> None:
+        """Note that a stage begins, and that the one before it is done."""
+        _note(_DOING[stage])
+        if self._line is not None:
+            self._line.enter(stage)
+
+    def progress(self, text: str) -> None:
+        """Tell what is being done, at most ten times a second."""
+        self.signals.check()
+        now = time.perf_counter()
+        if self._line is not None and now - self._last >= _PAUSE:
+            self._last = now
+            self._line.show(text)
+        elif self._is_plain and now - self._last >= _LINE_PAUSE:
+            self._last = now
+            self._tell(text)
+
+    def run(self, number: int, count: int, given: str) -> None:
+        """Tell which of several runs begins, and what its constants were given as."""
+        self._runs = number, count
+        if self._line is not None:
+            self._line.begin_run(f"{number}/{count}")
+        self.progress(f"run {number} of {count}: {given}")
+
+    def ended(self, reason: str) -> None:
+        """Tell why the command ends before its time, and how many of several runs have not begun."""
+        number, count = self._runs
+        left = f"; of {count} runs {count - number} had not begun" if number < count else ""
+        self.error(reason + left)
+
+    def stage(self, text: str) -> None:
+        """Tell of a part of the work that may last."""
+        if self._line is not None:
+            self._line.show(text)
+        elif self._is_plain:
+            self._last = time.perf_counter()
+            self._tell(text)
+
+    def begin(self, target: float | None, steps: int | None) -> None:
+        """Note that an iteration begins; see `hybrid.matrix.space.watch.Watch.begin`."""
+        self._advance = Advance(target, steps)
+        self.enter("iterate")
+
+    def iteration(self, count: int, difference: float) -> None:
+        """Tell an iteration's number and difference, and how far it is."""
+        self.signals.check()
+        now = time.perf_counter()
+        snapshot = self._advance.at(count, difference)
+        if self._line is not None and now - self._last >= _PAUSE:
+            self._last = now
+            self._line.show(snapshot.text, snapshot)
+        elif self._is_plain and now - self._last >= _LINE_PAUSE:
+            self._last = now
+            self._tell(snapshot.text)
+
+    def wipe(self) -> None:
+        """Wipe the line of progress that a process which was killed may have left."""
+        if self._line is not None:
+            self._line.clear(always=True)
+
+    def print(self, text: str = "") -> None:
+        """Print to standard output at once, where the line of progress does not stand in its way.
+
+        Raises
+        ------
+        BrokenPipeError
+            Nobody reads any more.
+        StreamError
+            The text cannot be written.
+        """
+        self._clear()
+        if sys.stdout is None:
+            return
+        try:
+            _write(sys.stdout, text + "\n")
+        except OSError as error:
+            _give_up(sys.stdout)
+            if isinstance(error, BrokenPipeError):
+                raise
+            raise StreamError(f"cannot write to standard output: {error.strerror or error}") from None
+
+    def warn(self, text: str) -> None:
+        """Print a warning."""
+        if not self.quiet:
+            self._say(f"warning: {text}\n")
+
+    def note(self, text: str) -> None:
+        """Print what people who wait want to know; nothing if not a terminal."""
+        if self._line is not None or self._is_plain:
+            self._say(f"note: {text}\n")
+
+    def wrote(self, path: str) -> None:
+        """Tell that a file was written."""
+        if not self.quiet:
+            self._say(f"wrote {path}\n")
+
+    def error(self, text: str) -> None:
+        """Print an error."""
+        self._say(f"error: {text}\n")
+
+    def _tell(self, text: str) -> None:
+        """Print a plain line of progress."""
+        line = text.splitlines()[0] if text else ""
+        _write_or_drop(f"{time.perf_counter() - self._start:7.1f} s  {line}\n")
+
+    def _clear(self) -> None:
+        """Wipe the line of progress."""
+        if self._line is not None:
+            self._line.clear()
+
+    def _say(self, text: str) -> None:
+        """Print to standard error."""
+        self._clear()
+        _write_or_drop(text)
+
+
+class _Stages(logging.Handler):
+    """Shows what the packages log on a console's line of progress."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(logging.INFO)
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show a record: a warning as such, anything else as a stage."""
+        if record.levelno >= logging.WARNING:
+            self._console.warn(record.getMessage())
+        elif record.levelno > logging.INFO:
+            self._console.note(record.getMessage())
+        else:
+            if record.name.startswith("hybrid.checking"):
+                _note("checking a property")
+            for name, stage in _STAGES.items():
+                if f"{record.name}.".startswith(f"{name}."):
+                    self._console.enter(stage)
+            self._console.stage(record.getMessage())
+
+
+def _note(doing: str) -> None:
+    """Note what is being done, for the message of a limit that is reached."""
+    course = current_course()
+    if course is not None and course.stage != doing:
+        course.change(stage=doing)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    """Write a text and let it through at once; characters that the stream's encoding lacks are spelt."""
+    encoding = stream.encoding or "utf-8"
+    if not _is_written(text, encoding):
+        text = text.translate(
+            {own: spelt for own, spelt in _SPELT.items() if not _is_written(chr(own), encoding)}
+        )
+    if not _is_written(text, encoding, stream.errors or "strict"):
+        text = text.encode(encoding, "backslashreplace").decode(encoding)
+    stream.write(text)
+    stream.flush()
+
+
+def _is_written(text: str, encoding: str, errors: str = "strict") -> bool:
+    """Whether an encoding has all characters of a text, or a way to write them."""
+    try:
+        text.encode(encoding, errors)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _write_or_drop(text: str) -> None:
+    """Write to standard error; what it does not take is lost, for there is nobody left to tell."""
+    if sys.stderr is None:
+        return
+    try:
+        _write(sys.stderr, text)
+    except (OSError, ValueError):
+        pass
+
+
+def _give_up(stream: TextIO) -> None:
+    """Send what a stream still holds nowhere, so that the interpreter does not fail once more at its end."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError):
+        pass

@@ -1,0 +1,41 @@
+"""`hybrid info`: sizes of a model."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from contextlib import nullcontext
+
+from hybrid.app.cli.building import built_model
+from hybrid.app.cli.console import Console
+from hybrid.app.cli.drawing import draw_diagram, drawn_file
+from hybrid.app.cli.model_record import model_record, model_text
+from hybrid.app.cli.outputs import refuse_overwriting
+from hybrid.base.units import bytes_text
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Build, draw and print; return the exit status."""
+    refuse_overwriting(options)
+    file = drawn_file(options.diagram, "--diagram", "a diagram")
+    with nullcontext() if file is None else file:
+        model = built_model(options, console)
+        if file is not None:
+            draw_diagram(model, file, console)
+    record = model_record(model)
+    offsets = [model.layer_transitions(layer) for layer in range(len(model.layers))]
+    record["offset_nodes"] = sum(sum(offset.nodes) for offset in offsets)
+    record["offset_bytes"] = sum(offset.nbytes for offset in offsets)
+    record["layers"] = len(offsets)
+    record["row_bits"] = model.encoding.n_bits
+    if options.json:
+        console.print(json.dumps({"model": record}))
+    else:
+        console.print(model_text(record))
+        if model.is_mdp:
+            console.print(f"layers       {record['layers']}, each with at most one choice of every state")
+        console.print(
+            f"offset-labelled {record['offset_nodes']:,} nodes on {2 * record['row_bits']} levels, "
+            f"{bytes_text(record['offset_bytes'])}"
+        )
+    return 0

@@ -1,0 +1,149 @@
+"""Files that a command writes: tried before the work begins, and replaced when they are whole."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+from hybrid.analysis.run.shared_file import to_disk
+from hybrid.app.cli.console import Console
+from hybrid.base.errors import OptionError
+
+
+class OutputFile:
+    """A file under a temporary name in the same folder, until it takes the place of what is there.
+
+    Whatever fails, an older file stays as it was. Devices and pipes are written to as they are. Where the
+    folder takes no new files, the temporary one lies elsewhere and is copied in the end.
+
+    Parameters
+    ----------
+    path : str
+        What was asked for.
+    option : str
+        The option that asked for it, for messages.
+
+    Attributes
+    ----------
+    temporary : Path
+        What to write to; it exists, is empty, and has the suffix of `path`.
+
+    Raises
+    ------
+    OptionError
+        The file cannot be written.
+    """
+
+    def __init__(self, path: str, option: str) -> None:
+        self._path, self._option = path, option
+        self._target = Path(path)
+        self._is_open = True
+        with self.told():
+            self.temporary = self._choose()
+
+    def __enter__(self) -> OutputFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.discard()
+
+    @contextlib.contextmanager
+    def told(self) -> Iterator[None]:
+        """Turn errors of the operating system into errors of the option."""
+        with told_of(self._path, self._option):
+            yield
+
+    @property
+    def target(self) -> Path:
+        """The file itself, without symbolic links."""
+        return self._target
+
+    def publish(self, console: Console | None = None) -> None:
+        """Let the temporary file, closed by its writer, take the place of what is there; once.
+
+        Parameters
+        ----------
+        console : Console, optional
+            Is told that the file was written, unless it is a device or a pipe.
+
+        Raises
+        ------
+        OptionError
+            It cannot; what is there stays.
+        """
+        if not self._is_open:
+            return
+        if self.temporary != self._target:
+            with self.told():
+                to_disk(self.temporary)
+                try:
+                    self.temporary.replace(self._target)
+                except OSError:
+                    # A file mounted by itself, or a folder that takes no new files.
+                    shutil.copyfile(self.temporary, self._target)
+                    self.temporary.unlink(missing_ok=True)
+            if console is not None:
+                console.wrote(self._path)
+        self._is_open = False
+
+    def discard(self) -> None:
+        """Remove the temporary file if it was not published."""
+        if self._is_open and self.temporary != self._target:
+            self.temporary.unlink(missing_ok=True)
+        self._is_open = False
+
+    def _choose(self) -> Path:
+        """Return where to write to."""
+        try:
+            found = self._target.stat()
+        except FileNotFoundError:
+            found = None
+        if found is not None:
+            if stat.S_ISDIR(found.st_mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            if not os.access(self._target, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            if not stat.S_ISREG(found.st_mode) or _is_standard_stream(found):
+                return self._target
+        self._target = Path(os.path.realpath(self._target))
+        name = f".{self._target.stem[:80]}.{secrets.token_hex(4)}{self._target.suffix[:40]}"
+        temporary = self._target.with_name(name)
+        try:
+            os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        except OSError:
+            if found is None:
+                raise
+            descriptor, elsewhere = tempfile.mkstemp(suffix=self._target.suffix)
+            os.close(descriptor)
+            return Path(elsewhere)
+        if found is not None:
+            temporary.chmod(stat.S_IMODE(found.st_mode))
+        return temporary
+
+
+@contextlib.contextmanager
+def told_of(path: str, option: str) -> Iterator[None]:
+    """Turn errors of the operating system into errors of an option that asks for a file."""
+    try:
+        yield
+    except OSError as error:
+        raise OptionError(f"{option}: cannot write {path}: {error.strerror or error}") from None
+
+
+def _is_standard_stream(found: os.stat_result) -> bool:
+    """Whether the file is one that this process prints to; what is printed would go to the replaced one."""
+    for descriptor in (1, 2):
+        with contextlib.suppress(OSError):
+            if os.path.samestat(found, os.fstat(descriptor)):
+                return True
+    return False

@@ -1,0 +1,49 @@
+"""The level explorer: what every injection level of a model takes, and pictures of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+# Not on first use: a function and its module have one name.
+from hybrid.app.explorer.model_choices import matrix_held, model_choices
+from mtbdd.base.lazy_loading import lazy_names
+
+if TYPE_CHECKING:
+    from hybrid.app.explorer.blocks import BlockPicture, block_picture
+    from hybrid.app.explorer.measure import measure_levels
+    from hybrid.app.explorer.page import page_text, write_page
+    from hybrid.app.explorer.report import LevelReport, report_levels
+    from hybrid.app.explorer.sheet import measure_representations, model_sheet
+    from hybrid.app.explorer.weigh import weigh_levels
+
+_HOMES = {
+    "BlockPicture": "blocks",
+    "LevelReport": "report",
+    "block_picture": "blocks",
+    "measure_levels": "measure",
+    "measure_representations": "sheet",
+    "model_sheet": "sheet",
+    "page_text": "page",
+    "report_levels": "report",
+    "weigh_levels": "weigh",
+    "write_page": "page",
+}
+
+__all__ = [
+    "BlockPicture",
+    "LevelReport",
+    "block_picture",
+    "matrix_held",
+    "measure_levels",
+    "measure_representations",
+    "model_choices",
+    "model_sheet",
+    "page_text",
+    "report_levels",
+    "weigh_levels",
+    "write_page",
+]
+
+if not TYPE_CHECKING:  # type checkers have the imports above
+    # On first use: counting levels does not load what builds and draws them.
+    __getattr__ = lazy_names(__name__, _HOMES)

@@ -1,0 +1,109 @@
+"""Array sweeps that run alike on NumPy and CuPy arrays; the array module is always the first argument.
+
+CuPy offers a subset of NumPy: no ``repeat`` with an array of counts, no ``reduceat`` for all types, no
+``lexsort`` on lists of columns. What the GPU backend needs of these is written here once, from sorting,
+prefix sums and scattered additions alone.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mtbdd.offset.tuples import numbered
+
+Array = Any
+"""A NumPy or CuPy array."""
+
+_PART = 1 << 28
+"""Elements of a sum or another reduction: libraries count them by 32 bits."""
+
+_ONE_BY_ONE = 32
+"""Elements of a vector on a device that are read one after the other."""
+
+
+def counts(xp: Any, numbers: Array, n: int) -> Array:
+    """Return how often each of 0, ..., n - 1 occurs among some numbers, shape (n,), int64."""
+    if n == 0 or len(numbers) == 0:
+        return xp.zeros(n, xp.int64)
+    if isinstance(numbers, np.ndarray):
+        return np.bincount(numbers, minlength=n)
+    # CuPy's bincount compiles a search for negative numbers, which takes four seconds.
+    found = xp.zeros(n, xp.uint64)
+    xp.add.at(found, numbers, xp.ones((), xp.uint64))
+    return found.view(xp.int64)
+
+
+def sums(xp: Any, numbers: Array, amounts: Array, n: int) -> Array:
+    """Return the sums of the non-negative integers that go with each of 0, ..., n - 1, shape (n,), int64."""
+    found = xp.zeros(n, xp.uint64)
+    if len(numbers):
+        xp.add.at(found, numbers, amounts.astype(xp.uint64))
+    return found.view(xp.int64)
+
+
+def to_host(array: Array) -> Any:
+    """Return an array as a NumPy array, copied from the device if it lies there."""
+    return array.get() if hasattr(array, "get") else array
+
+
+def elements(x: Array, places: Any) -> Any:
+    """Return some elements as a NumPy array.
+
+    Parameters
+    ----------
+    x : array, shape (n,)
+        Of NumPy or CuPy.
+    places : ndarray of int64 or bool, or slice
+        Of a vector on a device, numbers.
+    """
+    if isinstance(x, np.ndarray):
+        return x[places]
+    if len(places) <= _ONE_BY_ONE:
+        # A kernel takes longer to compile than these to be read.
+        return np.array([to_host(x[place : place + 1])[0] for place in places.tolist()], dtype=x.dtype)
+    return to_host(x.take(places))
+
+
+def extremes(x: Array) -> tuple[float, float]:
+    """Return the least and the greatest element; infinite the wrong way round where there is none.
+
+    Part by part, but of a `gpu_kernels.CodedVector`, which looks at its values alone.
+    """
+    if len(x) <= _PART or not hasattr(x, "ndim"):
+        return (float(x.min()), float(x.max())) if len(x) else (math.inf, -math.inf)
+    parts = [x[begin : begin + _PART] for begin in range(0, len(x), _PART)]
+    return float(np.min([float(p.min()) for p in parts])), float(np.max([float(p.max()) for p in parts]))
+
+
+def total(x: Array) -> float:
+    """Return the sum of all elements."""
+    return sum((float(x[begin : begin + _PART].sum()) for begin in range(0, len(x), _PART)), 0.0)
+
+
+def inner(x: Array, y: Array) -> float:
+    """Return the sum of products of two vectors in one place."""
+    parts = (slice(begin, begin + _PART) for begin in range(0, len(x), _PART))
+    return sum((float(x[part] @ y[part]) for part in parts), 0.0)
+
+
+def distinct_values(xp: Any, values: Array) -> tuple[Array, Array]:
+    """Return the distinct values and, for each value, its number among them."""
+    if len(values) == 0:
+        return values, xp.zeros(0, xp.int64)
+    first, number = numbered(xp, values)
+    return values[first], number
+
+
+def scramble(xp: Any, key: Array) -> Array:
+    """Scramble 64-bit words (multiply-xorshift rounds) so that sums of them rarely agree by accident."""
+    # In place: a long array takes longer to be made than to be gone through.
+    part = xp.right_shift(key, xp.uint64(30))
+    key = key ^ part
+    for factor, places in ((0xBF58476D1CE4E5B9, 27), (0x94D049BB133111EB, 31)):
+        key *= xp.uint64(factor)
+        xp.right_shift(key, xp.uint64(places), out=part)
+        key ^= part
+    return key

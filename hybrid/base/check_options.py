@@ -1,0 +1,233 @@
+"""The options of checks, a record each: keyword, flag, default and what is said of them.
+
+`hybrid.CheckOptions` makes its fields of them, the command line its flags, help and completion, and the
+table in docs/library.md is theirs.
+"""
+
+from __future__ import annotations
+
+from hybrid.base.methods import METHODS
+from hybrid.base.representations import REPRESENTATIONS
+from hybrid.base.storages import HOST_STORAGES, STORAGES
+
+# The command line's help comes here, and does without `typing` and `dataclasses`, which take long to import.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+MINUTES = 10.0
+"""Between two states that a checkpoint keeps."""
+
+
+class OptionRecord:
+    """An option of a check.
+
+    Attributes
+    ----------
+    keyword : str
+        Of the library.
+    flag : str
+        Of the command line.
+    default : object
+        Of the keyword.
+    flag_default : object
+        Of the flag; the keyword's, but for flags that take a file.
+    help : str
+        The sentence that says what it is.
+    choices : tuple of str
+        Names that the flag takes; none where it takes others.
+    kind : type, optional
+        Of the flag's value; `bool` is a flag without value, and None a text.
+    metavar : str, optional
+        What help writes for the value.
+    unit : str
+        Of a number.
+    applies : str
+        What it has a part in, where that is not every check.
+    """
+
+    __slots__ = (
+        "applies", "choices", "default", "flag", "flag_default", "help", "keyword", "kind", "metavar", "unit",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        keyword: str,
+        default: Any,
+        help: str,
+        *,
+        flag: str | None = None,
+        flag_default: Any = ...,
+        choices: Iterable[str] = (),
+        kind: Any = None,
+        metavar: str | None = None,
+        unit: str = "",
+        applies: str = "",
+    ) -> None:
+        self.keyword, self.default, self.help = keyword, default, help
+        self.flag = flag or "--" + keyword.replace("_", "-")
+        self.flag_default = default if flag_default is ... else flag_default
+        self.choices, self.kind, self.metavar = tuple(choices), kind, metavar
+        self.unit, self.applies = unit, applies
+
+    @property
+    def dest(self) -> str:
+        """Return the name that the parsed command line has it by."""
+        return self.flag.lstrip("-").replace("-", "_")
+
+
+_RECORDS = (
+    OptionRecord(
+        "engine",
+        "hybrid",
+        "the matrix compressed, or written out: on the cpu, with --backend gpu on the device; auto "
+        "writes out what diagrams do not compress, and says so",
+        choices=("auto", "hybrid", "explicit", "symbolic"),  # the last is refused with its reason
+    ),
+    OptionRecord(
+        "backend",
+        "auto",
+        "what multiplies: the device where there is one and the system is large enough (default), the "
+        "cores, the device, or plain Python to compare with",
+        choices=("auto", "cpu", "gpu", "reference"),
+    ),
+    OptionRecord(
+        "level",
+        "auto",
+        "injection level: a policy or the number of variables above it",
+        metavar="auto|min-memory|min-time|N",
+        unit="variables",
+        applies="hybrid engine",
+    ),
+    OptionRecord(
+        "method",
+        "auto",
+        "auto, interval, optimistic: answers with bounds; the others: estimates without",
+        choices=METHODS,
+    ),
+    OptionRecord(
+        "omega",
+        None,
+        "relaxation of jor (default 0.9) or gauss-seidel (default 1)",
+        kind=float,
+        metavar="W",
+        applies="jor, gauss-seidel",
+    ),
+    OptionRecord("epsilon", 1e-8, "precision (default 1e-8)", kind=float, metavar="E"),
+    OptionRecord("absolute", False, "epsilon is absolute, not relative to the value", kind=bool),
+    OptionRecord(
+        "max_iterations",
+        100_000,
+        "give up after K iterations (default 100000)",
+        flag="--max-iters",
+        kind=int,
+        metavar="K",
+        unit="iterations",
+    ),
+    OptionRecord(
+        "storage",
+        "auto",
+        f"format of the explicit engine's matrix: on the cpu {', '.join(HOST_STORAGES)} alone; with "
+        f"--backend gpu {', '.join(STORAGES)} (default auto)",
+        metavar="NAME",
+        applies="explicit engine",
+    ),
+    OptionRecord(
+        "representation",
+        "row-types",
+        "how a compressed matrix is held: in row types, the engine's own form (default), or in tasks of "
+        "256 rows, the published one",
+        choices=REPRESENTATIONS,
+        applies="hybrid engine",
+    ),
+    OptionRecord(
+        "automaton_tool",
+        "auto",
+        "who makes automata of LTL: our translation (own), the package spottl (spot), or a command that "
+        "is given the formula (in place of %%f, or as its last word) and prints a deterministic automaton in "
+        "the HOA format; default: own, or spot where it is installed and smaller",
+        metavar="own|spot|COMMAND",
+        applies="LTL",
+    ),
+    OptionRecord("exact", False, "answer in rational numbers, or not at all", kind=bool),
+    OptionRecord(
+        "pareto_epsilon",
+        1e-3,
+        "precision of Pareto curves of multi(...), in parts of each objective's range (default 1e-3)",
+        kind=float,
+        metavar="E",
+        unit="parts of a range",
+        applies="multi(...)",
+    ),
+    OptionRecord(
+        "values",
+        False,
+        "also write the value of every state and its bounds, of one property: a table of variables, "
+        "value, lower and upper, or the arrays value, lower, upper and states; with --distributed each "
+        "process writes a part of it",
+        flag_default=None,
+        metavar="FILE.csv|.npz",
+    ),
+    OptionRecord(
+        "scheduler",
+        False,
+        "also write a scheduler of an MDP that attains the answer, as a table or as JSON: "
+        "of every state the action of its choice, empty where the command has no label, the layer, "
+        "and the command in the text with its guard, which tell such choices apart",
+        flag_default=None,
+        metavar="FILE.csv|.json",
+        applies="MDPs",
+    ),
+    OptionRecord(
+        "witness", False, "also show a path why E [ ] holds, or why A [ ] does not", kind=bool, applies="A, E"
+    ),
+    OptionRecord(
+        "checkpoint",
+        None,
+        "keep iterations in a folder while they run; the same command goes on where the last one was, "
+        "with another engine, backend or number of processes if you like",
+        metavar="DIR",
+    ),
+    OptionRecord(
+        "checkpoint_minutes",
+        MINUTES,
+        "minutes between two states that are kept (default 10)",
+        flag="--every",
+        flag_default=None,
+        kind=float,
+        metavar="MIN",
+        unit="minutes",
+        applies="checkpoint",
+    ),
+    OptionRecord(
+        "spill",
+        None,
+        "hold vectors and other long arrays in files of a folder, which vanish with the process, where "
+        "memory is too small for them (hybrid engine on the cpu)",
+        metavar="DIR",
+        applies="hybrid engine",
+    ),
+    OptionRecord(
+        "bisimulation",
+        False,
+        "answer each property from the quotient by strong bisimulation: states that it cannot tell "
+        "apart become one; takes the list of all transitions",
+        kind=bool,
+    ),
+)
+
+OPTIONS = {record.keyword: record for record in _RECORDS}
+
+
+def options_table() -> str:
+    """Return the options as a table in Markdown, as docs/library.md has it."""
+    lines = ["| keyword | flag | default | unit | applies to | what |", "| --- " * 6 + "|"]
+    for record in _RECORDS:
+        text = record.help.replace("%%", "%").replace("|", r"\|")
+        lines.append(
+            f"| `{record.keyword}` | `{record.flag}` | `{record.default!r}` | {record.unit} | "
+            f"{record.applies} | {text} |"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,176 @@
+"""Parts of a matrix in one process: a thread a part, of which one runs at a time.
+
+The threads take turns: one runs until it has to wait for the others.  So they may share diagrams, need no
+further lock, and compute the same bits in every run.  This is for tests of what other communicators run and
+for measuring what a division costs; it is no faster than one part.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hybrid.base.errors import HybridError
+from mtbdd.base.communicator import Communicator, Float64Array
+
+T = TypeVar("T")
+
+END = "the end of an answer"
+_ENDED = "another part ended with an error"
+
+
+class PartEndedError(HybridError):
+    """Another part ended with an error, so that this one cannot go on."""
+
+
+class _Meeting:
+    """A barrier of all threads, used round after round, at which each hands a value to all others.
+
+    Attributes
+    ----------
+    turn : Condition
+        Held by the one thread that runs; a thread that waits lets it go.
+    failure : BaseException or None
+        What the first thread to fail raised.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.turn = threading.Condition()
+        self._values: list[Any] = [None] * size  # of the current round, by rank
+        self._purpose, self._arrived, self._round = "", 0, 0
+        self._results: list[Any] = []  # the values of the round that was completed last
+        self._broken_off = -1  # the last round that a thread broke off at the end of its answer
+        self.failure: BaseException | None = None
+
+    def gathered(self, rank: int, purpose: str, own: object) -> list[Any]:
+        """Wait until every thread has called this; return the values of all of them, by rank.
+
+        Parameters
+        ----------
+        rank : int
+        purpose : str
+            What the round is for; the same in all threads, but that one whose answer failed calls with `END`.
+        own : object
+            The value of this thread.
+
+        Raises
+        ------
+        PartEndedError
+            Another thread failed, or is at the end of its answer, while this one is not.
+        """
+        self._refuse_if_failed()
+        if self._arrived and self._purpose != purpose:
+            self._break_off(purpose)
+        self._purpose, self._values[rank] = purpose, own
+        self._arrived += 1
+        if self._arrived == len(self._values):
+            self._results, self._values = self._values, [None] * len(self._values)
+            self._arrived, self._round = 0, self._round + 1
+            self.turn.notify_all()
+            return self._results
+        awaited = self._round
+        while self._round == awaited:
+            self._refuse_if_failed()
+            if self._broken_off == awaited:
+                raise PartEndedError(_ENDED)
+            self.turn.wait()
+        if self._broken_off == awaited:
+            raise PartEndedError(_ENDED)
+        return self._results
+
+    def _break_off(self, purpose: str) -> None:
+        """Handle a thread whose purpose is not that of the round.
+
+        If the answer of one part failed, its thread is in the round of `END` while the others still compute.
+        Each of these raises `PartEndedError`, so that its answer fails too; then it joins the round of `END`.
+        """
+        if self._purpose == END:
+            raise PartEndedError(_ENDED)
+        if purpose != END:
+            self.fail(RuntimeError(f"parts ask each other for {self._purpose} and {purpose} at once"))
+            self._refuse_if_failed()
+        self._broken_off, self._values = self._round, [None] * len(self._values)
+        self._arrived, self._round = 0, self._round + 1
+        self.turn.notify_all()
+
+    def fail(self, failure: BaseException) -> None:
+        """Note a failure, the first one only, and wake all threads: each raises `PartEndedError`."""
+        if self.failure is None:
+            self.failure = failure
+        self.turn.notify_all()
+
+    def _refuse_if_failed(self) -> None:
+        if self.failure is not None:
+            raise PartEndedError(_ENDED) from self.failure
+
+
+class ThreadCommunicator(Communicator):
+    """See `Communicator`; made by `in_threads`."""
+
+    def __init__(self, meeting: _Meeting, rank: int, size: int) -> None:
+        self._meeting, self.rank, self.size = meeting, rank, size
+
+    def gather(self, numbers: ArrayLike) -> Float64Array:
+        """See `Communicator.gather`."""
+        own = np.array(numbers, np.float64).reshape(-1)
+        return np.stack(self._meeting.gathered(self.rank, f"{own.size} numbers", own))
+
+    def gather_bytes(self, own: bytes) -> list[bytes]:
+        """See `Communicator.gather_bytes`."""
+        return list(self._meeting.gathered(self.rank, "bytes", own))
+
+    def exchange(self, outgoing: Sequence[NDArray[Any]], incoming: Sequence[NDArray[Any]]) -> None:
+        """See `Communicator.exchange`."""
+        # Copies: whoever goes on first may write to its own arrays again before the others have read them.
+        found = self._meeting.gathered(self.rank, "columns", [array.copy() for array in outgoing])
+        for rank, place in enumerate(incoming):
+            if rank != self.rank and place.size:
+                place[...] = found[rank][self.rank]
+
+    def meet(self, failure: str | None) -> str | None:
+        """See `Communicator.meet`."""
+        found = [text for text in self._meeting.gathered(self.rank, END, failure) if text is not None]
+        return next(filter(None, found), "") if found else None
+
+
+def in_threads(size: int, run: Callable[[Communicator], T]) -> list[T]:
+    """Run a function in `size` threads, one a part, and return their results by rank.
+
+    Parameters
+    ----------
+    size : int
+    run : callable
+        Called with a communicator.  The first part runs in the calling thread.
+
+    Raises
+    ------
+    BaseException
+        What the first part to fail raised; in the others `PartEndedError` was raised.
+    """
+    meeting = _Meeting(size)
+    results: list[Any] = [None] * size
+
+    def part(rank: int) -> None:
+        with meeting.turn:
+            try:
+                results[rank] = run(ThreadCommunicator(meeting, rank, size))
+            except BaseException as failure:  # noqa: BLE001 - told by the calling thread
+                meeting.fail(failure)
+
+    threads = [
+        threading.Thread(target=contextvars.copy_context().run, args=(part, rank), name=f"part {rank}")
+        for rank in range(1, size)
+    ]
+    for thread in threads:
+        thread.start()
+    part(0)
+    for thread in threads:
+        thread.join()
+    if meeting.failure is not None:
+        raise meeting.failure
+    return results

@@ -1,0 +1,96 @@
+"""What a process receives before a product: elements of x that others own, behind its own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.base.arriving import ArrivingVector
+from hybrid.base.operands import aligned_empty
+from mtbdd.offset.divided import DividedMTBDD, places_of
+from mtbdd.offset.states import merge_ranges
+
+Vector = NDArray[np.float64]
+Int64Array = NDArray[np.int64]
+
+
+class Halo(ABC):
+    """What a process receives before products with matrices over the same columns.
+
+    Attributes
+    ----------
+    size : int
+        Elements that are received.
+    way : str
+        How they are carried, in words; empty for messages between hosts.
+    """
+
+    size: int
+    way: str = ""
+
+    @abstractmethod
+    def cover(self, stretches: Int64Array) -> None:
+        """From now on copy these ranges of own elements, shape (k, 2), into `whole` at every exchange."""
+
+    @abstractmethod
+    def exchange(self, x: Vector) -> ArrivingVector:
+        """Send what others need of the own elements x, and begin to receive theirs.
+
+        Notes
+        -----
+        All processes call it at once, and enter what it returns.  Time: O(elements sent and covered), while
+        messages move.
+        """
+
+    @abstractmethod
+    def ones(self) -> ArrivingVector:
+        """Return the vector of ones, without an exchange."""
+
+
+class HostHalo(Halo):
+    """Room for own elements and for those that are received, and who sends what.
+
+    Parameters
+    ----------
+    divided : DividedMTBDD
+        A matrix over these columns; all matrices that share a halo have the same.
+
+    Attributes
+    ----------
+    whole : ndarray, shape (own columns and halo,), float64
+        See `ArrivingVector`.
+    size : int
+        Elements that are received.
+    """
+
+    def __init__(self, divided: DividedMTBDD) -> None:
+        self._communicator = divided.communicator
+        self._outgoing = [places_of(runs) for runs in divided.outgoing]
+        self._own, self.size = divided.own_columns, int(sum(divided.incoming))
+        self.whole: Vector = aligned_empty(divided.n_columns, 1).reshape(-1)
+        self._stretches: list[list[int]] = []
+        ends = self._own + np.cumsum((0, *divided.incoming))
+        self._places = [self.whole[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+
+    def cover(self, stretches: Int64Array) -> None:
+        """See `Halo.cover`."""
+        known = np.array(self._stretches, np.int64).reshape(-1, 2)
+        self._stretches = merge_ranges(np.concatenate((known, stretches))).tolist()
+
+    def exchange(self, x: Vector) -> ArrivingVector:
+        """See `Halo.exchange`."""
+        found = self._communicator.start([x[places] for places in self._outgoing], self._places)
+        try:
+            for begin, end in self._stretches:
+                self.whole[begin:end] = x[begin:end]
+        except BaseException:
+            found.finish()  # others await what was begun, and memory is written to
+            raise
+        return ArrivingVector(x, self.whole, found)
+
+    def ones(self) -> ArrivingVector:
+        """See `Halo.ones`."""
+        self.whole.fill(1.0)
+        return ArrivingVector(self.whole[: self._own], self.whole)

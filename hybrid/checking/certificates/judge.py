@@ -1,0 +1,275 @@
+"""The judgement: every operator's vectors are checked, and what they show of the property is told."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.base.errors import CertificateError
+from hybrid.checking.certificates.archive import PartVectors
+from hybrid.checking.certificates.condition import Condition
+from hybrid.checking.certificates.conditions import Average, Next, Total, Until
+from hybrid.checking.certificates.earnings import earnings, state_scale
+from hybrid.checking.certificates.meaning import Meaning
+from hybrid.checking.certificates.operators import Operator, Question
+from hybrid.checking.certificates.search import Search
+from hybrid.checking.certificates.states import States
+from hybrid.checking.certificates.sweep import Sweep
+from hybrid.checking.certificates.table import Places
+from hybrid.checking.certificates.transitions import Transitions
+from mtbdd.language.model_syntax import RewardStructure
+from mtbdd.language.syntax import Expression, LabelReference
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a certificate shows about the initial states, or about those of a filter.
+
+    Attributes
+    ----------
+    truth : bool or None
+        Of a property that holds or not.
+    lower, upper : float or None
+        Between which a value lies; over all initial states where there are several.
+    """
+
+    truth: bool | None
+    lower: float | None
+    upper: float | None
+
+    def text(self) -> str:
+        """Return it in words."""
+        if self.truth is not None:
+            return "true" if self.truth else "false"
+        return f"between {_shown(self.lower)} and {_shown(self.upper)}"
+
+    def record(self) -> dict[str, bool | float | str | None]:
+        """Return it as plain JSON values."""
+        bounds = ((n, _plain(b)) for n, b in (("lower", self.lower), ("upper", self.upper)))
+        return {"truth": self.truth, **dict(bounds)}
+
+
+def _plain(value: float | None) -> float | str | None:
+    """Return a number as JSON has it; JSON has no infinities."""
+    if value is None or math.isfinite(value):
+        return value
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def _shown(value: float | None) -> str:
+    plain = _plain(value)
+    return plain if isinstance(plain, str) else repr(plain)
+
+
+class Judge:
+    """Checks the operators of one question, one after the other.
+
+    Parameters
+    ----------
+    transitions : Transitions
+    meaning : Meaning
+    structures : tuple of RewardStructure
+        The model's, as written.
+    question : Question
+
+    Attributes
+    ----------
+    sweep : Sweep
+    """
+
+    def __init__(
+        self,
+        transitions: Transitions,
+        meaning: Meaning,
+        structures: tuple[RewardStructure, ...],
+        question: Question,
+    ) -> None:
+        self._t, self._meaning, self._structures = transitions, meaning, structures
+        self._question, self._top = question, question.formula
+        transitions.states.meaning = meaning
+        self.sweep, self._search = Sweep(transitions), Search(transitions)
+        self._truths: dict[int, Mask] = {}
+        initial = np.zeros(transitions.states.size, np.bool_)
+        initial[transitions.initial] = True
+        self._built_in = {"init": initial, "deadlock": transitions.deadlocks}
+
+    @property
+    def states(self) -> States:
+        """The listed states."""
+        return self._t.states
+
+    def truth(self, formula: Expression) -> Mask:
+        """Return where a state formula holds, whose operators have been settled."""
+        return self.states.truth(formula, None, self._known)
+
+    def _known(self, e: Expression) -> Mask | None:
+        if isinstance(e, LabelReference) and e.name not in self._meaning.labels:
+            return self._built_in.get(e.name)
+        return self._truths.get(id(e))
+
+    # ------------------------------------------------------------------ operators
+
+    def condition(self, operator: Operator, part: PartVectors | None = None) -> Condition:
+        """Return what an operator's vectors have to satisfy; its inner operators have been settled."""
+        everywhere = (self.sweep, self._search, operator.maximise)
+        size = self.states.size
+        right = np.zeros(size, np.bool_) if operator.right is None else self.truth(operator.right)
+        if operator.kind == "next":
+            return Next(*everywhere, right)
+        if operator.kind == "until":
+            left = np.ones(size, np.bool_) if operator.left is None else self.truth(operator.left)
+            safe, target = {
+                "": (left, right),
+                "G": (left, ~right),
+                "W": (left & ~right, ~left & ~right),
+                "R": (~left, ~right),
+            }[operator.release]
+            return Until(*everywhere, safe, target)
+        if operator.kind == "repeated":
+            met = ~right if operator.release else right
+            # Again and again with certainty: no state can be reached from which the set cannot.
+            # lemma: again-and-again
+            return Until(*everywhere, np.ones(size, np.bool_), ~self._search.some(~self._search.some(met)))
+        earned = self._earned(operator, right)
+        if operator.kind == "reward":
+            return Total(*everywhere, right, earned)
+        if operator.kind == "total":
+            earning = self._t.states.table.signs()[earned] != 0
+            return Total(*everywhere, ~self._search.some(earning), earned)
+        bias = np.zeros(size) if part is None or part.bias is None else part.bias
+        return Average(*everywhere, earned, state_scale(self._t), bias)
+
+    def _earned(self, operator: Operator, right: Mask) -> Places:
+        """Return what choices earn, scaled."""
+        if operator.kind != "steady":
+            return earnings(self._t, self._structures[operator.structure])
+        table = self.states.table
+        inside = np.where(right, np.int32(table.one), np.int32(table.zero))
+        return table.multiply(state_scale(self._t), inside)
+
+    def settle(self, operator: Operator, part: PartVectors) -> None:
+        """Check an operator's vectors and, if it is compared with a bound, note where it holds.
+
+        Raises
+        ------
+        CertificateError
+            An inequality does not hold, or the bounds do not decide the comparison in some state.
+        """
+        condition = self.condition(operator, part)
+        if condition.has_bias != (part.bias is not None):
+            raise CertificateError(
+                f"{condition.name}: expected a vector h for long-run averages, and for them alone"
+            )
+        if part.bias is not None and not bool(np.isfinite(part.bias).all()):
+            raise CertificateError(f"{condition.name}: expected finite numbers in the vector h")
+        condition.check(part.lower, part.upper)
+        if operator.node.comparison is not None:
+            self._truths[id(operator.node)] = self._compared(operator, part)
+
+    def _compared(self, operator: Operator, part: PartVectors) -> Mask:
+        """Return where an operator's comparison holds; it has to be decided where that matters."""
+        node = operator.node
+        if node.threshold is None or node.comparison is None:
+            raise CertificateError("a comparison without a bound")
+        bound, relation = Fraction(self._meaning.value(node.threshold)), node.comparison
+        if operator.complement:
+            bound = 1 - bound  # lemma: complement
+            relation = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}[relation]
+        strict = relation in (">", "<=")  # x > b, or its negation x <= b, parts the doubles behind b
+        edge = _first_double(bound, strict)
+        at_least, below = part.lower >= edge, part.upper < edge  # lemma: comparison
+        undecided = ~at_least & ~below
+        if node is self._top:
+            undecided &= self._scope()
+        open_ = np.flatnonzero(undecided)
+        if open_.size:
+            place = int(open_[0])
+            raise CertificateError(
+                f"{node.position}: the certificate does not decide the comparison in state "
+                f"{self.states.describe(place)}, where the value lies between {float(part.lower[place])!r} "
+                f"and {float(part.upper[place])!r}"
+            )
+        return at_least if relation in (">", ">=") else below
+
+    # ------------------------------------------------------------------ the property
+
+    def _scope(self) -> Mask:
+        """Return the states that the property is about; operators in a filter's condition are settled."""
+        if self._question.filter is None:
+            return self._built_in["init"]
+        # The list may hold states that are not reachable, which a filter does not look at.
+        found = self._search.forward(self._t.initial)  # lemma: listed-states
+        if self._question.states is not None:
+            found &= self.truth(self._question.states)
+        if not found.any():
+            raise CertificateError("no reachable state satisfies the filter's condition")
+        if self._question.filter == "state" and int(found.sum()) != 1:
+            raise CertificateError(
+                "filter(state, ...): expected a condition that one reachable state satisfies"
+            )
+        return found
+
+    def finding(self, parts: list[PartVectors]) -> Finding:
+        """Return what settled operators show about the initial states, or those of a filter."""
+        question, scope = self._question, self._scope()
+        if question.value is None:
+            holds = self.truth(question.formula)[scope]
+            if question.filter == "count":
+                return Finding(None, float(holds.sum()), float(holds.sum()))
+            return Finding(bool(holds.any() if question.filter == "exists" else holds.all()), None, None)
+        part = parts[question.operators.index(question.value)]
+        lower, upper = part.lower[scope], part.upper[scope]
+        if question.value.complement:
+            pair = [_one_less(v, -1) for v in upper.tolist()], [_one_less(v, 1) for v in lower.tolist()]
+            lower, upper = np.array(pair[0]), np.array(pair[1])  # lemma: complement
+        return Finding(None, *_gathered(question.filter, lower, upper))
+
+
+def _gathered(
+    name: str | None, lower: NDArray[np.float64], upper: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Return the bounds of what a filter makes of values."""
+    if name in ("min", "max"):
+        choose = np.min if name == "min" else np.max
+        return float(choose(lower)), float(choose(upper))
+    if name in ("sum", "avg"):
+        count = 1 if name == "sum" else lower.size
+        return _total(lower, count, -1), _total(upper, count, 1)  # lemma: arithmetic
+    return float(lower.min()), float(upper.max())
+
+
+def _total(values: NDArray[np.float64], count: int, direction: int) -> float:
+    """Return a sum divided by a count, rounded down (-1) or up (1)."""
+    if not bool(np.isfinite(values).all()):
+        return math.inf
+    return _rounded(sum(map(Fraction, values.tolist()), Fraction(0)) / count, direction)
+
+
+def _rounded(exact: Fraction, direction: int) -> float:
+    """Return the next double below (-1) or above (1) a number, or the number."""
+    try:
+        found = float(exact)
+    except OverflowError:
+        found = math.inf if exact > 0 else -math.inf
+        return math.nextafter(found, 0.0) if (exact > 0) != (direction > 0) else found  # lemma: arithmetic
+    if (Fraction(found) - exact) * direction < 0:  # lemma: arithmetic
+        found = math.nextafter(found, math.inf * direction)  # lemma: arithmetic
+    return found
+
+
+def _first_double(bound: Fraction, strict: bool) -> float:
+    """Return the least double that is at least a number, or greater than it."""
+    value = float(bound)
+    enough = Fraction(value) > bound if strict else Fraction(value) >= bound  # lemma: comparison
+    return value if enough else math.nextafter(value, math.inf)  # lemma: comparison
+
+
+def _one_less(value: float, direction: int) -> float:
+    """Return one less a probability, rounded down (-1) or up (1)."""
+    return min(max(_rounded(1 - Fraction(value), direction), 0.0), 1.0)  # lemma: complement

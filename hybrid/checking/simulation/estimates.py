@@ -1,0 +1,320 @@
+"""Estimates from sample paths, with confidence intervals."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.base.errors import OptionError, UnknownError
+from hybrid.checking.simulation.draws import Doubles
+from hybrid.checking.simulation.intervals import clopper_pearson, student
+from hybrid.checking.simulation.monitors import FAILS, HOLDS, OPEN, Moment, Monitor
+from hybrid.checking.simulation.questions import question, refuse_choices
+from hybrid.checking.simulation.rules import Rules
+from hybrid.checking.simulation.sampler import Constants, Model, Sampler, resolved_model
+from hybrid.checking.simulation.variables import Columns
+from hybrid.properties import Property, parse_properties, resolve_properties
+from mtbdd.base.budget import check_budget
+from mtbdd.language.model_syntax import ResolvedModel
+
+_LOOK = 16
+"""Steps after which paths that have just stayed in their state are looked at, whether they ever leave it."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What sample paths say about a property. No bound here is certain.
+
+    Attributes
+    ----------
+    property : str
+        Its text.
+    value : float
+        The share of the paths that are decided, or the mean of what they earn; infinite where a path was seen
+        that can never reach the target. NaN if no path was decided.
+    lower, upper : float
+        The confidence interval.
+    confidence : float
+        How likely it was, before the paths were drawn, that the interval would cover the number.
+    interval : str
+        "Clopper-Pearson", which has at least that confidence; "Student", which has it if means of so many
+        paths are distributed normally, as those of many paths nearly are; "witness": a path that never comes
+        to the target shows that the reward is infinite, whatever the confidence.
+    paths : int
+    unknown : int
+        Paths of which the steps did not show whether they satisfy the formula. They widen the interval on
+        both sides.
+    steps : int
+        Steps that all paths together have made.
+    seed : int
+    seconds : float
+    warnings : tuple of str
+        How the question was understood.
+    """
+
+    property: str
+    value: float
+    lower: float
+    upper: float
+    confidence: float
+    interval: str
+    paths: int
+    unknown: int
+    steps: int
+    seed: int
+    seconds: float
+    warnings: tuple[str, ...] = ()
+
+    kind = "estimate"
+
+    def record(self) -> dict[str, Any]:
+        """Return the estimate as plain JSON values; what is no finite number as a text or as None."""
+        return {
+            "property": self.property,
+            "kind": self.kind,
+            "value": _plain(self.value),
+            "lower": _plain(self.lower),
+            "upper": _plain(self.upper),
+            "confidence": self.confidence,
+            "interval": self.interval,
+            "paths": self.paths,
+            "unknown": self.unknown,
+            "steps": self.steps,
+            "seed": self.seed,
+            "seconds": self.seconds,
+            **({"warnings": list(self.warnings)} if self.warnings else {}),
+        }
+
+
+def _plain(number: float) -> float | str | None:
+    if math.isnan(number):
+        return None
+    return number if math.isfinite(number) else ("Infinity" if number > 0 else "-Infinity")
+
+
+def estimate(
+    model: Model,
+    property: str,
+    paths: int = 10_000,
+    confidence: float = 0.99,
+    seed: int = 0,
+    steps: int = 100_000,
+    *,
+    constants: Constants | None = None,
+    start: Mapping[str, bool | int] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Estimate:
+    """Estimate a probability or an expected reward from sample paths of a model, without building it.
+
+    Parameters
+    ----------
+    model : ResolvedModel or path-like
+        A DTMC or a CTMC, see `simulate`.
+    property : str
+        One property with ``P=?`` (X, F, G, U, W, R over state formulas, with bounds on steps or time or
+        without) or ``R=?`` (``F``, ``C<=t``, ``I=t``).
+    paths : int
+        How many paths; intervals shrink with its square root.
+    confidence : float
+        In (0, 1).
+    seed : int
+    steps : int
+        Steps of a path at most.
+    constants, start, progress
+        As for `simulate`; constants may also be the property's.
+
+    Returns
+    -------
+    Estimate
+
+    Raises
+    ------
+    UnsupportedError
+        The model or the property is of another kind.
+    UnknownError
+        A reward is asked for, and some path has not ended within its steps.
+    LanguageError
+        Property or model are at fault.
+    OptionError
+        A number is out of range, or the model has several initial states and `start` leaves them open.
+
+    Notes
+    -----
+    The rest of a path that never leaves its state any more is known at once, so that unbounded formulas are
+    decided on most models whose paths end.  Time: as for `simulate`, of the paths that are not decided yet.
+    """
+    parsed = parse_properties(property, "<property>")
+    names = {constant.name for constant in parsed.constants}
+    rest = {n: v for n, v in (constants or {}).items() if n not in names}
+    source = resolved_model(model, rest, parsed.undeclared())
+    refuse_choices(source.type)
+    found = resolve_properties(parsed, source, constants)
+    if len(found.properties) != 1:
+        raise OptionError(f"property: expected one, got {len(found.properties)}")
+    return estimate_property(
+        source, found.properties[0], paths, confidence, seed, steps, start=start, progress=progress
+    )
+
+
+def estimate_property(
+    model: ResolvedModel,
+    asked: Property,
+    paths: int = 10_000,
+    confidence: float = 0.99,
+    seed: int = 0,
+    steps: int = 100_000,
+    *,
+    start: Mapping[str, bool | int] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Estimate:
+    """Estimate a property that is resolved against its model.
+
+    Parameters
+    ----------
+    model : ResolvedModel
+    asked : Property
+        Of `hybrid.properties.resolve.resolve_properties`.
+    paths, confidence, seed, steps, start, progress
+        As for `estimate`.
+
+    Returns
+    -------
+    Estimate
+
+    Raises
+    ------
+    HybridError
+        As for `estimate`; the property's own error, if it has one.
+    """
+    begun = time.perf_counter()
+    if not 0 < confidence < 1:
+        raise OptionError(f"confidence: expected a number between 0 and 1, got {confidence!r}")
+    refuse_choices(model.type)
+    if asked.error is not None:
+        raise asked.error
+    sampler = Sampler(Rules(model), steps, paths, seed, None, start)
+    sought = question(sampler.rules, asked.formula, sampler.initial)
+    if sampler.initial.shape[1] > 1:
+        raise OptionError(
+            f"start: the model has {sampler.initial.shape[1]:,} initial states, and the answer may differ "
+            "among them; give the values of variables in the one that is meant"
+        )
+    drawn = [
+        _Drawn.of(sampler, sought.monitor(count), first, count, progress)
+        for first, count in sampler.batches()
+    ]
+    verdicts = np.concatenate([part.verdicts for part in drawn])
+    unknown = int(np.count_nonzero(verdicts == OPEN))
+    if sought.is_reward:
+        values = np.concatenate([part.values for part in drawn])
+        value, lower, upper, interval = _reward(verdicts, values, unknown, sampler, confidence)
+    else:
+        hits = int(np.count_nonzero(verdicts == (FAILS if sought.is_complement else HOLDS)))
+        decided = sampler.paths - unknown
+        value, interval = hits / decided if decided else math.nan, "Clopper-Pearson"
+        lower, upper = clopper_pearson(hits, unknown, sampler.paths, confidence)
+    made = sum(part.steps for part in drawn)
+    seconds = time.perf_counter() - begun
+    return Estimate(
+        asked.text,
+        value,
+        lower,
+        upper,
+        confidence,
+        interval,
+        sampler.paths,
+        unknown,
+        made,
+        sampler.seed,
+        seconds,
+        asked.warnings,
+    )
+
+
+def _reward(
+    verdicts: NDArray[np.int8], values: Doubles, unknown: int, sampler: Sampler, confidence: float
+) -> tuple[float, float, float, str]:
+    """Return mean, interval and its name for what paths have earned."""
+    if (verdicts == FAILS).any():
+        return math.inf, math.inf, math.inf, "witness"
+    if unknown:
+        raise UnknownError(
+            f"{unknown} of {sampler.paths} paths have not come to the end of what they earn within "
+            f"{sampler.steps} steps, so that nothing is known of the mean; give more steps"
+        )
+    if sampler.paths < 2:
+        raise OptionError("paths: expected at least 2 for the interval of a mean, got 1")
+    return float(values.mean()), *student(values, confidence), "Student"
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """What a batch of paths has shown.
+
+    Attributes
+    ----------
+    verdicts : ndarray of int8, shape (count,)
+    values : ndarray of float64, shape (count,)
+        What they have earned; empty if that is not asked for.
+    steps : int
+        Made by all of them.
+    """
+
+    verdicts: NDArray[np.int8]
+    values: Doubles
+    steps: int
+
+    @classmethod
+    def of(
+        cls,
+        sampler: Sampler,
+        monitor: Monitor,
+        first: int,
+        count: int,
+        progress: Callable[[str], None] | None,
+    ) -> _Drawn:
+        """Draw paths until the monitor knows of each, or their steps are made."""
+        rules, walk = sampler.rules, sampler.walk(first, count)
+        verdicts = np.zeros(count, dtype=np.int8)
+        now = np.zeros(count)
+        stayed = np.zeros(count, dtype=np.bool_)
+        made = 0
+        for k in range(sampler.steps + 1):
+            if k % 64 == 0:
+                check_budget()
+                if progress is not None:
+                    progress(f"paths {first + 1} to {first + count} of {sampler.paths}, step {k}")
+            drawn = walk.draw()
+            deadlock = drawn.events == len(rules.events)
+            absorbed = np.zeros(walk.paths.size, dtype=np.bool_)
+            if monitor.may_rest:
+                absorbed |= deadlock
+                still = np.flatnonzero(stayed & ~deadlock)
+                absorbed[still] = rules.absorbing(Columns(walk.states, still)) if still.size else False
+            left = now + (1.0 if drawn.sojourns is None else drawn.sojourns)
+            moment = Moment(
+                walk.states, k, now, np.where(absorbed, math.inf, left), absorbed, drawn, deadlock
+            )
+            verdict = monitor.verdicts_at(moment, walk.paths)
+            verdicts[walk.paths] = verdict
+            goes_on = verdict == OPEN
+            if not goes_on.all():
+                walk.keep(goes_on)
+                drawn, left = drawn.only(goes_on), left[goes_on]
+            if k == sampler.steps or not walk.paths.size:
+                break
+            before = walk.states.copy() if k % _LOOK == _LOOK - 1 else None
+            walk.move(drawn)
+            now = left
+            stayed = np.zeros(walk.paths.size, dtype=np.bool_)
+            if before is not None:
+                stayed = (before == walk.states).all(axis=0)
+            made += walk.paths.size
+        values: Doubles = getattr(monitor, "values", np.zeros(0))
+        return cls(verdicts, values, made)

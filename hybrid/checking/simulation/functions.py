@@ -1,0 +1,269 @@
+"""Functions of a state, evaluated for many states at once, as tables where their variables allow it.
+
+Values are those of the engine (`mtbdd.language.enclosing`): decided on the reals where rounding leaves a
+comparison open. A function over few combinations of values is worked out for all of them once; its value in a
+state is then read from a table, which costs the same however long the expression is.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from hybrid.checking.simulation.variables import Array, Columns, Variables
+from mtbdd.language.enclosing import enclose
+from mtbdd.language.syntax import Binary, Expression, Literal
+from mtbdd.language.walk import expression_variables
+
+TABLE = 1 << 12
+"""Entries that a table may have, so that those of a model stay in the processor's caches."""
+
+FALSE, TRUE, MISSING = 0, 1, 2
+"""Codes of a condition; the last one where it has no value."""
+
+NO_INTEGER = -(2**63)
+"""Stands for an assigned value that does not exist or lies out of range."""
+
+
+class Function(ABC):
+    """A function of the variables in some rows.
+
+    Attributes
+    ----------
+    variables : Variables
+    rows : tuple of int
+        Ascending.
+    """
+
+    def __init__(self, variables: Variables, rows: Sequence[int]) -> None:
+        self.variables = variables
+        self.rows = tuple(sorted(set(rows)))
+
+    @abstractmethod
+    def over(self, values: Mapping[str, Array], shape: tuple[int, ...]) -> Array:
+        """Return the function's values, of a shape to which the variables' values broadcast."""
+
+    def __call__(self, columns: Columns) -> Array:
+        """Return the function's values in some states, shape (columns.count,)."""
+        return self.over(columns.environment(self.variables, self.rows), (columns.count,))
+
+    def compiled(self, entries: int = TABLE) -> Function:
+        """Return the same function as a table, if one of so many entries holds it."""
+        if self.variables.size(self.rows) <= entries:
+            return Tabulated(self)
+        return self
+
+
+class Tabulated(Function):
+    """A function as a table.
+
+    Attributes
+    ----------
+    table : ndarray
+        In lexicographic order of the values of the rows.
+    steps : list of (int, int)
+        Rows, and how far apart neighbouring values of each lie in the table.
+    offset : int
+        What is taken from the sum of values times steps to get a place.
+    """
+
+    def __init__(self, function: Function) -> None:
+        super().__init__(function.variables, function.rows)
+        axes, shape = self.variables.axes(self.rows)
+        self.table: Array = np.ascontiguousarray(function.over(axes, shape)).reshape(-1)
+        self.offset = 0
+        self.steps: list[tuple[int, int]] = []
+        step = 1
+        for row, size in zip(reversed(self.rows), reversed(shape), strict=True):
+            self.steps.append((row, step))
+            self.offset += self.variables.low[row] * step
+            step *= size
+
+    def over(self, values: Mapping[str, Array], shape: tuple[int, ...]) -> Array:
+        """Return the function's values."""
+        place: Array = np.full(shape, -self.offset, dtype=np.int64)
+        for row, step in self.steps:
+            place = place + values[self.variables.names[row]].astype(np.int64) * step
+        return self.table[place]
+
+    def __call__(self, columns: Columns) -> Array:
+        """Return the function's values in some states."""
+        if not self.steps:
+            return np.broadcast_to(self.table, (columns.count,))
+        (row, _), *others = self.steps
+        place = columns[row] - self.offset if self.offset or others else columns[row]
+        for row, step in others:
+            place += columns[row] * step
+        return self.table.take(place)
+
+    def compiled(self, entries: int = TABLE) -> Function:
+        """Return this table."""
+        return self
+
+
+class Combined(Function):
+    """What is made of the values of other functions.
+
+    Attributes
+    ----------
+    parts : list of Function
+    """
+
+    def __init__(self, variables: Variables, parts: Sequence[Function]) -> None:
+        super().__init__(variables, [row for part in parts for row in part.rows])
+        self.parts = list(parts)
+
+    @abstractmethod
+    def combine(self, found: list[Array]) -> Array:
+        """Return the value from those of the parts, which must not be changed."""
+
+    def over(self, values: Mapping[str, Array], shape: tuple[int, ...]) -> Array:
+        """Return the function's values."""
+        return self.combine([part.over(values, shape) for part in self.parts])
+
+    def __call__(self, columns: Columns) -> Array:
+        """Return the function's values in some states."""
+        return self.combine([part(columns) for part in self.parts])
+
+    def compiled(self, entries: int = TABLE) -> Function:
+        """Return a table, or the function with its parts as tables where these are small enough."""
+        if self.variables.size(self.rows) <= entries:
+            return Tabulated(self)
+        self.parts = [part.compiled(entries) for part in self.parts]
+        return self
+
+
+class _Of(Function):
+    """A function that is an expression, with the condition under which it has a value."""
+
+    def __init__(self, variables: Variables, expression: Expression) -> None:
+        self.condition = variables.definedness(expression)
+        names = expression_variables(expression) | expression_variables(self.condition)
+        super().__init__(variables, variables.rows(names))
+        self.expression = expression
+
+    def __call__(self, columns: Columns) -> Array:
+        """Return the function's values in some states; the columns keep them."""
+        found = columns.known.get(id(self))
+        if found is None:
+            value = self.over(columns.environment(self.variables, self.rows), (columns.count,))
+            # Kept together with the function, whose identity is nobody else's as long as it lives.
+            found = columns.known[id(self)] = self, value
+        return found[1]
+
+    def missing(self, values: Mapping[str, Array], shape: tuple[int, ...]) -> Array | None:
+        """Return where the expression has no value; None if it always has one."""
+        if isinstance(self.condition, Literal) and self.condition.value is True:
+            return None
+        return ~enclose(self.condition, values, shape).values.astype(np.bool_)
+
+
+class BooleanExpression(_Of):
+    """A boolean expression: its codes, int8."""
+
+    def over(self, values: Mapping[str, Array], shape: tuple[int, ...]) -> Array:
+        """Return the codes."""
+        found: Array = enclose(self.expression, values, shape).values.astype(np.int8)
+        missing = self.missing(values, shape)
+        return found if missing is None else np.where(missing, np.int8(MISSING), found)
+
+
+class _Conjunction(Combined):
+    """Conditions joined by `&`: later ones are not looked at where an earlier one is false."""
+
+    def combine(self, found: list[Array]) -> Array:
+        """Return the codes."""
+        result = found[0]
+        for other in found[1:]:
+            result = np.where(result == TRUE, other, result)
+        return result
+
+
+def condition(variables: Variables, expression: Expression) -> Function:
+    """Return a condition; long conjunctions operand by operand, for each may be a small table."""
+    operands = []
+    while isinstance(expression, Binary) and expression.operator == "&":
+        operands.append(expression.right)
+        expression = expression.left
+    operands.append(expression)
+    parts: list[Function] = [BooleanExpression(variables, operand) for operand in reversed(operands)]
+    return parts[0] if len(parts) == 1 else _Conjunction(variables, parts)
+
+
+class Number(_Of):
+    """A numeric expression as float64; NaN where it has no value, or none that is finite."""
+
+    def over(self, values: Mapping[str, Array], shape: tuple[int, ...]) -> Array:
+        """Return the numbers."""
+        found: Array = enclose(self.expression, values, shape).values.astype(np.float64)
+        missing = self.missing(values, shape)
+        wrong = ~np.isfinite(found) if missing is None else missing | ~np.isfinite(found)
+        return np.where(wrong, math.nan, found) if wrong.any() else found
+
+
+class NewValue(_Of):
+    """What is assigned to a variable, as int64; `NO_INTEGER` where it is out of range or does not exist."""
+
+    def __init__(self, variables: Variables, row: int, expression: Expression) -> None:
+        super().__init__(variables, expression)
+        self.low, self.high = variables.low[row], variables.high[row]
+
+    def over(self, values: Mapping[str, Array], shape: tuple[int, ...]) -> Array:
+        """Return the values."""
+        found = enclose(self.expression, values, shape).values
+        inside = (self.low <= found) & (found <= self.high)  # False for NaN
+        missing = self.missing(values, shape)
+        if missing is not None:
+            inside &= ~missing
+        return np.where(inside, found, NO_INTEGER).astype(np.int64)
+
+
+class Sum(Combined):
+    """The sum of numbers; NaN where one of them is."""
+
+    def combine(self, found: list[Array]) -> Array:
+        """Return the numbers."""
+        total = found[0]
+        for other in found[1:]:
+            total = total + other
+        return total
+
+
+class ProductOfRates(Combined):
+    """The product of numbers that are not negative; zero where one of them is zero, else NaN where one is."""
+
+    def combine(self, found: list[Array]) -> Array:
+        """Return the numbers."""
+        total = found[0]
+        with np.errstate(over="ignore", invalid="ignore"):
+            for other in found[1:]:
+                total = total * other
+        if len(found) > 1 and np.isnan(total).any():
+            nothing = np.zeros(total.shape, dtype=np.bool_)
+            for other in found:
+                nothing |= other == 0
+            total = np.where(nothing, 0.0, total)
+        return total
+
+
+class Where(Combined):
+    """A number where a condition holds, else zero; NaN where the condition has no value.
+
+    The parts are the condition and the number.
+    """
+
+    def __call__(self, columns: Columns) -> Array:
+        """Return the numbers in some states; none is worked out where the condition holds nowhere."""
+        codes = self.parts[0](columns)
+        if not (codes == TRUE).any():
+            return self.combine([codes, np.zeros(1)])
+        return self.combine([codes, self.parts[1](columns)])
+
+    def combine(self, found: list[Array]) -> Array:
+        """Return the numbers."""
+        codes, numbers = found
+        result = np.where(codes == TRUE, numbers, 0.0)
+        return np.where(codes == MISSING, math.nan, result) if (codes == MISSING).any() else result

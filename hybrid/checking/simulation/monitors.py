@@ -1,0 +1,213 @@
+"""What is watched along a path: whether it satisfies a path formula, and what it earns until some moment."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.checking.simulation.draws import Doubles
+from hybrid.checking.simulation.earnings import Earnings
+from hybrid.checking.simulation.variables import Array, Ints
+from hybrid.checking.simulation.walk import DrawnStep
+
+Bools = NDArray[np.bool_]
+
+OPEN, HOLDS, FAILS = 0, 1, 2
+"""Verdicts; of rewards: not yet known, known, infinite."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The paths of a walk before a step.
+
+    Attributes
+    ----------
+    states : ndarray of int64, shape (variables, n)
+    step : int
+        Steps made so far.
+    entered : ndarray of float64, shape (n,)
+        When each path came to its state; in discrete time the step.
+    left : ndarray of float64, shape (n,)
+        When it leaves the state, infinite if it never does; in discrete time the next step.
+    absorbed : ndarray of bool, shape (n,)
+        Whether it is known never to leave it.
+    drawn : DrawnStep
+        The event that each path takes then.
+    is_deadlock : ndarray of bool, shape (n,)
+        Whether the state has no transitions but the loop that it is given.
+    """
+
+    states: Ints
+    step: int
+    entered: Doubles
+    left: Doubles
+    absorbed: Bools
+    drawn: DrawnStep
+    is_deadlock: Bools
+
+
+Formula = Callable[[Moment], Bools]
+
+
+class Monitor(ABC):
+    """Decides for every path of one walk whether it satisfies a path formula, from step to step.
+
+    Attributes
+    ----------
+    may_rest : bool
+        Whether a path that takes only self-loops from now on may be treated as one that stays in its state
+        for ever (`Moment.absorbed`).
+    """
+
+    may_rest = True
+
+    @abstractmethod
+    def verdicts_at(self, moment: Moment, paths: Array) -> NDArray[np.int8]:
+        """Return the verdict on each path that still goes on.
+
+        Parameters
+        ----------
+        moment : Moment
+        paths : ndarray of int64, shape (n,)
+            Their numbers within the walk.
+        """
+
+
+class NextMonitor(Monitor):
+    """`X a`: the state after one step."""
+
+    def __init__(self, right: Formula) -> None:
+        self._right = right
+
+    def verdicts_at(self, moment: Moment, paths: Array) -> NDArray[np.int8]:
+        """Return the verdicts."""
+        if moment.step == 0:
+            return np.zeros(paths.size, dtype=np.int8)
+        return np.where(self._right(moment), HOLDS, FAILS).astype(np.int8)
+
+
+class FirstMonitor(Monitor):
+    """A state formula: the first state."""
+
+    def __init__(self, formula: Formula) -> None:
+        self._formula = formula
+
+    def verdicts_at(self, moment: Moment, paths: Array) -> NDArray[np.int8]:
+        """Return the verdicts."""
+        return np.where(self._formula(moment), HOLDS, FAILS).astype(np.int8)
+
+
+class UntilMonitor(Monitor):
+    """`a U b` with b in a window of steps or time, ends included.
+
+    Parameters
+    ----------
+    left, right : callable
+    lower, upper : float
+        `upper` may be infinite.
+    is_strict : bool
+        Whether time 0 is left out although `lower` is 0 (continuous time).
+    is_timed : bool
+        Whether time is continuous: a path may satisfy b at any time that it spends in a state, if it
+        satisfies a up to then.
+    """
+
+    def __init__(
+        self, left: Formula, right: Formula, lower: float, upper: float, is_strict: bool, is_timed: bool
+    ) -> None:
+        self._left, self._right = left, right
+        self._lower, self._upper, self._is_strict, self._is_timed = lower, upper, is_strict, is_timed
+
+    def verdicts_at(self, moment: Moment, paths: Array) -> NDArray[np.int8]:
+        """Return the verdicts."""
+        low, high, entered, left = self._lower, self._upper, moment.entered, moment.left
+        safe, goal = self._left(moment), self._right(moment)
+        arrives = (entered >= low) & (entered <= high)
+        if self._is_strict:
+            arrives &= entered > 0
+        if not self._is_timed:
+            # A state that is never left is there at every later step, too.
+            waits = moment.absorbed & (entered < low) & (low <= high)
+            over = entered >= high
+        else:
+            over = left > high
+            if low == high:
+                waits = (entered < low) & (low < left)
+            else:
+                waits = np.maximum(entered, low) < np.minimum(left, high)
+        holds = goal & (arrives | (safe & waits))
+        fails = ~holds & (~safe | over | moment.absorbed)
+        return (HOLDS * holds + FAILS * fails).astype(np.int8)
+
+
+class Gathered(Monitor):
+    """What paths earn: up to a moment, or before they come to a set of states.
+
+    Parameters
+    ----------
+    earnings : Earnings
+    count : int
+        Paths of the walk.
+    horizon : float
+        Infinite without end.
+    target : callable, optional
+        Where paths end; one that cannot come there any more earns infinitely much.
+    is_timed : bool
+
+    Attributes
+    ----------
+    values : ndarray of float64, shape (count,)
+        What each path has earned so far.
+    """
+
+    def __init__(
+        self, earnings: Earnings, count: int, horizon: float, target: Formula | None, is_timed: bool
+    ) -> None:
+        self._earnings, self._horizon, self._target = earnings, horizon, target
+        self._is_timed = is_timed
+        self.values = np.zeros(count)
+        # Up to a moment loops earn, too; without one, such a path earns infinitely much or does not count.
+        self.may_rest = target is not None
+
+    def verdicts_at(self, moment: Moment, paths: Array) -> NDArray[np.int8]:
+        """Return the verdicts, and add up what is earned before the next step."""
+        there = moment.entered >= self._horizon
+        if self._target is not None:
+            there = there | self._target(moment)
+        earned = self._earnings.of_states(moment.states)
+        if self._is_timed:
+            spent = np.minimum(moment.left, self._horizon) - moment.entered
+            earned = earned * np.where(np.isfinite(spent), spent, 0.0)
+        moves = moment.left <= self._horizon
+        events = self._earnings.of_events(moment.states, moment.drawn.events)
+        self.values[paths] += np.where(there, 0.0, earned + np.where(moves, events, 0.0))
+        if self._is_timed:
+            there = there | ~moves
+        verdict: NDArray[np.int8] = np.where(there, HOLDS, OPEN).astype(np.int8)
+        if self._target is not None:
+            verdict[~there & moment.absorbed] = FAILS
+        return verdict
+
+
+class AtMoment(Monitor):
+    """What the state at a time, or after some steps, earns.
+
+    Attributes
+    ----------
+    values : ndarray of float64, shape (count,)
+    """
+
+    def __init__(self, earnings: Earnings, count: int, time: float) -> None:
+        self._earnings, self._time = earnings, time
+        self.values = np.zeros(count)
+
+    def verdicts_at(self, moment: Moment, paths: Array) -> NDArray[np.int8]:
+        """Return the verdicts."""
+        there = (moment.entered <= self._time) & (self._time < moment.left)
+        if there.any():
+            self.values[paths[there]] = self._earnings.of_states(moment.states[:, there])
+        return there.astype(np.int8) * np.int8(HOLDS)

@@ -1,0 +1,253 @@
+"""What may happen in a state: events with their rates, and what each part of an event does.
+
+An event is an unlabelled command, or an action with a component for every module that takes part
+(`mtbdd.build.composition`). In a chain the rates of a component's enabled commands and updates add up, and
+those of components multiply: so an event is drawn by its whole rate, and then in each component, apart from
+the others, one of its updates by the update's own rate. No product of commands is ever written out. In a
+decision process a component counts its enabled commands instead, each of which is as likely as any other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybrid.checking.simulation.functions import (
+    TABLE,
+    TRUE,
+    Combined,
+    Function,
+    NewValue,
+    Number,
+    ProductOfRates,
+    Sum,
+    Where,
+    condition,
+)
+from hybrid.checking.simulation.variables import Array, Columns, Variables
+from mtbdd.build.composition import synchronisations
+from mtbdd.build.events import PERHAPS_NEAR, SURELY_NEAR, adds_up, total_weight
+from mtbdd.language.model_syntax import Command, ResolvedModel, Update
+from mtbdd.language.syntax import Literal, ModelType
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One update of a command.
+
+    Attributes
+    ----------
+    command : Command
+    update : Update
+    weight : Function
+        Its share of the component's rate; zero where the command is not enabled.
+    assignments : tuple of (int, Function)
+        Rows and their new values.
+    """
+
+    command: Command
+    update: Update
+    weight: Function
+    assignments: tuple[tuple[int, Function], ...]
+
+
+@dataclass(frozen=True)
+class Component:
+    """What one module offers for an event.
+
+    Attributes
+    ----------
+    commands : tuple of Command
+    alternatives : tuple of Alternative
+    """
+
+    commands: tuple[Command, ...]
+    alternatives: tuple[Alternative, ...]
+
+
+@dataclass(frozen=True)
+class SimulatedEvent:
+    """An unlabelled command, or an action and who takes part.
+
+    Attributes
+    ----------
+    action : str or None
+    components : tuple of Component
+    rate : Function
+        Float64: the event's rate, in a decision process the number of its choices; NaN where the text gives
+        none.
+    """
+
+    action: str | None
+    components: tuple[Component, ...]
+    rate: Function
+
+
+class Rules:
+    """The events of a model, compiled.
+
+    Parameters
+    ----------
+    model : ResolvedModel
+    entries : int
+        Combinations of values up to which a function is worked out for all of them at once.
+
+    Attributes
+    ----------
+    type : ModelType
+    variables : Variables
+    events : tuple of SimulatedEvent
+    actions : tuple of str
+        The names of actions, in order of appearance; the empty name, of unlabelled commands, is first.
+    action_of : ndarray of int32, shape (events + 1,)
+        Place of each event's action; the last entry is that of the loop of a deadlock.
+    draws : int
+        Random numbers that a step takes at most: one for the event, one for each component with a choice.
+
+    Raises
+    ------
+    BuildError
+        A range is too wide, see `Variables`.
+    OverflowError
+        An action can be taken in too many ways.
+
+    Notes
+    -----
+    Time: O(commands), with a table of some thousand entries for most expressions.
+    """
+
+    def __init__(self, model: ResolvedModel, entries: int = TABLE) -> None:
+        self.model, self.type, self._entries = model, model.type, entries
+        self.variables = Variables(model)
+        together = synchronisations(model)
+        known: dict[int, tuple[Component, Function]] = {}
+        events = []
+        for s in together:
+            for commands in s.parts:
+                if id(commands) not in known:
+                    known[id(commands)] = self._component(commands)
+            own = [known[id(commands)] for commands in s.parts]
+            rate = ProductOfRates(self.variables, [total for _, total in own]).compiled(entries)
+            events.append(SimulatedEvent(s.action, tuple(c for c, _ in own), rate))
+        self.events = tuple(events)
+        self.actions = tuple(dict.fromkeys(["", *(e.action or "" for e in events)]))
+        place = {name: i for i, name in enumerate(self.actions)}
+        self.action_of = np.array([*(place[e.action or ""] for e in events), 0], dtype=np.int32)
+        choices = [sum(len(c.alternatives) > 1 for c in e.components) for e in events]
+        self.draws = 1 + max(choices, default=0)
+
+    def absorbing(self, columns: Columns) -> Array:
+        """Return which states of a chain are never left: whatever may happen in them changes no variable.
+
+        Returns
+        -------
+        ndarray of bool, shape (columns.count,)
+
+        Notes
+        -----
+        Time: O(updates) operations on arrays.
+        """
+        stays = np.ones(columns.count, dtype=np.bool_)
+        for event in self.events:
+            happens = event.rate(columns) > 0
+            if not happens.any():
+                continue
+            for component in event.components:
+                for alternative in component.alternatives:
+                    changes = np.zeros(columns.count, dtype=np.bool_)
+                    for row, value in alternative.assignments:
+                        changes |= value(columns) != columns[row]
+                    if changes.any():
+                        stays &= ~(happens & changes & (alternative.weight(columns) > 0))
+        return stays
+
+    def _component(self, commands: tuple[Command, ...]) -> tuple[Component, Function]:
+        """Compile a component, and its rate apart: it is needed within that of the event only."""
+        v, is_chain = self.variables, self.type is not ModelType.MDP
+        totals: list[Function] = []
+        alternatives = []
+        for command in commands:
+            guard = condition(v, command.guard)
+            one = Number(v, Literal(command.position, 1))
+            weights = [one if u.weight is None else Number(v, u.weight) for u in command.updates]
+            near = None
+            if self.type is not ModelType.CTMC:
+                near = condition(v, adds_up(total_weight(command)))
+            total = _Total(v, weights, near, is_chain)
+            totals.append(Where(v, [guard, total]))
+            for number, update in enumerate(command.updates):
+                share = _Share(v, weights, number, is_chain)
+                weight = Where(v, [guard, share]).compiled(self._entries)
+                assigned = tuple(
+                    (
+                        v.place[a.variable],
+                        NewValue(v, v.place[a.variable], a.expression).compiled(self._entries),
+                    )
+                    for a in update.assignments
+                )
+                alternatives.append(Alternative(command, update, weight, assigned))
+        return Component(commands, tuple(alternatives)), Sum(v, totals)
+
+
+class _Total(Combined):
+    """The rate of an enabled command: the sum of its weights, in a decision process 1; NaN if wrong.
+
+    Where doubles do not show whether probabilities are near enough to 1, the condition `near` decides.
+    """
+
+    def __init__(
+        self, variables: Variables, parts: Sequence[Function], near: Function | None, is_chain: bool
+    ) -> None:
+        super().__init__(variables, parts)
+        self._near, self._is_chain = near, is_chain
+
+    def over(self, values: Mapping[str, Array], shape: tuple[int, ...]) -> Array:
+        """Return the rates."""
+        return self._sound(super().over(values, shape), lambda near: near.over(values, shape))
+
+    def __call__(self, columns: Columns) -> Array:
+        """Return the rates in some states."""
+        return self._sound(super().__call__(columns), lambda near: near(columns))
+
+    def _sound(self, total: Array, decided: Callable[[Function], Array]) -> Array:
+        """Return totals as rates, without those of probabilities that do not add up to 1."""
+        sound = ~np.isnan(total)
+        if self._near is not None:
+            off = np.abs(total - 1)
+            sound = off <= SURELY_NEAR
+            if (~sound & (off <= PERHAPS_NEAR)).any():
+                sound |= (off <= PERHAPS_NEAR) & (decided(self._near) == TRUE)
+        return np.where(sound, total if self._is_chain else 1.0, math.nan)
+
+    def combine(self, found: list[Array]) -> Array:
+        """Return the sums; NaN where a weight is none."""
+        total = np.zeros(np.broadcast_shapes(*(weight.shape for weight in found)))
+        sound = np.ones(total.shape, dtype=np.bool_)
+        with np.errstate(over="ignore"):
+            for weight in found:
+                sound &= weight >= 0  # False for NaN
+                total = total + weight
+        return np.where(sound, total, math.nan)
+
+
+class _Share(Combined):
+    """The rate of one update of an enabled command; in a decision process its probability."""
+
+    def __init__(self, variables: Variables, parts: Sequence[Function], number: int, is_chain: bool) -> None:
+        super().__init__(variables, [parts[number]] if is_chain else parts)
+        self._number, self._is_chain = 0 if is_chain else number, is_chain
+
+    def combine(self, found: list[Array]) -> Array:
+        """Return the rates."""
+        own = found[self._number]
+        if self._is_chain:
+            return own
+        total = np.zeros(np.broadcast_shapes(*(weight.shape for weight in found)))
+        for weight in found:
+            total = total + weight
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shared: Array = np.asarray(own / total)
+        return shared

@@ -1,6 +1,0 @@
-"""The Unified Markov Binary (UMB) format, https://pmc-tools.github.io/umb."""
-
-from hybrid.interchange.umb.reading import read_umb
-from hybrid.interchange.umb.writing import write_umb
-
-__all__ = ["read_umb", "write_umb"]

@@ -1,0 +1,193 @@
+"""What every backend offers: predictions, representations of matrices, workspaces."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.base.arriving import ArrivingVector
+from hybrid.base.halo import Halo, HostHalo
+from hybrid.base.option_types import BackendName
+from hybrid.matrix.injection.injected import inject_level
+from hybrid.matrix.injection.tasks import TaskList, cut_tasks
+from hybrid.matrix.levels.curve import LevelCurve
+from hybrid.matrix.levels.policy import LevelChoice
+from hybrid.matrix.levels.task_table import TaskTable
+from hybrid.matrix.space.base import MatrixOperator
+from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.together import EmptySweeps, TogetherWorkspace
+from hybrid.matrix.space.workspace import Workspace
+from mtbdd.base.communicator import Communicator
+from mtbdd.base.memory import require_memory
+from mtbdd.base.wording import option
+from mtbdd.offset.divided import DividedMTBDD
+from mtbdd.offset.offset import OffsetMTBDD
+from mtbdd.offset.places import HOST, VectorPlace
+
+Float64Array = NDArray[np.float64]
+
+MatrixTable = LevelCurve | TaskTable
+"""The levels of one matrix, in the representation in which it will be held."""
+
+_TASK_BUILD_BYTES = 85
+"""What expanding submatrices, listing paths and cutting them takes at its peak, an entry or instance."""
+
+
+class Product(Protocol):
+    """A matrix as a backend holds it."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the representation (MemR)."""
+
+    def multiply(self, x: Float64Array, out: Float64Array) -> None:
+        """Write M x to ``out``."""
+
+    def multiply_many(self, x: Float64Array, out: Float64Array) -> None:
+        """Write M X to ``out``, contiguous in rows; shapes (n_columns, k) and (n_rows, k)."""
+
+    def relax(
+        self, x: Float64Array, b: Float64Array | None, diagonal: Float64Array, omega: float, out: Float64Array
+    ) -> tuple[float, float]:
+        """Write a relaxation step to ``out`` and return the greatest absolute and relative change."""
+
+
+@runtime_checkable
+class ProductMeanwhile(Product, Protocol):
+    """A product that takes rows without elements of others while these are under way."""
+
+    @property
+    def stretches(self) -> NDArray[np.int64]:
+        """Ranges of own elements that have to be in the whole vector, shape (stretches, 2)."""
+
+    def multiply_meanwhile(self, x: ArrivingVector, out: Float64Array) -> None:
+        """Do what `multiply` does."""
+
+    def relax_meanwhile(
+        self,
+        x: ArrivingVector,
+        b: Float64Array | None,
+        diagonal: Float64Array,
+        omega: float,
+        out: Float64Array,
+    ) -> tuple[float, float]:
+        """Do what `relax` does."""
+
+
+@dataclass(frozen=True)
+class Backend(ABC):
+    """A place for matrices and vectors.
+
+    Attributes
+    ----------
+    name : str
+        What users call it.
+    reason : str
+        Why it is in use, in words.
+    is_free : bool
+        Whether nobody asked for it by name, so that another may be taken where that is better.
+    """
+
+    reason: str = "asked for"
+    is_free: bool = False
+
+    name: ClassVar[BackendName]
+
+    def because(self, reason: str) -> Self:
+        """Return the same backend for another reason, no longer free."""
+        return replace(self, reason=reason, is_free=False)
+
+    @property
+    def place(self) -> VectorPlace:
+        """Where vectors over states are made for matrices of this backend."""
+        return HOST
+
+    def holds(self, x: object) -> bool:
+        """Return whether a vector lies where this backend has its own, and the host cannot read it."""
+        return False
+
+    def admitted(self, table: MatrixTable) -> Backend:
+        """Return the backend for a matrix: another one, with the reason, where this one is free and worse."""
+        return self
+
+    def seconds(self, table: MatrixTable, level: int) -> float | None:
+        """Predict the time of a product at a level; None where it cannot be used."""
+        return table.seconds(level, self.name)
+
+    def measured(self, table: MatrixTable, memory_budget: int | None) -> tuple[LevelChoice, Product] | None:
+        """Return the fastest level within a budget by timing some; None where that does not pay."""
+        return None
+
+    def represent(self, matrix: OffsetMTBDD, table: MatrixTable, level: int) -> Product:
+        """Build the representation of a level.
+
+        Raises
+        ------
+        MemoryError
+            If there is no room to make it or to hold it.
+        OptionError
+            If the level has too many row types.
+        """
+        if isinstance(table, LevelCurve):
+            return self._in_row_types(matrix, table, level)
+        candidate = table[level]
+        require_memory(
+            _TASK_BUILD_BYTES * (candidate.submatrix_nonzeros + candidate.instances_worst_case),
+            f"making the tasks of level {level}",
+            f"choose another {option('level')}, such as min-memory, or "
+            f"{option('representation', 'row-types')}",
+        )
+        return self._in_tasks(matrix, cut_tasks(inject_level(matrix, level)))
+
+    @abstractmethod
+    def _in_row_types(self, matrix: OffsetMTBDD, curve: LevelCurve, level: int) -> Product:
+        """Hold a level in the form made for this backend."""
+
+    @abstractmethod
+    def _in_tasks(self, matrix: OffsetMTBDD, tasks: TaskList) -> Product:
+        """Hold a level as submatrices and instances in tasks of 256 rows ([Tealdi13] 4.4.1.2)."""
+
+    @abstractmethod
+    def workspace(self, product: Product, operator: MatrixOperator) -> Workspace:
+        """Return memory and operations for a solution.
+
+        Parameters
+        ----------
+        product : Product
+            The matrix as this backend holds it.
+        operator : MatrixOperator
+            The operator that has it.
+        """
+
+    def halo(self, divided: DividedMTBDD) -> Halo:
+        """Return what a process receives before products with a matrix of which it has its own rows."""
+        return HostHalo(divided)
+
+    def workspace_together(
+        self, product: Product | None, operator: MatrixOperator, halo: Halo, communicator: Communicator
+    ) -> Workspace:
+        """Return memory and operations for a solution of all processes.
+
+        Parameters
+        ----------
+        product : Product or None
+            Of the own rows; None where none has an entry.
+        operator : MatrixOperator
+            Its products and steps are those of all processes.
+        halo : Halo
+            From `halo`.
+        communicator : Communicator
+        """
+        space: Workspace = HostWorkspace(operator, sweeps=EmptySweeps)
+        if product is not None:
+            space = self.workspace(product, operator)
+        assert isinstance(space, HostWorkspace)
+        return TogetherWorkspace(operator, space.passes, communicator, halo, lambda: space.sweeps)
+
+    def is_scaled(self, table: MatrixTable, level: int) -> bool:
+        """Return whether blocks are shared up to a scale at a level."""
+        return False

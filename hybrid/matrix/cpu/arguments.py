@@ -1,0 +1,51 @@
+"""Arguments of a compiled function that many threads call together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Each:
+    """An argument that every part of a call has its own of.
+
+    Parameters
+    ----------
+    values : sequence of int, or ndarray with a row a part
+    """
+
+    def __init__(self, values: Sequence[int] | NDArray[Any]) -> None:
+        self.values = values
+
+
+class Fixed:
+    """Arguments that many calls have in common, so that their words have to be found once.
+
+    Parameters
+    ----------
+    arguments : tuple
+        Of arrays and numbers.
+
+    Attributes
+    ----------
+    words : tuple of CallEntry, ndarray, or None
+        The words for an entry, see `hybrid.matrix.cpu.entries`; None until a call asks for them.
+    """
+
+    def __init__(self, arguments: tuple[Any, ...]) -> None:
+        self.arguments = arguments
+        self.words: tuple[Any, NDArray[np.int64]] | None = None
+
+
+def arguments_of_part(arguments: Sequence[Any], part: int) -> list[Any]:
+    """Return the arguments of one part, as the function itself takes them."""
+    found: list[Any] = []
+    for argument in arguments:
+        if isinstance(argument, Fixed):
+            found += argument.arguments
+        else:
+            found.append(argument.values[part] if isinstance(argument, Each) else argument)
+    return found

@@ -1,0 +1,209 @@
+"""Compiled passes over the unknown states: taking the better choice, and measuring a step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtbdd.base.compiled import njit
+
+
+@njit(cache=True, nogil=True)
+def take_better(  # type: ignore[no-untyped-def]
+    begin, end, product, has_product, codes, coded, gains, factors, has_factors, first, maximise,
+    policy, has_policy, layer, out,
+):  # fmt: skip
+    """Take the choices of a layer that all rows are part of into account, rows begin .. end.
+
+    Parameters
+    ----------
+    product : ndarray, shape (n,), float64
+        The product with the layer's matrix; not read unless `has_product`.
+    codes : ndarray, shape (n,), unsigned
+        With `coded`, the place of every row's operands in `gains` and `factors`; else those have a row's own.
+    gains, factors : ndarray, shape (distinct operands,) with `coded`, else (n,), float64
+        ``factors * product + gains`` is what a choice is worth; infinite gains stand for no choice.
+    first : bool
+        Write to `out` whatever was there.
+    policy : ndarray, shape (n,), uint16
+        With `has_policy`, only rows whose number in it is `layer` have the choice.
+    out : ndarray, shape (n,), float64
+        In place: the better of what was there and of this layer's choices.
+    """
+    if coded and has_product and not has_factors and not has_policy:
+        # Slices and unsigned codes spare the tests for negative places, so that this common case vectorises.
+        own, terms, numbers = out[begin:end], product[begin:end], codes[begin:end]
+        if first:
+            for s in range(len(own)):
+                own[s] = terms[s] + gains[numbers[s]]
+        elif maximise:
+            for s in range(len(own)):
+                value = terms[s] + gains[numbers[s]]
+                own[s] = value if value > own[s] else own[s]
+        else:
+            for s in range(len(own)):
+                value = terms[s] + gains[numbers[s]]
+                own[s] = value if value < own[s] else own[s]
+        return
+    worst = -np.inf if maximise else np.inf
+    for s in range(begin, end):
+        e = np.int64(codes[s]) if coded else s
+        value = gains[e]
+        if has_product:
+            value += product[s] * factors[e] if has_factors else product[s]
+        if has_policy and policy[s] != layer:
+            value = worst
+        if first:
+            out[s] = value
+        elif maximise:
+            out[s] = value if value > out[s] else out[s]
+        else:
+            out[s] = value if value < out[s] else out[s]
+
+
+@njit(cache=True, nogil=True)
+def take_better_at(  # type: ignore[no-untyped-def]
+    begin, end, place, product, has_product, codes, coded, gains, factors, has_factors, maximise,
+    policy, has_policy, layer, out,
+):  # fmt: skip
+    """Do the same as `take_better` for a layer whose row j is the state ``place[j]``, rows begin .. end."""
+    for j in range(begin, end):
+        s = place[j]
+        if has_policy and policy[s] != layer:
+            continue
+        e = np.int64(codes[j]) if coded else j
+        value = gains[e]
+        if has_product:
+            value += product[j] * factors[e] if has_factors else product[j]
+        if maximise:
+            out[s] = max(out[s], value)
+        else:
+            out[s] = min(out[s], value)
+
+
+@njit(cache=True, nogil=True)
+def finish_rows(begin, end, x, factor, shape, has_shape, out, out_changes):  # type: ignore[no-untyped-def]
+    """Scale new values, add a vector, and measure how far they are from the old ones, rows begin .. end.
+
+    Parameters
+    ----------
+    x, out : ndarray, shape (n,), float64
+        Old and new values; `out` becomes ``factor * out + shape``.
+    shape : ndarray, shape (n,), float64
+        The vector that is added. Not read unless `has_shape`.
+    out_changes : ndarray, shape (3,), float64
+        Greatest absolute and relative change, and a number that is not finite if some new value is not.
+    """
+    greatest, relative, check = 0.0, 0.0, 0.0
+    for s in range(begin, end):
+        new = out[s] * factor
+        if has_shape:
+            new += shape[s]
+        out[s] = new
+        change = abs(new - x[s])
+        if change > 0.0:
+            greatest = max(greatest, change)
+            relative = max(relative, change / abs(new) if new != 0.0 else np.inf)
+        check += new - new
+    out_changes[0] = greatest
+    out_changes[1] = relative
+    out_changes[2] = check
+
+
+@njit(cache=True, nogil=True)
+def explicit_step(  # type: ignore[no-untyped-def]
+    begin,
+    end,
+    choice_ptr,
+    offsets,
+    columns,
+    values,
+    gains,
+    plain,
+    layers,
+    maximise,
+    policy,
+    has_policy,
+    x,
+    out,
+):
+    """Write the best value over every state's choices, states begin .. end.
+
+    Parameters
+    ----------
+    choice_ptr : ndarray, shape (n + 1,), integers
+        Choices of a state.
+    offsets : ndarray, shape (choices + 1,), integers
+        Transitions of a choice.
+    columns, values : ndarray, shape (transitions,), integers and float64
+        Their targets and probabilities.
+    gains : ndarray, shape (choices,), float64
+        What a choice is worth by itself; not read with `plain`.
+    layers : ndarray, shape (choices,), unsigned
+        The layer that a choice comes from.
+    policy : ndarray, shape (n,), uint16
+        With `has_policy`, the layer whose choice alone counts.
+    x, out : ndarray, shape (n,), float64
+        A state without a choice that counts gets the worst value, an infinity.
+    """
+    worst = -np.inf if maximise else np.inf
+    for s in range(begin, end):
+        best = worst
+        for c in range(choice_ptr[s], choice_ptr[s + 1]):
+            if has_policy and layers[c] != policy[s]:
+                continue
+            total = 0.0 if plain else gains[c]
+            for e in range(offsets[c], offsets[c + 1]):
+                total += values[e] * x[columns[e]]
+            if maximise:
+                best = max(best, total)
+            else:
+                best = min(best, total)
+        out[s] = best
+
+
+@njit(cache=True, nogil=True)
+def explicit_gauss_seidel(  # type: ignore[no-untyped-def]
+    begin, end, descending, choice_ptr, offsets, columns, values, gains, plain, layers, maximise,
+    policy, has_policy, factor, shape, has_shape, x, out, out_changes,
+):  # fmt: skip
+    """Write the best value of one state after another, states begin .. end.
+
+    Other parameters are those of `explicit_step` and `finish_rows`.
+
+    Parameters
+    ----------
+    descending : bool
+        Whether the last state comes first.
+    x, out : ndarray, shape (n,), float64
+        Of the states begin .. end the newest values are read, of the others those of x.
+    """
+    worst = -np.inf if maximise else np.inf
+    greatest, relative, check = 0.0, 0.0, 0.0
+    for s in range(begin, end):
+        out[s] = x[s]
+    for k in range(end - begin):
+        s = end - 1 - k if descending else begin + k
+        best = worst
+        for c in range(choice_ptr[s], choice_ptr[s + 1]):
+            if has_policy and layers[c] != policy[s]:
+                continue
+            total = 0.0 if plain else gains[c]
+            for e in range(offsets[c], offsets[c + 1]):
+                column = columns[e]
+                total += values[e] * (out[column] if begin <= column < end else x[column])
+            if maximise:
+                best = max(best, total)
+            else:
+                best = min(best, total)
+        new = best * factor
+        if has_shape:
+            new += shape[s]
+        out[s] = new
+        change = abs(new - x[s])
+        if change > 0.0:
+            greatest = max(greatest, change)
+            relative = max(relative, change / abs(new) if new != 0.0 else np.inf)
+        check += new - new
+    out_changes[0] = greatest
+    out_changes[1] = relative
+    out_changes[2] = check

@@ -1,0 +1,258 @@
+"""Memory layout of the CPU backend: groups of one row type side by side, and the work cut into chunks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_kernels.runtime.ragged import pointers
+from hybrid.base.lists import concatenated_ranges
+from hybrid.matrix.cpu.late_columns import find_late_columns
+from hybrid.matrix.injection.groups import RowGroups, enumerate_groups
+from hybrid.matrix.injection.row_types import RowTypes
+from hybrid.matrix.injection.slices import SliceTable, build_slices
+from hybrid.matrix.injection.submatrices import class_submatrices
+
+Int64Array = NDArray[np.int64]
+Float64Array = NDArray[np.float64]
+
+WINDOW_ROWS = 1 << 16
+"""Groups of one type are multiplied together if they lie in the same window of rows, so that the parts of x
+and y in use stay in the cache."""
+
+_PIECE_SLICES = 256
+_CHUNKS = 96
+
+
+@dataclass(frozen=True, eq=False)
+class CpuLayout:
+    """Everything that the compiled product reads besides the vectors.
+
+    Attributes
+    ----------
+    level : int
+        The injection level.
+    scaled : bool
+        Whether slots carry factors.
+    table : SliceTable
+        Slices of the row types.
+    row, row_type : ndarray, shape (groups,), int64
+        First row and type of every group, in the order of the pieces.
+    slot_ptr : ndarray, shape (groups + 1,), int64
+        First slot of every group.
+    base : ndarray, shape (slots,), int64
+        Column at which the submatrix of each slot begins.
+    scale : ndarray, shape (slots,) or (0,), float64
+        Factor of each slot, if scaled.
+    piece_group, piece_count, piece_begin, piece_end : ndarray, shape (pieces,), int64
+        Slices begin .. end of ``count`` consecutive groups of one type; a count of 0 is one group near the
+        border of x, whose dead lanes must not be read.
+    chunk_ptr : ndarray, shape (chunks + 1,), int64
+        Pieces of every chunk.
+    gap_begin, gap_end : ndarray, shape (gaps,), int64
+        Rows that no group covers.
+    early_chunks : int
+        How many chunks, the first ones, read no late columns.
+    stretches : ndarray, shape (stretches, 2), int64
+        Early columns that the other chunks read, see :class:`hybrid.matrix.cpu.late_columns.LateColumns`.
+    """
+
+    level: int
+    scaled: bool
+    table: SliceTable
+    row: Int64Array
+    row_type: Int64Array
+    slot_ptr: Int64Array
+    base: Int64Array
+    scale: Float64Array
+    piece_group: Int64Array
+    piece_count: Int64Array
+    piece_begin: Int64Array
+    piece_end: Int64Array
+    chunk_ptr: Int64Array
+    gap_begin: Int64Array
+    gap_end: Int64Array
+    early_chunks: int
+    stretches: Int64Array
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """The arguments of the compiled kernels that stand for the groups and the row types."""
+        table = self.table
+        return (
+            self.row,
+            self.row_type,
+            self.slot_ptr,
+            self.base,
+            self.scale,
+            self.scaled,
+            table.rows,
+            table.ptr,
+            table.pattern,
+            table.pattern_ptr,
+            table.slot,
+            table.shift,
+            table.vector,
+            table.coefficients,
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        arrays = (
+            self.row,
+            self.row_type,
+            self.slot_ptr,
+            self.base,
+            self.scale,
+            self.piece_group,
+            self.piece_count,
+            self.piece_begin,
+            self.piece_end,
+            self.chunk_ptr,
+            self.gap_begin,
+            self.gap_end,
+        )
+        return self.table.nbytes + sum(a.nbytes for a in arrays)
+
+
+def build_cpu_layout(types: RowTypes, k: int, early: int | None = None) -> CpuLayout | None:
+    """Lay out the row types and groups of level k for the compiled product.
+
+    Parameters
+    ----------
+    types : RowTypes
+        Row types of the matrix.
+    k : int
+        Level.
+    early : int, optional
+        Columns, the first ones, that are there before the others; groups that read no others come first.
+
+    Returns
+    -------
+    CpuLayout or None
+        None if the classes are scaled and sharing them would change some value by more than 4 units in the
+        last place; build from unscaled classes then.
+
+    Notes
+    -----
+    Time: that of :func:`hybrid.matrix.injection.slices.build_slices` and O(slots of all groups).
+    """
+    classes, level = types.classes, types[k]
+    blocks = class_submatrices(np, classes, k)
+    if blocks is None:
+        return None
+    rows = level.rows
+    table = build_slices(level, rows, blocks)
+    groups = enumerate_groups(np, types, k)
+    reach = groups.base[:, None] + table.reach[classes.classes[k][groups.node]]
+    is_safe = _stays_inside(groups, reach, classes.matrix.n_columns)
+    ends = np.stack((groups.row, groups.row + rows[groups.type]), axis=1)
+    found = find_late_columns(groups.ptr, ends, reach, early)
+    order = np.lexsort((groups.row, groups.type, groups.row // WINDOW_ROWS, ~is_safe, found.is_late))
+    row, kind = groups.row[order], groups.type[order].astype(np.int64)
+    safe, late = is_safe[order], found.is_late[order]
+    lengths = np.diff(groups.ptr)[order]
+    slots = concatenated_ranges(groups.ptr[order], lengths)
+    node = groups.node[slots]
+    first, count = _batches(row, kind, safe, late)
+    slices = np.diff(table.ptr)[kind[first]]
+    pieces = -(-slices // _PIECE_SLICES)
+    batch = np.repeat(np.arange(len(first)), pieces)
+    begin = (np.arange(len(batch)) - np.repeat(pointers(np, pieces)[:-1], pieces)) * _PIECE_SLICES
+    end = np.minimum(begin + _PIECE_SLICES, slices[batch])
+    # Chunks go out in the order of their first rows, so that threads work on neighbouring parts of the
+    # vectors.
+    by_row = np.lexsort((row[first[batch]] // WINDOW_ROWS, late[first[batch]]))
+    batch, begin, end = batch[by_row], begin[by_row], end[by_row]
+    gap_begin, gap_end = _gaps(groups.row, rows[groups.type], classes.matrix.n_rows)
+    work = _work(table, kind[first[batch]], count[batch], end - begin)
+    n_early = int(np.count_nonzero(~late[first[batch]]))
+    early_ptr, late_ptr = _chunks(work[:n_early]), n_early + _chunks(work[n_early:])
+    return CpuLayout(
+        level=k,
+        scaled=classes.scaled,
+        table=table,
+        row=row,
+        row_type=kind,
+        slot_ptr=pointers(np, lengths),
+        base=groups.base[slots],
+        scale=classes.leading[k][node] if classes.scaled else np.zeros(0),
+        piece_group=first[batch],
+        piece_count=count[batch],
+        piece_begin=begin,
+        piece_end=end,
+        chunk_ptr=early_ptr if n_early == len(work) else np.concatenate((early_ptr, late_ptr[1:])),
+        gap_begin=gap_begin,
+        gap_end=gap_end,
+        early_chunks=0 if early is None else len(early_ptr) - 1,
+        stretches=found.stretches,
+    )
+
+
+def _stays_inside(groups: RowGroups, reach: Int64Array, n_columns: int) -> NDArray[np.bool_]:
+    """Which groups can load eight elements for every term without leaving x."""
+    if len(groups) == 0:
+        return np.zeros(0, bool)
+    inside = (reach[:, 0] >= 0) & (reach[:, 1] <= n_columns)
+    return np.logical_and.reduceat(inside, groups.ptr[:-1])
+
+
+def _batches(
+    row: Int64Array, kind: Int64Array, safe: NDArray[np.bool_], late: NDArray[np.bool_]
+) -> tuple[Int64Array, Int64Array]:
+    """First group and size (4, 2 or 1, or 0 for one unsafe group) of the groups to multiply together."""
+    size = len(row)
+    window = row // WINDOW_ROWS
+    new = np.ones(size, bool)
+    new[1:] = (kind[1:] != kind[:-1]) | (window[1:] != window[:-1]) | ~safe[1:] | (late[1:] != late[:-1])
+    run = np.cumsum(new) - 1
+    starts = np.flatnonzero(new)
+    length = np.diff(np.append(starts, size))[run]
+    position = np.arange(size) - starts[run]
+    quads = length // 4 * 4
+    rest, behind = length - quads, position - quads
+    is_first = np.where(behind < 0, position % 4 == 0, (behind == 0) | ((behind == 2) & (rest == 3)))
+    count = np.where(behind < 0, 4, np.where((behind == 0) & (rest >= 2), 2, 1))
+    first = np.flatnonzero(is_first)
+    return first, np.where(safe, count, 0)[first]
+
+
+def _gaps(row: Int64Array, rows: Int64Array, n_rows: int) -> tuple[Int64Array, Int64Array]:
+    begin = np.concatenate((np.zeros(1, np.int64), row + rows))
+    end = np.concatenate((row, np.full(1, n_rows, np.int64)))
+    kept = begin < end
+    return begin[kept], end[kept]
+
+
+def _work(table: SliceTable, kind: Int64Array, count: Int64Array, slices: Int64Array) -> Float64Array:
+    """Return about what every piece costs, in no unit."""
+    if len(kind) == 0:
+        return np.zeros(0)
+    terms = np.add.reduceat(table.terms_of_slices, table.ptr[:-1]) / np.diff(table.ptr)
+    work: Float64Array = slices * (4.0 + terms[kind] * (1.0 + np.maximum(count, 1)))
+    return work
+
+
+def _chunks(work: Float64Array) -> Int64Array:
+    """Cut pieces into chunks of about equal cost; a chunk more where there is nothing but gaps."""
+    if len(work) == 0:
+        return np.zeros(2, np.int64)
+    cuts = cuts_of_equal_cost(np.cumsum(work), _CHUNKS)
+    return np.unique(np.concatenate(([0], cuts, [len(work)])).astype(np.int64))
+
+
+def cuts_of_equal_cost(cost: NDArray[Any], parts: int) -> Int64Array:
+    """Return where to cut work into parts of about equal cost, of which `cost` has the sums.
+
+    Returns
+    -------
+    ndarray, shape (parts - 1,), int64
+        Ascending; equal ones are parts without work.
+    """
+    if len(cost) == 0:
+        return np.zeros(parts - 1, np.int64)
+    return np.searchsorted(cost, np.linspace(0, cost[-1], parts + 1)[1:-1])

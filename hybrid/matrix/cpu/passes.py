@@ -1,0 +1,111 @@
+"""Passes over the vectors of a solution on all cores of the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.base.operands import PIECE
+from hybrid.matrix.cpu.arguments import Each
+from hybrid.matrix.cpu.pool import run_in_parts, run_rows
+from hybrid.matrix.cpu.shadow_passes import CpuShadows
+from hybrid.matrix.cpu.threads import thread_count, threads_for
+
+Vector = NDArray[np.float64]
+
+_PART = 1 << 15
+"""Elements of a part of elementwise work in NumPy: enough to do without the interpreter for a while."""
+
+_NOTHING = np.zeros(0)
+
+
+class CpuPasses:
+    """See `hybrid.matrix.space.passes.Passes`; the same bits, with compiled loops."""
+
+    def agreed(self, changes: Vector) -> Vector:
+        """Return the changes themselves."""
+        return changes
+
+    def element(self, x: Vector, place: int) -> float:
+        """Return one element."""
+        return float(x[place])
+
+    def add_scaled(self, weight: float, x: Vector, total: Vector) -> None:
+        """Add ``weight * x`` to `total`."""
+        from hybrid.matrix.cpu import vector_kernels
+
+        kernel: Any = vector_kernels.add_scaled_rows
+        run_rows(kernel, total.size, weight, x, total)
+
+    def uniformise(self, x: Vector, b: Vector | None, diagonal: Vector, weight: float, out: Vector) -> None:
+        """Turn ``out = M x`` into ``(1 - weight * diagonal) x + weight (M x + b)``."""
+        from hybrid.matrix.cpu import vector_kernels
+
+        kernel: Any = vector_kernels.uniformise_rows
+        right = _NOTHING if b is None else b
+        run_rows(kernel, out.size, x, right, b is not None, diagonal, weight, out)
+
+    def greatest_changes(self, new: Vector, old: Vector) -> Vector:
+        """Return the greatest ``|new - old|`` and ``|new - old| / |new|``, shape (2,)."""
+        from hybrid.matrix.cpu import vector_kernels
+
+        kernel: Any = vector_kernels.change_rows
+        found = np.zeros((threads_for(new.size), 2))
+        run_rows(kernel, new.size, new, old, Each(found))
+        greatest: Vector = found.max(axis=0)
+        return greatest
+
+    def extremes(self, x: Vector) -> tuple[np.float64, np.float64]:
+        """Return the least and the greatest element."""
+        found = np.full((thread_count(), 2), x[0])
+
+        def measure(begin: int, end: int, k: int) -> None:
+            if begin < end:
+                found[k] = x[begin:end].min(), x[begin:end].max()
+
+        run_in_parts(x.size, measure)
+        return np.float64(found[:, 0].min()), np.float64(found[:, 1].max())
+
+    def dot(self, x: Vector, y: Vector) -> float:
+        """Return ``sum of x * y``."""
+        sums = np.zeros(-(-x.size // PIECE))
+
+        def some(begin: int, end: int, _: int) -> None:
+            for k in range(begin, end):
+                piece = slice(k * PIECE, (k + 1) * PIECE)
+                sums[k] = np.dot(x[piece], y[piece])
+
+        run_in_parts(sums.size, some, PIECE)
+        return float(sums.sum())
+
+    def each(self, work: Callable[..., object], *vectors: Vector) -> None:
+        """Call `work` with the same part of every vector, for all parts."""
+
+        def some(begin: int, end: int, _: int) -> None:
+            # Every thread has its own settings, and what overflows shows in the numbers.
+            with np.errstate(all="ignore"):
+                for first in range(begin, end, _PART):
+                    part = slice(first, min(first + _PART, end))
+                    work(*(vector[part] for vector in vectors))
+
+        run_in_parts(vectors[0].size, some)
+
+    def image(self, x: Vector, diagonal: Vector, at_anchor: float, out: Vector) -> None:
+        """Turn ``out = M x`` into ``x - (M x - at_anchor) / diagonal``."""
+        from hybrid.matrix.cpu import single_kernels, vector_kernels
+
+        kernel: Any = (vector_kernels if x.dtype == np.float64 else single_kernels).image_rows
+        run_rows(kernel, x.size, x, diagonal, at_anchor, out)
+
+    def subtract_from(self, x: Vector, out: Vector) -> None:
+        """Turn `out` into ``x - out``."""
+        from hybrid.matrix.cpu.vector_kernels import difference_rows
+
+        run_rows(difference_rows, x.size, x, out)
+
+    def shadows(self) -> CpuShadows:
+        """Return the passes of IDR(s)."""
+        return CpuShadows()

@@ -1,0 +1,294 @@
+"""How elements get from the device of one process to others: straight, by NCCL, or by way of the hosts."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_kernels import Device, DeviceLinks, SideStream, WindowPushes
+from hybrid.base.arrays import Array
+from hybrid.matrix.gpu.leaving import gather, leaving_elements
+from hybrid.matrix.gpu.neighbours import Neighbours, joined_neighbours
+from mtbdd.base.communicator import Communicator
+
+Int64Array = NDArray[np.int64]
+
+_log = logging.getLogger(__name__)
+
+
+class Carrier(ABC):
+    """What brings elements from process to process.
+
+    Attributes
+    ----------
+    name : str
+        How they go, in words.
+    host_waits : bool
+        Whether the host waits in every exchange; where it does not, launches can be recorded.
+    others : array, float64
+        On the device: elements of other processes, one after the other, which kernels read between `finish`
+        and the next `begin`.
+    aside : SideStream or None
+        Where the exchange goes on by itself; what is queued there behind `begin` may read `others`, too.
+    """
+
+    name: str
+    host_waits: bool
+    others: Array
+    aside: SideStream | None = None
+
+    @abstractmethod
+    def begin(self, x: Array) -> None:
+        """Queue an exchange of elements of x behind all work queued so far."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Have later work wait for what comes from others."""
+
+
+class _GatheringCarrier(Carrier):
+    """A carrier that first puts what leaves side by side.
+
+    Parameters
+    ----------
+    device : Device
+    outgoing : sequence of ndarray, shape (ranges, 2), int64
+        Ranges of own elements for each process.
+    awaited : sequence of int
+        Elements from each.
+    own : int
+        Elements of x.
+    """
+
+    def __init__(
+        self, device: Device, outgoing: Sequence[Int64Array], awaited: Sequence[int], own: int
+    ) -> None:
+        self._device, self._awaited = device, awaited
+        self._lengths = lengths_of(outgoing)
+        self._where = leaving_elements(device, np.concatenate(outgoing), own)
+        self._leaving = device.xp.empty(sum(self._lengths))
+        self.others = device.xp.empty(sum(awaited))
+
+    def begin(self, x: Array) -> None:
+        """See `Carrier.begin`."""
+        gather(self._device, self._where, x, self._leaving)
+        self._send()
+
+    @abstractmethod
+    def _send(self) -> None:
+        """Queue the exchange of the gathered elements."""
+
+
+class HostCarrier(_GatheringCarrier):
+    """See `Carrier`; by messages of the host, from and to memory that the device copies to and from."""
+
+    name = "by way of the hosts"
+    host_waits = True
+
+    def __init__(
+        self,
+        device: Device,
+        communicator: Communicator,
+        outgoing: Sequence[Int64Array],
+        awaited: Sequence[int],
+        own: int,
+        reason: str = "",
+    ) -> None:
+        super().__init__(device, outgoing, awaited, own)
+        if reason:
+            self.name = f"{self.name}: {reason}"
+        self._communicator = communicator
+        self._transfers = device.transfers(sum(self._lengths), sum(awaited))
+        self._outgoing = _cut(self._transfers.outgoing, self._lengths)
+        self._incoming = _cut(self._transfers.incoming, awaited)
+
+    def _send(self) -> None:
+        self._transfers.send(self._leaving)
+
+    def finish(self) -> None:
+        """See `Carrier.finish`. Synchronises: with the copy to the host; then waits for the messages."""
+        self._transfers.sent()
+        self._communicator.exchange(self._outgoing, self._incoming)
+        self._transfers.receive(self.others)
+
+
+class LinkedCarrier(_GatheringCarrier):
+    """See `Carrier`; from card to card. Synchronises: no."""
+
+    name = "by NCCL"
+    host_waits = False
+
+    def __init__(
+        self,
+        device: Device,
+        links: DeviceLinks,
+        outgoing: Sequence[Int64Array],
+        awaited: Sequence[int],
+        own: int,
+        reason: str = "",
+    ) -> None:
+        super().__init__(device, outgoing, awaited, own)
+        if reason:
+            self.name = f"{self.name}: {reason}"
+        self._links, self.aside = links, links.aside
+
+    def _send(self) -> None:
+        self._links.begin(self._leaving, self._lengths, self.others, self._awaited)
+
+    def finish(self) -> None:
+        """See `Carrier.finish`."""
+        self._links.aside.join()
+
+
+class DirectCarrier(Carrier):
+    """See `Carrier`; kernels write to the memory of other cards. Synchronises: no.
+
+    Notes
+    -----
+    All processes make it at once. Its `others` are the room of a window.
+    """
+
+    name = "straight to other cards"
+    host_waits = False
+
+    def __init__(
+        self,
+        device: Device,
+        neighbours: Neighbours,
+        outgoing: Sequence[Int64Array],
+        awaited: Sequence[int],
+        own: int,
+    ) -> None:
+        self.alike = alike = neighbours.communicator
+        sizes = alike.gather(lengths_of(outgoing)).astype(np.int64)
+        window, others = neighbours.open_windows(self, sum(awaited))
+        leaving = [leaving_elements(device, runs, own) for runs in outgoing]
+        self._pushes = WindowPushes(device, alike.rank, window, others, leaving, sizes)
+        self.aside: SideStream = device.side_stream()
+        self.others = window.room
+
+    def begin(self, x: Array) -> None:
+        """See `Carrier.begin`."""
+        self.aside.begin()
+        with self.aside:
+            self._pushes.announce()
+            self._pushes.push(x)
+            self._pushes.await_arrivals()
+
+    def finish(self) -> None:
+        """See `Carrier.finish`."""
+        self.aside.join()
+
+
+def carrier_of(
+    device: Device,
+    communicator: Communicator,
+    outgoing: Sequence[Int64Array],
+    awaited: Sequence[int],
+    own: int,
+) -> Carrier:
+    """Return how elements are carried.
+
+    Straight where every process has a card of its own in one machine, whose cards can write to each other; by
+    NCCL where every process has one and NCCL is there; else by way of the hosts.  Why it is not the way
+    before stands in the carrier's name; a warning says so where there are several cards and the hosts carry.
+
+    Parameters
+    ----------
+    device : Device
+    communicator : Communicator
+        It keeps what was found, which all its exchanges share.
+    outgoing : sequence of ndarray, shape (ranges, 2), int64
+        Ranges of own elements for each process.
+    awaited : sequence of int
+        Elements from each.
+    own : int
+        Own elements.
+
+    Notes
+    -----
+    All processes call it at once.
+    """
+    if communicator.carries and communicator.links is None:
+        links, reasons = _joined(device, communicator)
+        communicator.links, communicator.links_reason = links or False, "; ".join(reasons)
+        _log.info("elements of other processes go %s", _words(links, communicator.links_reason))
+    links, reason = communicator.links, communicator.links_reason
+    if isinstance(links, Neighbours):
+        return DirectCarrier(device, links, outgoing, awaited, own)
+    if links:
+        return communicator.with_room(lambda: LinkedCarrier(device, links, outgoing, awaited, own, reason))
+    return communicator.with_room(lambda: HostCarrier(device, communicator, outgoing, awaited, own, reason))
+
+
+def _words(links: Neighbours | DeviceLinks | None, reason: str) -> str:
+    """Return how elements go, and why no other way."""
+    kind = HostCarrier if not links else DirectCarrier if isinstance(links, Neighbours) else LinkedCarrier
+    return f"{kind.name}: {reason}" if reason else kind.name
+
+
+def _joined(device: Device, communicator: Communicator) -> tuple[Neighbours | DeviceLinks | None, list[str]]:
+    """Join the cards of all processes, if each has one of its own; return why not, too."""
+    cards = communicator.gather_bytes(device.card_identity())
+    several, reasons = len(set(cards) - {b""}) > 1, list[str]()
+    if b"" in cards:
+        reasons.append(f"process {cards.index(b'')} has no card that others could reach")
+    elif len(set(cards)) < len(cards):
+        first = next(k for k, card in enumerate(cards) if card in cards[:k])
+        reasons.append(f"processes {cards.index(cards[first])} and {first} share a card")
+    else:
+        found = joined_neighbours(device, communicator, reasons) or joined_links(communicator, reasons)
+        if found is not None:
+            return found, reasons
+    if several and communicator.rank == 0:
+        warnings.warn(
+            f"elements go from card to card by way of the hosts, which is slow: {'; '.join(reasons)}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return None, reasons
+
+
+def joined_links(communicator: Communicator, reasons: list[str] | None = None) -> DeviceLinks | None:
+    """Join the cards of all processes by NCCL, if all have it; each has a card of its own.
+
+    Parameters
+    ----------
+    communicator : Communicator
+    reasons : list of str, optional
+        Why they cannot be joined is added to it, the same in all processes.
+    """
+    reasons = [] if reasons is None else reasons
+    missing = communicator.first_text(
+        None if DeviceLinks.is_there() else f"process {communicator.rank} has no NCCL"
+    )
+    if missing is not None:
+        reasons.append(missing)
+        return None
+    own = DeviceLinks.new_key() if communicator.rank == 0 else b""
+    key = communicator.gather_bytes(own)[0]
+    found, fault = None, None
+    try:
+        found = DeviceLinks(communicator.size, communicator.rank, key)
+    except RuntimeError as failure:
+        fault = f"NCCL does not join the cards: {failure}"
+    told = communicator.first_text(fault)
+    if told is not None:
+        reasons.append(told)
+        return None
+    return found
+
+
+def lengths_of(outgoing: Sequence[Int64Array]) -> list[int]:
+    """Return how many elements ranges have, for each process."""
+    return [int((runs[:, 1] - runs[:, 0]).sum()) for runs in outgoing]
+
+
+def _cut(array: NDArray[np.float64], lengths: Sequence[int]) -> list[NDArray[np.float64]]:
+    """Return an array in consecutive pieces of given lengths."""
+    return np.split(array, np.cumsum(lengths)[:-1])

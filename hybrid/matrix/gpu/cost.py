@@ -1,0 +1,270 @@
+"""A cost model of the tile kernel, evaluated on row types without building anything.
+
+A product reads one element of x an entry, mostly from the caches; every row costs its share of the vectors;
+every item of the kernel costs a start; the entries of a row type are read once for the groups that share a
+block. The constants were fitted to products of the case studies measured at many levels on an NVIDIA H200; on
+other cards they are scaled by instructions, bandwidth and second-level cache
+(:mod:`hybrid.matrix.gpu.device_properties`). They need only rank levels; what they cannot
+know, the terms of a tile, :mod:`hybrid.matrix.levels.probe` measures.
+Where rows are long, every level can be held as tiles or as pairs (:mod:`hybrid.matrix.gpu.pair_cost`), and
+the form predicted to be faster is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gpu_kernels import HOST_ITEMS
+from hybrid.base.errors import OptionError
+from hybrid.base.near_least import near_least
+from hybrid.matrix.gpu.device_properties import REFERENCE, Card, card_in_use
+from hybrid.matrix.gpu.pair_cost import (
+    SECONDS_SERIAL_ENTRY,
+    PairCounts,
+    count_pairs,
+    has_long_rows,
+    longest_row,
+    pair_seconds,
+)
+from hybrid.matrix.gpu.tuning import choose_tuning
+from hybrid.matrix.injection.row_types import RowTypes, TypedMatrix
+from mtbdd.base.wording import option
+from mtbdd.offset.stacked_layers import StackedLayers
+
+_SECONDS_ENTRY = 0.42e-12
+_SECONDS_SCALED_ENTRY = 0.3e-12
+_SECONDS_ROW = 2.2e-12
+_SECONDS_ITEM = 1.3e-9
+_SECONDS_SLOT = 6e-12
+_SECONDS_STORED_ENTRY = 1.1e-12
+_SECONDS_STORED_BYTE = 0.5e-12
+_SECONDS_START = 15e-6
+
+_HOST_SECONDS_ITEM = 0.2e-6
+_CARD_SECONDS_ITEM = 0.005e-6
+"""Laying out an entry or a slot; a layout made on a card begins with what the largest on a host takes."""
+
+_BUILD_ENTRIES = 1 << 28
+"""Entries of all row types beyond which a level is not offered: building would need tens of gigabytes."""
+
+_LANES = 32
+_TILE_ROWS = 512
+_MOST_MEMBERS = 4
+
+_MOST_TOGETHER = _MOST_MEMBERS * 4
+"""Groups of a block at most."""
+
+
+class _Form(NamedTuple):
+    """How a level would be held: predicted seconds of a product, row types, and whether as pairs."""
+
+    seconds: float
+    types: RowTypes
+    pairs: bool
+
+
+def level_seconds(types: RowTypes, k: int, card: Card | None = None) -> float | None:
+    """Predict the seconds of one product with the row types of level k.
+
+    Parameters
+    ----------
+    types : RowTypes
+        Row types of the matrix; level k must be among them.
+    k : int
+        Level.
+    card : Card, optional
+        The one in use if left out.
+
+    Returns
+    -------
+    float or None
+        None if the level has too many entries in its row types to be built.
+
+    Notes
+    -----
+    Time: O(slots of the row types).
+    """
+    level = types[k]
+    if level.n_types == 0:
+        return _SECONDS_START
+    rows = level.rows.astype(np.float64)
+    entries = level.entries.astype(np.float64)
+    if entries.sum() > _BUILD_ENTRIES:
+        return None
+    members = choose_tuning(types, k).members
+    groups = level.groups.astype(np.float64)
+    tiles = np.ceil(rows / _TILE_ROWS)
+    # Short types share a block: as many groups as keep its four warps busy.
+    together = members * np.maximum(1, 4 // np.ceil(np.minimum(rows, _TILE_ROWS) / _LANES))
+    bundles = np.ceil(groups / together)
+    lanes = _LANES * np.ceil(rows / _LANES) / rows
+    dead = np.ceil(groups / members) * members / groups
+    card = card or card_in_use()
+    work, transfer = card.work(REFERENCE), card.transfer(REFERENCE)
+    each = _entry_seconds(types)
+    seconds = (
+        # An entry is an instruction or two, and a read of x by way of the caches: the slower one decides.
+        groups * entries * lanes * dead * (each * max(work, transfer))
+        + groups * rows * (_SECONDS_ROW * transfer)
+        + tiles * bundles * (_SECONDS_ITEM * work)
+        + bundles * entries * (_SECONDS_STORED_ENTRY * work)
+    )
+    stored = float(entries.sum()) + 12.0 * level.group_slots
+    slots = _SECONDS_SLOT * level.group_slots * work
+    streamed = stored * _SECONDS_STORED_BYTE * card.stream(stored, REFERENCE)
+    return float(seconds.sum()) + slots + streamed + _SECONDS_START
+
+
+def layout_items(types: RowTypes, k: int) -> int:
+    """Return what laying out level k grows with: entries of all row types and slots of all groups."""
+    return int(types[k].entries.sum()) + types[k].group_slots
+
+
+def layout_seconds(types: RowTypes, k: int) -> float:
+    """Predict the seconds of laying out level k: on the host up to some items, on the card beyond them."""
+    items = layout_items(types, k)
+    if items <= HOST_ITEMS:
+        return items * _HOST_SECONDS_ITEM
+    return HOST_ITEMS * _HOST_SECONDS_ITEM + (items - HOST_ITEMS) * _CARD_SECONDS_ITEM
+
+
+def _least_seconds(types: RowTypes, k: int, card: Card) -> float:
+    """Return what `level_seconds` is not below, at level k and at all levels below it.
+
+    Groups and their slots become more from level to level, and the rows of a group fewer, so that no warp
+    gets more of them.
+    """
+    level = types[k]
+    if level.n_types == 0:
+        return _SECONDS_START
+    work, transfer = card.work(REFERENCE), card.transfer(REFERENCE)
+    entries = level.groups * level.entries.astype(np.float64)
+    lanes = _LANES / np.minimum(level.rows, _LANES)
+    each = _entry_seconds(types)
+    seconds = float((entries * lanes).sum()) * each * max(work, transfer)
+    seconds += float(entries.sum()) * _SECONDS_STORED_ENTRY * work / _MOST_TOGETHER
+    group = _SECONDS_ROW * transfer + _SECONDS_ITEM * work / _MOST_TOGETHER
+    return seconds + level.n_groups * group + level.group_slots * _SECONDS_SLOT * work + _SECONDS_START
+
+
+def _entry_seconds(types: RowTypes) -> float:
+    return _SECONDS_ENTRY + (_SECONDS_SCALED_ENTRY if types.classes.scaled else 0.0)
+
+
+def _form_at(curve: TypedMatrix, k: int) -> _Form | None:
+    """Return a level in the form predicted to be fastest on the card in use; None if it cannot be used."""
+    known, card = curve.once(_no_forms), card_in_use()
+    if (card, k) not in known:
+        known[card, k] = _fastest_form(curve, k, card)
+    return known[card, k]
+
+
+def _no_forms(curve: TypedMatrix) -> dict[tuple[Card, int], _Form | None]:
+    """Return where a matrix keeps its forms, by card and level."""
+    return {}
+
+
+def _fastest_form(curve: TypedMatrix, k: int, card: Card) -> _Form | None:
+    long = curve.once(has_long_rows)
+    waiting = curve.once(_longest_row) * SECONDS_SERIAL_ENTRY if long else 0.0
+    forms = []
+    for types in curve.kinds(k):
+        seconds = level_seconds(types, k, card)
+        if seconds is not None:
+            forms.append(_Form(seconds + waiting, types, False))
+        if long and (seconds := _pair_seconds(curve, types, k, card)) is not None:
+            forms.append(_Form(seconds, types, True))
+    return min(forms, key=lambda form: form.seconds, default=None)
+
+
+def _longest_row(curve: TypedMatrix) -> float:
+    return longest_row(curve.plain)
+
+
+def _pair_seconds(curve: TypedMatrix, types: RowTypes, k: int, card: Card) -> float | None:
+    counts = curve.once(_scaled_pairs if types.classes.scaled else _plain_pairs)
+    if k >= len(counts):
+        return None
+    seconds = pair_seconds(types, k, counts[k])
+    return None if seconds is None else seconds * max(card.work(REFERENCE), card.transfer(REFERENCE))
+
+
+def _plain_pairs(curve: TypedMatrix) -> list[PairCounts]:
+    return count_pairs(curve.plain.classes)
+
+
+def _scaled_pairs(curve: TypedMatrix) -> list[PairCounts]:
+    return count_pairs(curve.scaled.classes)
+
+
+def predicted_level_seconds(curve: TypedMatrix, k: int) -> float | None:
+    """Predict the time of a product at level k; None if the GPU backend cannot use the level."""
+    found = _form_at(curve, k)
+    return None if found is None else found.seconds
+
+
+def least_level_seconds(curve: TypedMatrix, k: int) -> float:
+    """Return what `predicted_level_seconds` is not below, at level k and at all levels below it."""
+    if curve.once(has_long_rows):
+        return 0.0
+    card = card_in_use()
+    return min((_least_seconds(types, k, card) for types in curve.kinds(k)), default=math.inf)
+
+
+def types_of_level(curve: TypedMatrix, k: int) -> RowTypes:
+    """Return the row types, plain or shared up to a scale, that the GPU backend uses at level k.
+
+    Raises
+    ------
+    ValueError
+        If it cannot use the level.
+    """
+    return _form(curve, k).types
+
+
+def uses_pairs(curve: TypedMatrix, k: int) -> bool:
+    """Tell whether the GPU backend holds level k as pairs instead of tiles.
+
+    Raises
+    ------
+    ValueError
+        If it cannot use the level.
+    """
+    return _form(curve, k).pairs
+
+
+def _form(curve: TypedMatrix, k: int) -> _Form:
+    found = _form_at(curve, k)
+    if found is None:
+        raise OptionError(
+            f"level: level {k} has too many row types for the gpu backend; "
+            f"choose {option('level', 'min-time')}"
+        )
+    return found
+
+
+def rank_levels(curve: TypedMatrix, factor: float = math.inf) -> list[tuple[int, RowTypes, float]]:
+    """Return the usable levels with their row types and predicted seconds, fastest first.
+
+    ``factor``: those that take at most so many times the least time, at least, are among them.
+    """
+    count = curve.plain.classes.matrix.n_levels + 1
+    ranked = near_least(
+        count, lambda k: predicted_level_seconds(curve, k), lambda k: least_level_seconds(curve, k), factor
+    )
+    return [(k, types_of_level(curve, k), seconds) for seconds, k in sorted(ranked)]
+
+
+def choice_level_seconds(stacked: StackedLayers, types: RowTypes, level: int) -> float | None:
+    """Predict the time of a step over stacked layers at a level of a layer; None if it cannot be used."""
+    k = stacked.first_level + level
+    return level_seconds(types, k) if types.reaches(k) else None
+
+
+def least_choice_seconds(stacked: StackedLayers, types: RowTypes, level: int) -> float:
+    """Return what `choice_level_seconds` is not below, at a level of a layer and at all levels below it."""
+    k = stacked.first_level + level
+    return _least_seconds(types, k, card_in_use()) if types.reaches(k) else math.inf

@@ -1,0 +1,110 @@
+"""What a process receives before a product on a device: elements of x that others own."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_kernels import Device
+from hybrid.base.arriving import ArrivingVector
+from hybrid.base.halo import Halo
+from hybrid.matrix.gpu.carriers import carrier_of
+from mtbdd.base.communicator import Exchange
+from mtbdd.offset.divided import DividedMTBDD
+
+Array = Any
+
+
+class ArrivingOnDevice(ArrivingVector):
+    """See `ArrivingVector`; kernels read the own elements where they are.
+
+    Attributes
+    ----------
+    others : array, shape (halo,), float64
+        The elements of others, once they have come.
+    aside : SideStream or None
+        See `hybrid.matrix.gpu.carriers.Carrier`.
+    """
+
+    def __init__(self, own: Array, halo: DeviceHalo, exchange: Exchange) -> None:
+        super().__init__(own, own, exchange)
+        self._halo, self.others, self.aside = halo, halo.others, halo.aside
+
+    def behind(self) -> AbstractContextManager[object]:
+        """Return a context in which work is queued that reads the elements of others.
+
+        Notes
+        -----
+        Where the exchange goes on beside the kernels that have been queued, so does this work; whoever needs
+        what it makes calls `finish` first. Else it is queued behind the kernels.
+        """
+        if self.aside is not None and self.is_under_way:
+            return self.aside
+        self.finish()
+        return nullcontext()
+
+    def received(self) -> Array:
+        """Return all elements side by side; whoever can do without reads `own` and `others`."""
+        if not self._is_copied:
+            self.finish()
+            self.whole = self._halo.together(self.own)
+            self._is_copied = True
+        return self.whole
+
+
+class DeviceHalo(Halo):
+    """Room for what is received, and who sends what; see `Halo`.
+
+    Parameters
+    ----------
+    device : Device
+    divided : DividedMTBDD
+        A matrix over these columns; all matrices that share a halo have the same.
+
+    Attributes
+    ----------
+    size : int
+        Elements that are received.
+    others : array, shape (size,), float64
+        On the device.
+    host_waits, aside
+        See `hybrid.matrix.gpu.carriers.Carrier`.
+
+    Notes
+    -----
+    Elements are carried (`carrier_of`) while kernels are at work.
+    """
+
+    def __init__(self, device: Device, divided: DividedMTBDD) -> None:
+        self._xp, self._own = device.xp, divided.own_columns
+        self.size = int(sum(divided.incoming))
+        self._carrier = carrier_of(
+            device, divided.communicator, divided.outgoing, divided.incoming, self._own
+        )
+        self.others, self.way = self._carrier.others, self._carrier.name
+        self.host_waits, self.aside = self._carrier.host_waits, self._carrier.aside
+        self._whole: Array | None = None
+
+    def cover(self, stretches: NDArray[np.int64]) -> None:
+        """See `Halo.cover`: kernels need no own elements beside those of others."""
+
+    def exchange(self, x: Array) -> ArrivingOnDevice:
+        """See `Halo.exchange`. Synchronises: what it returns may, where it is waited for."""
+        self._carrier.begin(x)
+        return ArrivingOnDevice(x, self, Exchange(self._carrier.finish))
+
+    def ones(self) -> ArrivingOnDevice:
+        """See `Halo.ones`."""
+        self.others.fill(1.0)
+        return ArrivingOnDevice(self._xp.ones(self._own), self, Exchange())
+
+    def together(self, own: Array) -> Array:
+        """Return own elements and those of others in one vector, which the halo keeps."""
+        if self._whole is None:
+            self._whole = self._xp.empty(len(own) + self.size)
+        self._whole[: len(own)] = own
+        self._whole[len(own) :] = self.others
+        return self._whole

@@ -1,0 +1,260 @@
+"""Fused choices on the device: one launch over the matrices of all layers, the best taken on the way."""
+
+from __future__ import annotations
+
+from gpu_kernels import (
+    ChoiceGains,
+    ChoiceStep,
+    Device,
+    Place,
+    TileMatrix,
+    Tuning,
+    current_device,
+    made_for,
+    mark_entries,
+    run_choices,
+)
+from hybrid.base.arrays import to_host
+from hybrid.base.option_types import LevelOption
+from hybrid.matrix.backends import Backend
+from hybrid.matrix.gpu.admission import SMALL_ENTRIES
+from hybrid.matrix.gpu.choice_gains import code_gains, gain_items
+from hybrid.matrix.gpu.divided_workspace import DividedDeviceWorkspace
+from hybrid.matrix.gpu.halo import DeviceHalo
+from hybrid.matrix.gpu.workspace import DeviceWorkspace
+from hybrid.matrix.levels.probe_choices import build_choices
+from hybrid.matrix.levels.stacked_curve import MOST_LAYERS
+from hybrid.matrix.operators.device_choice_operator import DeviceOperator, refuse_product
+from hybrid.matrix.operators.eligibility import (
+    NOTHING_TO_MULTIPLY,
+    Ineligible,
+    refusal_of_all,
+    why_ineligible,
+)
+from hybrid.matrix.operators.layer_choices import LayerChoices
+from hybrid.matrix.space.choice_operator import ChoiceOperator
+from hybrid.matrix.space.choice_problem import ChoiceProblem
+from hybrid.matrix.space.workspace import Array, Pair
+from mtbdd.offset.divided import DividedMTBDD
+
+
+def device_choices(
+    layer_choices: list[LayerChoices],
+    problem: ChoiceProblem,
+    engine: Backend,
+    level: LevelOption = "auto",
+) -> DeviceChoices | None:
+    """Return what `fused_choices` does, or None for a refusal."""
+    found = fused_choices(layer_choices, problem, engine, level)
+    return None if isinstance(found, Ineligible) else found
+
+
+def fused_choices(
+    layer_choices: list[LayerChoices],
+    problem: ChoiceProblem,
+    engine: Backend,
+    level: LevelOption = "auto",
+) -> DeviceChoices | Ineligible:
+    """Put the matrices of all offers on the device.
+
+    Parameters
+    ----------
+    layer_choices, problem, engine, level
+        As for `hybrid.matrix.operators.hybrid_choices.hybrid_choices`; offers with a row for every unknown
+        state.
+
+    Returns
+    -------
+    DeviceChoices or Ineligible
+        Refused where the device is not wanted or would save too little, has no room, where an offer has rows
+        for some states only, or where no level can be laid out for all layers. Processes that share the
+        states all take the layers so, or none does.
+
+    Raises
+    ------
+    MemoryError
+        If the device was asked for and has no room, where nobody shares the states.
+
+    Notes
+    -----
+    All processes call it at once.
+    """
+    matrices = {o.layer: o.matrix for o in layer_choices if o.matrix is not None}
+    refusal = why_ineligible(engine, problem)
+    if refusal is not None:
+        return refusal
+    if not matrices:
+        return Ineligible(NOTHING_TO_MULTIPLY, True)
+    if any(o.place is not None for o in layer_choices):
+        return Ineligible(
+            "a layer has rows for some states only, and fused steps need one for every state", False
+        )
+    layers = 1 + max(o.layer for o in layer_choices)
+    if layers > MOST_LAYERS:
+        return Ineligible(
+            f"there are {layers} layers of choices, and a fused step takes {MOST_LAYERS}", False
+        )
+    alike = problem.communicator
+    entries = int(alike.total([sum(m.n_entries for m in matrices.values())])[0])
+    if engine.is_free and entries < SMALL_ENTRIES:
+        return Ineligible(f"{entries} non-zeros of all layers are too few for the GPU to be faster", True)
+    device, maximise = current_device(), problem.maximise
+    known: list[ChoiceGains] = []
+
+    def gains_for(tiles: TileMatrix) -> ChoiceGains:
+        # The same for all levels: which layers have entries in a row does not depend on them.
+        if not known:
+            known.append(_coded(device, tiles, layer_choices, maximise))
+        return known[0]
+
+    built, own = None, None
+    try:
+        built = build_choices(device, matrices, layers, level, gains=gains_for, maximise=maximise)
+        if built is None:
+            own = Ineligible("no level can be laid out so that a fused step takes all layers", False)
+        else:
+            gains_for(built[1])
+    except MemoryError as error:
+        if not engine.is_free and alike.size == 1:
+            raise
+        # Layers that go one by one take less room at a time.
+        reason = str(error) or f"{device.name} has no room for the choices"
+        own = Ineligible(reason, engine.is_free)
+    refusal = refusal_of_all(alike, own)
+    if refusal is not None:
+        return refusal
+    assert built is not None
+    level, tiles = built
+    gains = gains_for(tiles)
+    shared = next(iter(matrices.values()))
+    if alike.size > 1:
+        assert isinstance(shared, DividedMTBDD)
+        return DividedDeviceChoices(device, tiles, gains, level, problem, DeviceHalo(device, shared))
+    found = DeviceChoices(device, tiles, gains, level, problem)
+    found.backend_reason = engine.reason
+    return found
+
+
+def _coded(
+    device: Device, tiles: TileMatrix, layer_choices: list[LayerChoices], maximise: bool
+) -> ChoiceGains:
+    """Return the gains of all layers in tables, on the device."""
+    own = {o.layer: o.gain for o in layer_choices}
+    factors = {o.layer: o.factor for o in layer_choices if o.factor is not None}
+    marks = mark_entries(device, tiles)
+
+    def make(place: Place) -> ChoiceGains:
+        there = marks if place is device else to_host(marks)
+        return code_gains(place, there, own, factors, tiles.layers, maximise)
+
+    return made_for(device, gain_items(len(own) * tiles.n_rows), make)
+
+
+class DeviceChoices(DeviceOperator):
+    """See `DeviceOperator`; the matrices of all layers compressed, in tiles.
+
+    Parameters
+    ----------
+    device : Device
+    tiles : TileMatrix
+    gains : ChoiceGains
+    level : int
+        Injection level.
+    problem : ChoiceProblem
+    space : DeviceWorkspace, optional
+        See `DeviceOperator`.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        tiles: TileMatrix,
+        gains: ChoiceGains,
+        level: int,
+        problem: ChoiceProblem,
+        space: DeviceWorkspace | None = None,
+    ) -> None:
+        super().__init__(device, problem, space)
+        self._tiles, self._gains = tiles, gains
+        self.level = self._level = level
+        self.nbytes, self.operand_bytes = tiles.nbytes, gains.nbytes
+
+    def regained(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> DeviceChoices:
+        """Return the choices on the same matrices with other gains, groups or optimum."""
+        gains = _coded(self._device, self._tiles, layer_choices, problem.maximise)
+        return self._on(gains, problem)
+
+    def _on(self, gains: ChoiceGains, problem: ChoiceProblem) -> DeviceChoices:
+        found = DeviceChoices(self._device, self._tiles, gains, self._level, problem)
+        found.backend_reason = self.backend_reason
+        return found
+
+    @property
+    def tuning(self) -> Tuning:
+        """Launch shape."""
+        return self._tiles.tuning
+
+    def _run(self, step: ChoiceStep, x: Array, out: Array) -> None:
+        run_choices(self._device, self._tiles, self._gains, step, x, out)
+
+
+class DividedDeviceChoices(DeviceChoices):
+    """See `DeviceChoices`; of the states of one of several processes.
+
+    Parameters
+    ----------
+    device, tiles, gains, level, problem
+        As for `DeviceChoices`; `tiles` over the own columns and those of the halo.
+    halo : DeviceHalo
+        What all layers read of others.
+
+    Notes
+    -----
+    All processes make the same steps at once. A step receives once for all layers; meanwhile go the tiles
+    that read nothing of others.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        tiles: TileMatrix,
+        gains: ChoiceGains,
+        level: int,
+        problem: ChoiceProblem,
+        halo: DeviceHalo,
+    ) -> None:
+        alike = problem.communicator
+        self._halo = halo
+        super().__init__(
+            device, tiles, gains, level, problem,
+            DividedDeviceWorkspace(device, refuse_product, alike, halo.host_waits),
+        )  # fmt: skip
+        self.backend_reason = f"{alike.size} parts share the states, elements are carried {halo.way}"
+        # What one process records all have to record.
+        self._is_repeated = not alike.any(self.groups is not None)
+
+    def _on(self, gains: ChoiceGains, problem: ChoiceProblem) -> DividedDeviceChoices:
+        return DividedDeviceChoices(self._device, self._tiles, gains, self._level, problem, self._halo)
+
+    @property
+    def changes(self) -> Array:
+        """See `Choosing.changes`; those of all processes."""
+        return self.space.agreed(self._state.differences)
+
+    @changes.setter
+    def changes(self, values: Array) -> None:
+        self._state.differences[...] = self._device.xp.asarray(values)
+
+    def repeat(self, pair: Pair, done: int, count: int, factor: float = 1.0) -> None:
+        """See `ChoiceOperator.repeat`; one by one where some process has groups."""
+        if self._is_repeated:
+            super().repeat(pair, done, count, factor)
+        else:
+            ChoiceOperator.repeat(self, pair, done, count, factor)
+
+    def _run(self, step: ChoiceStep, x: Array, out: Array) -> None:
+        operands = self._device, self._tiles, self._gains, step, x, out
+        with self._halo.exchange(x) as arriving:
+            run_choices(*operands, arriving.others, "early")
+            with arriving.behind():
+                run_choices(*operands, arriving.others, "late")

@@ -1,0 +1,245 @@
+"""Choices written out, one row a choice: steps over them on the host, compiled, and on a device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_kernels import ChoiceRows, ChoiceStep, Device, current_device, run_choice_rows
+from gpu_kernels.runtime.csr import index_types
+from hybrid.matrix.cpu.passes import CpuPasses
+from hybrid.matrix.cpu.pool import run_rows
+from hybrid.matrix.explicit.choice_rows import LayerRows, merge_layers
+from hybrid.matrix.explicit.extract import explicit_matrix, explicit_sizes
+from hybrid.matrix.operators.device_choice_operator import DeviceOperator
+from hybrid.matrix.operators.host_choices import NoMatrix, finish_on_host, run_state_by_state
+from hybrid.matrix.operators.layer_choices import LayerChoices
+from hybrid.matrix.space.choice_operator import BOUND_VECTORS, NO_CHOICE, ChoiceOperator
+from hybrid.matrix.space.choice_problem import ChoiceProblem
+from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.workspace import Array
+from mtbdd.base.memory import free_memory_bytes
+from mtbdd.base.wording import option
+
+Vector = NDArray[np.float64]
+
+
+class ExplicitChoices(ChoiceOperator):
+    """See `ChoiceOperator`; on the host, compiled.
+
+    Parameters
+    ----------
+    rows : ChoiceRows
+        On the host, as `write_choices` makes them.
+    problem : ChoiceProblem
+
+    Notes
+    -----
+    Time: O(transitions) a step.
+    """
+
+    backend = "cpu"
+    level = None
+    storage = "csr"
+
+    def __init__(self, rows: ChoiceRows, problem: ChoiceProblem) -> None:
+        super().__init__(problem, HostWorkspace(NoMatrix(problem.size), CpuPasses()))
+        self.rows = rows
+        self.nbytes, self.operand_bytes = self.rows.matrix_bytes, self.rows.operand_bytes
+        self._no_policy, self._no_shape = np.zeros(0, np.uint16), np.zeros(0)
+
+    def regained(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> ExplicitChoices:
+        """Return the choices on the same matrices with other gains, groups or optimum."""
+        return ExplicitChoices(replace(self.rows, gains=_merged_gains(layer_choices)), problem)
+
+    def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
+        from hybrid.matrix.cpu import choice_kernels as kernels
+
+        step: Any = kernels.explicit_step
+        rows, chosen = self.rows, self._no_policy if policy is None else policy
+        run_rows(step, self.size, rows.choice_ptr, rows.offsets, rows.columns, rows.values, rows.gains, plain,
+                 rows.layers, self.maximise, chosen, policy is not None, x, out)  # fmt: skip
+
+    @property
+    def has_gauss_seidel(self) -> bool:
+        """See `ChoiceOperator.has_gauss_seidel`."""
+        return self.groups is None and self.problem.communicator.size == 1
+
+    def gauss_seidel(
+        self,
+        x: Array,
+        out: Array,
+        descending: bool,
+        factor: float = 1.0,
+        *,
+        shape: Array | None = None,
+        policy: Array | None = None,
+    ) -> None:
+        """See `Choosing.gauss_seidel`."""
+        from hybrid.matrix.cpu import choice_kernels as kernels
+
+        kernel: Any = kernels.explicit_gauss_seidel
+        rows, added = self.rows, self._no_shape if shape is None else shape
+        chosen = self._no_policy if policy is None else policy
+
+        def run(begin: int, end: int, number: int, changes: Array) -> None:
+            kernel(begin, end, descending, rows.choice_ptr, rows.offsets, rows.columns, rows.values,
+                   rows.gains, shape is not None, rows.layers, self.maximise, chosen, policy is not None,
+                   factor, added, shape is not None, x, out, changes)  # fmt: skip
+
+        self.changes = run_state_by_state(self.size, run)
+
+    def _choices(self, x: Array) -> tuple[Array, Array]:
+        rows = self.rows
+        worth = rows.gains.copy()
+        owner = np.repeat(np.arange(len(rows.gains)), np.diff(rows.offsets))
+        worth += np.bincount(owner, rows.values * x[rows.columns], minlength=len(worth))
+        best, policy = np.full(self.size, self.worst), np.full(self.size, NO_CHOICE, np.uint16)
+        has = np.diff(rows.choice_ptr) > 0
+        starts = rows.choice_ptr[:-1][has]
+        reduce = np.maximum if self.maximise else np.minimum
+        if len(starts):
+            best[has] = reduce.reduceat(worth, starts)
+            attained = worth == np.repeat(best, np.diff(rows.choice_ptr))
+            first = np.minimum.reduceat(np.where(attained, np.arange(len(worth)), len(worth)), starts)
+            policy[has] = rows.layers[first]
+        return best, policy
+
+    def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
+        self.changes = finish_on_host(x, out, factor, shape)
+
+
+class DeviceRows(DeviceOperator):
+    """See `DeviceOperator`; the choices of all layers as compressed sparse rows.
+
+    Parameters
+    ----------
+    device : Device
+    rows : ChoiceRows
+    problem : ChoiceProblem
+    """
+
+    level = None
+    storage = "csr"
+
+    def __init__(self, device: Device, rows: ChoiceRows, problem: ChoiceProblem) -> None:
+        super().__init__(device, problem)
+        self._rows = rows
+        self.nbytes, self.operand_bytes = rows.matrix_bytes, rows.operand_bytes
+
+    def regained(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> DeviceRows:
+        """Return the choices on the same matrices with other gains, groups or optimum."""
+        gains = self._device.xp.asarray(_merged_gains(layer_choices))
+        return DeviceRows(self._device, replace(self._rows, gains=gains), problem)
+
+    def _run(self, step: ChoiceStep, x: Array, out: Array) -> None:
+        run_choice_rows(self._device, self._rows, step, x, out)
+
+
+def device_rows(layer_choices: list[LayerChoices], problem: ChoiceProblem) -> DeviceRows:
+    """Write the choices of all layers out and put them on the current device.
+
+    Parameters
+    ----------
+    layer_choices : list of LayerChoices
+    problem : ChoiceProblem
+
+    Raises
+    ------
+    MemoryError
+        If the device or the host has no room, before anything is allocated; with required and available
+        bytes.
+
+    Notes
+    -----
+    Time: O(transitions + states * layers), on the host; O(transitions) a step.
+    """
+    device = current_device()
+    required, available = device_bytes(layer_choices, problem.size), device.free_bytes()
+    if required > available:
+        raise MemoryError(
+            f"the choices of {problem.size} states, written out, need {required} bytes on {device.name}, "
+            f"{available} are free; use {option('engine', 'hybrid')}, {option('backend', 'cpu')}, "
+            "or a smaller model"
+        )
+    return DeviceRows(device, write_choices(layer_choices, problem.size).to_device(device), problem)
+
+
+def write_choices(layer_choices: list[LayerChoices], size: int) -> ChoiceRows:
+    """Write the choices of all layers out, on the host.
+
+    Parameters
+    ----------
+    layer_choices : list of LayerChoices
+    size : int
+        Unknown states.
+
+    Raises
+    ------
+    MemoryError
+        If there is no room, before anything is allocated; with required and available bytes.
+
+    Notes
+    -----
+    Time: O(transitions + states * layers).
+    """
+    _check_room(layer_choices, size)
+    return merge_layers([_layer_rows(o) for o in sorted(layer_choices, key=lambda offer: offer.layer)], size)
+
+
+def _merged_gains(layer_choices: list[LayerChoices]) -> Vector:
+    """Return the gains of choices in the order in which `write_choices` writes them."""
+    owners, layers, gains = [], [], []
+    for offer in layer_choices:
+        has = np.isfinite(offer.gain)
+        owners.append(np.flatnonzero(has) if offer.place is None else offer.place[has])
+        layers.append(np.full(len(owners[-1]), offer.layer))
+        gains.append(offer.gain[has])
+    if not gains:
+        return np.zeros(0)
+    order = np.lexsort((np.concatenate(layers), np.concatenate(owners)))
+    found: Vector = np.concatenate(gains)[order]
+    return found
+
+
+def _layer_rows(offer: LayerChoices) -> LayerRows:
+    """Return the choices of one offer."""
+    has = np.isfinite(offer.gain)
+    states = np.flatnonzero(has) if offer.place is None else offer.place[has]
+    if offer.matrix is None:
+        none = np.zeros(0)
+        return LayerRows(offer.layer, states, np.zeros(len(states), np.int8), none, none, offer.gain[has])
+    matrix = explicit_matrix(offer.matrix)
+    lengths = np.diff(matrix.row_starts)[has]
+    values = matrix.values if offer.factor is None else matrix.values * np.repeat(offer.factor[has], lengths)
+    return LayerRows(offer.layer, states, lengths, matrix.columns, values, offer.gain[has])
+
+
+def device_bytes(layer_choices: list[LayerChoices], size: int) -> int:
+    """Return the bytes that a device needs for the choices of all layers and the vectors of a solution.
+
+    Notes
+    -----
+    Time: O(nodes + states * layers).
+    """
+    entries = sum(explicit_sizes(offer.matrix).entries for offer in layer_choices if offer.matrix is not None)
+    choices = sum(int(np.isfinite(offer.gain).sum()) for offer in layer_choices)
+    index = int(np.dtype(index_types(size, max(entries, choices))[0]).itemsize)
+    # The targets have 32 bits there; every choice has a gain and a layer, too.
+    return 12 * entries + (index + 10) * choices + (index + 8 * BOUND_VECTORS) * (size + 1)
+
+
+def _check_room(layer_choices: list[LayerChoices], size: int) -> None:
+    """Refuse before allocating what does not fit."""
+    sizes = [explicit_sizes(o.matrix) for o in layer_choices if o.matrix is not None]
+    required = 2 * sum(s.matrix_bytes for s in sizes) + max((s.peak_bytes for s in sizes), default=0)
+    required += sum(18 * len(o.gain) for o in layer_choices) + 32 * size
+    available = free_memory_bytes()
+    if required > available:
+        raise MemoryError(
+            f"the choices of {size} states, written out, need {required} bytes in the host's memory, "
+            f"{available} are available; use {option('engine', 'hybrid')} or a smaller model"
+        )

@@ -1,0 +1,332 @@
+"""Choices on hybrid matrices: one offset-labelled matrix a layer, all injected at one level."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.base.arriving import ArrivingVector
+from hybrid.base.option_types import LevelOption, Representation
+from hybrid.matrix.backends import Backend, CpuBackend
+from hybrid.matrix.backends.base import MatrixTable, Product
+from hybrid.matrix.backends.select_level import select_level
+from hybrid.matrix.cpu.pool import run_rows
+from hybrid.matrix.levels.layers import layer_curve
+from hybrid.matrix.levels.table import LevelTable
+from hybrid.matrix.levels.task_table import layer_tasks, task_table
+from hybrid.matrix.operators.coded_gains import coded_gains
+from hybrid.matrix.operators.divided_matrix import DividedMatrix, operator_of
+from hybrid.matrix.operators.eligibility import NOTHING_TO_MULTIPLY, Ineligible
+from hybrid.matrix.operators.host_choices import NoMatrix, finish_on_host
+from hybrid.matrix.operators.hybrid_matrix import HybridMatrix
+from hybrid.matrix.operators.inject import inject_transposed
+from hybrid.matrix.operators.layer_choices import LayerChoices
+from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator
+from hybrid.matrix.space.choice_problem import ChoiceProblem
+from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.together import TogetherWorkspace
+from hybrid.matrix.space.workspace import Array, Workspace
+from mtbdd.offset.divided import DividedMTBDD
+from mtbdd.offset.offset import OffsetMTBDD
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldLayer:
+    """One layer's operands where the vectors are.
+
+    Attributes
+    ----------
+    layer : int
+    matrix : HybridMatrix, DividedMatrix or None
+    space : Workspace or None
+        The matrix's own.
+    place : array or None
+    codes : array, unsigned, or None
+        None if every row has its own gain.
+    gains, blank, factors : array, float64
+        `blank` is `gains` with zeros in place of finite numbers; an empty `factors` stands for 1.
+    rows : int
+    """
+
+    layer: int
+    matrix: HybridMatrix | DividedMatrix | None
+    space: Workspace | None
+    place: Array | None
+    codes: Array | None
+    gains: Array
+    blank: Array
+    factors: Array
+    rows: int
+
+    def operand(self, values: Array) -> Array:
+        """Return gains or factors row by row."""
+        return values if self.codes is None else values[self.codes]
+
+
+def hybrid_choices(
+    layer_choices: list[LayerChoices],
+    problem: ChoiceProblem,
+    engine: Backend,
+    level: LevelOption = "auto",
+    representation: Representation = "row-types",
+    refusal: Ineligible | None = None,
+) -> HybridChoices:
+    """Inject the matrices of all offers at one level, on one backend, which the largest of them chooses.
+
+    Parameters
+    ----------
+    layer_choices, problem
+        As for `HybridChoices`.
+    engine : Backend
+    level : str or int
+        Its policy, or its number.
+    representation : {"row-types", "tasks"}
+    refusal : Ineligible, optional
+        Why a device has not taken all layers fused; heeded in the choice of the backend.
+
+    Raises
+    ------
+    ValueError
+        If the level does not exist or cannot be used.
+
+    Notes
+    -----
+    The level is the one that :func:`hybrid.matrix.levels.policy.choose_level` finds on the matrices' common
+    curve.
+    """
+    if refusal is not None:
+        engine = refusal.applied_to(engine)
+    injected: dict[int, HybridMatrix | DividedMatrix] = {}
+    wanted = sorted((o for o in layer_choices if o.matrix is not None), key=lambda o: -_entries(o))
+    first = wanted[0].matrix if wanted else None
+    halo = engine.halo(first) if isinstance(first, DividedMTBDD) else None
+    for offer in wanted:
+        if offer.matrix is not None and not offer.matrix.n_entries:
+            injected[offer.layer] = operator_of(offer.matrix, None, engine, halo)
+    wanted = [offer for offer in wanted if offer.layer not in injected]
+    engine, held = problem.communicator.with_room(lambda: _held(wanted, engine, level, representation))
+    if not wanted and engine.name == "gpu" and not injected:
+        engine = CpuBackend(NOTHING_TO_MULTIPLY)
+    for offer, matrix in zip(wanted, held, strict=True):
+        injected[offer.layer] = operator_of(matrix.symbolic, matrix, engine, halo)
+    return HybridChoices(layer_choices, injected, problem, engine)
+
+
+def _held(
+    wanted: Sequence[LayerChoices], engine: Backend, level: LevelOption, representation: Representation
+) -> tuple[Backend, list[HybridMatrix]]:
+    """Return the backend and the matrices of layers that have entries, their representations built."""
+    matrices = [o.matrix for o in wanted if o.matrix is not None]
+    if not matrices:
+        return engine, []
+    table, own_tables = _tables(matrices, representation)
+    engine = engine.admitted(own_tables[0])
+    parts = [(matrix, own) for matrix, own in zip(matrices, own_tables, strict=True)]
+    choice, holding = select_level(parts, table, level, engine)
+    products: Sequence[Product | None] = [None] * len(parts) if holding is None else holding.products
+    held = []
+    for (matrix, levels), product in zip(parts, products, strict=True):
+        transposed = partial(inject_transposed, matrix, level, engine, representation=representation)
+        held.append(HybridMatrix(matrix, levels, choice, engine, transposed, product).prepare())
+    return engine, held
+
+
+def _tables(matrices: Sequence[OffsetMTBDD], representation: str) -> tuple[LevelTable, Sequence[MatrixTable]]:
+    """Return the levels of all layers together, and those of each."""
+    if representation == "tasks":
+        tables = [task_table(matrix) for matrix in matrices]
+        return layer_tasks(tables), tables
+    curve = layer_curve(matrices)
+    return curve, curve.curves
+
+
+class HybridChoices(ChoiceOperator):
+    """See `ChoiceOperator`.
+
+    Parameters
+    ----------
+    layer_choices : list of LayerChoices
+    injected : dict
+        The matrix of every layer that has one.
+    engine : Backend
+        Theirs.
+    problem : ChoiceProblem
+
+    Attributes
+    ----------
+    layers : list of HeldLayer
+
+    Notes
+    -----
+    A step is one product a layer, into one vector that all layers share, and one pass over it.  Gains are
+    held by dictionary where they have few values: one or two bytes a row.
+    """
+
+    def __init__(
+        self,
+        layer_choices: list[LayerChoices],
+        injected: dict[int, HybridMatrix | DividedMatrix],
+        problem: ChoiceProblem,
+        engine: Backend,
+    ) -> None:
+        spaces = {layer: matrix.workspace() for layer, matrix in injected.items()}
+        space: Workspace = next(iter(spaces.values())) if spaces else _space_of_none(problem)
+        super().__init__(problem, space)
+        self.backend, self.backend_reason = engine.name, engine.reason
+        self._injected, self._engine = injected, engine
+        xp = space.xp
+        self.layers = []
+        for offer in layer_choices:
+            codes, gains, factors = coded_gains(offer.gain, offer.factor)
+            blank = np.where(np.isfinite(gains), 0.0, gains)
+            self.layers.append(
+                HeldLayer(
+                    offer.layer,
+                    injected.get(offer.layer),
+                    spaces.get(offer.layer),
+                    None if offer.place is None else xp.asarray(_narrow(offer.place)),
+                    None if codes is None else xp.asarray(codes),
+                    xp.asarray(gains),
+                    xp.asarray(blank),
+                    xp.asarray(factors),
+                    len(offer.gain),
+                )
+            )
+        first = next((e.matrix for e in self.layers if e.matrix is not None), None)
+        self.level = None if first is None else first.level
+        self.storage = None if first is None else first.storage
+        self.nbytes = sum(m.nbytes for m in injected.values())
+        arrays = [a for e in self.layers for a in (e.place, e.codes, e.gains, e.factors)]
+        self.operand_bytes = sum(int(a.nbytes) for a in arrays if a is not None)
+        most = max((e.rows for e in self.layers if e.matrix is not None), default=0)
+        self._product = xp.empty(most)
+        self._compiled = engine.name == "cpu"
+        self._no_policy = np.zeros(0, np.uint16)
+        self._no_codes = np.zeros(0, np.uint8)
+
+    def regained(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> HybridChoices:
+        """Return the choices on the same matrices with other gains, groups or optimum."""
+        return HybridChoices(layer_choices, self._injected, problem, self._engine)
+
+    # ------------------------------------------------------------------ steps
+
+    def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
+        started = False
+        with self._arriving(x) as arriving:
+            for e in self.layers:
+                if not started and e.place is not None:
+                    out.fill(self.worst)
+                    started = True
+                product = self._multiplied(e, arriving)
+                self._take(e, product, e.blank if plain else e.gains, policy, not started, out)
+                started = True
+        if not started:
+            out.fill(self.worst)
+
+    def _multiplied(self, e: HeldLayer, x: ArrivingVector) -> Array | None:
+        """Return the product with a layer's matrix, in the shared vector."""
+        if e.space is None:
+            return None
+        product = self._product[: e.rows]
+        if isinstance(e.matrix, DividedMatrix):
+            return e.matrix.multiply_arriving(x, product)
+        e.space.multiply(x.own, product)
+        return product
+
+    def _arriving(self, x: Array) -> ArrivingVector:
+        """Begin to receive what matrices of all layers need of other processes; the first one awaits it."""
+        divided = next((e.matrix for e in self.layers if isinstance(e.matrix, DividedMatrix)), None)
+        return ArrivingVector(x, x) if divided is None else divided.halo.exchange(x)
+
+    def _take(
+        self, e: HeldLayer, product: Array | None, gains: Array, policy: Array | None, first: bool, out: Array
+    ) -> None:
+        """Take one layer's choices into account."""
+        if not self._compiled:
+            self._take_by_arrays(e, product, gains, policy, first, out)
+            return
+        from hybrid.matrix.cpu import choice_kernels as kernels
+
+        codes = self._no_codes if e.codes is None else e.codes
+        operands = (codes, e.codes is not None, gains, e.factors, len(e.factors) > 0)
+        chosen = (self._no_policy if policy is None else policy, policy is not None, e.layer)
+        source = self._product if product is None else product
+        kernel: Any = kernels.take_better if e.place is None else kernels.take_better_at
+        places = (source,) if e.place is None else (e.place, source)
+        order = (first, self.maximise) if e.place is None else (self.maximise,)
+        run_rows(kernel, e.rows, *places, product is not None, *operands, *order, *chosen, out)
+
+    def _take_by_arrays(
+        self, e: HeldLayer, product: Array | None, gains: Array, policy: Array | None, first: bool, out: Array
+    ) -> None:
+        xp = self.space.xp
+        value = self._values(e, product, gains)
+        if policy is not None:
+            chosen = policy if e.place is None else policy[e.place]
+            value = xp.where(chosen == e.layer, value, self.worst)
+        reduce = xp.maximum if self.maximise else xp.minimum
+        if e.place is not None:
+            out[e.place] = reduce(out[e.place], value)
+        elif first:
+            out[...] = value
+        else:
+            reduce(out, value, out=out)
+
+    def _values(self, e: HeldLayer, product: Array | None, gains: Array) -> Array:
+        """Return what a layer's choices are worth, row by row."""
+        own = e.operand(gains)
+        if product is None:
+            return own
+        with np.errstate(over="ignore", invalid="ignore"):
+            if len(e.factors):
+                product *= e.operand(e.factors)
+            return product + own
+
+    def _choices(self, x: Array) -> tuple[Array, Array]:
+        xp = self.space.xp
+        best, policy = xp.full(self.size, self.worst), xp.full(self.size, NO_CHOICE, dtype=np.uint16)
+        with self._arriving(x) as arriving:
+            for e in self.layers:
+                value = self._values(e, self._multiplied(e, arriving), e.gains)
+                rows = slice(None) if e.place is None else e.place
+                before = best[rows]
+                better = value > before if self.maximise else value < before
+                best[rows] = xp.where(better, value, before)
+                policy[rows] = xp.where(better, np.uint16(e.layer), policy[rows])
+        return best, policy
+
+    def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
+        if self._compiled:
+            self.changes = finish_on_host(x, out, factor, shape)
+            return
+        if factor != 1.0:
+            out *= factor
+        if shape is not None:
+            out += shape
+        self.changes = np.zeros(2) if self.space.is_empty(self.size) else self.space.distance(out, x)
+
+
+def _space_of_none(problem: ChoiceProblem) -> Workspace:
+    """Return the workspace of a system without a matrix."""
+    space = HostWorkspace(NoMatrix(problem.size))
+    if problem.communicator.size == 1:
+        return space
+    return TogetherWorkspace(NoMatrix(problem.size), space.passes, problem.communicator)
+
+
+def _entries(offer: LayerChoices) -> float:
+    """Return a measure of a matrix's size: its rows and diagram nodes."""
+    assert offer.matrix is not None
+    return float(offer.matrix.shape[0]) * 1e3 + sum(offer.matrix.nodes)
+
+
+def _narrow(place: NDArray[np.int64]) -> NDArray[Any]:
+    """Return places with as few bytes as they need."""
+    return place.astype(np.uint32) if int(place.max(initial=0)) < 2**32 else place

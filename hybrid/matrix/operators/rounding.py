@@ -1,0 +1,99 @@
+"""How far double precision can be off: bounds on relative errors of sums of non-negative products.
+
+A sum of k products of doubles, added in any order, has a relative error of at most about k units of
+rounding if all terms are non-negative (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.base.state_values import StateValues
+from hybrid.matrix.explicit.operators import ExplicitOperator
+from hybrid.matrix.operators.divided_matrix import DividedMatrix
+from hybrid.matrix.operators.hybrid_matrix import HybridMatrix
+from hybrid.matrix.space.bounded_solution import UNIT
+from mtbdd.base.communicator import communicator_of
+from mtbdd.offset.offset import SCALED_UNITS, OffsetMTBDD
+from mtbdd.offset.row_entries import row_entries
+
+Vector = NDArray[np.float64]
+
+TINIEST = 2.0**-1022  # lemma: underflow
+"""More than what underflow costs in a product and a sum of as many terms as a row may have."""
+
+_DEEPEST = -900.0  # logarithm of products that are far from underflow
+
+_STEP_UNITS = 12  # adding b, dividing, and the operands' own errors
+
+
+def step_slack(matrix: HybridMatrix | DividedMatrix | ExplicitOperator, operands: int) -> float:
+    """Return a bound on the relative error of one step ``(M x + b) / d``.
+
+    Parameters
+    ----------
+    matrix : HybridMatrix, DividedMatrix or ExplicitOperator
+        M.
+    operands : int
+        Number of roundings behind b and d.
+    """
+    units = row_entries(matrix.symbolic) + ratio_units(matrix.symbolic)  # lemma: rounding
+    return (communicator_of(matrix).greatest(units) + _STEP_UNITS + operands) * UNIT  # lemma: rounding
+
+
+def ratio_units(matrix: OffsetMTBDD) -> float:
+    """Return a bound on the relative error of entries over their sum, in units of rounding.
+
+    Both stand for what the text means.  The sum is not made of shared blocks; where it is, its error has
+    `SCALED_UNITS` more.
+    """
+    return 2.0 * matrix.entry_units - SCALED_UNITS  # lemma: rounding
+
+
+def widened(values: Vector, slack: float) -> tuple[Vector, Vector]:
+    """Return bounds of numbers, not negative, that are off by a relative error, or next to underflow."""
+    error = values * (slack + 2.0 * UNIT) + TINIEST  # lemma: rounding
+    lower: Vector = np.maximum(values - error, 0.0)  # lemma: rounding
+    return lower, values + error  # lemma: rounding
+
+
+def scaled_bounds(found: StateValues, units: float) -> StateValues:
+    """Return values, not negative, with bounds for what they come from being off by a relative error.
+
+    Parameters
+    ----------
+    units : float
+        The error in units of rounding.
+    """
+    if units == 0.0:
+        return found
+    share = (units + 4.0) * UNIT  # lemma: rounding
+    with np.errstate(over="ignore"):
+        # A part of a number next to the least double may be rounded up to that number.
+        lower = np.nextafter(found.lower * max(1.0 - share, 0.0), 0.0)  # lemma: underflow
+        # lemma: rounding
+        upper = np.where(found.upper > 0.0, found.upper * (1.0 + share) + TINIEST, found.upper)
+    return StateValues(found.values, lower, upper, found.open_lower)
+
+
+def far_from_underflow(seeds: Vector, entry: float, steps: int) -> bool:
+    """Return whether zeros are exact after some steps from `seeds` over entries no less than `entry`.
+
+    Parameters
+    ----------
+    seeds : ndarray of float64, any shape
+        What the values come from, not negative; zeros do not count.
+    """
+    positive = seeds[seeds > 0.0]
+    if positive.size == 0:
+        return True
+    least = min(entry, 1.0)
+    return least > 0.0 and math.log2(float(positive.min())) + steps * math.log2(least) > _DEEPEST
+
+
+def sum_slack(terms: int) -> float:
+    """Return a bound on the relative error of adding `terms` non-negative numbers pairwise, as numpy does."""
+    return (130 + terms.bit_length()) * UNIT if terms > 1 else 0.0  # lemma: rounding

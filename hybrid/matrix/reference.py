@@ -1,0 +1,170 @@
+"""The reference backend: products by coordinate submatrices over paths and over tasks, in plain NumPy.
+
+Written to be obviously right; every other representation is tested against it. Definitions: with the
+instances (r, c, S) of an injection level, y = M x means y[r + i] += S[i, j] * x[c + j] for every instance
+and every entry (i, j) of its submatrix S.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.matrix.injection.injected import InjectedMatrix
+from hybrid.matrix.injection.tasks import TaskList
+
+Float64Array = NDArray[np.float64]
+
+_BLOCK_ENTRIES = 1 << 18
+"""Products formed at once: bounds the memory for temporary arrays."""
+
+_PIECE = 1 << 14
+"""Elements relaxed at once: their temporary results stay in the cache."""
+
+
+def multiply_by_paths(injected: InjectedMatrix, x: Float64Array) -> Float64Array:
+    """Return M x, shape (n_rows,), submatrix by submatrix over the paths that lead to it.
+
+    Notes
+    -----
+    Time: O(non-zeros of M), with a Python step for every submatrix.
+    """
+    y = np.zeros(injected.shape[0])
+    for number, instances in injected.instances_by_submatrix():
+        submatrix = injected.submatrix(number)
+        # Entries are sorted by row, so that the products of a row are neighbours and are added up before y.
+        starts = np.flatnonzero(np.diff(submatrix.row, prepend=-1))
+        rows = submatrix.row[starts].astype(np.int64)
+        step = max(1, _BLOCK_ENTRIES // len(submatrix.value))
+        for begin in range(0, len(instances), step):
+            some = instances[begin : begin + step]
+            columns = some["column"][:, None].astype(np.int64) + submatrix.column
+            sums = np.add.reduceat(x[columns] * submatrix.value, starts, axis=1)
+            np.add.at(y, some["row"][:, None].astype(np.int64) + rows, sums)
+    return y
+
+
+def multiply_transposed_by_paths(injected: InjectedMatrix, x: Float64Array) -> Float64Array:
+    """Return the transpose of M times x, shape (n_columns,), from the same submatrices and paths."""
+    y = np.zeros(injected.shape[1])
+    for number, instances in injected.instances_by_submatrix():
+        submatrix = injected.submatrix(number)
+        step = max(1, _BLOCK_ENTRIES // len(submatrix.value))
+        for begin in range(0, len(instances), step):
+            some = instances[begin : begin + step]
+            rows = some["row"][:, None].astype(np.int64) + submatrix.row
+            columns = some["column"][:, None].astype(np.int64) + submatrix.column
+            np.add.at(y, columns, x[rows] * submatrix.value)
+    return y
+
+
+def multiply_by_tasks(tasks: TaskList, x: Float64Array) -> Float64Array:
+    """Return M x, shape (n_rows,), task by task; a task adds to its own 256 rows only."""
+    y = np.zeros(tasks.shape[0])
+    for task in tasks:
+        segment = y[task.first_row : task.first_row + task.n_rows]
+        for row, column, number, begin, end in task.instances.tolist():
+            submatrix = tasks.blocks[number]
+            kept = slice(begin, end)
+            products = submatrix.value[kept] * x[column + submatrix.column[kept].astype(np.int64)]
+            np.add.at(segment, row + submatrix.row[kept].astype(np.int64) - task.first_row, products)
+    return y
+
+
+def relax_in_place(
+    x: Float64Array, b: Float64Array | None, diagonal: Float64Array, omega: float, out: Float64Array
+) -> tuple[float, float]:
+    """Turn ``out`` = M x into ``(1 - omega) x + omega (b + M x) / diagonal`` and measure the change.
+
+    Returns
+    -------
+    tuple of float, float
+        Greatest absolute change and greatest change relative to the new value; an element that stays the same
+        counts as no relative change, also where it is zero. NaN if some change is undefined.
+    """
+    absolute = relative = np.float64(0.0)
+    x = x[: out.size]  # behind the rows' own elements there may be others
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        for begin in range(0, out.size, _PIECE):
+            piece = slice(begin, begin + _PIECE)
+            new, old = out[piece], x[piece]
+            if b is not None:
+                new += b[piece]
+            new /= diagonal[piece]
+            if omega != 1.0:
+                # At omega = 1 the old iterate must not enter at all: 0 * inf would be NaN.
+                new *= omega
+                new += (1.0 - omega) * old
+            change = np.abs(new - old)
+            absolute = np.maximum(absolute, change.max())
+            relative = np.maximum(relative, np.where(change == 0.0, 0.0, change / np.abs(new)).max())
+    return float(absolute), float(relative)
+
+
+class _PlainProduct(ABC):
+    """Products and relaxation steps from one way of multiplying."""
+
+    @abstractmethod
+    def _product(self, x: Float64Array) -> Float64Array:
+        """Return M x."""
+
+    def multiply(self, x: Float64Array, out: Float64Array) -> None:
+        """Write M x to ``out``."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            out[:] = self._product(x)
+
+    def multiply_many(self, x: Float64Array, out: Float64Array) -> None:
+        """Write M X to ``out``, column by column."""
+        for column in range(x.shape[1]):
+            self.multiply(np.ascontiguousarray(x[:, column]), out[:, column])
+
+    def relax(
+        self, x: Float64Array, b: Float64Array | None, diagonal: Float64Array, omega: float, out: Float64Array
+    ) -> tuple[float, float]:
+        """Write ``(1 - omega) x + omega (b + M x) / diagonal`` to ``out``; see :func:`relax_in_place`."""
+        self.multiply(x, out)
+        return relax_in_place(x, b, diagonal, omega, out)
+
+
+class ReferenceProduct(_PlainProduct):
+    """Multiplies vectors by an injected matrix, path by path.
+
+    Parameters
+    ----------
+    injected : InjectedMatrix
+        The matrix.
+    """
+
+    def __init__(self, injected: InjectedMatrix) -> None:
+        self.injected = injected
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of submatrices and instances."""
+        return self.injected.nbytes
+
+    def _product(self, x: Float64Array) -> Float64Array:
+        return multiply_by_paths(self.injected, x)
+
+
+class ReferenceTaskProduct(_PlainProduct):
+    """Multiplies vectors by a matrix in tasks, task by task, with a Python step for every instance.
+
+    Parameters
+    ----------
+    tasks : TaskList
+        The matrix.
+    """
+
+    def __init__(self, tasks: TaskList) -> None:
+        self.tasks = tasks
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of submatrices, cut instances and task pointers."""
+        return self.tasks.nbytes
+
+    def _product(self, x: Float64Array) -> Float64Array:
+        return multiply_by_tasks(self.tasks, x)

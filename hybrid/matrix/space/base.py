@@ -1,0 +1,288 @@
+"""What all iterative methods share: when to stop, what comes back, how progress is told.
+
+The methods solve ``diagonal * x = M x + b`` for a matrix M with non-negative entries and no
+diagonal, by repeated products with M; the matrix may be held in any form that offers the
+`MatrixOperator` protocol.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_kernels import seconds_loading
+from hybrid.base.errors import OptionError
+from hybrid.matrix.space.record import IterationRecord, Kept, Place, State
+from hybrid.matrix.space.watch import Watch
+from mtbdd.base.communicator import communicator_of
+from mtbdd.base.wording import option
+
+Vector = NDArray[np.float64]
+Progress = Callable[[int, float], None]
+
+
+LEAST_VECTORS = 4
+"""Vectors of the method that keeps fewest of them; see `vectors` of the methods."""
+
+DEFAULT_VECTORS = 9
+"""Vectors of the methods that are chosen where none is named, at most: of bounds on long-run averages."""
+
+
+_PART = 1 << 14  # elements whose temporary results stay in the cache
+
+
+class Status(Enum):
+    """How a solution ended; the value says what it means, its text what to do as well."""
+
+    CONVERGED = "the difference between two iterations fell below epsilon"
+    MAX_ITERATIONS = "the iteration limit was reached before two iterations were close enough"
+    DIVERGED = "the iterates are no longer finite numbers"
+    BREAKDOWN = "the method broke down: a number to divide by became zero, again after starting anew"
+    STAGNATED = "the method no longer comes closer to a solution, wherever it starts anew"
+    NO_BOUND = "no upper bound could be verified in double precision"
+    INTERRUPTED = "the iteration was ended before the bounds were close enough"
+
+    def __str__(self) -> str:
+        advice = self.advice()
+        return f"{self.value}: {advice}" if advice else str(self.value)
+
+    def advice(self) -> str:
+        """Return what to do about it; nothing where nothing is to be done."""
+        epsilon, method, certain = option("epsilon"), option("method"), ("optimistic", "jacobi")
+        found = {
+            Status.MAX_ITERATIONS: (
+                f"raise {option('max-iters')}, choose another {method}, or a larger {epsilon}"
+            ),
+            Status.DIVERGED: f"choose another {method} or a smaller {option('omega')}",
+            Status.BREAKDOWN: f"choose {option('method', *certain)}",
+            Status.STAGNATED: f"choose {option('method', *certain)}, or a larger {epsilon}",
+            Status.NO_BOUND: f"choose {option('method', 'jacobi')} for an estimate without bounds",
+        }
+        return found.get(self, "")
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """When an iteration stops ([Tealdi13] 2.4.1).
+
+    Attributes
+    ----------
+    epsilon : float
+        Bound on the greatest difference between two successive iterates.
+    absolute : bool
+        Compare differences as they are; otherwise relative to the new values.
+    max_iterations : int
+        Iterations after which the method gives up.
+    """
+
+    epsilon: float = 1e-8
+    absolute: bool = False
+    max_iterations: int = 100_000
+
+    def __post_init__(self) -> None:
+        """Refuse senseless limits."""
+        if not 0 < self.epsilon < 1:
+            raise OptionError(f"epsilon must lie between 0 and 1, got {self.epsilon}")
+        if self.max_iterations < 1:
+            raise OptionError(f"the iteration limit must be at least 1, got {self.max_iterations}")
+
+    def difference(self, max_absolute: float, max_relative: float) -> float:
+        """Return the difference that counts."""
+        return max_absolute if self.absolute else max_relative
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The last iterate and how it came about.
+
+    Attributes
+    ----------
+    values : ndarray of float64, shape (n,)
+    status : Status
+        Only `Status.CONVERGED` makes the values an answer.
+    iterations : int
+    seconds : float
+        Wall time of the iterations.
+    difference : float
+        The last difference compared with epsilon.
+    residual : float
+        ``max |M x + b - diagonal x|`` of `values`, from a fresh product.
+    synchronisations : int
+        How often the host waited for a device while iterating; 0 where there is none.
+    products : int
+        With the matrix, that of the residual included; of choices, sweeps over all of them.
+    more_vectors : int
+        Held at once besides those that the method counts, where another one took over.
+    """
+
+    values: Vector
+    status: Status
+    iterations: int
+    seconds: float
+    difference: float
+    residual: float
+    synchronisations: int = field(default=0, kw_only=True)
+    products: int = field(default=0, kw_only=True)
+    more_vectors: int = field(default=0, kw_only=True)
+
+    @property
+    def seconds_per_iteration(self) -> float | None:
+        """Mean wall time of one iteration; None if there was none."""
+        return self.seconds / self.iterations if self.iterations else None
+
+
+class Method(Protocol):
+    """What every method says of itself.
+
+    Attributes
+    ----------
+    vectors : int
+        Vectors of the system's size that it holds at once, its operands among them: what it asks room for
+        before it begins, and what the account of its work tells.
+    """
+
+    vectors: ClassVar[int]
+
+    @property
+    def name(self) -> str:
+        """Name on the command line, or of what is told."""
+        ...
+
+
+class MatrixOperator(Protocol):
+    """What a method needs of a matrix.
+
+    A matrix whose vectors had better live elsewhere offers ``workspace()`` besides, see
+    :mod:`hybrid.matrix.space.workspace`.
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        ...
+
+    def multiply(self, x: Vector, out: Vector | None = None) -> Vector:
+        """Return ``M x``, written to `out` if given."""
+        ...
+
+    def jacobi_step(
+        self, x: Vector, out: Vector, b: Vector | None, diagonal: Vector, omega: float
+    ) -> tuple[float, float]:
+        """Write ``(1 - omega) x + omega (M x + b) / diagonal`` to `out`; return greatest differences."""
+        ...
+
+
+class Clock:
+    """Counts wall time without the loading of kernels, and tells progress at most twice a second.
+
+    Parameters
+    ----------
+    progress : callable, optional
+        A `Watch` is told more, and may end the iteration; see :class:`hybrid.matrix.space.watch.Watch`.
+    target, steps
+        See `Watch.begin`.
+    """
+
+    def __init__(
+        self, progress: Progress | None, target: float | None = None, steps: int | None = None
+    ) -> None:
+        self._progress = progress
+        self._watch = progress if isinstance(progress, Watch) else None
+        self._record: IterationRecord | None = None if self._watch is None else self._watch.record
+        self._target = target
+        self._state: State | None = None
+        self._is_kept = False
+        if self._watch is not None:
+            self._watch.begin(target, steps)
+        self._start = self._last = time.perf_counter()
+        self._loading = seconds_loading()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start that kernels were not being loaded."""
+        return time.perf_counter() - self._start - (seconds_loading() - self._loading)
+
+    def tick(self, iteration: int, difference: float) -> bool:
+        """Tell progress if half a second has gone by; return whether to end, which `gently` alone may ask."""
+        if self._progress is None:
+            return False
+        now, watch = time.perf_counter(), self._watch
+        if watch is not None:
+            watch.look(iteration, difference)
+        if now - self._last > 0.5 or (watch is not None and watch.is_pressing):
+            self._last = now
+            try:
+                self._progress(iteration, difference)
+            except BaseException:
+                if self._record is not None and self._state is not None:
+                    self._record.rescue(self._state)
+                raise
+        return self.is_ended
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether `tick` has returned that the iteration is to be ended."""
+        return self._watch is not None and self._watch.stopped is not None
+
+    @property
+    def unrecorded(self) -> Progress | None:
+        """What to follow the parts of a solution with, which have no record of their own."""
+        return self._progress if self._watch is None else self._watch.unrecorded
+
+    def resumed(self, space: Place, name: str, size: int) -> Kept | None:
+        """Return what an earlier run has left of this iteration; see `IterationRecord.resume`."""
+        if self._record is None:
+            return None
+        with self._apart():
+            return self._record.resume(space, name, size, self._target)
+
+    def offer(self, state: State) -> None:
+        """Offer the state after a look, for runs to come."""
+        if self._record is not None:
+            self._state = state
+            with self._apart():
+                self._record.offer(state)
+
+    def keep(self, state: State, is_finished: bool = False) -> None:
+        """Have the state kept in which the iteration ends, or that of its first part that was ended."""
+        if self._record is not None and not self._is_kept:
+            self._state, self._is_kept = None, True
+            with self._apart():
+                self._record.keep(state, is_finished, self.seconds)
+
+    @contextmanager
+    def _apart(self) -> Iterator[None]:
+        """Leave out of the iterations' time what files take."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._start += time.perf_counter() - begin
+
+    def gently(self) -> AbstractContextManager[None]:
+        """Return the context of an iteration that heeds what `tick` returns; see `Watch.gently`."""
+        return nullcontext() if self._watch is None else self._watch.gently()
+
+
+def true_residual(
+    matrix: MatrixOperator, x: Vector, b: Vector | None, diagonal: Vector, scratch: Vector
+) -> float:
+    """Return ``max |M x + b - diagonal x|`` from a fresh product; `scratch` is overwritten."""
+    communicator = communicator_of(matrix)
+    if x.size == 0 and communicator.size == 1:
+        return 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = matrix.multiply(x, scratch)
+        if b is not None:
+            product += b
+        for begin in range(0, x.size, _PART):
+            part = slice(begin, begin + _PART)
+            product[part] -= diagonal[part] * x[part]
+        return communicator.greatest(float(np.abs(product, out=product).max(initial=0.0)))

@@ -1,0 +1,318 @@
+"""Monotone equations ``x = f(x)`` with rounding directed: what methods with bounds see of a system.
+
+f is ``x -> (M x + b) / diagonal`` (:class:`hybrid.solvers.directed_system.DirectedSystem`) or, over
+choices, ``x -> opt over i of (A_i x + b_i)`` (:class:`hybrid.matrix.space.choice_operator.ChoiceOperator`),
+all numbers non-negative.  A chain is a decision process with one layer; the first form divides by its
+diagonal in the same pass.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from hybrid.matrix.space.base import Clock, Status
+from hybrid.matrix.space.bounded_solution import FLOOR, NEGLIGIBLE, BoundedSolution, guard_underflow
+from hybrid.matrix.space.record import Kept, Numbers, State
+from hybrid.matrix.space.workspace import Array, Pair, Steps, Workspace
+
+
+@dataclass
+class Outcome:
+    """How far a method with bounds has come.
+
+    Attributes
+    ----------
+    status : Status
+    iterations : int
+    difference : float
+        The last difference compared with epsilon.
+    more_vectors : int
+        Held at once besides those that the method counts.
+    """
+
+    status: Status = Status.MAX_ITERATIONS
+    iterations: int = 0
+    difference: float = float("inf")
+    more_vectors: int = 0
+
+
+class Guess(Protocol):
+    """Finds upper bounds close to iterates from below, and verifies them.
+
+    Attributes
+    ----------
+    total : array, shape (n,), or None
+        Every iterate that a step starts from is added to it.
+    """
+
+    @property
+    def total(self) -> Array | None: ...  # noqa: D102
+
+    @property
+    def scratch(self) -> Array:
+        """A vector that is free between two calls, shape (n,)."""
+
+    def difference(self, absolute: float, relative: float) -> float:
+        """Return the change of a step that is compared with the target."""
+
+    def verified(
+        self, x: Array, y: Array, made: int, outcome: Outcome, positive: Array | None, last: bool = False
+    ) -> float | None:
+        """Leave a verified upper bound close to x in y and return None, or the difference to go on to.
+
+        Parameters
+        ----------
+        made : int
+            Steps behind x.
+        outcome : Outcome
+            Its difference is that of the last step; steps of its own are added to its iterations.
+        positive : array, shape (n,), or None
+            Where underflow counts, ones where the solution is positive.
+        last : bool
+            The iteration ends here: any upper bound will do that a few steps find, however far it is from x.
+        """
+
+    def restart(self) -> None:
+        """Forget the iterates; the next ones begin at 0."""
+
+    def spare(self) -> Pair:
+        """Return two vectors that are free from now on."""
+
+
+STAGE = "stage"
+"""Name of the number by which a state tells that its iteration was in a leap, and where in it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """What an iteration from below lends to a `Leap`.
+
+    Attributes
+    ----------
+    x : array, shape (n,)
+        An iterate from below, zero only where the solution is, but for a leap `from_anywhere`.  The lower
+        bound if the leap succeeds, and else as it was.
+    y, spare : array, shape (n,)
+        Overwritten; `y` becomes the upper bound.
+    total : array, shape (n,), or None
+        Sum of all iterates before x, if they are added up.
+    made : int
+        How many.
+    positive : array, shape (n,), or None
+        See `Guess.verified`.
+    state : callable
+        Where the iteration is, for records; of its vectors only x and `total` are left as they are.
+    target : float
+        Change of a step at which the next guess of an upper bound is made; less after guesses in vain.
+    """
+
+    x: Array
+    y: Array
+    total: Array | None
+    spare: Array
+    made: int
+    positive: Array | None
+    state: State
+    target: float = math.inf
+
+
+class Rising(Steps, Protocol):
+    """Steps from below whose values rise at least as fast as those of `BellmanOperator.down`.
+
+    Their changes do not tell how far values are from a step of all states at once.
+    """
+
+    def told(self) -> Numbers:
+        """Return the numbers that runs to come need."""
+
+    def take(self, numbers: Numbers) -> None:
+        """Go on where an earlier run was, as far as it tells where."""
+
+
+class Leap(Protocol):
+    """Finds both bounds at once from an iterate; see :class:`hybrid.solvers.krylov_bounds.KrylovBounds`.
+
+    Attributes
+    ----------
+    width : float
+        Distance of the bounds that were found.
+    more_vectors : int
+        Held at once besides those of the iteration.
+    """
+
+    width: float
+    more_vectors: int
+
+    @property
+    def from_anywhere(self) -> bool:
+        """Whether the next try takes iterates that are zero where the solution is not."""
+
+    def begin(self, made: int) -> None:
+        """Take note that an earlier run has made so many steps."""
+
+    def budget(self, held: Held, difference: float) -> float:
+        """Return the products that a try is worth now; y, the iterate before, and `spare` are overwritten."""
+
+    def solve(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None = None) -> int:
+        """Try; return the products made."""
+
+
+class BellmanOperator(ABC):
+    """``x -> f(x)`` where its matrix has its workspace, rounded down and rounded up.
+
+    Parameters
+    ----------
+    space : Workspace
+    size : int
+        n
+    slack : float
+        Bound on the relative error of one step, operands included.
+    underflow : float
+        Bound on the absolute error that underflow adds to an element in one step.
+    is_far : bool
+        Whether all iterates are known to be far from underflow.
+
+    Attributes
+    ----------
+    negligible : float
+        Elements above it are so far from underflow that it counts as one more relative error of rounding.
+    floor : float
+        Elements below it are so near to it that no guess of a bound leaves room for it.
+    products : int
+        Made so far: steps, those of zeros and ones and of guesses among them.
+    """
+
+    def __init__(
+        self, space: Workspace, size: int, slack: float, underflow: float, is_far: bool = False
+    ) -> None:
+        self.space, self.size, self.slack, self.underflow, self.is_far = space, size, slack, underflow, is_far
+        self.negligible, self.floor = NEGLIGIBLE * underflow, FLOOR * underflow  # lemma: next-to-underflow
+        self.products = 0
+
+    @property
+    @abstractmethod
+    def down(self) -> Steps:
+        """Steps whose results are never too great, but for `underflow`."""
+
+    @property
+    def rising(self) -> Rising | None:
+        """What iterates from below rise by where there are better steps than `down`; rounded down as well."""
+        return None
+
+    @property
+    def depth(self) -> int:
+        """How many roundings may follow one another in a step of `rising`, or `down`."""
+        return 1
+
+    @property
+    @abstractmethod
+    def up(self) -> Steps:
+        """Steps whose results are never too small, but for `underflow`."""
+
+    @abstractmethod
+    def positive(self, is_over: Callable[[], bool] | None = None) -> Array:
+        """Return where the solution is positive, as zeros and ones, shape (n,), float64.
+
+        Parameters
+        ----------
+        is_over : callable, optional
+            Asked every round whether to end.
+
+        Raises
+        ------
+        SearchEndedError
+            It said so.
+
+        Notes
+        -----
+        Steps of zeros and ones alone, which never underflow.  Time: a step and a look a round, for as many
+        rounds as the graph is deep.
+        """
+
+    def are_zeros(self, positive: Array) -> bool:
+        """Whether the solution is surely zero where `positive`, of zeros and ones, is zero."""
+        return False
+
+    @abstractmethod
+    def raised(self, positive: Array) -> Steps:
+        """Return steps `down` whose solution is no less, and above the floor where it is positive."""
+
+    @abstractmethod
+    def residual(self, x: Array, scratch: Array) -> float:
+        """Return how far x is from solving the equation, from a fresh step written to `scratch`."""
+
+    def reserve(self, vectors: int) -> None:
+        """Ask for the room that a method with so many vectors takes; see `Workspace.reserve`."""
+        self.space.reserve(vectors, self.size)
+
+    def zeros(self) -> Array:
+        """Return a vector of zeros."""
+        return self.space.xp.zeros(self.size)
+
+    def is_near_underflow(self, x: Array) -> bool:
+        """Whether some element is zero, or so small that underflow is more than one error of rounding."""
+        if self.is_far or self.space.is_empty(self.size):
+            return False
+        return not self.space.read(self.space.extremes(x)[0])[0] > self.negligible
+
+    def verifies(self, guess: Array, x: Array, y: Array, positive: Array | None) -> bool:
+        """Whether a guess is inductive; if so, leave one more step from it, no less than x, in y.
+
+        Parameters
+        ----------
+        guess, x, y : array, shape (n,)
+            x is a lower bound; y is overwritten in any case.
+        positive : array, shape (n,), or None
+            See `Guess.verified`.
+        """
+        space = self.space
+        self.up.sweep((guess, y), 0, 1)
+        self.products += 1
+        if positive is not None:
+            space.add_scaled(self.underflow, positive, y)
+        (inductive,) = space.read(space.all(y <= guess))  # lemma: park
+        if inductive:
+            # One more step from an inductive bound is a better bound.
+            space.xp.maximum(y, x, out=y)
+        return bool(inductive)
+
+    def lowered(self, lower: Array, steps: int) -> None:
+        """Take from a lower bound what underflow may have added to it in some steps, in place."""
+        lower -= steps * self.depth * self.underflow  # lemma: from-below, underflow
+        self.space.xp.maximum(lower, 0.0, out=lower)
+
+    def result(self, x: Array) -> Array:
+        """Return a vector of the workspace as results are given; it may be the same one."""
+        return self.space.to_host(x)
+
+    def enclosure(
+        self, outcome: Outcome, clock: Clock, lower: Array, upper: Array | None, spare: Pair
+    ) -> BoundedSolution:
+        """Return what has been found as results are given; both vectors of `spare` are overwritten."""
+        seconds, looks = clock.seconds, self.space.synchronisations
+        xp, (middle, scratch) = self.space.xp, spare
+        if upper is None:
+            middle = lower
+        else:
+            xp.add(lower, upper, out=middle)
+            middle *= 0.5
+        residual = self.residual(middle, scratch)
+        self.products += 1
+        if upper is None:
+            values = low = self.result(lower)
+            high = np.full_like(low, np.inf)
+        else:
+            if guard_underflow(lower, upper):
+                xp.add(lower, upper, out=middle)
+                middle *= 0.5
+            values, low, high = (self.result(x) for x in (middle, lower, upper))
+        return BoundedSolution(
+            values, outcome.status, outcome.iterations, seconds, outcome.difference, residual, low, high,
+            synchronisations=looks, products=self.products, more_vectors=outcome.more_vectors,
+        )  # fmt: skip

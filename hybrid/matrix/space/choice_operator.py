@@ -1,0 +1,299 @@
+"""The best over all choices as one operator: ``x -> opt over i of (A_i x + b_i)``, and its choices.
+
+A method sees `ChoiceOperator` alone: whether the matrices are compressed or written out, and where vectors
+live, is the business of its subclasses.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.matrix.space.bounded_solution import least_closure, underflow_of
+from hybrid.matrix.space.choice_problem import ChoiceProblem
+from hybrid.matrix.space.choosing import Choosing
+from hybrid.matrix.space.gauss_seidel_steps import GaussSeidelSteps
+from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.policy_matrix import PolicyMatrix
+from hybrid.matrix.space.workspace import Array, Pair, Workspace
+
+BOUND_VECTORS = 8
+"""Of methods with bounds: two iterates of each, the guess with its iterates, a policy, a layer's product."""
+
+NO_CHOICE = 65_535
+"""In a policy: the state's value is that of another member of its group."""
+
+Policy = NDArray[np.uint16]
+
+
+class ChoiceSteps:
+    """Steps of a choice operator with one rounding; see :class:`hybrid.matrix.space.workspace.Steps`.
+
+    Parameters
+    ----------
+    operator : ChoiceOperator
+    factor : float
+        See `ChoiceOperator.improve`.
+    least : array, shape (size,), float64, optional
+        Iterates are raised to it.
+    """
+
+    def __init__(self, operator: ChoiceOperator, factor: float, least: Array | None = None) -> None:
+        self._operator, self._factor, self._least = operator, factor, least
+        self.changes: Array = operator.changes
+
+    def sweep(self, pair: Pair, done: int, count: int, total: Array | None = None) -> None:
+        """See `Steps.sweep`; iterates are not added up."""
+        assert total is None
+        operator = self._operator
+        if self._least is None:
+            operator.repeat(pair, done, count, self._factor)
+            self.changes = operator.changes
+            return
+        for k in range(done, done + count):
+            operator.repeat(pair, k, 1, self._factor)
+            x, y = pair[1 - k % 2], pair[k % 2]
+            operator.space.xp.maximum(x, self._least, out=x)
+            self.changes = operator.space.distance(x, y)
+
+    @property
+    def course(self) -> Array:
+        """Not known: these steps do not end by themselves."""
+        raise NotImplementedError
+
+
+class ChoiceOperator(Choosing):
+    """Steps over a set of unknown states.
+
+    Parameters
+    ----------
+    problem : ChoiceProblem
+    space : Workspace
+        Where vectors live.
+
+    Attributes
+    ----------
+    backend : str
+    backend_reason : str
+        Why it is that one, in words.
+    level : int or None
+        Injection level, the same in all layers.
+    storage : str or None
+        How the choices are written out; where they are compressed, "tasks", or None for row types.
+    nbytes, operand_bytes : int
+        Matrices, and gains and places, of all layers together.
+    least_entry : float
+        No positive entry of a matrix or of the gains is less.
+    loses_digits : bool
+        Whether entries are so small that they would lose digits where a discount is multiplied into them.
+    """
+
+    backend: str
+    backend_reason: str = "asked for"
+    level: int | None
+    storage: str | None = None
+    nbytes: int
+    operand_bytes: int
+    least_entry: float = 0.0
+    loses_digits: bool = False
+
+    def __init__(self, problem: ChoiceProblem, space: Workspace) -> None:
+        slack = problem.slack
+        super().__init__(space, problem.size, slack, underflow_of(np.ones(1), slack))
+        self.problem = problem
+        self.maximise, self.groups = problem.maximise, problem.quotient
+        self._agreed: Array | None = None
+        self.changes = np.full(2, np.inf)
+
+    @property
+    def changes(self) -> Array:
+        """Greatest absolute and relative change of the last step, over all processes; see `Steps.changes`."""
+        if self._agreed is None:
+            self._agreed = self.space.agreed(self._changes)
+        return self._agreed
+
+    @changes.setter
+    def changes(self, own: Array) -> None:
+        self._changes, self._agreed = own, None
+
+    @property
+    def worst(self) -> float:
+        """The value of having no choice."""
+        return -np.inf if self.maximise else np.inf
+
+    # ------------------------------------------------------------------ for methods with bounds
+
+    @property
+    def down(self) -> ChoiceSteps:
+        """See `BellmanOperator.down`."""
+        # lemma: directed-steps
+        return ChoiceSteps(self, 1.0 - self.slack)
+
+    @cached_property
+    def rising(self) -> GaussSeidelSteps | None:
+        """See `BellmanOperator.rising`."""
+        # lemma: directed-steps, from-below
+        return GaussSeidelSteps(self, 1.0 - self.slack) if self.has_gauss_seidel else None
+
+    def added_up(self, shape: Array, policy: Array | None = None) -> GaussSeidelSteps | None:
+        """See `Choosing.added_up`."""
+        known = self.rising
+        return None if known is None else GaussSeidelSteps(self, 1.0, shape, policy, known.descending)
+
+    @property
+    def depth(self) -> int:
+        """See `BellmanOperator.depth`."""
+        return max(self.size, 1) if self.has_gauss_seidel else 1
+
+    @property
+    def up(self) -> ChoiceSteps:
+        """See `BellmanOperator.up`."""
+        return ChoiceSteps(self, 1.0 / (1.0 - self.slack))  # lemma: directed-steps
+
+    def positive(self, is_over: Callable[[], bool] | None = None) -> Array:
+        """See `BellmanOperator.positive`."""
+        found, steps = least_closure(self.space, self.zeros(), self.improve, is_over)
+        self.products += steps
+        return found
+
+    def raised(self, positive: Array) -> ChoiceSteps:
+        """See `BellmanOperator.raised`: iterates are raised above the floor where they are positive."""
+        return ChoiceSteps(self, 1.0 - self.slack, 4.0 * self.floor * positive)
+
+    def residual(self, x: Array, scratch: Array) -> float:
+        """See `BellmanOperator.residual`: the greatest ``|f(x) - x|``."""
+        if self.space.is_empty(self.size):
+            return 0.0
+        self.improve(x, scratch)
+        return float(self.space.read(self.changes)[0])
+
+    def reserve(self, vectors: int) -> None:
+        """See `BellmanOperator.reserve`: whatever the method, its vectors and those of its guesses."""
+        self.space.reserve(BOUND_VECTORS, self.size)
+
+    # ------------------------------------------------------------------ steps
+
+    def improve(
+        self,
+        x: Array,
+        out: Array,
+        factor: float = 1.0,
+        *,
+        shape: Array | None = None,
+        policy: Array | None = None,
+    ) -> None:
+        """See `Choosing.improve`."""
+        self._best_joined(x, out, shape is not None, policy)
+        self._finish(x, out, factor, shape)
+
+    def follow(self, x: Array, out: Array, policy: Array) -> None:
+        """See `Choosing.follow`."""
+        self._best_joined(x, out, True, policy)
+
+    def _best_joined(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
+        """Do as `_best` does, and give all members of a group its best value."""
+        self._best(x, out, plain, policy)
+        if self.groups is not None:
+            self._join(out)
+
+    @property
+    def has_policies(self) -> bool:
+        """See `Choosing.has_policies`."""
+        return isinstance(self.space, HostWorkspace)
+
+    def of_policy(self, policy: Array) -> Workspace:
+        """See `Choosing.of_policy`."""
+        assert isinstance(self.space, HostWorkspace)
+        return self.space.over(PolicyMatrix(self, policy))
+
+    @property
+    def has_gauss_seidel(self) -> bool:
+        """Whether `gauss_seidel` is there: on the host, where no states share a value."""
+        return False
+
+    def repeat(self, pair: Pair, done: int, count: int, factor: float = 1.0) -> None:
+        """Queue steps ``done + 1 .. done + count``; the iterate after k steps lies in ``pair[k % 2]``."""
+        for k in range(done, done + count):
+            self.improve(pair[k % 2], pair[1 - k % 2], factor)
+
+    def choose(self, x: Array) -> Array:
+        """See `Choosing.choose`."""
+        best, policy = self._choices(x)
+        if self.groups is None:
+            return policy
+        members, starts, sizes = self.groups.members, self.groups.starts, self.groups.sizes
+        own = self.space.to_host(best[self.space.xp.asarray(members)])
+        attained = own == np.repeat(self._best_of_all(self._best_of_own(own)), sizes)
+        # The first of each group: attained, and none attained before it in the group.
+        before = np.cumsum(attained) - attained
+        first = attained & (before == np.repeat(before[starts], sizes))
+        if self.groups.n_shared:
+            has_best = np.logical_or.reduceat(attained, starts) if own.size else attained
+            first &= np.repeat(self._is_first_process(has_best), sizes)
+        policy[self.space.xp.asarray(members[~first])] = NO_CHOICE
+        return policy
+
+    # ------------------------------------------------------------------ what the matrices' form decides
+
+    @abstractmethod
+    def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
+        """Queue the best over the choices, without gains if `plain`, of a policy if there is one."""
+
+    @abstractmethod
+    def _choices(self, x: Array) -> tuple[Array, Array]:
+        """Return the best values and the layers that have them."""
+
+    @abstractmethod
+    def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
+        """Queue the scaling, the addition and the measurement of `improve`."""
+
+    def _join(self, out: Array) -> None:
+        """Give all members of a group its best value."""
+        groups, space = self.groups, self.space
+        assert groups is not None
+        if groups.n_shared:
+            # Processes tell each other by way of the host.
+            members = space.xp.asarray(groups.members)
+            best = self._best_of_all(self._best_of_own(space.to_host(out[members])))
+            out[members] = space.xp.asarray(np.repeat(best, groups.sizes))
+        elif len(groups.members):
+            self._joining(out)
+
+    @cached_property
+    def _joining(self) -> Callable[[Array], None]:
+        assert self.groups is not None
+        return self.space.joining(self.groups.members, self.groups.sizes, self.maximise)
+
+    def _best_of_own(self, own: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the best value of every group's own members, given member by member."""
+        assert self.groups is not None
+        reduce = np.maximum if self.maximise else np.minimum
+        best: NDArray[np.float64] = reduce.reduceat(own, self.groups.starts) if own.size else own
+        return best
+
+    def _best_of_all(self, best: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the best values of groups, those of members in other processes among them."""
+        groups = self.groups
+        if groups is None or not groups.n_shared:
+            return best
+        found = np.full(groups.n_shared, self.worst)
+        is_shared = groups.shared >= 0
+        found[groups.shared[is_shared]] = best[is_shared]
+        reduce = np.maximum if self.maximise else np.minimum
+        best[is_shared] = reduce.reduce(self.problem.communicator.gather(found))[groups.shared[is_shared]]
+        return best
+
+    def _is_first_process(self, attained: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return for every group whether no process before this one has a best member."""
+        groups, alike = self.groups, self.problem.communicator
+        assert groups is not None
+        found = np.full(groups.n_shared, np.inf)
+        is_shared = groups.shared >= 0
+        found[groups.shared[is_shared & attained]] = alike.rank
+        first = np.full(len(groups.shared), True)
+        first[is_shared] = np.min(alike.gather(found), axis=0)[groups.shared[is_shared]] >= alike.rank
+        return first

@@ -1,0 +1,252 @@
+"""Solutions on the host: NumPy vectors, and a matrix's own products and fused relaxation steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hybrid.matrix.space.base import Criterion, MatrixOperator, Vector, true_residual
+from hybrid.matrix.space.host_recurrence import HostBiCGStab, HostImages
+from hybrid.matrix.space.host_steps import HostRelaxation, HostUniformised
+from hybrid.matrix.space.idr import IDR
+from hybrid.matrix.space.passes import NumPyPasses, Passes
+from hybrid.matrix.space.repeated import OMEGA, RepeatedSystem
+from hybrid.matrix.space.swept import RowSweeps, SweptSystem
+from hybrid.matrix.space.uniformised_repetition import UniformisedRepetition
+from hybrid.matrix.space.workspace import Steps, Workspace
+from mtbdd.base.memory import require_memory
+from mtbdd.base.wording import option
+
+Multiply = Callable[[Any, Any], object]
+"""Writes the product with a vector: ``multiply(x, out)``."""
+
+_SHORT = 1 << 19
+"""Elements of a vector up to which double precision is kept: the vectors of a recurrence lie in caches."""
+
+_OPERANDS = 2
+"""Of a method's vectors, those that it is called with: diagonal and right-hand side."""
+
+
+class HostWorkspace(Workspace):
+    """The workspace of a matrix whose vectors are NumPy arrays.
+
+    Parameters
+    ----------
+    matrix : MatrixOperator
+    passes : Passes, optional
+        How vectors are worked on; by default in plain NumPy.
+    single : callable, optional
+        Multiplies vectors of single precision.
+    sweeps : callable, optional
+        Returns sweeps over the rows of the matrix in their order.
+    """
+
+    xp: Any = np
+    stride = 1
+    synchronisations = 0
+
+    def __init__(
+        self,
+        matrix: MatrixOperator,
+        passes: Passes | None = None,
+        single: Multiply | None = None,
+        sweeps: Callable[[], RowSweeps | None] | None = None,
+    ) -> None:
+        self._matrix, self._single, self._sweeps = matrix, single, sweeps
+        self._ordered: RowSweeps | None = None
+        self._passes: Passes = NumPyPasses() if passes is None else passes
+
+    @property
+    def passes(self) -> Passes:
+        """How vectors are worked on."""
+        return self._passes
+
+    def over(self, matrix: MatrixOperator) -> HostWorkspace:
+        """Return the workspace of another matrix over the same vectors, without sweeps."""
+        return HostWorkspace(matrix, self._passes)
+
+    def reserve(self, vectors: int, size: int) -> None:
+        """Refuse a solution whose vectors do not fit in what is free now; the operands are there already."""
+        require_memory(
+            8 * max(vectors - _OPERANDS, 0) * size,
+            f"a solution with {vectors} vectors of {size} elements",
+            "choose smaller constants, a method with fewer "
+            f"({option('method', 'jacobi', 'jor')}), {option('backend', 'gpu')}, or "
+            f"{option('spill', 'DIR')}, which has them on a disk",
+        )
+
+    def takes_single(self, size: int) -> bool:
+        """See `Workspace.takes_single`; short vectors lie in caches, and doubles have kernels already."""
+        return self._single is not None and size > _SHORT
+
+    def vector(self, values: ArrayLike) -> Vector:
+        """Return a copy."""
+        return _copy(values)
+
+    def operand(self, values: Vector) -> Vector:
+        """Return the vector itself."""
+        return values
+
+    def ones(self, size: int) -> Vector:
+        """See `Workspace.ones`."""
+        return np.ones(size)
+
+    def multiply(self, x: Vector, out: Vector) -> None:
+        """Write ``M x`` to `out`."""
+        self._matrix.multiply(x, out)
+
+    def system(self, diagonal: Vector, b: Vector | None) -> HostSystem:
+        """Return a system of equations."""
+        agreed = self.communicator.all
+        return HostSystem(
+            self._matrix, self._passes, diagonal, b, self._single, lambda: self.sweeps, agreed
+        )  # fmt: skip
+
+    @property
+    def sweeps(self) -> RowSweeps | None:
+        """Sweeps over the rows of the matrix, put in order once; None where it has none."""
+        if self._ordered is None and self._sweeps is not None:
+            self._ordered = self._sweeps()
+        return self._ordered
+
+    def add_scaled(self, weight: float, x: Vector, total: Vector, factor: Any | None = None) -> None:
+        """Add ``weight * factor * x`` to `total`."""
+        self._passes.add_scaled(weight if factor is None else weight * float(factor), x, total)
+
+    def distance(self, x: Vector, y: Vector) -> Vector:
+        """Return the greatest ``|x - y|`` and ``|x - y| / |x|``."""
+        return self._passes.greatest_changes(x, y)
+
+    def extremes(self, x: Vector) -> tuple[np.float64, np.float64]:
+        """Return the least and the greatest element."""
+        return self._passes.extremes(x)
+
+    def joining(
+        self, members: NDArray[np.int64], sizes: NDArray[np.int64], maximise: bool
+    ) -> Callable[[Vector], None]:
+        """See `Workspace.joining`."""
+        starts, reduce = np.cumsum(sizes) - sizes, np.maximum if maximise else np.minimum
+
+        def join(values: Vector) -> None:
+            values[members] = np.repeat(reduce.reduceat(values[members], starts), sizes)
+
+        return join
+
+    def each(self, work: Callable[..., object], *vectors: Vector) -> None:
+        """Call `work` with parts of the vectors."""
+        self._passes.each(work, *vectors)
+
+    def stretch(self, most: int) -> int:
+        """Return 1: every step's changes are known when it is done."""
+        return min(1, most)
+
+    def read(self, *arrays: Any) -> list[float]:
+        """Return the elements."""
+        return [float(number) for array in arrays for number in np.ravel(array)]
+
+    def to_host(self, array: Any) -> NDArray[Any]:
+        """Return the array itself."""
+        own: NDArray[Any] = array
+        return own
+
+
+class HostSystem:
+    """``diagonal * x = M x + b``."""
+
+    def __init__(
+        self,
+        matrix: MatrixOperator,
+        passes: Passes,
+        diagonal: Vector,
+        b: Vector | None,
+        single: Multiply | None = None,
+        sweeps: Callable[[], RowSweeps | None] = lambda: None,
+        agreed: Callable[[bool], bool] = bool,
+    ) -> None:
+        self._matrix, self._passes, self._diagonal, self._b = matrix, passes, diagonal, b
+        self._single, self._sweeps, self._agreed = single, sweeps, agreed
+
+    def relaxation(
+        self, omega: float = 1.0, factor: float = 1.0, criterion: Criterion | None = None
+    ) -> Steps:
+        """Return the fused relaxation steps of the matrix."""
+        diagonal = self._diagonal if factor == 1.0 else self._diagonal * factor
+        return HostRelaxation(self._matrix, self._passes, diagonal, self._b, omega)
+
+    def uniformised(self, rate: float, criterion: Criterion | None = None) -> Steps:
+        """Return steps of a product and a pass over the vectors each."""
+        return HostUniformised(self._matrix, self._passes, self._diagonal, self._b, 1.0 / rate)
+
+    def bicgstab(
+        self, start: Vector, limit: float, orthogonal: float, anchor: int | None = None
+    ) -> HostBiCGStab:
+        """Return BiCGStab's recurrence."""
+        return HostBiCGStab(self._passes, self.images(anchor), _copy(start), limit, orthogonal)
+
+    def idr(
+        self,
+        start: Vector,
+        limit: float,
+        anchor: int | None = None,
+        weights: Vector | None = None,
+        is_single: bool = False,
+    ) -> IDR:
+        """Return IDR(s)'s recurrence."""
+        images = self.images(anchor, self._single if is_single else None)
+        real = np.float32 if is_single else np.float64
+        return IDR(self._passes.shadows(), images, _copy(start), limit, weights, real)
+
+    def images(self, anchor: int | None, multiply: Multiply | None = None) -> HostImages:
+        """Return what recurrences multiply with."""
+        product = multiply or self._matrix.multiply
+        return HostImages(self._passes, product, self._diagonal, self.relaxation(), anchor)
+
+    def preconditioner(self, shape: Vector | None = None) -> SweptSystem | None:
+        """See `System.preconditioner`: sweeps."""
+        sweeps = self._sweeps()
+        if sweeps is None:
+            return None
+
+        def plain(b: Vector | None, anchor: int | None) -> HostImages:
+            return self.sharing(b).images(anchor)
+
+        return SweptSystem(sweeps, self._passes, self._diagonal, self._b, plain, shape)
+
+    def repeated(self) -> RepeatedSystem:
+        """See `System.repeated`: steps of the uniformised chain."""
+        passes = self._passes
+        weight = OMEGA / float(passes.extremes(self._diagonal)[1])
+
+        def of(b: Vector | None) -> HostSystem:
+            return self if b is None else self.sharing(b)
+
+        def steps(b: Vector | None, _: bool) -> UniformisedRepetition:
+            return UniformisedRepetition(self._matrix.multiply, passes, self._diagonal, of(b)._b, weight)
+
+        return RepeatedSystem(passes, steps, _copy, lambda b, anchor: of(b).images(anchor), self._agreed)
+
+    def sharing(self, b: Vector | None) -> HostSystem:
+        """Return the system with another right-hand side."""
+        return HostSystem(
+            self._matrix, self._passes, self._diagonal, b, self._single, self._sweeps, self._agreed
+        )  # fmt: skip
+
+    def residual(self, x: Vector, scratch: Vector) -> Vector:
+        """Return the residual, shape (1,)."""
+        return np.array([true_residual(self._matrix, x, self._b, self._diagonal, scratch)])
+
+
+def _copy(values: ArrayLike) -> Vector:
+    return np.array(values, dtype=np.float64, order="C")
+
+
+def workspace_of(matrix: MatrixOperator) -> Workspace:
+    """Return the workspace that a matrix offers by a method of this name, or else one on the host."""
+    own = getattr(matrix, "workspace", None)
+    if own is not None:
+        offered: Workspace = own()
+        return offered
+    return HostWorkspace(matrix, sweeps=getattr(matrix, "sweeps", None))

@@ -1,0 +1,253 @@
+"""IDR(s)'s recurrence with bi-orthogonal images: s = 4 directions, vectors and numbers on the host.
+
+Residuals lie in ever smaller spaces: those of ``(I - omega A)`` times the vectors of the space before that
+are orthogonal to the s shadow vectors.  Directions u_k and their images g_k = A u_k are chosen so that g_k is
+orthogonal to the shadow vectors before the k-th; with m[i, k] the product of the i-th with g_k the matrix of
+a space is triangular.  A cycle is s products with directions and one with the residual, where omega makes the
+residual small:
+
+    solve m[k:, k:] c = f[k:];  u_k = omega r + sum over j >= k of c_j (u_j - omega g_j);  g_k = A u_k
+    g_k and u_k lose their shares of those before;  beta = f[k] / m[k, k];  x += beta u_k,  r -= beta g_k
+    after all k:  t = A r,  omega = (t . r) / (t . t), no less than kappa allows;  x += omega r,  r -= omega t
+
+Every product lowers the dimension that is left, where BiCGStab needs two for that; and omega cannot be small
+beside the residual's angle to t, which is where BiCGStab breaks down on convective chains (queues in a row).
+
+Norms may grow by some powers of ten before they fall, and the residual then is no longer that of x.  So
+whenever it has fallen by a factor of a hundred a fresh one takes its place, while directions stay: beginning
+anew would lose what they know (van der Vorst and Ye, SIAM J. Sci. Comput. 22(3), 2000).
+
+Most of the time is what passes over vectors move, and vectors of single precision halve that.  They lead as
+far as others, since residuals are made anew in double precision.  But they forget what lies beyond seven
+digits, and where a system is nearly singular that takes more cycles than it saves.
+
+Scalar products may be weighed, which is the recurrence for x divided by the weights: a residual that
+is small beside x in every row, and not only where x is great, is one whose norm weighed with 1 / x is small.
+Source: [vGS11], [SvG08]; kappa: Sleijpen and van der Vorst, Numerical Algorithms 10, 1995.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.base.shadow_signs import DIRECTIONS
+from hybrid.matrix.space.recurrence import Standing
+from hybrid.matrix.space.shadows import ShadowPasses
+
+IDR_VECTORS = 3 + 2 * DIRECTIONS
+"""Vectors of the recurrence, its operands and weights not among them."""
+
+SINGLE_VECTORS = 3 + DIRECTIONS
+"""The same with single precision: as much memory as so many vectors of double precision."""
+
+KAPPA = 0.7
+"""Cosine of the residual and its image below which omega is made greater."""
+
+FALL = 1e-2
+"""Share of the greatest norm since the last fresh residual at which the next one is computed."""
+
+SINGLE_FALL = 1e-1
+"""The same with vectors of single precision, whose residual is sooner that of another x."""
+
+LOST = 1e8
+"""Times the first norm that the residual may grow before its digits are those of nothing."""
+
+
+Array = Any
+Numbers = NDArray[np.float64]
+
+
+class Images(Protocol):
+    """What the recurrence multiplies with, and how often it has."""
+
+    @property
+    def made(self) -> int:
+        """Products so far."""
+
+    def residual(self, x: Array, out: Array) -> None:
+        """Write ``b - A x`` to `out`."""
+
+    def apply(self, x: Array, out: Array) -> None:
+        """Write ``A x`` to `out`."""
+
+
+class Space:
+    """The numbers of a space: what the images make with the shadow vectors, and what is left of the residual.
+
+    Attributes
+    ----------
+    omega : float
+        Of the last step along the residual; 1 in the beginning.
+    left : ndarray of float64, shape (s,)
+        Products of the residual with the shadow vectors.
+    """
+
+    def __init__(self) -> None:
+        self._images, self.left, self.omega = np.eye(DIRECTIONS), np.zeros(DIRECTIONS), 1.0
+
+    def begin(self, left: Numbers) -> None:
+        """Begin with a residual: no image is known."""
+        self._images, self.left, self.omega = np.eye(DIRECTIONS), left.copy(), 1.0
+
+    def shares(self, k: int) -> Numbers:
+        """Return what direction k takes of those of the last space, shape (s,), zero before k."""
+        found = np.zeros(DIRECTIONS)
+        for i in range(k, DIRECTIONS):
+            found[i] = (self.left[i] - self._images[i, k:i] @ found[k:i]) / self._images[i, i]
+        return found
+
+    def take(self, k: int, sums: Numbers) -> tuple[Numbers, float] | None:
+        """Take note of an image's products with the shadow vectors.
+
+        Returns
+        -------
+        tuple, or None
+            Shares of the directions before, shape (s,), and beta; None where they break down.
+        """
+        shares, images = np.zeros(DIRECTIONS), self._images
+        column = sums.copy()
+        for i in range(k):
+            shares[i] = column[i] / images[i, i]
+            column[i:] -= shares[i] * images[i:, i]
+        images[k:, k] = column[k:]
+        beta = self.left[k] / column[k] if column[k] != 0.0 else math.nan
+        if not (math.isfinite(beta) and bool(np.isfinite(column[k:]).all())):
+            return None
+        self.left[k + 1 :] -= beta * images[k + 1 :, k]
+        self.left[k] = 0.0
+        return shares, beta
+
+    def step(self, across: float, image: float, square: float) -> bool:
+        """Choose omega from ``t . r``, ``t . t`` and ``r . r``; return whether there is one."""
+        if not (image > 0.0 and square > 0.0 and across != 0.0 and math.isfinite(image + square)):
+            return False
+        self.omega = across / image
+        cosine = abs(across) / math.sqrt(image) / math.sqrt(square)
+        if cosine < KAPPA:
+            self.omega *= KAPPA / cosine
+        return math.isfinite(self.omega)
+
+
+class IDR:
+    """The recurrence for ``A x = b``; see `hybrid.matrix.space.recurrence.Recurrence`.
+
+    Parameters
+    ----------
+    passes : ShadowPasses
+    images : Images
+    start : array, shape (n,), float64
+    limit : float
+        Norm of the residual, weighed, below which it has arrived.
+    weights : array, shape (n,), float64, optional
+        What elements are multiplied with before they are measured.
+    real : {numpy.float64, numpy.float32}
+        Precision of residual, directions and images, which `passes` and `images` have to know.  The iterate,
+        and residuals made anew, have double precision.
+
+    Notes
+    -----
+    An iteration is a cycle of s + 1 products; it allocates parts of vectors only.  Vectors: 3 + 2 s, with
+    single precision the memory of 3 + s.  Time besides the products: s + 1 passes over up to 2 s + 2 vectors.
+    """
+
+    cost, patience = DIRECTIONS + 1, 2000
+
+    def __init__(
+        self,
+        passes: ShadowPasses,
+        images: Images,
+        x: Array,
+        limit: float,
+        weights: Array | None = None,
+        real: type[np.floating[Any]] = np.float64,
+    ) -> None:
+        self._passes, self._images = passes, images
+        self._limit, self._weights = limit, weights
+        self.x = x
+        self.r, self._t = np.empty_like(x, dtype=real), np.empty_like(x, dtype=real)
+        self._u, self._g = (np.empty_like(x, dtype=real, shape=(DIRECTIONS, x.size)) for _ in range(2))
+        self._fall, self._fresh = FALL, self.r
+        if real is not np.float64:
+            self._fall, self._fresh = SINGLE_FALL, np.empty_like(x)
+        self._space = Space()
+        self._first = self._norm = self._greatest = math.inf
+        self._iterations, self._ended, self._broken = 0, True, False
+
+    @property
+    def products(self) -> int:
+        """Products made."""
+        return self._images.made
+
+    @property
+    def spare(self) -> Array:
+        """A vector that is free between two calls."""
+        return self._t if self._fresh is self.r else self._fresh
+
+    def restart(self) -> float:
+        """Begin with the residual of x, and return its norm, weighed."""
+        self._make_residual()
+        self._passes.clear(self._u, self._g)
+        self._space.begin(self._look())
+        self._first = self._greatest = self._norm
+        self._broken = not math.isfinite(self._norm)
+        self._ended = self._broken or self._norm < self._limit
+        return self._norm
+
+    def advance(self, most: int) -> Standing:
+        """Make one cycle."""
+        if not self._ended:
+            self._iterations += 1
+            if not self._cycle():
+                self._ended = self._broken = True
+            elif self._norm < self._fall * self._greatest and not self._ended:
+                self.refresh()
+            self._greatest = max(self._greatest, self._norm)
+        return Standing(self._iterations, self._norm, self._ended, self._broken)
+
+    def refresh(self) -> float:
+        """Replace the residual by a fresh one, keep the directions, and return its norm, weighed."""
+        self._make_residual()
+        self._space.left[...] = self._look()
+        self._greatest = self._norm
+        self._broken = not math.isfinite(self._norm)
+        self._ended = self._broken or self._norm < self._limit
+        return self._norm
+
+    def _make_residual(self) -> None:
+        """Make a fresh residual, in double precision at first."""
+        self._images.residual(self.x, self._fresh)
+        if self._fresh is not self.r:
+            self.r[...] = self._fresh
+
+    def _look(self) -> Numbers:
+        """Return the products of the residual with the shadow vectors, and keep its norm."""
+        *left, square = self._passes.shadow_sums(self.r, self._weights)
+        self._norm = math.sqrt(square)
+        return np.array(left)
+
+    def _cycle(self) -> bool:
+        """Go through the directions of a space, and into the next; return whether nothing broke down."""
+        passes, space, weights = self._passes, self._space, self._weights
+        x, r, t, u, g = self.x, self.r, self._t, self._u, self._g
+        passes.aim(0, space.shares(0), space.omega, r, u, g)
+        betas = np.zeros(DIRECTIONS)
+        for k in range(DIRECTIONS):
+            self._images.apply(u[k], g[k])
+            found = space.take(k, passes.shadow_sums(g[k], weights)[:DIRECTIONS])
+            if found is None:
+                # x may lack moves of this cycle that r has.
+                self._make_residual()
+                return False
+            taken, betas[k] = found
+            passes.settle(k, taken, betas, space.shares(k + 1), space.omega, u, g, r, x)
+        self._images.apply(r, t)
+        if not space.step(*passes.step_sums(t, r, weights)):
+            return False
+        passes.step(space.omega, t, r, x)
+        space.left[...] = self._look()
+        self._ended = self._norm < self._limit
+        return self._norm <= LOST * self._first

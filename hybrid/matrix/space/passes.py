@@ -1,0 +1,134 @@
+"""Passes over the vectors of a solution on the host, in plain NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from hybrid.base.operands import PIECE
+from hybrid.matrix.space.base import Vector
+from hybrid.matrix.space.parts import PART, parts
+from hybrid.matrix.space.shadows import NumPyShadows, ShadowPasses
+
+
+class Passes(Protocol):
+    """What a workspace on the host does with whole vectors besides products."""
+
+    def add_scaled(self, weight: float, x: Vector, total: Vector) -> None:
+        """Add ``weight * x`` to `total`."""
+
+    def uniformise(self, x: Vector, b: Vector | None, diagonal: Vector, weight: float, out: Vector) -> None:
+        """Turn ``out = M x`` into ``(1 - weight * diagonal) x + weight (M x + b)``."""
+
+    def greatest_changes(self, new: Vector, old: Vector) -> Vector:
+        """Return the greatest ``|new - old|`` and ``|new - old| / |new|``, shape (2,).
+
+        An undefined change makes the first number NaN; zero over zero is no change.
+        """
+
+    def extremes(self, x: Vector) -> tuple[np.float64, np.float64]:
+        """Return the least and the greatest element of a vector that is not empty; NaN if some element is.
+
+        NumPy's numbers, and not Python's, which raise where a quotient is infinite.
+        """
+
+    def dot(self, x: Vector, y: Vector) -> float:
+        """Return ``sum of x * y``: a sum of those of pieces (`PIECE`), whatever the number of threads."""
+
+    def agreed(self, changes: Vector) -> Vector:
+        """Return the greatest of every change that processes have measured."""
+
+    def element(self, x: Vector, place: int) -> float:
+        """Return one element; the place is negative where another process has it."""
+
+    def each(self, work: Callable[..., object], *vectors: Vector) -> None:
+        """Call `work` with the same part of every vector, for all parts; it writes elementwise, in place."""
+
+    def image(self, x: Vector, diagonal: Vector, at_anchor: float, out: Vector) -> None:
+        """Turn ``out = M x`` into ``x - (M x - at_anchor) / diagonal``."""
+
+    def subtract_from(self, x: Vector, out: Vector) -> None:
+        """Turn `out` into ``x - out``."""
+
+    def shadows(self) -> ShadowPasses:
+        """Return the passes of IDR(s)."""
+
+
+class NumPyPasses:
+    """See `Passes`; on one thread, part by part, so that temporary results stay in the cache."""
+
+    def add_scaled(self, weight: float, x: Vector, total: Vector) -> None:
+        """Add ``weight * x`` to `total`."""
+        spare = np.empty(min(PART, x.size))
+        # Values beyond the doubles become infinite, and those who look at them say so.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for part in parts(x.size):
+                term = np.multiply(x[part], weight, out=spare[: part.stop - part.start])
+                total[part] += term
+
+    def uniformise(self, x: Vector, b: Vector | None, diagonal: Vector, weight: float, out: Vector) -> None:
+        """Turn ``out = M x`` into ``(1 - weight * diagonal) x + weight (M x + b)``."""
+        spare = np.empty(min(PART, x.size))
+        for part in parts(x.size):
+            own, kept = out[part], spare[: part.stop - part.start]
+            if b is not None:
+                own += b[part]
+            own *= weight
+            np.multiply(diagonal[part], -weight, out=kept)
+            kept += 1.0
+            kept *= x[part]
+            own += kept
+
+    def greatest_changes(self, new: Vector, old: Vector) -> Vector:
+        """Return the greatest ``|new - old|`` and ``|new - old| / |new|``, shape (2,)."""
+        found = np.zeros(2)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            for part in parts(new.size):
+                change = np.abs(new[part] - old[part])
+                greatest = change.max()
+                if greatest != 0.0:
+                    change /= np.abs(new[part])
+                    # Zero over zero is no change; an undefined change shows in the first number.
+                    found[1] = max(found[1], np.fmax.reduce(change, initial=0.0))
+                found[0] = np.maximum(found[0], greatest)
+        return found
+
+    def extremes(self, x: Vector) -> tuple[np.float64, np.float64]:
+        """Return the least and the greatest element."""
+        return np.float64(x.min()), np.float64(x.max())
+
+    def dot(self, x: Vector, y: Vector) -> float:
+        """Return ``sum of x * y``."""
+        pieces = range(0, x.size, PIECE)
+        return float(np.array([np.dot(x[k : k + PIECE], y[k : k + PIECE]) for k in pieces]).sum())
+
+    def agreed(self, changes: Vector) -> Vector:
+        """Return the changes themselves."""
+        return changes
+
+    def element(self, x: Vector, place: int) -> float:
+        """Return one element."""
+        return float(x[place])
+
+    def each(self, work: Callable[..., object], *vectors: Vector) -> None:
+        """Call `work` with the same part of every vector, for all parts."""
+        for part in parts(vectors[0].size):
+            work(*(vector[part] for vector in vectors))
+
+    def image(self, x: Vector, diagonal: Vector, at_anchor: float, out: Vector) -> None:
+        """Turn ``out = M x`` into ``x - (M x - at_anchor) / diagonal``."""
+        for part in parts(x.size):
+            own = out[part]
+            own -= at_anchor
+            own /= diagonal[part]
+            np.subtract(x[part], own, out=own)
+
+    def subtract_from(self, x: Vector, out: Vector) -> None:
+        """Turn `out` into ``x - out``."""
+        np.subtract(x, out, out=out)
+
+    def shadows(self) -> NumPyShadows:
+        """Return the passes of IDR(s)."""
+        return NumPyShadows()

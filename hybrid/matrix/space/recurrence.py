@@ -1,0 +1,87 @@
+"""What Krylov methods ask of the place where their vectors lie: a recurrence that begins anew and advances.
+
+There are two: :mod:`hybrid.matrix.space.idr`, and BiCGStab's for ``A x = b / diagonal`` with ``A = I - M /
+diagonal``, r the residual, p the direction, and shadow the residual that it began with:
+
+    v = A p,  alpha = rho / (shadow . v),  r -= alpha v,
+    t = A r,  omega = (t . r) / (t . t),   x += alpha p + omega r,  r -= omega t,
+    rho' = shadow . r,  beta = (rho' / rho) (alpha / omega),  p = r + beta (p - omega v).
+
+With an *anchor*, the number s of an element of x, it is ``A x = x - (M x - x[s]) / diagonal``: where M is a
+closed class and its row sums are the diagonal, I - M / diagonal is singular, and this A is not
+(:mod:`hybrid.solvers.average_krylov`).
+
+It has *arrived* once ``|r|`` is below a limit.  It *breaks down* when a number to divide by is zero or not
+finite, or when the cosine of r and shadow is so small that rho' has lost its digits.  In both cases it has
+ended: x stays as it is until the recurrence begins anew.
+Source: van der Vorst, Bi-CGSTAB, SIAM J. Sci. Stat. Comput. 13, 1992; [CB12] 3.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+
+class Standing(NamedTuple):
+    """Where a recurrence stands.
+
+    Attributes
+    ----------
+    iterations : int
+        All iterations done, over all beginnings; the one in which it ends counts.
+    norm : float
+        Norm of the residual that the recurrence keeps.
+    ended, broken : bool
+        Whether it has ended, and whether by breaking down.
+    """
+
+    iterations: int
+    norm: float
+    ended: bool
+    broken: bool
+
+
+class Recurrence(Protocol):
+    """The recurrence for one system, with its vectors and numbers where the matrix is.
+
+    Attributes
+    ----------
+    cost : int
+        Products of an iteration.
+    patience : int
+        Products without any gain after which a residual falls no more.
+    """
+
+    cost: int
+    patience: int
+
+    @property
+    def products(self) -> int:
+        """Products made, those of beginnings included."""
+
+    @property
+    def x(self) -> Any:
+        """The iterate, shape (n,), float64."""
+
+    @property
+    def r(self) -> Any:
+        """The residual that the recurrence keeps, shape (n,), float64."""
+
+    @property
+    def spare(self) -> Any:
+        """A vector that is free between two calls, shape (n,), float64."""
+
+    def restart(self) -> float:
+        """Begin with the residual of x, from a fresh product, and return its norm. A look."""
+
+    def refresh(self) -> float:
+        """Go on with the residual of x, from a fresh product, and return its norm; a look.
+
+        A recurrence that cannot do so begins anew.
+        """
+
+    def advance(self, most: int) -> Standing:
+        """Make some iterations, as many as the workspace makes between two looks but at most `most`; a look.
+
+        To be called of a recurrence that has begun, with `most` at least 1. Less are made if it ends.
+        """

@@ -1,0 +1,193 @@
+"""Krylov methods whose products are sweeps of Gauss-Seidel: ``P x = N x + b`` for ``diagonal - M = P - N``.
+
+P is what a sweep solves: the diagonal less what rows refer to before them in its order.  A sweep from x
+leaves ``P^-1 (N x + b)``.  What it changes in x is the residual ``P^-1 (b - (diagonal - M) x)`` of a system
+with the same solution, and what one without b changes is the product with its matrix, ``I - P^-1 N``, but for
+the sign.  A sweep costs more than a product with M, which reads terms for several groups at once.
+
+What an order is worth is told by the mean number of jumps of the chain that one sweep follows: those until
+the first one against the order, from a state taken at random.  A sweep from 0 with the diagonal on its
+right-hand side has that number in every state.  Where a solution is to be found relative to a shape, as one
+of probabilities that are far apart is, what counts are the jumps of the chain that has ``M[i, j] shape[j] /
+shape[i]`` for rates: it goes where the values come from (Doob's transform).
+
+With an anchor s (:mod:`hybrid.solvers.average_krylov`) x[s] is taken from the right-hand side: it is one of
+the values that a sweep begins with, in every row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from hybrid.matrix.space.base import Vector
+from hybrid.matrix.space.idr import Images
+from hybrid.matrix.space.passes import Passes
+from hybrid.matrix.space.preconditioned import PreconditionedBiCGStab, PreconditionedIDR
+
+PROBES = 2
+"""Sweeps that tell which order is better."""
+
+_WORTH = 1.25
+"""Jumps that the better order has to follow, in the mean, for sweeps to be worth it: no sweep follows less
+than one."""
+
+
+PlainImages = Callable[["Vector | None", "int | None"], Images]
+
+
+class RowSweeps(Protocol):
+    """Sweeps of a matrix M without diagonal, in either direction."""
+
+    def sweep(
+        self,
+        x: Vector,
+        b: Vector | None,
+        diagonal: Vector,
+        out: Vector,
+        less: float = 0.0,
+        omega: float = 1.0,
+        descending: bool = False,
+    ) -> None:
+        """Write ``(1 - omega) x + omega (b - less + M z) / diagonal``, with the newest values z, to `out`.
+
+        A linear map of x, b and `less`, the same one every time; which values are new enough is the matrix's
+        own affair.
+        """
+
+
+class SweptImages:
+    """See :class:`hybrid.matrix.space.idr.Images`; residuals and products of the system that sweeps solve.
+
+    Parameters
+    ----------
+    passes : Passes
+    sweeps : RowSweeps
+    diagonal, b : ndarray of float64, shape (n,)
+        b None is zero.
+    descending : bool
+    anchor : int, optional
+
+    Attributes
+    ----------
+    made : int
+        Sweeps so far.
+    """
+
+    def __init__(
+        self,
+        passes: Passes,
+        sweeps: RowSweeps,
+        diagonal: Vector,
+        b: Vector | None,
+        descending: bool,
+        anchor: int | None = None,
+    ) -> None:
+        self._passes, self._sweeps, self._descending = passes, sweeps, descending
+        self._diagonal, self._b, self._anchor = diagonal, b, anchor
+        self.made = 0
+
+    def residual(self, x: Vector, out: Vector) -> None:
+        """Write what a sweep changes in x."""
+        self._sweep(x, self._b, out)
+        self._passes.add_scaled(-1.0, x, out)
+
+    def apply(self, x: Vector, out: Vector) -> None:
+        """Write x less a sweep of it without right-hand side."""
+        self._sweep(x, None, out)
+        self._passes.subtract_from(x, out)
+
+    def _sweep(self, x: Vector, b: Vector | None, out: Vector) -> None:
+        less = 0.0 if self._anchor is None else self._passes.element(x, self._anchor)
+        self._sweeps.sweep(x, b, self._diagonal, out, less, descending=self._descending)
+        self.made += 1
+
+
+class SweptSystem:
+    """``diagonal * x = M x + b`` by sweeps in the better order; a `Preconditioner`.
+
+    Parameters
+    ----------
+    sweeps : RowSweeps
+    passes : Passes
+    diagonal : ndarray of float64, shape (n,)
+    b : ndarray of float64, shape (n,), or None
+        Zero if it is None.
+    plain : callable
+        Returns the images of the system as it is: ``plain(b, anchor)``.
+    shape : ndarray of float64, shape (n,), optional
+        What the solution is measured by; not negative.
+
+    Attributes
+    ----------
+    descending : bool
+        Whether the last rows come first.
+    jumps : float
+        What a sweep follows of the chain in this order, in the mean.
+
+    Notes
+    -----
+    To be made takes `PROBES` sweeps, and three vectors meanwhile.
+    """
+
+    probes, more_vectors = PROBES, 0
+
+    def __init__(
+        self,
+        sweeps: RowSweeps,
+        passes: Passes,
+        diagonal: Vector,
+        b: Vector | None,
+        plain: PlainImages,
+        shape: Vector | None = None,
+    ) -> None:
+        self._sweeps, self._passes, self._diagonal, self._plain = sweeps, passes, diagonal, plain
+        self._b = b
+        self.jumps, self.descending = max((self._followed(order, shape), order) for order in (False, True))
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether sweeps follow so much that they lead further than products."""
+        return _WORTH <= self.jumps < np.inf
+
+    def _followed(self, descending: bool, shape: Vector | None) -> float:
+        """Return the mean number of jumps that a sweep follows in an order."""
+        followed = np.empty(self._diagonal.size)
+        right = self._diagonal if shape is None else self._diagonal * shape
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            self._sweeps.sweep(
+                np.zeros(followed.size), right, self._diagonal, followed, descending=descending
+            )
+            if shape is not None:
+                followed /= shape
+                followed[shape == 0.0] = 1.0
+            ones = np.ones(followed.size)
+            total, count = self._passes.dot(followed, ones), self._passes.dot(ones, ones)
+        return total / count if count and math.isfinite(total) else 0.0
+
+    def idr(
+        self,
+        b: Vector | None,
+        start: Vector,
+        limit: float,
+        anchor: int | None = None,
+        weights: Vector | None = None,
+    ) -> PreconditionedIDR:
+        """See `Preconditioner.idr`."""
+        copy = np.array(start, dtype=np.float64, order="C")
+        return PreconditionedIDR(self._passes, *self._images(b, anchor), copy, limit, weights)
+
+    def bicgstab(
+        self, b: Vector | None, start: Vector, limit: float, orthogonal: float, anchor: int | None = None
+    ) -> PreconditionedBiCGStab:
+        """See `Preconditioner.bicgstab`."""
+        copy = np.array(start, dtype=np.float64, order="C")
+        return PreconditionedBiCGStab(self._passes, *self._images(b, anchor), copy, limit, orthogonal)
+
+    def _images(self, b: Vector | None, anchor: int | None) -> tuple[SweptImages, Images]:
+        b = self._b if b is None else b
+        swept = SweptImages(self._passes, self._sweeps, self._diagonal, b, self.descending, anchor)
+        return swept, self._plain(b, anchor)

@@ -1,0 +1,297 @@
+"""Where the vectors of a solution live: a method is written once, for the host and for a device.
+
+A method asks the matrix for a workspace, puts its vectors there, queues steps, and looks at numbers now and
+then.  Nothing but `Workspace.read` waits, so that on a device the host may run ahead by as many steps as a
+method can do without knowing where it stands.  Arrays of a workspace belong to its array module `xp`, which
+is NumPy on the host; a method uses of it what NumPy and CuPy have in common, and writes to arrays it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hybrid.matrix.space.base import Criterion, Vector
+from hybrid.matrix.space.preconditioner import Preconditioner
+from hybrid.matrix.space.recurrence import Recurrence
+from mtbdd.base.communicator import ALONE, Communicator
+
+Array = Any
+"""An array of the workspace's module `xp`."""
+
+OPERANDS = 2
+"""Vectors that a method counts for the operands of a system: diagonal and right-hand side."""
+
+Pair = tuple[Array, Array]
+"""Two vectors that take turns: the iterate after k steps lies in number ``k % 2``."""
+
+
+class Steps(Protocol):
+    """Steps of one kind, ``x <- f(x)``, with their changes measured."""
+
+    def sweep(self, pair: Pair, done: int, count: int, total: Array | None = None) -> None:
+        """Queue steps number ``done + 1 .. done + count``; waits for nothing.
+
+        Parameters
+        ----------
+        pair : tuple of two arrays, shape (n,), float64
+            The iterate after `done` steps lies in number ``done % 2``.
+        total : array, shape (n,), float64, optional
+            Every iterate that a step starts from is added to it.
+        """
+
+    @property
+    def changes(self) -> Array:
+        """Greatest absolute and relative change of the last step, shape (2,).
+
+        An element that does not change counts as zero, one that becomes zero as infinite relative to itself.
+        To be asked for before the vectors of the last step are written to by others.
+        """
+
+    @property
+    def course(self) -> Array:
+        """Steps made until the criterion ended them, then `changes`; shape (3,)."""
+
+
+class System(Protocol):
+    """The equation ``diagonal * x = M x + b`` with its operands where the vectors are."""
+
+    def relaxation(
+        self, omega: float = 1.0, factor: float = 1.0, criterion: Criterion | None = None
+    ) -> Steps:
+        """Return the steps ``(1 - omega) x + omega (M x + b) / (factor * diagonal)``.
+
+        Parameters
+        ----------
+        criterion : Criterion, optional
+            Steps queued after convergence or divergence leave all vectors as they are.
+        """
+
+    def uniformised(self, rate: float, criterion: Criterion | None = None) -> Steps:
+        """Return the steps ``x + (M x + b - diagonal * x) / rate``."""
+
+    def bicgstab(
+        self, start: Vector, limit: float, orthogonal: float, anchor: int | None = None
+    ) -> Recurrence:
+        """Return BiCGStab's recurrence from a copy of `start`; it has not begun yet.
+
+        Parameters
+        ----------
+        limit : float
+            Norm of the residual of the system divided by its diagonal below which it has arrived.
+        orthogonal : float
+            Cosine of the residual and the one it began with at which it breaks down.
+        anchor : int, optional
+            Number of an element s of x: solve ``diagonal * x = M x - x[s] + b`` instead.
+        """
+
+    def idr(
+        self,
+        start: Array,
+        limit: float,
+        anchor: int | None = None,
+        weights: Array | None = None,
+        is_single: bool = False,
+    ) -> Recurrence:
+        """Return the recurrence of IDR(s) from a copy of `start`; it has not begun yet.
+
+        Parameters
+        ----------
+        limit, anchor
+            As for `bicgstab`; the norm is that of the residual weighed.
+        weights : array, shape (n,), optional
+            In the workspace; what elements are multiplied with before they are measured.
+        is_single : bool
+            Whether its vectors besides the iterate shall have single precision; see `Workspace.takes_single`.
+        """
+
+    def preconditioner(self, shape: Array | None = None) -> Preconditioner | None:
+        """Return what solves the system sooner than products do; None where there is none.
+
+        Parameters
+        ----------
+        shape : array, shape (n,), optional
+            What the solution is measured by, see :mod:`hybrid.matrix.space.swept`.
+
+        Notes
+        -----
+        Time: that of its probes; the first time also that of putting the work in order.
+        """
+
+    def repeated(self) -> Preconditioner:
+        """Return what has several steps for a product; see :mod:`hybrid.matrix.space.repeated`."""
+
+    def sharing(self, b: Array) -> System:
+        """Return the system with another right-hand side, a vector of the workspace.
+
+        It is not copied, so that steps see its later changes.
+        """
+
+    def residual(self, x: Array, scratch: Array) -> Array:
+        """Return ``max |M x + b - diagonal * x|``, shape (1,), from a fresh product written to `scratch`."""
+
+
+class Workspace(Protocol):
+    """Memory, array module and operations where the vectors of a solution live.
+
+    Attributes
+    ----------
+    xp : module
+        NumPy or CuPy.
+    stride : int
+        Steps to queue between two looks, at least: 1 where a look costs nothing.
+    looks : int
+        How often the host has waited for a device; 0 where there is none.
+    communicator : Communicator
+        Who decides together where processes share the states: vectors have the own elements, and whatever is
+        measured or read is so over all processes, which ask in the same order.
+    """
+
+    xp: Any
+    stride: int
+    synchronisations: int
+    communicator: Communicator = ALONE
+
+    def reserve(self, vectors: int, size: int) -> None:
+        """Refuse a solution that there is no room for, before its vectors are made.
+
+        Parameters
+        ----------
+        vectors : int
+            Vectors that a method keeps, its operands among them.
+        size : int
+            Their elements.
+
+        Raises
+        ------
+        MemoryError
+            With required and available bytes, and what to do; of a device alone, and on devices of several
+            processes in all of them.
+        """
+
+    def has_room(self, vectors: int, size: int) -> bool:
+        """Whether there is room, in every process that shares the states: all of them choose alike."""
+        try:
+            self.reserve(vectors, size)
+            has = True
+        except MemoryError:
+            has = False
+        return self.communicator.all(has)
+
+    def takes_single(self, size: int) -> bool:
+        """Whether `System.idr` has vectors of single precision, and takes less time so."""
+        return False
+
+    def vector(self, values: ArrayLike) -> Array:
+        """Return a copy of a vector, float64, contiguous."""
+
+    def operand(self, values: Vector) -> Array:
+        """Return a vector in the workspace that nobody will write to; on the host the same one."""
+
+    def plain(self, values: Array) -> Array:
+        """Return an operand as a vector that array functions take; nobody will write to it."""
+        return self.operand(values)
+
+    def weigh(self, factor: Array, x: Array, out: Array) -> None:
+        """Queue ``out = factor * x``; the factor is an operand."""
+
+        def multiply(factor: Array, x: Array, out: Array) -> None:
+            self.xp.multiply(factor, x, out=out)
+
+        self.each(multiply, factor, x, out)
+
+    def ones(self, size: int) -> Vector:
+        """Return a vector of ones as an operand of a system."""
+
+    def multiply(self, x: Array, out: Array) -> None:
+        """Queue ``out = M x``."""
+
+    def system(self, diagonal: Vector, b: Vector | None) -> System:
+        """Return a system of equations; b None is zero."""
+
+    def add_scaled(self, weight: float, x: Array, total: Array, factor: Array | None = None) -> None:
+        """Queue ``total += weight * factor * x``; the factor, shape (), lies in the workspace, or is 1."""
+
+    def distance(self, x: Array, y: Array) -> Array:
+        """Return the greatest ``|x - y|`` and ``|x - y| / |x|``, shape (2,), as `Steps.changes` counts."""
+
+    def extremes(self, x: Array) -> tuple[Any, Any]:
+        """Return the least and the greatest element of a vector, shape (); NaN if some element is."""
+
+    def all(self, mask: Array) -> Array:
+        """Return whether all elements are true, shape ()."""
+        return mask.all()
+
+    def any(self, mask: Array) -> Array:
+        """Return whether some element is true, shape ()."""
+        return mask.any()
+
+    def least(self, x: Array) -> Array:
+        """Return the least element, shape ()."""
+        return x.min()
+
+    def greatest(self, x: Array) -> Array:
+        """Return the greatest element, shape ()."""
+        return x.max()
+
+    def joining(
+        self, members: NDArray[np.int64], sizes: NDArray[np.int64], maximise: bool
+    ) -> Callable[[Array], None]:
+        """Return what gives all members of groups of elements the best value of any of them, in place.
+
+        Parameters
+        ----------
+        members : ndarray, shape (m,), int64
+            Places, group by group; on the host.
+        sizes : ndarray, shape (groups,), int64
+            Positive.
+        maximise : bool
+            Whether the greatest value is best; one that is not a number is better than all others.
+
+        Notes
+        -----
+        Time: O(m).  On a device it allocates nothing, so that it can be recorded.
+        """
+
+    def agreed(self, changes: Array) -> Array:
+        """Return the greatest of every number that processes have measured, shape as `changes`."""
+        return changes
+
+    def element(self, x: Array, place: int) -> Array:
+        """Return one element, shape (1,); the place is negative where another process has it."""
+        return x[place : place + 1]
+
+    def is_empty(self, size: int) -> bool:
+        """Whether vectors of `size` elements have none; processes that share the states never tell."""
+        return size == 0 and self.communicator.size == 1
+
+    def each(self, work: Callable[..., object], *vectors: Array) -> None:
+        """Do elementwise work, in place.
+
+        Parameters
+        ----------
+        work : callable
+            Called with the same part of every vector, for all parts; on the host on several threads at once,
+            on a device once with whole vectors.  Writes to its arguments and allocates nothing.
+        *vectors : array, shape (n,)
+        """
+
+    def stretch(self, most: int) -> int:
+        """Return how many steps of a kind that ends by itself to queue before the next look."""
+
+    def read(self, *arrays: Array) -> list[float]:
+        """Return all elements of some small arrays; one look, however many they are."""
+
+    def result(self, x: Array, like: Array) -> Array:
+        """Return a vector of the workspace where another one lies: NumPy's for NumPy's operands."""
+        return self.to_host(x)
+
+    def more(self, vectors: int, operand: Array) -> int:
+        """Return how many of a method's vectors are still to be made, given one of its operands."""
+        return vectors
+
+    def to_host(self, array: Array) -> NDArray[Any]:
+        """Return a whole array as a NumPy array."""

@@ -1,5 +1,0 @@
-"""Models written in Python: variables, commands of expressions or functions, straight into diagrams."""
-
-from hybrid.modelling.builder import ModelBuilder
-
-__all__ = ["ModelBuilder"]

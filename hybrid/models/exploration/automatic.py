@@ -1,0 +1,169 @@
+"""Building by diagrams, unless listing the states is sure to cost less.
+
+Diagrams are begun first.  What their translation is about to cost is told by counts (`mtbdd.build.effort`);
+whenever that has doubled, the states are explored for a share of it, each time from where the search was.
+A search that comes to its end decides: the model is small, and its commands are costly.  Counts decide, no
+clock: every machine builds a text the same way.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from mtbdd.base.budget import BudgetError
+from mtbdd.base.errors import HybridError
+from mtbdd.base.wording import option
+from mtbdd.build.build import build_model
+from mtbdd.build.effort import EffortError, watched
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.order import Order
+from mtbdd.language import LanguageError
+from mtbdd.language.model_syntax import ResolvedModel
+
+if TYPE_CHECKING:
+    from hybrid.models.exploration.search import CompiledSearch
+
+_CHEAP = 1e6
+"""Microseconds of translation, by counts, for which no state is explored."""
+
+_SHARE = 0.2
+"""Transitions explored a microsecond of translation; each takes a microsecond, too."""
+
+_LAST = 1 << 22
+"""Transitions explored where the commands are none for diagrams."""
+
+_log = logging.getLogger(__name__)
+
+
+class _SmallModelError(Exception):
+    """All states are explored."""
+
+
+class _Probe:
+    """Explores states while diagrams are made.
+
+    Attributes
+    ----------
+    search : CompiledSearch or None
+        None if there is none yet, or the text is none for it.
+    """
+
+    def __init__(self, source: ResolvedModel, say: Callable[[str], None]) -> None:
+        self._source, self._say = source, say
+        self._work, self._next = 0.0, _CHEAP
+        self._is_over = False
+        self.search: CompiledSearch | None = None
+
+    def spend(self, microseconds: float) -> None:
+        """Take notice of work; explore once in a while.
+
+        Raises
+        ------
+        _SmallModelError
+            All states are explored.
+        """
+        self._work += microseconds
+        if self._work < self._next:
+            return
+        self._next = 2.0 * self._work
+        if self.explores(int(_SHARE * self._work)):
+            raise _SmallModelError
+
+    def explores(self, entries: int) -> bool:
+        """Explore up to some transitions; return whether these are all."""
+        if self._is_over:
+            return False
+        # They load Numba, which most texts do without.
+        from hybrid.models.exploration.programs import UnsuitableError
+        from hybrid.models.exploration.search import CompiledSearch
+
+        try:
+            if self.search is None:
+                self.search = CompiledSearch(self._source)
+            self._say("exploring states beside")
+            return self.search.run(min(entries, _LAST))
+        except BudgetError:
+            raise
+        except (HybridError, UnsuitableError, OverflowError, MemoryError) as error:
+            # Diagrams tell all faults of a text, not the first one alone.
+            _log.debug("no states are explored: %s", error)
+            self._is_over = True
+            return False
+
+
+def build_automatically(
+    source: ResolvedModel,
+    *,
+    fix_deadlocks: bool = True,
+    package: str = "auto",
+    order: Order = "auto",
+    progress: Callable[[str], None] | None = None,
+) -> SymbolicModel:
+    """Build a model by diagrams of its commands, or by listing its states where those cost far more.
+
+    Parameters
+    ----------
+    source : ResolvedModel
+    fix_deadlocks, package, order, progress
+        As for `mtbdd.build.build.build_model`.
+
+    Returns
+    -------
+    SymbolicModel
+        Where states were listed, ``model.given.is_listed`` holds, and its warnings say so.
+
+    Raises
+    ------
+    BuildError
+        As `mtbdd.build.build.build_model` and `build_explicitly`.
+    BudgetError, MemoryError
+
+    Notes
+    -----
+    Time: at most a fifth more than diagrams take, where these are made, as far as the counts tell it; a
+    text of few and short commands is not probed at all.  Diagrams are begun anew where the listed states make
+    no model.
+    """
+    probe = _Probe(source, progress or (lambda text: None))
+
+    def by_diagrams() -> SymbolicModel:
+        return build_model(
+            source, fix_deadlocks=fix_deadlocks, package=package, order=order, progress=progress
+        )
+
+    refused: EffortError | None = None
+    try:
+        with watched(probe.spend):
+            return by_diagrams()
+    except _SmallModelError:
+        pass
+    except EffortError as error:
+        if not probe.explores(_LAST):
+            raise
+        refused = error
+    from hybrid.models.exploration.build import build_explicitly
+
+    # The diagrams are given up before others are made.
+    try:
+        found = build_explicitly(
+            source,
+            fix_deadlocks=fix_deadlocks,
+            package=package,
+            order=order,
+            progress=progress,
+            search=probe.search,
+        )
+    except LanguageError as error:
+        if refused is not None:
+            raise
+        # Such as a reward that nobody may ask for: diagrams tell it then, and all faults of a text at once.
+        _log.debug("the states that are listed make no model: %s", error)
+        return by_diagrams()
+    found.warnings = (
+        f"{source.file}: built by listing its {found.n_states:,} states, for its commands are costly as "
+        f"diagrams; {option('build', 'symbolic')} makes these all the same",
+        *found.warnings,
+    )
+    return found

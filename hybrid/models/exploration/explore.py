@@ -1,0 +1,419 @@
+"""The reachable states of a text and their transitions, by breadth-first search over arrays of states."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.checking.simulation.faults import refuse_state, refuse_update
+from hybrid.checking.simulation.functions import NO_INTEGER
+from hybrid.checking.simulation.rules import Alternative, Rules, SimulatedEvent
+from hybrid.checking.simulation.start import initial_columns
+from hybrid.checking.simulation.variables import Columns, Ints, Variables
+from mtbdd.base.budget import check_budget
+from mtbdd.base.memory import require_memory
+from mtbdd.base.wording import option
+from mtbdd.build.composition import synchronisations
+from mtbdd.language.errors import Fault
+from mtbdd.language.faults import BuildError
+from mtbdd.language.limits import current, raised
+from mtbdd.language.model_syntax import Command
+from mtbdd.language.rounded import Rounded
+from mtbdd.language.syntax import Literal, ModelType
+
+Codes = NDArray[Any]
+
+_WORD = 62
+"""Bits of a word, so that a model of one word has codes that are int64."""
+
+
+class StateCodes:
+    """Codes of states: the values of all variables, the first one leading.
+
+    Parameters
+    ----------
+    variables : Variables
+
+    Attributes
+    ----------
+    places : list of (int, int)
+        For every variable its word, and how many bits of it are below.
+    widths : list of int
+        Bits of every variable.
+    words : int
+
+    Notes
+    -----
+    Up to 62 bits a code is an integer, beyond it is a string of bytes, eight for every further 62 bits.
+    """
+
+    def __init__(self, variables: Variables) -> None:
+        self._low = variables.low
+        self.widths = [
+            (high - low).bit_length() for low, high in zip(variables.low, variables.high, strict=True)
+        ]
+        # Every variable lies in one word; words are filled from the first variable on.
+        ends: list[tuple[int, int]] = []
+        words: list[int] = [0]
+        for width in self.widths:
+            if words[-1] + width > _WORD:
+                words.append(0)
+            words[-1] += width
+            ends.append((len(words) - 1, words[-1]))
+        self.places = [(word, words[word] - end) for word, end in ends]
+        self.words = len(words)
+
+    def of(self, states: Ints) -> Codes:
+        """Return the codes of states, shape (count,), from a matrix of shape (variables, count)."""
+        words = [np.zeros(states.shape[1], dtype=np.int64) for _ in range(self.words)]
+        for row, (word, shift) in enumerate(self.places):
+            words[word] |= (states[row] - self._low[row]) << shift
+        if len(words) == 1:
+            return words[0]
+        joined = np.ascontiguousarray(np.stack(words, axis=1).astype(">i8"))
+        return joined.view(f"S{8 * len(words)}").reshape(-1)
+
+    def states(self, codes: Codes) -> Ints:
+        """Return the matrix of states of some codes, shape (variables, count), in C order."""
+        if self.words == 1:
+            return self.unpacked(codes.reshape(1, -1))
+        return self.unpacked(
+            np.ascontiguousarray(codes).view(">i8").reshape(codes.size, -1).T.astype(np.int64)
+        )
+
+    def unpacked(self, words: Ints) -> Ints:
+        """Return the matrix of states whose codes are given as words, shape (words, count)."""
+        found = np.empty((len(self.places), words.shape[1]), dtype=np.int64)
+        for row, (word, shift) in enumerate(self.places):
+            found[row] = ((words[word] >> shift) & ((1 << self.widths[row]) - 1)) + self._low[row]
+        return found
+
+
+class KnownStates:
+    """A growing set of codes.
+
+    Notes
+    -----
+    Sorted runs, each more than twice as long as the next: a code is looked up in O(log^2 n), and moves to a
+    longer run O(log n) times.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[Codes] = []
+
+    def add_new(self, codes: Codes) -> Codes:
+        """Add codes; return those that were not there, ascending and once each."""
+        new = np.unique(codes)
+        for run in self._runs:
+            place = np.searchsorted(run, new)
+            place[place == run.size] = 0
+            new = new[run[place] != new]
+        if not new.size:
+            return new
+        self._runs.append(new)
+        while len(self._runs) > 1 and self._runs[-2].size <= 2 * self._runs[-1].size:
+            last = self._runs.pop()
+            self._runs[-1] = np.sort(np.concatenate([self._runs[-1], last]), kind="stable")
+        return new
+
+    @property
+    def size(self) -> int:
+        """Number of codes."""
+        return sum(run.size for run in self._runs)
+
+    def all(self) -> Codes:
+        """Return all codes, ascending."""
+        return np.sort(np.concatenate(self._runs), kind="stable")
+
+
+MOST_UNITS = 32.0
+"""Relative error of a weight that depends on the state, in units of 2^-53 (`mtbdd.language.enclosing`)."""
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class EventTransitions:
+    """Transitions that some states have in common.
+
+    Attributes
+    ----------
+    event : int
+        Number of the event.
+    choice : int
+        Number of the choice among those of the event, for decision processes; 0 in chains.
+    sources : ndarray of int64, shape (count,)
+        Numbers of columns.
+    targets : ndarray of int64, shape (variables, count)
+    weights : ndarray of float64, shape (count,)
+        Positive.
+    """
+
+    event: int
+    choice: int
+    sources: Ints
+    targets: Ints
+    weights: Vector
+
+
+class Successors:
+    """The transitions of a model's states.
+
+    Parameters
+    ----------
+    rules : Rules
+
+    Attributes
+    ----------
+    units : float
+        Bound on the relative error of every weight, in units of 2^-53.
+
+    Raises
+    ------
+    BuildError
+        Events can be taken in more ways than the limits allow.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._is_mdp = rules.type is ModelType.MDP
+        for event in rules.events:
+            _check_ways(event)
+        self._ways = [list(_ways(event, self._is_mdp)) for event in rules.events]
+        self.units = max((_units(way, self._is_mdp) for ways in self._ways for _, way in ways), default=0.0)
+
+    def of(self, states: Ints) -> Iterator[EventTransitions]:
+        """Yield all transitions of some states, shape (variables, count), event by event.
+
+        Raises
+        ------
+        BuildError
+            The text gives a state no rate, or an update leads out of a variable's range.
+
+        Notes
+        -----
+        Time: some operations on arrays for every event, and for every way to take one that happens anywhere.
+        """
+        whole = Columns(states)
+        for number, event in enumerate(self._rules.events):
+            rate = event.rate(whole)
+            wrong = np.flatnonzero(~np.isfinite(rate))
+            if wrong.size:
+                refuse_state(self._rules, states[:, wrong[0]])
+            where = np.flatnonzero(rate > 0)
+            if not where.size:
+                continue
+            columns = Columns(states, where)
+            for choice, way in self._ways[number]:
+                weights = np.ones(where.size)
+                for alternative in way:
+                    weights = weights * alternative.weight(columns)
+                happens = np.flatnonzero(weights > 0)
+                if happens.size:
+                    own = where if happens.size == where.size else where[happens]
+                    targets = self._targets(event, way, states, own)
+                    yield EventTransitions(number, choice, own, targets, weights[happens])
+
+    def _targets(
+        self, event: SimulatedEvent, way: tuple[Alternative, ...], states: Ints, where: Ints
+    ) -> Ints:
+        """Return where one way to take an event leads."""
+        columns = Columns(states, where)
+        targets = states[:, where]
+        for alternative in way:
+            for row, value in alternative.assignments:
+                found = value(columns)
+                wrong = np.flatnonzero(found == NO_INTEGER)
+                if wrong.size:
+                    refuse_update(self._rules, event, row, states[:, where[wrong[0]]])
+                targets[row] = found
+        return targets
+
+
+def _check_ways(event: SimulatedEvent) -> None:
+    """Refuse an event that can be taken in more ways than are listed."""
+    count = math.prod(len(component.alternatives) for component in event.components)
+    most = current().combinations
+    if count > most:
+        message = (
+            f"expected at most {most} ways to take the action '{event.action}' where states are listed, got "
+            f"{count}; choose {option('build', 'symbolic')}, or {raised('combinations', count)}"
+        )
+        raise BuildError([Fault(event.components[0].commands[0].position, message)])
+
+
+def _ways(event: SimulatedEvent, is_mdp: bool) -> Iterator[tuple[int, tuple[Alternative, ...]]]:
+    """Yield the combinations of updates, one of every component, and the number of the choice of each."""
+    if not is_mdp:
+        for way in product(*(component.alternatives for component in event.components)):
+            yield 0, way
+        return
+    by_command = [
+        [[a for a in component.alternatives if a.command is command] for command in component.commands]
+        for component in event.components
+    ]
+    for choice, commands in enumerate(product(*by_command)):
+        for way in product(*commands):
+            yield choice, way
+
+
+def _units(way: tuple[Alternative, ...], is_mdp: bool) -> float:
+    """Return a bound on the relative error of a product of weights, in units."""
+    total = 0.0
+    for alternative in way:
+        total += _weight_units(alternative)
+        if is_mdp:
+            # Divided by the sum of the command's weights.
+            updates = alternative.command.updates
+            total += max(_update_units(u.weight) for u in updates) + len(updates)
+    return (total + len(way) - 1) * (1 + 2.0**-40)
+
+
+def _weight_units(alternative: Alternative) -> float:
+    return _update_units(alternative.update.weight)
+
+
+def _update_units(weight: object) -> float:
+    """Return a bound on the relative error of a weight in the text, in units."""
+    if weight is None:
+        return 0.0
+    if isinstance(weight, Literal):
+        exact = not isinstance(weight.value, Rounded) and (
+            isinstance(weight.value, float) or abs(int(weight.value)) <= 1 << 53
+        )
+        return 0.0 if exact else 1.0
+    return MOST_UNITS
+
+
+_BATCH = 1 << 18
+"""States whose successors are worked out at a time."""
+
+
+@dataclass(frozen=True)
+class Explored:
+    """Reachable states in the order of the text, and their transitions in no order.
+
+    Attributes
+    ----------
+    states : ndarray of int64, shape (variables, n)
+    initial : ndarray of int64
+        Numbers of the initial states.
+    sources, targets : ndarray of int64, shape (entries,)
+        Numbers of states.
+    weights : ndarray of float64, shape (entries,)
+    events, choices : ndarray of int32, shape (entries,)
+        The event of each entry, and in decision processes the choice among those of the event.
+    units : float
+        Bound on the relative error of every weight, in units of 2^-53.
+    variables : Variables
+    actions : tuple of (str or None)
+        Of every event.
+    commands : tuple of sequences of sequences of Command
+        Of every event the commands of each module that takes part: the digits of a choice are places in them.
+    """
+
+    states: Ints
+    initial: Ints
+    sources: Ints
+    targets: Ints
+    weights: NDArray[np.float64]
+    events: NDArray[np.int32]
+    choices: NDArray[np.int32]
+    units: float
+    variables: Variables
+    actions: tuple[str | None, ...]
+    commands: tuple[Sequence[Sequence[Command]], ...]
+
+
+@dataclass
+class _Found:
+    """What the search has gathered, a part an event and batch."""
+
+    sources: list[Codes]
+    targets: list[Codes]
+    weights: list[NDArray[np.float64]]
+    marks: list[tuple[int, int, int]]
+    entries: int = 0
+
+
+def explore(rules: Rules, progress: Callable[[str], None] | None = None) -> Explored:
+    """Return the reachable states of a model and their transitions.
+
+    Parameters
+    ----------
+    rules : Rules
+    progress : callable, optional
+        Called with a line of text about every twentieth level.
+
+    Raises
+    ------
+    BuildError
+        The text gives a reachable state no rate, or an update leads out of a variable's range.
+    BudgetError, MemoryError
+
+    Notes
+    -----
+    Time: O(events) array operations a level of the search, O(entries log entries) in all.  Memory: 32 bytes a
+    transition, and twice that while they are numbered.
+    """
+    codes, successors, known = StateCodes(rules.variables), Successors(rules), KnownStates()
+    start = codes.of(initial_columns(rules.model, rules.variables))
+    frontier = known.add_new(start)
+    found = _Found([], [], [], [])
+    level = 0
+    while frontier.size:
+        if progress is not None and level % 20 == 0:
+            progress(f"level {level}: {known.size:,} states, {found.entries:,} transitions")
+        new = [_expand(frontier[k : k + _BATCH], codes, successors, known, found)
+               for k in range(0, frontier.size, _BATCH)]  # fmt: skip
+        frontier = np.concatenate(new)
+        level += 1
+    require_memory(64 * found.entries, f"a list of {found.entries:,} transitions", "choose smaller constants")
+    every = known.all()
+    events, choices = (
+        np.concatenate([np.full(m[0], m[k], dtype=np.int32) for m in found.marks] or [np.zeros(0, np.int32)])
+        for k in (1, 2)
+    )
+    return Explored(
+        codes.states(every),
+        np.searchsorted(every, np.unique(start)),
+        _numbers(every, found.sources),
+        _numbers(every, found.targets),
+        np.concatenate(found.weights) if found.weights else np.zeros(0),
+        events,
+        choices,
+        successors.units,
+        rules.variables,
+        tuple(event.action for event in rules.events),
+        tuple(s.parts for s in synchronisations(rules.model)),
+    )
+
+
+def _expand(
+    frontier: Codes, codes: StateCodes, successors: Successors, known: KnownStates, found: _Found
+) -> Codes:
+    """Gather the transitions of some states; return the states that are new."""
+    check_budget()
+    targets = []
+    for moves in successors.of(codes.states(frontier)):
+        reached = codes.of(moves.targets)
+        found.sources.append(frontier[moves.sources])
+        found.targets.append(reached)
+        found.weights.append(moves.weights)
+        found.marks.append((reached.size, moves.event, moves.choice))
+        found.entries += reached.size
+        targets.append(reached)
+    if not targets:
+        return frontier[:0]
+    return known.add_new(np.concatenate(targets))
+
+
+def _numbers(every: Codes, parts: list[Codes]) -> Ints:
+    """Return the numbers of states of some codes."""
+    return np.searchsorted(every, np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)

@@ -1,0 +1,297 @@
+"""UMB files as models."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hybrid.base.errors import InterchangeError
+from hybrid.models.interchange.explicit_model import (
+    ArrayPlaces,
+    ExplicitModel,
+    ExplicitReward,
+    Mask,
+    Numbers,
+    Vector,
+    folded,
+)
+from hybrid.models.interchange.umb.arrays import UmbArrays
+from hybrid.models.interchange.umb.schema import StoredAnnotation, UmbIndex, load_members
+from hybrid.models.interchange.umb.values import rates_of_products, unpacked
+from mtbdd.language.syntax import ModelType
+
+
+@dataclass(frozen=True, eq=False)
+class RewardReader:
+    """Reads the reward structures of a model.
+
+    Attributes
+    ----------
+    arrays : UmbArrays
+    index : UmbIndex
+    row_starts : ndarray of int64
+        Of the model: a row a choice, in a chain a row a state.
+    probabilities : ndarray of float64, shape (n_branches,)
+        Of branches, before exit rates make them rates.
+    units : float
+        Their relative error in units of 2^-53.
+    state_choices : ndarray of int64, shape (n_states + 1,), or None
+        Of a chain some of whose states have no choice: where the choices of its states begin.
+    """
+
+    arrays: UmbArrays
+    index: UmbIndex
+    row_starts: Numbers
+    probabilities: Vector
+    units: float
+    state_choices: Numbers | None
+
+    def all(self) -> tuple[ExplicitReward, ...]:
+        """Return all reward structures, in the order of the index."""
+        return tuple(self._reward(stored) for stored in self.index.rewards)
+
+    def _numbers(self, stored: StoredAnnotation, entity: str) -> tuple[Vector, float] | None:
+        if entity not in stored.entities:
+            return None
+        place = f"annotations/rewards/{stored.identifier}/{entity}/values.bin"
+        found = self.arrays.numbers(place, stored.type)
+        return (np.zeros(self.index.count(entity)), 0.0) if found is None else found
+
+    def _reward(self, stored: StoredAnnotation) -> ExplicitReward:
+        states = self._numbers(stored, "states")
+        choices = self._numbers(stored, "choices")
+        branches = self._numbers(stored, "branches")
+        if choices is not None and self.state_choices is not None:
+            has_choice = np.diff(self.state_choices) > 0
+            of_states = np.zeros(self.index.n_states)
+            of_states[has_choice] = choices[0]
+            choices = of_states, choices[1]
+        if branches is not None:
+            expected = self._folded(*branches)
+            choices = expected if choices is None else _sum(choices, expected)
+        # PRISM numbers structures without a name.
+        name = stored.alias if stored.alias is not None else stored.identifier
+        return ExplicitReward(
+            name=None if stored.alias is None and name.isdigit() else name,
+            states=None if states is None else states[0],
+            choices=None if choices is None else choices[0],
+            units=max(0.0 if part is None else part[1] for part in (states, choices)),
+        )
+
+    def _folded(self, rewards: Vector, units: float) -> tuple[Vector, float]:
+        """Return what choices earn on average; where all branches of a choice earn the same, exactly that."""
+        starts = self.row_starts
+        filled = np.flatnonzero(np.diff(starts))
+        expected = np.zeros(len(starts) - 1)
+        if not filled.size:
+            return expected, 0.0
+        least = np.minimum.reduceat(rewards, starts[filled])
+        is_same = least == np.maximum.reduceat(rewards, starts[filled])
+        if is_same.all():
+            expected[filled] = least
+            return expected, units
+        # Conditional on the jump, so that neither exit rates nor sums a little beside 1 count.
+        expected, lost = folded(starts, self.probabilities, rewards, per_jump=True)
+        inherited = units + 2.0 * self.units  # lemma: entry-units
+        if inherited:
+            # Relative errors of the numbers bound that of a sum of one sign alone.
+            most = np.maximum.reduceat(rewards, starts[filled])
+            if ((least < 0) & (most > 0)).any():
+                return expected, math.inf
+        return expected, (lost + inherited) * (1.0 + 2.0**-40)  # lemma: entry-units
+
+
+def _sum(left: tuple[Vector, float], right: tuple[Vector, float]) -> tuple[Vector, float]:
+    """Return the sum of what choices earn themselves and of what their branches earn."""
+    total = left[0] + right[0]
+    units = max(left[1], right[1])
+    both = (left[0] != 0) & (right[0] != 0)
+    if not both.any():
+        return total, units
+    if units and ((left[0] < 0) != (right[0] < 0))[both].any():
+        return total, math.inf
+    return total, (units + 1.0) * (1.0 + 2.0**-40)  # lemma: entry-units
+
+
+class UmbPlaces(ArrayPlaces):
+    """The places of a model in a UMB file."""
+
+    def choice(self, number: int) -> str:
+        """Return where a choice stands."""
+        return f"{self._source}: choice {number}"
+
+    def entry(self, number: int) -> str:
+        """Return where a transition stands."""
+        return f"{self._source}: branch {number}"
+
+
+def read_umb(path: str | os.PathLike[str]) -> ExplicitModel:
+    """Read a DTMC, a CTMC or an MDP from a UMB file, plain or compressed with gzip or xz.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    ExplicitModel
+        Rates are products of probabilities and exit rates. Rewards of branches count for their choice, on
+        average. Actions of branches, and of choices in chains, are left out, as are variables that are
+        neither boolean nor integer, and annotations of other kinds.
+
+    Raises
+    ------
+    InterchangeError
+        No UMB file of version 1, a damaged one, one whose arrays are not those that its index promises, or a
+        model of another kind (intervals, games, observations, Markov automata, CTMDPs).
+    MemoryError
+        No room for the arrays.
+    OSError
+        The file cannot be read.
+
+    Notes
+    -----
+    What the format promises is checked: fields, lengths, that intervals ascend, that targets exist, that
+    numbers are finite and probabilities not negative. Sums of rows are not.
+
+    Time: O(bytes). Memory: the arrays, and a fraction of them.
+    """
+    path = Path(path)
+    source = str(path)
+    members = load_members(path)
+    index = members.index
+    arrays = UmbArrays(members.contents, source)
+    row_starts, choice_starts, state_choices = _structure(arrays, index)
+    columns = arrays.targets("branch-to-target.bin", index.n_states)
+    if columns is None:
+        if index.n_branches:
+            raise arrays.missing("branch-to-target.bin", "the targets of the branches")
+        columns = np.zeros(0, dtype=np.int64)
+    found = arrays.numbers("branch-to-probability.bin", index.probability_type, least=0.0)
+    values, units = (np.ones(index.n_branches), 0.0) if found is None else found
+    rewards = RewardReader(arrays, index, row_starts, values, units, state_choices).all()
+    if index.type is ModelType.CTMC:
+        units = _as_rates(arrays, index, row_starts, values, units)
+    initial = _initial(arrays, index, source)
+    actions, choice_actions = _actions(arrays, index)
+    labels = _labels(arrays, index, initial, source)
+    variables, valuations = unpacked(arrays, index.classes, index.n_states)
+    return ExplicitModel(
+        type=index.type,
+        n_states=index.n_states,
+        row_starts=row_starts,
+        columns=columns,
+        values=values,
+        initial=initial,
+        choice_starts=choice_starts,
+        actions=actions,
+        choice_actions=choice_actions,
+        variables=variables,
+        valuations=valuations,
+        labels=labels,
+        rewards=rewards,
+        value_units=units,
+        source=source,
+        places=UmbPlaces(source),
+    )
+
+
+def _structure(arrays: UmbArrays, index: UmbIndex) -> tuple[Numbers, Numbers | None, Numbers | None]:
+    """Return the starts of rows, those of choices, and of a chain where the choices of its states begin.
+
+    In a chain a state has one choice, or none; the last is None if they are numbered as the states.
+    """
+    states, choices, branches = index.n_states, index.n_choices, index.n_branches
+    of_states, of_choices = "state-to-choices.bin", "choice-to-branches.bin"
+    if not arrays.has(of_states) and states != choices:
+        raise arrays.missing(of_states, f"the choices of {states} states, of which there are {choices}")
+    if not arrays.has(of_choices) and choices != branches:
+        raise arrays.missing(of_choices, f"the branches of {choices} choices, of which there are {branches}")
+    choice_starts = arrays.starts(of_states, states, choices)
+    row_starts = arrays.starts(of_choices, choices, branches)
+    if row_starts is None:
+        row_starts = np.arange(choices + 1, dtype=np.int64)
+    if index.type is ModelType.MDP:
+        if choice_starts is None:
+            choice_starts = np.arange(states + 1, dtype=np.int64)
+        return row_starts, choice_starts, None
+    if choice_starts is None:
+        return row_starts, None, None
+    several = np.diff(choice_starts) > 1
+    if several.any():
+        k = int(np.argmax(several))
+        count = int(choice_starts[k + 1] - choice_starts[k])
+        raise arrays.fault(of_states, k, "one choice a state where there are no players", f"{count}")
+    return row_starts[choice_starts], None, choice_starts
+
+
+def _as_rates(arrays: UmbArrays, index: UmbIndex, row_starts: Numbers, values: Vector, units: float) -> float:
+    """Turn probabilities into rates, in place, and return their units."""
+    name = "state-to-exit-rate.bin"
+    assert index.rate_type is not None
+    exits = arrays.numbers(name, index.rate_type, least=0.0)
+    if exits is None:
+        raise arrays.missing(name, "the exit rates of a CTMC")
+    is_exact, wrong = rates_of_products(values, exits[0], row_starts)
+    if wrong is not None:
+        wanted = "a rate (probability times exit rate) among the normal doubles"
+        raise arrays.fault("branch-to-probability.bin", wrong, wanted, values[wrong])
+    total = units + exits[1] + (0.0 if is_exact else 1.0)  # lemma: entry-units
+    # lemma: entry-units
+    return total if total <= 1.0 else total * (1.0 + 2.0**-40)
+
+
+def _initial(arrays: UmbArrays, index: UmbIndex, source: str) -> Mask:
+    found = arrays.members_of_set("state-is-initial.bin", index.n_states)
+    initial = np.zeros(index.n_states, dtype=np.bool_) if found is None else found
+    count = int(np.count_nonzero(initial))
+    if count != index.n_initial:
+        raise InterchangeError(
+            f"{source}: state-is-initial.bin: expected {index.n_initial} initial states, as the index has "
+            f"it, got {count}; write the file again"
+        )
+    return initial
+
+
+def _actions(arrays: UmbArrays, index: UmbIndex) -> tuple[tuple[str, ...], Numbers | None]:
+    """Return the names of the actions of an MDP, and every choice's action; an empty name stands for none."""
+    if index.type is not ModelType.MDP or not index.n_actions:
+        return (), None
+    values = "actions/choices/values.bin"
+    names = arrays.strings("actions/choices", index.n_actions)
+    found = arrays.small_numbers(values, index.n_actions)
+    if names is None:
+        # Actions without names are told apart by their numbers; unused ones are not worth a name.
+        used = int(found.max(initial=0)) + 1 if found is not None else 1
+        names = [f"a{number}" for number in range(min(index.n_actions, used))]
+    numbers: dict[str, int] = {}
+    for name in names:
+        if name:
+            numbers.setdefault(name, len(numbers))
+    renamed = np.array([numbers.get(name, -1) for name in names], dtype=np.int64)
+    if found is None:
+        choice_actions = np.full(index.n_choices, renamed[0], dtype=np.int64)
+    else:
+        choice_actions = renamed[found]
+    return tuple(numbers), choice_actions if (choice_actions >= 0).any() else None
+
+
+def _labels(arrays: UmbArrays, index: UmbIndex, initial: Mask, source: str) -> dict[str, Mask]:
+    labels = {}
+    for label in index.labels:
+        place = f"annotations/aps/{label.identifier}/states/values.bin"
+        found = arrays.members_of_set(place, index.n_states)
+        mask = np.zeros(index.n_states, dtype=np.bool_) if found is None else found
+        name = label.identifier if label.alias is None else label.alias
+        if name != "init":
+            labels[name] = mask
+        elif not np.array_equal(mask, initial):
+            raise InterchangeError(
+                f"{source}: {place}: expected the label 'init' on the initial states, got it on others; "
+                "rename the label"
+            )
+    return labels

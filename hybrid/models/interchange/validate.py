@@ -1,0 +1,315 @@
+"""What a model given as arrays or as diagrams has to be, checked once for all formats."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_kernels.runtime.ragged import pointers
+from hybrid.base.errors import InterchangeError
+from hybrid.models.interchange.explicit_model import ExplicitModel, Mask, Numbers, Vector
+from mtbdd.diagrams.arithmetic import divide, sum_over
+from mtbdd.diagrams.encoding import Encoding
+from mtbdd.diagrams.manager import Node
+from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.diagrams.partition import Partition
+from mtbdd.language.faults import format_state
+from mtbdd.language.syntax import ModelType
+
+TOLERANCE = 1e-5
+"""How far a row of probabilities may be from adding up to 1: rounded decimals of a few digits."""
+
+_LEAST_NORMAL = 2.0**-1022
+
+_MOST_STATES = 1 << 40
+
+
+def validate(model: ExplicitModel) -> ExplicitModel:
+    """Check a model's arrays, and return it with ascending rows without zeros and repetitions.
+
+    Raises
+    ------
+    InterchangeError
+        Lengths or types that do not fit, no initial state, states out of range, numbers that are no
+        probabilities or rates, rows of probabilities that do not add up to 1 within 1e-5, an empty choice, or
+        a label or a reward of another length; told with the first place.
+
+    Notes
+    -----
+    Time: O(states + choices + entries), and that of sorting where columns do not ascend. Arrays that are in
+    order are passed on as they are.
+    """
+    source = model.source
+    if not 0 < model.n_states <= _MOST_STATES:
+        raise InterchangeError(f"{source}: expected at least one state, got {model.n_states}")
+    _check_starts(source, "row starts", model.row_starts, model.n_entries)
+    if model.is_mdp:
+        if model.choice_starts is None:
+            raise InterchangeError(f"{source}: expected the choices of every state, got an MDP without them")
+        _check_length(source, "choice starts", model.choice_starts, model.n_states + 1)
+        _check_starts(source, "choice starts", model.choice_starts, model.n_choices)
+        if model.choice_actions is not None:
+            _check_length(source, "actions of choices", model.choice_actions, model.n_choices)
+            wrong = (model.choice_actions < -1) | (model.choice_actions >= len(model.actions))
+            if bool(wrong.any()):
+                first = int(np.argmax(wrong))
+                raise InterchangeError(
+                    f"{model.places.choice(first)}: expected an action below {len(model.actions)}, "
+                    f"got {model.choice_actions[first]}"
+                )
+    else:
+        _check_length(source, "row starts", model.row_starts, model.n_states + 1)
+    _check_length(source, "values", model.values, len(model.columns))
+    _check_targets(model)
+    _check_numbers(model)
+    _check_vectors(model)
+    model = _canonical(model)
+    _check_sums(model)
+    return model
+
+
+def _check_length(source: str, what: str, array: NDArray[np.generic], expected: int) -> None:
+    if array.ndim != 1 or len(array) != expected:
+        raise InterchangeError(f"{source}: {what}: expected {expected} elements, got shape {array.shape}")
+
+
+def _check_starts(source: str, what: str, starts: Numbers, end: int) -> None:
+    """Refuse starts that do not begin at 0, fall, or end elsewhere."""
+    if starts.ndim != 1 or not len(starts) or starts[0] != 0 or starts[-1] != end:
+        raise InterchangeError(f"{source}: {what}: expected numbers from 0 to {end}")
+    falls = starts[1:] < starts[:-1]
+    if bool(falls.any()):
+        raise InterchangeError(f"{source}: {what}[{int(np.argmax(falls)) + 1}]: expected no fall")
+
+
+def _check_targets(model: ExplicitModel) -> None:
+    wrong = (model.columns < 0) | (model.columns >= model.n_states)
+    if bool(wrong.any()):
+        first = int(np.argmax(wrong))
+        raise InterchangeError(
+            f"{model.places.entry(first)}: expected a state from 0 to {model.n_states - 1}, "
+            f"got {model.columns[first]}"
+        )
+
+
+def _check_numbers(model: ExplicitModel) -> None:
+    what = "rate" if model.type is ModelType.CTMC else "probability"
+    wrong = ~(np.isfinite(model.values) & (model.values >= 0))
+    if bool(wrong.any()):
+        first = int(np.argmax(wrong))
+        raise InterchangeError(
+            f"{model.places.entry(first)}: expected a {what}, a finite number that is not negative, "
+            f"got {model.values[first]}"
+        )
+    tiny = (model.values > 0) & (model.values < _LEAST_NORMAL)
+    if bool(tiny.any()):
+        first = int(np.argmax(tiny))
+        raise InterchangeError(
+            f"{model.places.entry(first)}: expected a {what} of 0 or of at least 2.23e-308, "
+            f"got {model.values[first]}; doubles below lack digits"
+        )
+
+
+def _check_vectors(model: ExplicitModel) -> None:
+    """Check initial states, valuations, labels and rewards."""
+    source, n = model.source, model.n_states
+    _check_length(source, "initial states", model.initial, n)
+    if not bool(model.initial.any()):
+        raise InterchangeError(f'{source}: expected an initial state, got none; label one "init"')
+    for variable in model.variables:
+        values = model.valuations[variable.name]
+        _check_length(source, f"values of {variable.name}", values, n)
+        wrong = (values < variable.low) | (values > variable.high)
+        if bool(wrong.any()):
+            first = int(np.argmax(wrong))
+            raise InterchangeError(
+                f"{model.places.state(first)}: {variable.name}: expected {variable.low} to {variable.high}, "
+                f"got {values[first]}"
+            )
+    for name, mask in model.labels.items():
+        _check_length(source, f'label "{name}"', mask, n)
+    for number, reward in enumerate(model.rewards):
+        name = f'reward "{reward.name}"' if reward.name else f"reward {number + 1}"
+        for vector, length, place in (
+            (reward.states, n, model.places.state),
+            (reward.choices, model.n_choices, model.places.choice),
+        ):
+            if vector is None:
+                continue
+            _check_length(source, name, vector, length)
+            wrong = ~np.isfinite(vector)
+            if bool(wrong.any()):
+                first = int(np.argmax(wrong))
+                raise InterchangeError(
+                    f"{place(first)}: {name}: expected a finite number, got {vector[first]}"
+                )
+        if not np.isfinite(reward.units):
+            raise InterchangeError(
+                f"{source}: {name}: expected rewards whose expectations are normal doubles or 0"
+            )
+
+
+def rounding_of_sums(units: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    """Return what rounding may add to probabilities near 1 that are known as doubles, at most 1e-9.
+
+    Parameters
+    ----------
+    units : ndarray or float
+        Roundings of the numbers and of their sum, in units of 2^-53.
+    """
+    found: NDArray[np.float64] = np.minimum((units + 2.0) * 2.0**-53, 1e-9)
+    return found
+
+
+def _check_sums(model: ExplicitModel) -> None:
+    """Refuse rows of probabilities that do not add up to 1, and empty choices of MDPs."""
+    lengths = np.diff(model.row_starts)
+    if model.is_mdp and not bool(lengths.all()):
+        first = int(np.argmin(lengths))
+        raise InterchangeError(f"{model.places.choice(first)}: expected a choice with a transition, got none")
+    if model.type is ModelType.CTMC:
+        wrong = ~np.isfinite(model.row_sums)
+        if bool(wrong.any()):
+            first = int(np.argmax(wrong))
+            raise InterchangeError(
+                f"{model.places.choice(first)}: expected rates that add up to less than 1.79e308"
+            )
+        return
+    rounding = rounding_of_sums(lengths + model.value_units)
+    wrong = (lengths > 0) & ~(np.abs(model.row_sums - 1.0) <= TOLERANCE + rounding)
+    if bool(wrong.any()):
+        first = int(np.argmax(wrong))
+        raise InterchangeError(
+            f"{model.places.choice(first)}: expected probabilities that add up to 1 within {TOLERANCE:g}, "
+            f"got {model.row_sums[first]}; if these are rates, the model is a ctmc"
+        )
+
+
+def _canonical(model: ExplicitModel) -> ExplicitModel:
+    """Return the model with ascending columns in every row, equal ones added up, and without zeros."""
+    columns, values, starts, units = model.columns, model.values, model.row_starts, model.value_units
+    n_rows = model.n_choices
+    if not bool((values != 0).all()):
+        kept = values != 0
+        columns, values, starts = columns[kept], values[kept], pointers(np, kept)[starts]
+    falls = columns[1:] <= columns[:-1]
+    if len(columns):
+        inner = np.ones(len(columns), dtype=np.bool_)
+        inner[starts[:-1][starts[:-1] < len(columns)]] = False
+        if bool((falls & inner[1:]).any()):
+            rows = np.repeat(np.arange(n_rows, dtype=np.int64), np.diff(starts))
+            columns, values, starts, most = _sorted(rows, columns, values, n_rows)
+            # lemma: entry-units
+            units += most
+    if columns is model.columns and values is model.values:
+        return model
+    return replace(model, row_starts=starts, columns=columns, values=values, value_units=units)
+
+
+def _sorted(
+    rows: Numbers, columns: Numbers, values: Vector, n_rows: int
+) -> tuple[Numbers, Vector, Numbers, float]:
+    """Return entries by row and column, equal places added up, their row starts, and the additions' units."""
+    order = np.lexsort((columns, rows))
+    rows, columns, values = rows[order], columns[order], values[order]
+    first: Mask = np.ones(len(rows), dtype=np.bool_)
+    first[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
+    places = np.flatnonzero(first)
+    most = int(np.diff(np.append(places, len(rows))).max(initial=1)) - 1
+    if most:
+        values = np.add.reduceat(values, places)
+        rows, columns = rows[places], columns[places]
+    starts = pointers(np, np.bincount(rows, minlength=n_rows))
+    return columns, values, starts, float(most)
+
+
+# lemma: entry-units
+_NEAR = 2.0**-50  # of 1: rows that add up so closely only have rounding errors
+
+_MOST_NODES = 1 << 20  # of sums of rows: seconds; more values of rows than that are no use as a diagram
+
+_NEAR_UNITS = 9.0  # the same in units of 2^-53, its own computation included
+
+
+def row_sums(matrix: SymbolicMatrix) -> SymbolicMatrix:
+    """Return what the rows of a matrix add up to, over row bits.
+
+    Raises
+    ------
+    InterchangeError
+        The sums take far more values than the entries, too many for a diagram.
+    """
+    try:
+        return sum_over(matrix, matrix.manager.columns, _MOST_NODES)
+    except MemoryError as error:
+        raise InterchangeError(
+            f"the sums of the rows are too large as a diagram: {error}; models whose states have millions of "
+            "different exit rates are better given as a text"
+        ) from None
+
+
+def divided_rows(
+    encoding: Encoding, matrix: SymbolicMatrix, sums: SymbolicMatrix, source: str
+) -> SymbolicMatrix:
+    """Return a matrix with every row divided by what it adds up to.
+
+    Parameters
+    ----------
+    encoding : Encoding
+    matrix : SymbolicMatrix
+        Probabilities.
+    sums : SymbolicMatrix
+        What its rows add up to, over row bits; 0 for rows without entries.
+    source : str
+        What messages begin with.
+
+    Returns
+    -------
+    SymbolicMatrix
+        Rows that add up to 1 but for rounding errors stay as they are.
+
+    Raises
+    ------
+    InterchangeError
+        A row adds up to another number than 1, by more than 1e-5; the message names a state.
+    """
+    values = sums.terminals
+    off = np.abs(values - 1)
+    rounding = rounding_of_sums(matrix.units + sums.units)
+    for k in np.flatnonzero(~(off <= TOLERANCE + rounding)).tolist():
+        wrong = _where(sums, k)
+        if wrong != encoding.manager.false:
+            state = format_state(encoding.pick(wrong))
+            raise InterchangeError(
+                f"{source}: state {state}: expected probabilities that add up to 1, got {values[k]}; "
+                "add what is missing, or use type='ctmc' for rates"
+            )
+    near = off <= _NEAR
+    if near.all():
+        exact = bool((values == 1).all()) and _adds_exactly(matrix)
+        # lemma: entry-units
+        units = matrix.units + (0.0 if exact else _NEAR_UNITS)
+        return SymbolicMatrix(matrix.manager, matrix.node, matrix.terminals, units)
+    pieces: dict[float, list[Node]] = {}
+    for k, value in enumerate(values.tolist()):
+        pieces.setdefault(1.0 if near[k] else value, []).append(_where(sums, k))
+    united = {value: encoding.manager.disjunction(sets) for value, sets in pieces.items()}
+    # lemma: entry-units
+    divisors = Partition(encoding.manager, united, sums.units + _NEAR_UNITS)
+    return divide(matrix, SymbolicMatrix.from_partition(divisors, unite=False))
+
+
+def _where(function: SymbolicMatrix, number: int) -> Node:
+    """Return where a function has the terminal of a number."""
+    manager, index = function.manager, function.index_bits
+    if not index:
+        return function.node
+    return manager.exists(index, function.node & manager.cube(index, number))
+
+
+def _adds_exactly(matrix: SymbolicMatrix) -> bool:
+    """Whether sums of the entries up to 2 round nothing: they are multiples of 2^-52."""
+    scaled = np.ldexp(matrix.terminals, 52)
+    return bool((scaled == np.floor(scaled)).all())

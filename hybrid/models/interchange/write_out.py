@@ -1,0 +1,203 @@
+"""From a symbolic model to one with every state and transition written out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.analysis.graphs.arrays import choice_actions, graph_bytes, model_graph
+from hybrid.matrix.explicit.extract import explicit_matrix
+from hybrid.matrix.explicit.transitions import renumbered
+from hybrid.models.interchange.explicit_model import (
+    ArrayPlaces,
+    ExplicitModel,
+    ExplicitReward,
+    Numbers,
+    StateVariable,
+    Vector,
+)
+from mtbdd.base.memory import free_memory_bytes
+from mtbdd.base.wording import either
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.rewards import (
+    action_reward_error,
+    action_rewards,
+    relative_units,
+    state_reward_error,
+    state_rewards,
+)
+from mtbdd.build.state_order import for_users
+from mtbdd.build.state_table import table_of_range
+from mtbdd.language.syntax import ModelType
+
+_PART = 1 << 17  # states whose values are decoded together
+
+
+def written_out_bytes(model: SymbolicModel) -> int:
+    """Return the bytes that a written-out model takes while it is made, estimated.
+
+    Time: O(nodes of the diagrams); nothing is expanded.
+    """
+    choices = model.n_choices or model.n_states
+    vectors = len(model.encoding.variables) + 2 * len(model.source.rewards) + 4
+    labels = len(model.source.labels) + 2
+    entries = 16 * model.n_transitions  # columns as int64 beside those of the graph
+    return graph_bytes(model, True) + entries + 24 * choices + model.n_states * (8 * vectors + labels)
+
+
+def written_out(model: SymbolicModel, *, force: bool = False) -> ExplicitModel:
+    """Return a model with its states, transitions, labels and rewards as arrays.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    force : bool
+        Make the arrays even if they seem not to fit in memory.
+
+    Returns
+    -------
+    ExplicitModel
+        States in the source's order, by default that of the variables in the text, lexicographically. Choices
+        of a state are in the order of the model's layers. Numbers of the text that are no doubles are rounded
+        to such.
+
+    Raises
+    ------
+    MemoryError
+        The arrays do not fit; with their size in bytes.
+
+    Notes
+    -----
+    Time: O(transitions + states x (layers + variables + labels + rewards)).
+    """
+    required, available = written_out_bytes(model), free_memory_bytes()
+    if required > available and not force:
+        raise MemoryError(
+            f"written out, the model has {model.n_states} states and {model.n_transitions} transitions and "
+            f"needs {required} bytes, {available} are free; "
+            + either(
+                "write a symbolic file, --to FILE.dd, or give --force",
+                "use the compressed matrix (hybrid.inject), a symbolic file, or force=True",
+            )
+        )
+    rows = listed_choices(model, required if force else None)
+    variables = tuple(StateVariable(v.name, v.low, v.high, v.is_bool) for v in model.source.variables)
+    sets = {"deadlock": model.deadlocks}
+    sets |= {label.name: model.states(label.expression) for label in model.source.labels}
+    labels = {name: for_users(model, model.indicator(states)) for name, states in sets.items()}
+    return ExplicitModel(
+        model.type,
+        model.n_states,
+        rows.starts,
+        rows.columns,
+        rows.values,
+        for_users(model, model.indicator(model.initial)),
+        rows.choice_starts,
+        rows.actions,
+        rows.choice_actions,
+        variables,
+        _valuations(model),
+        labels,
+        tuple(listed_reward(model, k, rows) for k in range(len(model.source.rewards))),
+        model.entry_units,
+        model.source.file,
+        ArrayPlaces(model.source.file),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ListedChoices:
+    """The choices of all states, see `ExplicitModel`; `layers` and `owners` are their layers and states."""
+
+    starts: Numbers
+    columns: Numbers
+    values: Vector
+    owners: Numbers
+    layers: NDArray[np.unsignedinteger]
+    choice_starts: Numbers | None = None
+    actions: tuple[str, ...] = ()
+    choice_actions: Numbers | None = None
+
+
+def listed_choices(model: SymbolicModel, budget: int | None = None) -> ListedChoices:
+    """Return the choices of all states, those of a state in the order of the layers.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    budget : int, optional
+        Bytes that may be taken; default what is free.
+
+    Raises
+    ------
+    MemoryError
+        The arrays do not fit.
+    """
+    states = np.arange(model.n_states, dtype=np.int64)
+    if not model.is_mdp:
+        matrix = explicit_matrix(model.transitions, memory_budget=budget)
+        if model.numbering is not None:
+            matrix = renumbered(matrix, model.numbering)
+        starts, columns = (a.astype(np.int64) for a in (matrix.row_starts, matrix.columns))
+        return ListedChoices(starts, columns, matrix.values, states, np.zeros(model.n_states, dtype=np.uint8))
+    graph = model_graph(model, probabilities=True, memory_budget=budget)
+    assert graph.probabilities is not None
+    names, numbers = choice_actions(model, graph)
+    actions = tuple(name for name in names if name is not None)
+    place = np.array([-1 if name is None else actions.index(name) for name in names], dtype=np.int64)
+    return ListedChoices(
+        graph.choice_offsets.astype(np.int64),
+        graph.targets.astype(np.int64),
+        graph.probabilities,
+        np.repeat(states, np.diff(graph.choice_ptr)),
+        graph.choice_layers,
+        graph.choice_ptr.astype(np.int64),
+        actions,
+        place[numbers] if actions else None,
+    )
+
+
+def _valuations(model: SymbolicModel) -> dict[str, NDArray[Any]]:
+    """Return every variable's value in every state, some states at a time."""
+    found: dict[str, NDArray[Any]] = {
+        v.name: np.empty(model.n_states, dtype=np.bool_ if v.is_bool else np.int64)
+        for v in model.source.variables
+    }
+    variables = [model.encoding.by_name[name] for name in found]
+    for begin in range(0, model.n_states, _PART):
+        end = min(begin + _PART, model.n_states)
+        table = table_of_range(model.index, variables, begin, end)
+        for name, column in found.items():
+            column[begin:end] = table[name]
+    return {name: for_users(model, column) for name, column in found.items()}
+
+
+def listed_reward(model: SymbolicModel, structure: int, rows: ListedChoices) -> ExplicitReward:
+    """Return a reward structure by number of the state and of the choice."""
+    index = model.index
+    own = state_rewards(model, structure, index)
+    units = relative_units(own, state_reward_error(model, structure, index))
+    choices: Vector = np.zeros(len(rows.layers))
+    for number in range(len(model.layers)):
+        layer = number if model.is_mdp else None
+        earned = action_rewards(model, structure, index, layer)
+        if not earned.any():
+            continue
+        # lemma: entry-units
+        units = max(units, relative_units(earned, action_reward_error(model, structure, index, layer)))
+        if model.type is ModelType.CTMC:
+            earned = earned / model.exit_rates(index)
+            # lemma: entry-units
+            units += model.exit_units + 1.0
+        held = rows.layers == number
+        choices[held] = for_users(model, earned)[rows.owners[held]]
+    # lemma: entry-units
+    return ExplicitReward(
+        model.source.rewards[structure].name,
+        for_users(model, own) if own.any() else None,
+        choices if choices.any() else None,
+        units * (1 + 2.0**-40),
+    )

@@ -1,0 +1,234 @@
+"""The coarsest partition of a model's states that a first one leaves stable: strong bisimulation.
+
+Refinement by signatures, a round at a time. What a state does is one number, a hash of the sums of its
+probabilities or rates into every block (of a decision process, of the set of its choices' sums); when states
+get another block, only the hashes of those before them change, and only these are looked at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_kernels.runtime.ragged import pointers
+from hybrid.analysis.graphs.arrays import graph_bytes
+from hybrid.base.few_values import few_values
+from hybrid.models.interchange.explicit_model import Numbers, Vector
+from hybrid.models.interchange.write_out import ListedChoices, listed_choices
+from hybrid.models.lumping.residues import residues
+from mtbdd.base.budget import check_budget
+from mtbdd.base.memory import require_memory
+from mtbdd.build.model import SymbolicModel
+
+_WORK = 20_000_000
+"""Entries between looks at the time and the memory that are left."""
+
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """A stable partition.
+
+    Attributes
+    ----------
+    of_state : ndarray of int64, shape (n_states,)
+        The block of every state.
+    count : int
+    rounds : int
+        How often states were looked at.
+    of_choice : ndarray of uint64, shape (n_choices,)
+        A hash of what every choice does; choices of one block with one hash do the same.
+    """
+
+    of_state: Numbers
+    count: int
+    rounds: int
+    of_choice: NDArray[np.uint64]
+
+
+class WrittenChoices:
+    """The choices of a model written out, in the order of the states' numbers; `stable` refines by them.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+
+    Attributes
+    ----------
+    listed : ListedChoices
+    units : float
+        Bound on the relative error of every entry, in units of 2^-53.
+    distinct : ndarray of float64
+        The distinct entries, ascending.
+
+    Raises
+    ------
+    MemoryError
+        The arrays do not fit; with their size in bytes.
+
+    Notes
+    -----
+    Time and memory: O(states + choices + transitions), about 50 bytes a transition, 60 a choice, 100 a state.
+    """
+
+    def __init__(self, model: SymbolicModel) -> None:
+        choices = model.n_choices or model.n_states
+        needed = graph_bytes(model, True) + 32 * model.n_transitions + 64 * choices + 100 * model.n_states
+        require_memory(
+            needed,
+            f"the list of {model.n_transitions} transitions that the bisimulation quotient is made from",
+            "check without the quotient, which needs no list",
+        )
+        self.listed: ListedChoices = listed_choices(model)
+        self.units = model.entry_units
+        self.distinct, self._codes = few_values(self.listed.values)
+        self._numbers = residues(self.distinct, self.units)
+        self.n_states = model.n_states
+
+    @property
+    def n_choices(self) -> int:
+        """Number of choices of all states together; of a chain its states."""
+        return len(self.listed.starts) - 1
+
+    @property
+    def choice_starts(self) -> Numbers:
+        """Where every state's choices begin, shape (n_states + 1,); empty for chains."""
+        return _NONE if self.listed.choice_starts is None else self.listed.choice_starts
+
+    @property
+    def owners(self) -> Numbers:
+        """The state of every choice; empty for chains."""
+        return _NONE if self.listed.choice_starts is None else self.listed.owners
+
+    @cached_property
+    def row_sums(self) -> Vector:
+        """The sum of every choice's entries, off by a unit a term."""
+        sums: Vector = np.add.reduceat(self.listed.values, self.listed.starts[:-1])
+        return sums
+
+    @cached_property
+    def _entering(self) -> tuple[Numbers, NDArray[Any], NDArray[Any]]:
+        """The entries by target: where each state's begin, their choices and their numbers' places."""
+        from hybrid.models.lumping.kernels import turned_round
+
+        starts = np.zeros(self.n_states + 1, dtype=np.int64)
+        small = np.int32 if self.n_choices < 1 << 31 else np.int64
+        choices = np.empty(len(self._codes), dtype=small)
+        places = np.empty_like(self._codes)
+        turned_round(self.listed.starts, self.listed.columns, self._codes, starts, choices, places)
+        return starts, choices, places
+
+    def stable(self, states: Numbers, choices: Numbers, skip_own: bool, seed: int) -> Blocks:
+        """Return the coarsest stable partition that tells some classes apart.
+
+        Parameters
+        ----------
+        states : ndarray of int64, shape (n_states,)
+            Classes of states, numbered from 0.
+        choices : ndarray of int64, shape (n_choices,)
+            Of a decision process, classes of choices; of a chain empty.
+        skip_own : bool
+            Of a CTMC: rates into the own block need not agree.
+        seed : int
+            Of the hashes, 64 bits.
+
+        Returns
+        -------
+        Blocks
+            Hashes of different things may be equal by accident: see `hybrid.models.lumping.quotient`.
+
+        Raises
+        ------
+        BudgetError
+
+        Notes
+        -----
+        Time: O(transitions log states), compiled.  A state moves to another block at most log2(n) times.
+        """
+        from hybrid.models.lumping.kernels import (
+            BLOCKS,
+            DIRTY,
+            ROUNDS,
+            first_hashes,
+            loops_taken_off,
+            refined,
+        )
+
+        n, listed, word = self.n_states, self.listed, np.uint64(seed)
+        entering = self._entering
+        diagonal = np.zeros(n if skip_own else 0, dtype=np.uint64)
+        if skip_own:
+            loops_taken_off(listed.starts, listed.columns, self._codes, self._numbers, diagonal)
+        blocks = states.copy()
+        hashes = np.empty(self.n_choices, dtype=np.uint64)
+        first_hashes(
+            listed.starts, listed.columns, self._codes, self._numbers, blocks, choices, diagonal, word, hashes
+        )
+        members = np.argsort(blocks, kind="stable")
+        places = np.empty(n, dtype=np.int64)
+        places[members] = np.arange(n)
+        counts = np.bincount(blocks)
+        first, sizes = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        first[: len(counts)], sizes[: len(counts)] = np.cumsum(counts) - counts, counts
+        record = np.zeros(3, dtype=np.int64)
+        record[BLOCKS], record[DIRTY] = len(counts), n
+        dirty, is_dirty = np.arange(n), np.ones(n, dtype=np.bool_)
+        marks, moved, sources = (np.zeros(n, dtype=np.int64) for _ in range(3))
+        signatures = np.zeros(n, dtype=np.uint64)
+        while record[DIRTY]:
+            check_budget()
+            refined(
+                record, _WORK, self.choice_starts, self.owners, *entering, self._numbers, diagonal, word,
+                hashes, blocks, members, places, first, sizes, marks, dirty, is_dirty, signatures, moved,
+                sources,
+            )  # fmt: skip
+        return Blocks(blocks, int(record[BLOCKS]), int(record[ROUNDS]), hashes)
+
+
+def classes_of(values: Vector, units: float) -> Numbers:
+    """Return a class for each number, from 0: one for those that may stand for one rational number."""
+    distinct, places = few_values(values)
+    _, classes = np.unique(residues(distinct, units), return_inverse=True)
+    found: Numbers = classes.reshape(-1).astype(np.int64)[places]
+    return found
+
+
+def told_apart(size: int, parts: Iterable[NDArray[np.integer] | NDArray[np.bool_]]) -> Numbers:
+    """Return classes from 0 of what some classes together tell apart, shape (size,)."""
+    found = np.zeros(size, dtype=np.int64)
+    for part in parts:
+        own = part.astype(np.int64)
+        _, places = np.unique(found * (int(own.max(initial=0)) + 1) + own, return_inverse=True)
+        found = places.reshape(-1).astype(np.int64)
+    return found
+
+
+def distinct_choices(written: WrittenChoices, blocks: Blocks) -> tuple[Numbers, Numbers, Numbers]:
+    """Return the choices of blocks: which choices of states each stands for, and where a block's begin.
+
+    Returns
+    -------
+    members : ndarray of int64, shape (n_choices,)
+        Choices of states, those that are one in the quotient next to each other.
+    classes : ndarray of int64, shape (m + 1,)
+        Where the members of every choice of the quotient begin.
+    starts : ndarray of int64, shape (blocks.count + 1,)
+        Where the choices of every block begin; of a chain each has one.
+    """
+    if written.listed.choice_starts is None:
+        members = np.argsort(blocks.of_state, kind="stable")
+        classes = pointers(np, np.bincount(blocks.of_state, minlength=blocks.count))
+        return members, classes, np.arange(blocks.count + 1)
+    owners = blocks.of_state[written.owners]
+    members = np.lexsort((blocks.of_choice, owners))
+    own, hashes = owners[members], blocks.of_choice[members]
+    new = np.ones(len(members), dtype=np.bool_)
+    new[1:] = (own[1:] != own[:-1]) | (hashes[1:] != hashes[:-1])
+    classes = np.append(np.flatnonzero(new), len(members))
+    return members, classes, pointers(np, np.bincount(own[new], minlength=blocks.count))

@@ -1,0 +1,339 @@
+"""A symbolic model with what the engine can do with it: vectors by number of the state, chains, pictures.
+
+The engine is imported where it is used: a model that is only built and looked at loads no solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hybrid.base.errors import PropertyError
+from hybrid.base.state_values import StateTruth, StateValues
+from hybrid.matrix.explicit.transitions import ModelTransitions
+from mtbdd.build.induced import induced_chain
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.named_vectors import Labels, Rewards
+from mtbdd.build.numbering import numbering
+from mtbdd.build.state_order import for_diagram, for_users
+from mtbdd.build.state_table import some_states
+from mtbdd.diagrams.encoding import EncodedVariable
+from mtbdd.diagrams.manager import Node
+from mtbdd.language.syntax import Expression
+
+if TYPE_CHECKING:
+    from hybrid.analysis.run.keywords import SolutionKeywords
+    from hybrid.analysis.run.options import CheckOptions
+    from hybrid.analysis.scheduler import Scheduler
+
+_EPSILON = 1e-10
+
+
+def _given(known: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+    return known
+
+
+class Model(SymbolicModel):
+    """A DTMC, CTMC or MDP, to be asked and looked at.
+
+    State k is the k-th reachable state in lexicographic order of its values, variables in the order of the
+    text, whatever order the diagrams have.  All vectors here go by these numbers; `SymbolicModel.numbering`
+    leads to the indices of the diagrams, which differ only under a variable order other than the text's.
+    """
+
+    @classmethod
+    def of(cls, model: SymbolicModel) -> Model:
+        """Return a symbolic model as one of these, with everything that it knows already."""
+        if isinstance(model, Model):
+            return model
+        made = cls.__new__(cls)
+        made.__dict__.update(model.__dict__)
+        return made
+
+    # ------------------------------------------------------------------ states
+
+    @property
+    def variables(self) -> tuple[EncodedVariable, ...]:
+        """The variables in the order of the text, each with `name`, `low`, `high` and `is_bool`."""
+        return self.encoding.shown
+
+    @property
+    def labels(self) -> Labels:
+        """Where each label holds: ``model.labels["full"]``, bool, shape (n,)."""
+        return Labels(self)
+
+    @property
+    def rewards(self) -> Rewards:
+        """What each state earns by itself: ``model.rewards["cost"]``, float64, shape (n,)."""
+        return Rewards(self)
+
+    def state_table(self, states: ArrayLike | slice | None = None) -> NDArray[Any]:
+        """Return the variables' values in all states, or in some.
+
+        Parameters
+        ----------
+        states : array of int, array of bool of shape (n,), or slice, optional
+            Numbers of states, or where they are.
+
+        Returns
+        -------
+        ndarray, structured, shape (n,) or that of the numbers
+            A field a variable in the order of the text: bool, int32, or int64 where values need it.
+
+        Raises
+        ------
+        IndexError
+            A number is not that of a state.
+        MemoryError
+            There is no room for it.
+
+        Notes
+        -----
+        Time: O(n * variables).
+        """
+        return some_states(self.index, self.variables, self.numbering, states)
+
+    @overload
+    def states(self, expression: Expression, among: Node | None = None) -> Node: ...
+
+    @overload
+    def states(self, expression: str, among: Node | None = None) -> NDArray[np.bool_]: ...
+
+    def states(self, expression: Expression | str, among: Node | None = None) -> Node | NDArray[np.bool_]:
+        """Return where an expression holds.
+
+        Parameters
+        ----------
+        expression : str or Expression
+            Text such as ``'x > 2 & !"full"'``: variables, constants, formulas and labels of the model, and
+            operators with a bound, as in ``'P>=0.5 [ F "full" ]'``.
+        among : Node, optional
+            Only these states; default all.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+            By number of the state.  Of an `Expression`, a set as a diagram.
+
+        Raises
+        ------
+        hybrid.LanguageError
+            The text does not parse, speaks of what the model does not have, or has no value in some state.
+        hybrid.HybridError
+            It is no truth value of states.
+        """
+        if not isinstance(expression, str):
+            return super().states(expression, among)
+        from hybrid.analysis.run.options import CheckOptions
+        from hybrid.checking.checker import Checker
+        from hybrid.properties import parse_properties, resolve_properties
+
+        parsed = resolve_properties(parse_properties(expression), self.source).properties
+        if len(parsed) != 1:
+            raise PropertyError(f"expected one expression, got {len(parsed)}")
+        if parsed[0].error is not None:
+            raise parsed[0].error
+        found = Checker(self, CheckOptions()).every_state(parsed[0].formula)
+        if not isinstance(found, StateTruth):
+            raise PropertyError(f"expected a truth value of states, got a number: {expression}")
+        inside = found.decided()
+        if among is not None:
+            inside = inside & self.indicator(among)
+        return for_users(self, inside)
+
+    # ------------------------------------------------------------------ matrices
+
+    def layer_transitions(self, layer: int) -> ModelTransitions:
+        """Return a layer's matrix over all states, which `to_scipy` writes out; kept for later calls.
+
+        Raises
+        ------
+        ValueError
+            No layer has the number.
+        """
+        if layer not in self._shown:
+            self._shown[layer] = self._numbered(super().layer_transitions(layer))
+        return self._shown[layer]
+
+    @cached_property
+    def _shown(self) -> dict[int, ModelTransitions]:
+        return {}
+
+    @property
+    def transitions(self) -> ModelTransitions:
+        """A chain's whole transition matrix, offset-labelled; self-loops included.
+
+        Raises
+        ------
+        ValueError
+            The model is an MDP, see `layer_transitions`.
+        """
+        self.layer(None)
+        return self.layer_transitions(0)
+
+    def _numbered(self, matrix: Any) -> ModelTransitions:
+        # The matrix must not keep the model itself: the two would hold each other.
+        lazy: Callable[[], Any] = partial(numbering, self.encoding, self.index)
+        if self.given is not None or "numbering" in self.__dict__:
+            lazy = partial(_given, self.numbering)
+        return ModelTransitions.of(matrix, lazy)
+
+    # ------------------------------------------------------------------ distributions
+
+    def transient(
+        self,
+        t: float | Sequence[float] | NDArray[Any],
+        *,
+        options: CheckOptions | None = None,
+        **overrides: Unpack[SolutionKeywords],
+    ) -> NDArray[np.float64]:
+        """Return the probability of being in each state at time t, of a DTMC after t steps, shape (n,).
+
+        Parameters
+        ----------
+        t : float or sequence of float
+            Not negative; whole in a DTMC.  Of several times the result has a row each, shape (len(t), n); the
+            steps of the last serve all.
+        options : CheckOptions, optional
+            Default an epsilon of 1e-10.
+        **overrides
+            As for `hybrid.check`: engine, backend, level, epsilon.
+
+        Raises
+        ------
+        hybrid.HybridError
+            The model is an MDP, t is no time, or there is a method: steps and uniformisation have none.
+
+        Notes
+        -----
+        An estimate, without bounds.  The chain starts in each of its initial states with the same
+        probability.
+        """
+        from hybrid.analysis.distributions import transient_distribution
+        from hybrid.analysis.run.options import chosen_options
+
+        if options is None:
+            overrides.setdefault("epsilon", _EPSILON)
+        chosen = chosen_options("transient", options, overrides)
+        found = transient_distribution(self, t, chosen)
+        return for_users(self, found)
+
+    def steady_state(
+        self, *, options: CheckOptions | None = None, **overrides: Unpack[SolutionKeywords]
+    ) -> NDArray[np.float64]:
+        """Return the long-run probability of each state, shape (n,).
+
+        Parameters
+        ----------
+        options : CheckOptions, optional
+            Default an epsilon of 1e-10.
+        **overrides
+            As for `transient`, and method: auto, jor, jacobi, power or gauss-seidel.
+
+        Raises
+        ------
+        hybrid.HybridError
+            The model is an MDP, iterations do not settle, or the method does not find steady states.
+
+        Notes
+        -----
+        An estimate, without bounds; of a periodic chain the share of time in each state.
+        """
+        from hybrid.analysis.distributions import steady_distribution
+        from hybrid.analysis.run.options import chosen_options
+
+        if options is None:
+            overrides.setdefault("epsilon", _EPSILON)
+        chosen = chosen_options("steady_state", options, overrides)
+        found = steady_distribution(self, chosen)
+        return for_users(self, found)
+
+    # ------------------------------------------------------------------ chains and files
+
+    def with_scheduler(self, scheduler: Scheduler) -> Model:
+        """Return the chain that a scheduler leaves of this MDP, over the same states with the same numbers.
+
+        Of a scheduler with memory the chain is over its pairs of states and memories, with the states'
+        variables, labels and rewards.
+
+        Parameters
+        ----------
+        scheduler : Scheduler
+            Such as ``hybrid.check(model, prop, scheduler=True).scheduler``.
+
+        Raises
+        ------
+        ValueError
+            It belongs to another model, or does not choose in every state what the state has.
+
+        Notes
+        -----
+        States that are no longer reached stay.  Time: one conjunction for every value of every layer.
+        """
+        from hybrid.analysis.memory_scheduler import MemoryScheduler
+
+        if isinstance(scheduler, MemoryScheduler):
+            if scheduler.owner.manager is not self.manager:
+                raise ValueError("scheduler: expected one of this model, got one of another")
+            return Model.of(induced_chain(scheduler.model, scheduler.chosen()))
+        if scheduler.model.manager is not self.manager:
+            raise ValueError("scheduler: expected one of this model, got one of another")
+        return Model.of(induced_chain(self, scheduler.chosen()))
+
+    def write_values(
+        self,
+        path: str | Path,
+        values: ArrayLike,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+    ) -> None:
+        """Write a number, or truth value, of every state beside its variables, as CSV or as .npz.
+
+        Parameters
+        ----------
+        path : str or Path
+            Ends with ``.csv`` or ``.npz``; columns and arrays are those of ``hybrid check --values``.
+        values : array, shape (n,), float64 or bool
+            By number of the state, such as `steady_state` returns.
+        lower, upper : array, shape (n,), optional
+            Bounds of numbers; without them they are told to be missing.
+
+        Raises
+        ------
+        ValueError
+            A vector has another shape.
+        hybrid.HybridError
+            The name has another suffix.
+        OSError
+            The file cannot be written.
+        """
+        from hybrid.analysis.run.state_files import write_state_values
+
+        vectors = []
+        for name, given in (("values", values), ("lower", lower), ("upper", upper)):
+            vector = np.broadcast_to(np.nan, (self.n_states,)) if given is None else np.asarray(given)
+            if vector.shape != (self.n_states,):
+                raise ValueError(f"{name}: expected shape ({self.n_states},), got {vector.shape}")
+            vectors.append(for_diagram(self, vector))
+        if vectors[0].dtype == np.bool_:
+            write_state_values(path, self, StateTruth(vectors[0]))
+            return
+        number, below, above = (np.asarray(v, dtype=np.float64) for v in vectors)
+        write_state_values(path, self, StateValues(number, below, above))
+
+    # ------------------------------------------------------------------ pictures
+
+    def __repr__(self) -> str:
+        from hybrid.models.model.summary import text_of
+
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        from hybrid.models.model.summary import html_of
+
+        return html_of(self)

@@ -1,0 +1,168 @@
+"""Which automaton is taken for a formula: our own, Spot's where it is smaller, or that of another program.
+
+An automaton from outside is taken if it has the language of our own: programs have faults, too.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import logging
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from hybrid.base.errors import InterchangeError, OptionError, UnsupportedError
+from hybrid.base.installing import install_command
+from hybrid.properties.automata.automaton import DeterministicAutomaton
+from hybrid.properties.automata.comparing import distinguishing_word
+from hybrid.properties.automata.formulas import Formula, FormulaStore, formula_text, subformulas
+from hybrid.properties.automata.hoa_reading import parse_hoa
+from hybrid.properties.automata.programs import command_words, program_output, program_text
+from hybrid.properties.automata.reduction import component_fates, reduced
+from hybrid.properties.automata.translation import translate
+
+_log = logging.getLogger(__name__)
+
+_PACKAGE = "spottl"  # the distribution; its module is `spot`, as is that of an unrelated distribution `spot`
+_MOST_SUBFORMULAS = 200  # of formulas that Spot is asked about, unless it is asked for by name
+
+
+@dataclass(frozen=True)
+class ChosenAutomaton:
+    """An automaton of a formula.
+
+    Attributes
+    ----------
+    automaton : DeterministicAutomaton
+        State 0 is the initial one.
+    origin : str
+        "own", "spot", or the command.
+    proven : bool
+        Whether it is our own or has been compared with our own; False where our own is too large.
+    """
+
+    automaton: DeterministicAutomaton
+    origin: str
+    proven: bool
+
+
+def has_spot() -> bool:
+    """Return whether the package `spottl` is installed."""
+    try:
+        importlib.metadata.version(_PACKAGE)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def choose_automaton(
+    store: FormulaStore, formula: Formula, propositions: Sequence[str], tool: str = "auto"
+) -> ChosenAutomaton:
+    """Return a deterministic automaton of a formula.
+
+    Parameters
+    ----------
+    store : FormulaStore
+        That has made the formula.
+    formula : Formula
+    propositions : sequence of str
+        Names of the atomic propositions, by number.
+    tool : str
+        "own"; "spot", from the package `spottl`; "auto", our own, or Spot's where that is installed and has
+        fewer states; or a command, see `hybrid.properties.automata.programs.program_output`.
+
+    Raises
+    ------
+    UnsupportedError
+        The formula is too large for our own translation, and no other is asked for.
+    OptionError
+        There is no such program or package.
+    InterchangeError
+        The program fails, prints no deterministic automaton, or one of another language than the formula's.
+    """
+    if tool == "own":
+        return ChosenAutomaton(translate(store, formula, propositions), "own", True)
+    if tool == "spot" and not has_spot():
+        raise OptionError(
+            f"automaton tool spot: expected the package spottl, got none; run: {install_command('spottl')}"
+        )
+    if tool == "auto":
+        own = translate(store, formula, propositions)
+        if not _may_shrink(own, formula) or not has_spot():
+            return ChosenAutomaton(own, "own", True)
+        return _smaller(own, formula, propositions)
+    text = program_text(formula)
+    hoa = _spot_hoa(text, None) if tool == "spot" else program_output(tool, text)
+    name = f"automaton tool {command_words(tool)[0]!r}"
+    found = _read(hoa, name, formula, propositions)
+    try:
+        own = translate(store, formula, propositions)
+        difference = distinguishing_word(own, found)
+    except UnsupportedError as error:
+        _log.warning("%s: its automaton is taken unchecked: %s", name, error)
+        return ChosenAutomaton(found, tool, False)
+    if difference is not None:
+        raise InterchangeError(
+            f"{name}: expected an automaton of {own.name}, got one that differs on the "
+            f"word {_word_text(*difference, found.propositions)}; leave the tool out, and tell its authors"
+        )
+    return ChosenAutomaton(found, tool, True)
+
+
+def _may_shrink(own: DeterministicAutomaton, formula: Formula) -> bool:
+    """Whether an automaton need not be the smallest: weak ones are, and those of one state."""
+    if own.n_states == 1 or all(fate is not None for fate in component_fates(own)[1]):
+        return False
+    return len(subformulas(formula)) <= _MOST_SUBFORMULAS
+
+
+def _smaller(own: DeterministicAutomaton, formula: Formula, propositions: Sequence[str]) -> ChosenAutomaton:
+    """Return Spot's automaton if it has fewer states and the same language, else our own."""
+    try:
+        found = _read(_spot_hoa(program_text(formula), own.n_states), "Spot", formula, propositions)
+        if found.n_states < own.n_states:
+            if distinguishing_word(own, found) is None:
+                return ChosenAutomaton(found, "spot", True)
+            _log.warning("Spot's automaton of %s has another language; our own is taken", own.name)
+    except (InterchangeError, UnsupportedError) as error:
+        _log.info("Spot's automaton is not taken: %s", error)
+    return ChosenAutomaton(own, "own", True)
+
+
+def _spot_hoa(text: str, most_states: int | None) -> str:
+    """Return Spot's deterministic automaton of a formula in the HOA format."""
+    limit = None if most_states is None else f"det-max-states={most_states}"
+    with warnings.catch_warnings():
+        # SWIG's types warn as they are made; where warnings are errors this ends the process inside of Spot.
+        warnings.simplefilter("ignore")
+        spot: Any = importlib.import_module("spot")
+        found = spot.translate(text, "deterministic", "generic", xargs=limit)
+        return str(found.to_str("hoa"))
+
+
+def _read(hoa: str, source: str, formula: Formula, propositions: Sequence[str]) -> DeterministicAutomaton:
+    """Return an automaton over propositions p0, p1, ... as one over all of ours, reduced."""
+    found = parse_hoa(hoa, source)
+    known = {f"p{i}": i for i in range(len(propositions))}
+    foreign = [name for name in found.propositions if name not in known]
+    if foreign:
+        raise InterchangeError(
+            f"{source}: expected propositions among {', '.join(known) or 'none'}, got {foreign[0]!r}"
+        )
+    letters = np.arange(1 << len(propositions))
+    values = [(letters >> known[name] & 1).astype(np.bool_) for name in found.propositions]
+    whole = found.reading(propositions, values)
+    return replace(reduced(whole), name=formula_text(formula, lambda p: propositions[p]))
+
+
+def _word_text(prefix: list[int], loop: list[int], names: Sequence[str]) -> str:
+    """Return a word as text: the propositions that hold, letter by letter, what repeats in braces."""
+
+    def letter(x: int) -> str:
+        return "&".join(names[i] if x >> i & 1 else f"!{names[i]}" for i in range(len(names))) or "true"
+
+    return "; ".join([*map(letter, prefix), f"cycle{{{'; '.join(map(letter, loop))}}}"])

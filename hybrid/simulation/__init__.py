@@ -1,9 +1,0 @@
-"""Paths of models drawn from their texts, and estimates from such paths."""
-
-from __future__ import annotations
-
-from hybrid.simulation.estimates import Estimate, estimate
-from hybrid.simulation.paths import simulate
-from hybrid.simulation.record import SamplePaths
-
-__all__ = ["Estimate", "SamplePaths", "estimate", "simulate"]

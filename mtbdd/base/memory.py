@@ -1,0 +1,159 @@
+"""What memory is left to this process: of the machine, of its control group, of its address space."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Protocol
+
+from mtbdd.base.control_groups import groups_of, lines_of, number_of
+
+_UNLIMITED = 1 << 62
+
+_FILES = {
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    2: ("memory.max", "memory.current", "inactive_file"),
+}
+"""Of a control group by version: its limit, what it uses, and the part of that which can be dropped."""
+
+_SMALL = 1 << 26
+"""Bytes that are asked for without looking."""
+
+
+class Store(Protocol):
+    """Where long arrays lie instead of memory."""
+
+    def require(self, needed: int, what: str, advice: str) -> None:
+        """Refuse what there is no room for; see `require_memory`."""
+
+    def check(self) -> None:
+        """Raise if something that was put there is lost."""
+
+    def peak(self) -> int:
+        """Return the bytes that were held there at most since this was last asked."""
+
+    def fault(self) -> Exception | None:
+        """Return why an array could not be made last; None if that was not the store's."""
+
+
+_store: ContextVar[Store | None] = ContextVar("store", default=None)
+
+
+def current_store() -> Store | None:
+    """Return where long arrays lie; None: in memory."""
+    return _store.get()
+
+
+def stored_bytes() -> int | None:
+    """Return the bytes that a store held at most since this was last asked; None where memory holds all."""
+    store = _store.get()
+    return None if store is None else store.peak()
+
+
+def check_stored() -> None:
+    """Raise what the store raises that holds here, if something that was put there is lost."""
+    store = _store.get()
+    if store is not None:
+        store.check()
+
+
+@contextmanager
+def stored_in(store: Store) -> Iterator[None]:
+    """Ask a store for room in the place of memory, while the block lasts."""
+    token = _store.set(store)
+    try:
+        yield
+    finally:
+        _store.reset(token)
+
+
+def free_memory_bytes(root: str = "/") -> int:
+    """Return the memory that can be had without swapping and without meeting a limit.
+
+    Parameters
+    ----------
+    root : str
+        Where ``proc`` and ``sys`` are; tests put other files there.
+
+    Returns
+    -------
+    int
+        The least of what the machine has available, what the limits of the control groups leave (versions 1
+        and 2; cached files that can be dropped count as free) and what the limits of the address space
+        (``ulimit -v``) and of data (``ulimit -d``) leave; very large where nothing is known. Not below 0.
+    """
+    base = Path(root)
+    rooms = [_available(base), *_group_rooms(base)]
+    rooms += [_limit_room(base, resource.RLIMIT_AS, 0), _limit_room(base, resource.RLIMIT_DATA, 5)]
+    return max(0, min(rooms))
+
+
+def require_memory(needed: int, what: str, advice: str) -> None:
+    """Refuse what there is no room for, before any of it is made, in memory or in the store that holds here.
+
+    Parameters
+    ----------
+    needed : int
+        Bytes; few are not looked at.
+    what, advice : str
+        What needs them, and what to do instead, for the message.
+
+    Raises
+    ------
+    MemoryError
+        More bytes than are free. Of a store, an error of its own.
+
+    Notes
+    -----
+    Time: some 0.1 ms, for reading files of the kernel.
+    """
+    if needed <= _SMALL:
+        return
+    store = _store.get()
+    if store is not None:
+        store.require(needed, what, advice)
+        return
+    free = free_memory_bytes()
+    if needed > free:
+        raise MemoryError(
+            f"{what} needs {needed} bytes ({needed / 1e9:.1f} GB), {free} ({free / 1e9:.1f} GB) are free; "
+            f"{advice}"
+        )
+
+
+def _available(base: Path) -> int:
+    """Return what the machine can give without swapping."""
+    for line in lines_of(base / "proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            return 1024 * int(line.split()[1])
+    return _UNLIMITED
+
+
+def _limit_room(base: Path, which: int, word: int) -> int:
+    """Return what a limit of this process leaves, of which a word of ``statm`` tells the pages in use."""
+    limit, _ = resource.getrlimit(which)
+    if limit == resource.RLIM_INFINITY:
+        return _UNLIMITED
+    words = " ".join(lines_of(base / "proc/self/statm")).split()
+    return limit - (int(words[word]) * resource.getpagesize() if len(words) > word else 0)
+
+
+def _group_rooms(base: Path) -> Iterator[int]:
+    """Yield what is left of the limits of the control groups that this process is in."""
+    for version, group in groups_of(base, "memory"):
+        limit, usage, cached = _FILES[version]
+        most, used = number_of(group / limit), number_of(group / usage)
+        if most is not None and used is not None:
+            yield most - used + min(_statistic(group / "memory.stat", cached), used)
+
+
+def _statistic(path: Path, name: str) -> int:
+    """Return a line's number in a control group's statistics; 0 if there is no such line."""
+    for line in lines_of(path):
+        key, _, number = line.partition(" ")
+        if key == name:
+            return int(number)
+    return 0

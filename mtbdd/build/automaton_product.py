@@ -1,0 +1,320 @@
+"""The product of a model with a deterministic automaton, as a symbolic model again.
+
+The automaton's states are the value of one variable more.  Its bits stand above the model's: below them the
+product's diagrams are pieces of the model's, which states of the automaton share.  Or they stand below, where
+the states of the automaton with one state of the model come one after another.  The automaton reads a
+state when it is left: ``(s, q)`` goes to ``(t, delta(q, labels of s))``, so that the marks of its step are a
+set of pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+
+from mtbdd.build.choices import ChoiceLayer, ChoicePart
+from mtbdd.diagrams.encoding import Encoding
+from mtbdd.build.given import GivenReward
+from mtbdd.build.given_model import given_model, given_variable
+from mtbdd.language.model_syntax import ResolvedVariable
+from mtbdd.language.syntax import ModelType
+from mtbdd.diagrams.manager import Node
+from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.partition import Partition
+from mtbdd.build.reachable import reachable_states
+from mtbdd.diagrams.relation import Relation
+from mtbdd.build.symbolic_rewards import symbolic_reward
+from mtbdd.diagrams.transfer import transferred
+
+
+@dataclass(frozen=True)
+class AutomatonMove:
+    """A step of a deterministic automaton.
+
+    Attributes
+    ----------
+    guard : tuple of (int, int)
+        Terms, one of which holds: the propositions that are true and those that are false, as bits.
+    target : int
+        The next state.
+    marks : int
+        As bits.
+    """
+
+    guard: tuple[tuple[int, int], ...]
+    target: int
+    marks: int
+
+
+@dataclass(frozen=True)
+class AutomatonProduct:
+    """Reachable pairs of a state of the model and one of the automaton.
+
+    Attributes
+    ----------
+    model : SymbolicModel
+        The pairs, with the labels and rewards asked for; initial are those of an initial state of the model
+        with the automaton in its state 0.
+    first : Node
+        The pairs with the automaton in its state 0: one a state of the model, in the order of its states.
+    marks : tuple of Node
+        By mark the pairs in which the automaton's next step has it.
+    automaton_states : tuple of Node
+        By state of the automaton the pairs with it.
+    following : tuple of Node
+        By state of the automaton the pairs from which its next step leads there.
+    lifted : callable
+        Returns for a set of the model's states the pairs of these, reachable or not.
+    """
+
+    model: SymbolicModel
+    first: Node
+    marks: tuple[Node, ...]
+    automaton_states: tuple[Node, ...]
+    following: tuple[Node, ...]
+    lifted: Callable[[Node], Node]
+
+    def within(self, states: Iterable[int]) -> Node:
+        """Return the pairs whose automaton is in one of some states."""
+        return self.model.manager.disjunction(self.automaton_states[q] for q in states)
+
+    def stepping_into(self, states: Iterable[int]) -> Node:
+        """Return the pairs whose automaton is in one of some states after its next step."""
+        return self.model.manager.disjunction(self.following[q] for q in states)
+
+
+def automaton_product(
+    model: SymbolicModel,
+    propositions: Sequence[Node],
+    moves: Sequence[Sequence[AutomatonMove]],
+    n_marks: int,
+    structures: Sequence[int] = (),
+    below: bool = False,
+    labels: Mapping[str, Node] | None = None,
+    start: Node | None = None,
+) -> AutomatonProduct:
+    """Return the product of a model with a complete deterministic automaton.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    propositions : sequence of Node
+        Where each of the automaton's propositions holds, over the model's row bits.
+    moves : sequence of sequence of AutomatonMove
+        By state of the automaton; guards of a state are disjoint and together true.  It starts in state 0.
+    n_marks : int
+    structures : sequence of int, optional
+        Places of the model's reward structures that the product has, in this order: a pair earns what its
+        state does.
+    below : bool
+        Whether the automaton's bits stand below the model's, or above.
+    labels : mapping of str to Node, optional
+        Sets of the model's states that are labels of the product.
+    start : Node, optional
+        States of the model to begin in, the initial ones among them; default all.
+
+    Returns
+    -------
+    AutomatonProduct
+        Its pairs are those reachable from states to begin in with the automaton in state 0.  An automaton
+        of one state leaves the model as it is, with all of its labels and rewards.
+
+    Raises
+    ------
+    BuildError
+        More pairs than can be numbered, or a reward that is no finite number.
+
+    Notes
+    -----
+    Time: one call of the package a node of the model's diagrams, one conjunction a layer, one search.
+    """
+    if len(moves) == 1:
+        manager = model.manager
+        marked = _marks(model, propositions, [manager.true], moves, n_marks)
+        every = (model.reachable,)
+        return AutomatonProduct(
+            model, *every, tuple(m & model.reachable for m in marked), every, every, _same
+        )
+    rewards = [symbolic_reward(model, structure) for structure in structures]
+    builder = _Builder(model, len(moves), below)
+    return builder.product(propositions, moves, n_marks, rewards, labels or {}, start)
+
+
+def _same(states: Node) -> Node:
+    return states
+
+
+def _guard(model_true: Node, propositions: Sequence[Node], move: AutomatonMove) -> Node:
+    """Return where a guard holds."""
+    found = ~model_true
+    for positive, negative in move.guard:
+        term = model_true
+        for i, states in enumerate(propositions):
+            if positive >> i & 1:
+                term = term & states
+            elif negative >> i & 1:
+                term = term & ~states
+        found = found | term
+    return found
+
+
+def _marks(
+    model: SymbolicModel,
+    propositions: Sequence[Node],
+    cubes: Sequence[Node],
+    moves: Sequence[Sequence[AutomatonMove]],
+    n_marks: int,
+) -> list[Node]:
+    """Return by mark where the automaton's next step has it; `cubes` say in which state it is."""
+    manager = model.manager
+    found: list[list[Node]] = [[] for _ in range(n_marks)]
+    for cube, own in zip(cubes, moves, strict=True):
+        for move in own:
+            if move.marks:
+                where = cube & _guard(manager.true, propositions, move)
+                for mark in range(n_marks):
+                    if move.marks >> mark & 1:
+                        found[mark].append(where)
+    return [manager.disjunction(nodes) for nodes in found]
+
+
+class _Builder:
+    """Carries a model's diagrams over to a manager with bits more above or below them."""
+
+    def __init__(self, model: SymbolicModel, n_automaton_states: int, below: bool) -> None:
+        self._model = model
+        taken = {v.name for v in model.encoding.variables}
+        name = "automaton"
+        while name in taken:
+            name += "_"
+        own = given_variable(name, 0, n_automaton_states - 1, False, model.source.file)
+        variables = [
+            given_variable(v.name, v.low, v.high, v.is_bool, model.source.file)
+            for v in model.encoding.variables
+        ]
+        variables = [*variables, own] if below else [own, *variables]
+        self._variables: list[ResolvedVariable] = variables
+        self.encoding = Encoding(variables, "cudd" if model.manager.is_cudd else "autoref")
+        self.manager = self.encoding.manager
+        self._own = self.encoding.by_name[name]
+        width = len(self._own.bits)
+        self._shift = 0 if below else width
+        old = model.manager
+        self.manager.index_bits(len(old.index))
+        self._names = {
+            f"b{level}": f"b{level + 3 * (self._shift if level < old.index_level else width)}"
+            for level in range(old.index_level + len(old.index))
+        }
+
+    def copied(self, node: Node) -> Node:
+        """Return a function of the model's manager as one of the product's."""
+        return transferred(self._model.manager.bdd, node, self.manager.bdd, self._names)
+
+    def product(
+        self,
+        propositions: Sequence[Node],
+        moves: Sequence[Sequence[AutomatonMove]],
+        n_marks: int,
+        rewards: Sequence[GivenReward],
+        names: Mapping[str, Node],
+        first: Node | None,
+    ) -> AutomatonProduct:
+        model, manager = self._model, self.manager
+        labels = [self.copied(node) for node in propositions]
+        before = [self._cube(manager.rows, q) for q in range(len(moves))]
+        after = [self._cube(manager.columns, q) for q in range(len(moves))]
+        into: list[list[Node]] = [[] for _ in moves]
+        for q, own in enumerate(moves):
+            for move in own:
+                into[move.target].append(before[q] & _guard(manager.true, labels, move))
+        following = [manager.disjunction(nodes) for nodes in into]
+        step = manager.disjunction(where & then for where, then in zip(following, after, strict=True))
+        parts = model.choice_relations if model.is_mdp else model.relations
+        if model.given is None and not model.is_mdp and model.deadlocks != model.manager.false:
+            parts = (*parts, Relation(model.manager, model.deadlocks, ()))
+        relations = [self._relation(part, step) for part in parts]
+        start = self.copied(model.reachable if first is None else first) & before[0]
+        reachable = reachable_states(self.encoding, start, relations)
+        layers = []
+        for layer in model.layers:
+            node = self.copied(layer.matrix.node) & step & reachable
+            matrix = SymbolicMatrix(manager, node, layer.matrix.terminals, layer.matrix.units)
+            origins = tuple(self._part(part, reachable) for part in layer.parts)
+            enabled = self.copied(layer.enabled) & reachable
+            layers.append(ChoiceLayer(matrix, enabled, origins))
+        found = given_model(
+            self.encoding,
+            self._variables,
+            model.type,
+            layers,
+            start & self.copied(model.initial),
+            reachable,
+            exits=self._exits(reachable),
+            labels={name: self.copied(states) & reachable for name, states in names.items()},
+            rewards=[
+                GivenReward(r.name, self._vector(r.states), tuple(self._vector(c) for c in r.choices))
+                for r in rewards
+            ],
+            relations=[relation.from_states(reachable) for relation in relations],
+            source=model.source.file,
+        )
+        marked = _marks(found, labels, before, moves, n_marks)
+        return AutomatonProduct(
+            found,
+            start,
+            tuple(m & reachable for m in marked),
+            tuple(cube & reachable for cube in before),
+            tuple(where & reachable for where in following),
+            self.copied,
+        )
+
+    @overload
+    def _vector(self, vector: SymbolicMatrix) -> SymbolicMatrix: ...
+    @overload
+    def _vector(self, vector: None) -> None: ...
+    def _vector(self, vector: SymbolicMatrix | None) -> SymbolicMatrix | None:
+        """Return a function of the model's states as one of the pairs, whatever the automaton's state."""
+        if vector is None:
+            return None
+        node = self.copied(vector.node)
+        return SymbolicMatrix(self.manager, node, np.asarray(vector.terminals), vector.units)
+
+    def _cube(self, names: Sequence[str], state: int) -> Node:
+        """Return "the automaton is in a state" over row or column bits."""
+        return self.manager.cube([names[i] for i in self._own.bits], state)
+
+    def _relation(self, part: Relation, step: Node) -> Relation:
+        """Return a part of the model's graph with the automaton's steps."""
+        bits = tuple(sorted((*self._own.bits, *(i + self._shift for i in part.bits))))
+        return Relation(self.manager, self.copied(part.node) & step, bits, part.layer)
+
+    def _part(self, part: ChoicePart, reachable: Node) -> ChoicePart:
+        """Return a layer's part over pairs, with what its probabilities add up to."""
+        totals = part.sums
+        if totals is not None:
+            pieces = {value: self.copied(states) & reachable for value, states in totals}
+            totals = Partition(self.manager, pieces, totals.units)
+        return ChoicePart(part.action, self.copied(part.states) & reachable, None, totals, part.commands)
+
+    def _exits(self, reachable: Node) -> SymbolicMatrix | list[Partition] | None:
+        """Return what rows of a CTMC add up to, and those of a DTMC if that is 1 only roughly."""
+        model = self._model
+        if model.is_mdp:
+            return None
+        given = model.given.exits if model.given is not None else None
+        if isinstance(given, SymbolicMatrix):
+            found = self._vector(given)
+            return SymbolicMatrix(self.manager, found.node & reachable, found.terminals, found.units)
+        if given is None:
+            loops = Partition(model.manager, {1.0: model.deadlocks})
+            given = (*(model.event_exits(event) for event in model.events), loops)
+        if model.type is ModelType.DTMC and all(value == 1 for part in given for value, _ in part):
+            return None
+        return [
+            Partition(self.manager, {v: self.copied(s) & reachable for v, s in part}, part.units)
+            for part in given
+        ]

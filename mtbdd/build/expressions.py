@@ -1,0 +1,305 @@
+"""Expressions of the model language as sets of states and as partitions by value.
+
+An expression whose variables span a small grid is evaluated on the whole grid with numpy
+and turned into decision diagrams from the table; a wider one is split at its top operator
+and put together from its parts.  Equal expressions are worked out once, and the work is held against the
+limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mtbdd.build.comparisons import COMPARISONS, compare_partitions, variable_against_number
+from mtbdd.build.effort import Effort
+from mtbdd.diagrams.encoding import EncodedVariable, Encoding
+from mtbdd.language.faults import format_state
+from mtbdd.language.definedness import Definedness
+from mtbdd.language.enclosing import has_doubles, units_of
+from mtbdd.language.errors import EvaluationError, Fault
+from mtbdd.language.interning import Interner
+from mtbdd.language.syntax import (
+    Binary,
+    Call,
+    Conditional,
+    Expression,
+    LabelReference,
+    Literal,
+    Name,
+    Position,
+    Unary,
+)
+from mtbdd.diagrams.manager import Node
+from mtbdd.diagrams.partition import Partition, from_table
+from mtbdd.build.real_partitions import RealPartitions, constant_partition
+from mtbdd.build.results import operator_results
+from mtbdd.build.tables import operators, set_from_table, tabulate, tabulated_assignment
+
+NO_VALUE = (
+    "a modulus that is not positive, a negative exponent of ints, the logarithm of a number that is not "
+    "positive, or an integer of more than 64 bits"
+)
+"""What it means that an expression has no value."""
+
+_FEW_BITS = 4  # below, a set a value costs less than numpy's fixed costs
+_CODE_BITS = 62  # a code is one signed 64-bit number
+_GRID_BITS = 20  # tables of up to 10^6 entries: tens of milliseconds in numpy
+_LONG_CHAIN = 16  # from this many operands on, & and | are tabulated as a whole where possible
+_TRUE = Literal(Position("", 1, 1), True)
+_SET_STEPS = 8  # steps of `Effort.table` that an entry takes to become part of a set
+_VALUE_STEPS = 200  # ... to become part of a partition
+_LOGIC = frozenset("& | => <=>".split())
+_BOOLEAN = _LOGIC | COMPARISONS
+
+
+class ExpressionTranslator:
+    """Turns typed expressions into sets and partitions over the row bits of an encoding.
+
+    Parameters
+    ----------
+    encoding : Encoding
+        Where the variables live.
+
+    Notes
+    -----
+    Results are cached by expression.  Values outside a variable's range belong to no set.
+
+    Methods raise `BuildError` where the limits of `mtbdd.language.limits` do not suffice.
+    """
+
+    def __init__(self, encoding: Encoding) -> None:
+        self.encoding = encoding
+        self.labels: dict[str, Node] = {}  # built-in labels, known once the model is built
+        self.effort = Effort()
+        self._interner = Interner()
+        self._sets: dict[int, Node] = {}
+        self._partitions: dict[int, Partition] = {}
+        self._assignments: dict[tuple[str, int], tuple[Node, Node]] = {}
+        self._place = {v.name: i for i, v in enumerate(encoding.variables)}
+        ranges = {v.name: (v.low, v.high) for v in encoding.variables if not v.is_bool}
+        self._definedness = Definedness(ranges)
+
+    # ------------------------------------------------------------------ sets
+
+    def states(self, expression: Expression) -> Node:
+        """Return the set of assignments where a boolean expression holds."""
+        if isinstance(expression, Unary) and expression.operator == "!":
+            return ~self.states(expression.operand)
+        number = self._interner.number(expression)
+        known = self._sets.get(number)
+        if known is None:
+            if isinstance(expression, Binary) and expression.operator in ("&", "|"):
+                known = self._chain(expression)
+            else:
+                known = self._states(expression)
+            self._sets[number] = known
+        return known
+
+    def _chain(self, e: Binary) -> Node:
+        """Combine `a | b | c ...`, thousands of operands perhaps, without recursion."""
+        operands: list[Expression] = [e.right]
+        left = e.left
+        while (
+            isinstance(left, Binary)
+            and left.operator == e.operator
+            and self._interner.number(left) not in self._sets
+        ):
+            operands.append(left.right)
+            left = left.left
+        operands.append(left)
+        if len(operands) > _LONG_CHAIN:
+            self.effort.pairs(len(operands), e.position)
+            result = self._long_chain(e)
+            if result is not None:
+                return result
+        manager = self.encoding.manager
+        sets = [self.states(operand) for operand in reversed(operands)]
+        if e.operator == "&":
+            return ~manager.disjunction(~s for s in sets)
+        return manager.disjunction(sets)
+
+    def _long_chain(self, e: Binary) -> Node | None:
+        """Tabulate a chain over few bits at once, not operand by operand."""
+        names = self._grid(e)
+        return None if names is None else self._tabulated_set(e, names)
+
+    def _grid(self, e: Expression) -> list[str] | None:
+        """Return an expression's variables if it can be tabulated, None if they have too many bits.
+
+        A built-in label is a set, not a function of single values.
+        """
+        names = self._ordered(e)
+        if self._width(names) > _GRID_BITS or (self.labels and self._interner.has_labels(e)):
+            return None
+        return names
+
+    def _width(self, names: Sequence[str]) -> int:
+        """Return the number of bits of some variables."""
+        return sum(len(self.encoding.by_name[name].bits) for name in names)
+
+    def _states(self, e: Expression) -> Node:
+        manager = self.encoding.manager
+        if isinstance(e, Literal):
+            return manager.true if e.value else manager.false
+        if isinstance(e, LabelReference):
+            return self.labels[e.name]
+        if isinstance(e, Binary) and e.operator in _LOGIC:
+            a, b = self.states(e.left), self.states(e.right)
+            return ~a | b if e.operator == "=>" else manager.bdd.ite(a, b, ~b)
+        if isinstance(e, Conditional):
+            return manager.bdd.ite(self.states(e.condition), self.states(e.then), self.states(e.otherwise))
+        if isinstance(e, Binary) and e.operator in COMPARISONS:
+            found = variable_against_number(self.encoding, e)
+            if found is not None:
+                return found
+        names = self._grid(e)
+        if names is not None:
+            return self._tabulated_set(e, names)
+        if isinstance(e, Binary) and e.operator in COMPARISONS and not has_doubles(e):
+            left, right = self.partition(e.left), self.partition(e.right)
+            self.effort.pairs(len(left) + len(right), e.position)
+            return compare_partitions(e.operator, left, right)
+        return self.partition(e).pieces.get(True, manager.false)
+
+    def undefined(self, expression: Expression) -> Node:
+        """Return the set of assignments where an expression has no value, see `definedness`."""
+        condition = self._definedness(expression)
+        return self.encoding.manager.false if condition == _TRUE else ~self.states(condition)
+
+    def require_value(self, expression: Expression, among: Node) -> None:
+        """Raise `EvaluationError` if an expression has no value in one of these assignments."""
+        missing = self.undefined(expression) & among
+        if missing != self.encoding.manager.false:
+            state = format_state(self.encoding.pick(missing))
+            message = f"expected a value in every state, got none in {state}: {NO_VALUE}"
+            fault = Fault(expression.position, f"{message}; guard it with a condition")
+            raise EvaluationError([fault])
+
+    # ------------------------------------------------------------------ partitions
+
+    def partition(self, expression: Expression, domain: Node | None = None) -> Partition:
+        """Return the partition of the assignments by the expression's value, zero included.
+
+        Parameters
+        ----------
+        expression : Expression
+            Resolved: literals, variables and operators only.
+        domain : Node, optional
+            Cut the result to this set.
+        """
+        number = self._interner.number(expression)
+        known = self._partitions.get(number)
+        if known is None:
+            known = self._partitions[number] = self._partition(expression)
+        return known if domain is None else known.only(domain)
+
+    def _partition(self, e: Expression) -> Partition:
+        manager = self.encoding.manager
+        if isinstance(e, Literal):
+            return constant_partition(manager, e)
+        if isinstance(e, LabelReference):
+            return Partition(manager, {True: self.labels[e.name], False: ~self.labels[e.name]})
+        names = self._grid(e)
+        if isinstance(e, Name):
+            self.effort.values(self.encoding.by_name[e.name].size, e.position)
+            names = [e.name]
+        if names is not None:
+            return self._tabulate(e, names)
+        if has_doubles(e):
+            return RealPartitions(self).rounded(e)
+        if isinstance(e, Conditional):
+            condition = self.states(e.condition)
+            parts = [self.partition(e.then, condition), self.partition(e.otherwise, ~condition)]
+            return _union(manager, parts)
+        if isinstance(e, Unary) and e.operator == "-":
+            return self.partition(e.operand).map(lambda a: -a)
+        if isinstance(e, (Unary, Binary)) and (e.operator in _BOOLEAN or e.operator == "!"):
+            holds = self.states(e)
+            return Partition(manager, {True: holds, False: ~holds})
+        if isinstance(e, Binary):
+            return self._combined(self.partition(e.left), self.partition(e.right), e)
+        if isinstance(e, Call):
+            return self._call(e)
+        raise TypeError(f"not an expression over state variables: {type(e).__name__}")
+
+    def _call(self, e: Call) -> Partition:
+        """Fold a call over its arguments: associative functions two at a time, others all at once."""
+        parts = [self.partition(a) for a in e.arguments]
+        if len(parts) == 1:
+            results = operator_results(e, parts[0].pieces)
+            return parts[0].map(lambda a: results[a])
+        result = parts[0]
+        step = Call(e.position, e.function, e.arguments[:2])
+        for part in parts[1:]:
+            result = self._combined(result, part, step)
+        return result
+
+    def _combined(self, left: Partition, right: Partition, e: Expression) -> Partition:
+        """Return an operator or function of two arguments, from their partitions."""
+        self.effort.pairs(len(left) * len(right), e.position)
+        results = operator_results(e, left.pieces, right.pieces)
+        found = left.combine(right, lambda a, b: results[a, b])
+        self.effort.values(len(found), e.position)
+        return found
+
+    def assignment(self, variable: EncodedVariable, expression: Expression) -> tuple[Node, Node]:
+        """Return the relation "variable' = expression" and the states where the value is out of range.
+
+        Time: O(2^k) in numpy for an expression over few enough bits k, else one conjunction a value.
+        """
+        key = variable.name, self._interner.number(expression)
+        known = self._assignments.get(key)
+        if known is None:
+            known = self._assignments[key] = self._assignment(variable, expression)
+        return known
+
+    def _assignment(self, variable: EncodedVariable, expression: Expression) -> tuple[Node, Node]:
+        manager = self.encoding.manager
+        names = self._ordered(expression)
+        width = self._width(names)
+        if _FEW_BITS < width <= min(_GRID_BITS, _CODE_BITS - len(variable.bits)):
+            self.effort.table((operators(expression) + _VALUE_STEPS) << width, expression.position)
+            sources = [self.encoding.by_name[n] for n in names]
+            return tabulated_assignment(self.encoding, variable, expression, sources)
+        moves, strays = [], []
+        for value, piece in self.partition(expression):
+            if variable.low <= value <= variable.high:
+                moves.append(piece & self.encoding.column_value(variable, int(value)))
+            else:
+                strays.append(piece)
+        return manager.disjunction(moves), manager.disjunction(strays)
+
+    def _ordered(self, e: Expression) -> list[str]:
+        """Return an expression's variables in model order."""
+        return sorted(self._interner.names(e), key=self._place.__getitem__)
+
+    def _tabulate(self, e: Expression, names: Sequence[str]) -> Partition:
+        """Evaluate on the grid of all values of the named variables."""
+        self.effort.table((operators(e) + _VALUE_STEPS) << self._width(names), e.position)
+        variables = [self.encoding.by_name[n] for n in names]
+        bits = [name for v in variables for name in self.encoding.row_names(v)]
+        found, mask = tabulate(self.encoding, e, variables)
+        self.effort.values(np.unique(found.values).size, e.position)
+        result = from_table(self.encoding.manager, bits, found.values, mask)
+        result.units = units_of(found, mask)
+        return result
+
+    def _tabulated_set(self, e: Expression, names: Sequence[str]) -> Node:
+        """Evaluate a condition on the grid of all values of the named variables."""
+        self.effort.table((operators(e) + _SET_STEPS) << self._width(names), e.position)
+        variables = [self.encoding.by_name[n] for n in names]
+        bits = [name for v in variables for name in self.encoding.row_names(v)]
+        found, mask = tabulate(self.encoding, e, variables)
+        return set_from_table(self.encoding.manager, bits, found.values.astype(np.bool_) & mask)
+
+
+def _union(manager: Any, parts: Sequence[Partition]) -> Partition:
+    """Unite partitions with disjoint supports."""
+    pieces: dict[Any, list[Node]] = {}
+    for part in parts:
+        for value, piece in part:
+            pieces.setdefault(value, []).append(piece)
+    return Partition(manager, {v: manager.disjunction(s) for v, s in pieces.items()})

@@ -1,0 +1,148 @@
+"""A symbolic model made of diagrams alone, without commands."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtbdd.build.choices import ChoiceLayer
+from mtbdd.diagrams.encoding import Encoding
+from mtbdd.build.expressions import ExpressionTranslator
+from mtbdd.build.given import GivenParts, GivenReward
+from mtbdd.language.model_syntax import Label, ResolvedModel, ResolvedVariable, RewardStructure
+from mtbdd.language.names import BUILT_IN_LABELS
+from mtbdd.language.syntax import LabelReference, ModelType, Position
+from mtbdd.diagrams.manager import Node
+from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.partition import Partition
+from mtbdd.build.refusals import deadlock_warnings, refuse_infinite
+from mtbdd.diagrams.relation import Relation
+
+
+def given_variable(name: str, low: int, high: int, is_bool: bool, source: str) -> ResolvedVariable:
+    """Return the declaration of a variable of a model without a text."""
+    return ResolvedVariable(name, low, high, low, is_bool, None, Position(source, 1, 1))
+
+
+def given_model(
+    encoding: Encoding,
+    variables: Sequence[ResolvedVariable],
+    type: ModelType,
+    layers: Sequence[ChoiceLayer],
+    initial: Node,
+    states: Node,
+    *,
+    exits: SymbolicMatrix | Sequence[Partition] | None = None,
+    labels: Mapping[str, Node] | None = None,
+    rewards: Sequence[GivenReward] = (),
+    relations: Sequence[Relation] | None = None,
+    deadlocks: Node | None = None,
+    fix_deadlocks: bool = True,
+    numbering: NDArray[np.int64] | None = None,
+    warnings: Sequence[str] = (),
+    source: str = "arrays",
+    started: float | None = None,
+) -> SymbolicModel:
+    """Return the model of some diagrams.
+
+    Parameters
+    ----------
+    encoding : Encoding
+    variables : sequence of ResolvedVariable
+        In the order of the source, see `given_variable`.
+    type : ModelType
+    layers : sequence of ChoiceLayer
+        Matrices between the states, each with at most one choice of every state, whose parts have no events.
+        Rows of probabilities are divided by their sums already, and deadlocks have their loops. A chain has
+        one layer.
+    initial, states : Node
+        Sets over row bits; all states count as reachable.
+    exits : SymbolicMatrix or sequence of Partition, optional
+        What a row of a chain adds up to, over row bits, or parts of it that add up, where the sum takes too
+        many values for a diagram; needed for CTMCs, otherwise 1.
+    labels : mapping of str to Node, optional
+        Sets over row bits; ``init`` is passed over, ``deadlock`` adds to the deadlocks.
+    rewards : sequence of GivenReward
+    relations : sequence of Relation, optional
+        The graph in parts, each with at most one choice of every state, of one layer; default one a layer.
+    deadlocks : Node, optional
+        The states whose loop was added.
+    fix_deadlocks : bool
+        Warn of deadlocks; otherwise they are an error.
+    numbering : ndarray of int64, shape (n_states,), optional
+        The index of the source's k-th state, where the source has an order of its own.
+    warnings : sequence of str
+        What the user should know about the source.
+    source : str
+        File name, or what the model was made from.
+    started : float, optional
+        When building began, by `time.perf_counter`.
+
+    Returns
+    -------
+    SymbolicModel
+
+    Raises
+    ------
+    BuildError
+        Entries beyond normal doubles, or deadlocks that must not be.
+
+    Notes
+    -----
+    Time: that of offset-labelling every layer.
+    """
+    began = time.perf_counter() if started is None else started
+    manager, place = encoding.manager, Position(source, 1, 1)
+    names = dict(labels or {})
+    resolved = ResolvedModel(
+        file=source,
+        type=type,
+        constants={},
+        variables=tuple(variables),
+        modules=(),
+        labels=tuple(
+            Label(name, LabelReference(place, name), place) for name in names if name not in BUILT_IN_LABELS
+        ),
+        rewards=tuple(RewardStructure(reward.name, (), place) for reward in rewards),
+        formulas=(),
+        initial=None,
+    )
+    loops = manager.false if deadlocks is None else deadlocks
+    told = [*warnings, *deadlock_warnings(resolved, encoding, loops, fix_deadlocks)]
+    for layer in layers:
+        refuse_infinite(resolved, encoding, layer.matrix)
+    translator = ExpressionTranslator(encoding)
+    translator.labels.update({name: node for name, node in names.items() if name not in BUILT_IN_LABELS})
+    if exits is None:
+        exits = SymbolicMatrix(manager, states, np.ones(1))
+    if relations is None:
+        relations = [
+            Relation.whole(manager, layer.matrix.support(), number) for number, layer in enumerate(layers)
+        ]
+    model = SymbolicModel(
+        resolved,
+        encoding,
+        translator,
+        (),
+        relations,
+        initial,
+        states,
+        loops | names.get("deadlock", manager.false),
+        None,
+        layers,
+        told,
+        GivenParts(
+            exits if isinstance(exits, SymbolicMatrix) else tuple(exits),
+            tuple(rewards),
+            tuple(relations),
+            numbering,
+        ),
+    )
+    for number in range(len(layers)):
+        model.layer_transitions(number)
+    model.build_seconds = time.perf_counter() - began
+    return model

@@ -1,0 +1,327 @@
+"""The symbolic model: everything that later stages ask for.
+
+The transition matrix as an MTBDD and as an offset-labelled MTBDD (in an MDP one for every layer
+of choices), sets of states for labels and expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtbdd.build.build_statistics import BuildStatistics
+from mtbdd.build.choices import ChoiceLayer, choice_relations
+from mtbdd.offset.convert import entry_units, offset_label
+from mtbdd.offset.diagonal import has_diagonal
+from mtbdd.diagrams.encoding import Encoding
+from mtbdd.build.events import Event
+from mtbdd.build.expressions import ExpressionTranslator
+from mtbdd.build.given import GivenParts
+from mtbdd.language.model_syntax import ResolvedModel
+from mtbdd.language.syntax import ModelType
+from mtbdd.diagrams.manager import Node
+from mtbdd.diagrams.matrix import UNITED_UNITS, SymbolicMatrix
+from mtbdd.build.model_states import ModelStates
+from mtbdd.diagrams.nodes import NodeTable
+from mtbdd.offset.offset import OffsetMTBDD
+from mtbdd.diagrams.partition import Partition
+from mtbdd.diagrams.relation import Relation
+from mtbdd.offset.states import StateIndex, index_states
+from mtbdd.offset.vectors import expand, expand_sum
+
+
+class SymbolicModel(ModelStates):
+    """A DTMC, CTMC or MDP as decision diagrams over its reachable states.
+
+    Made from a text by `mtbdd.build.build.build_model`, without one by `mtbdd.build.given_model.given_model`.
+
+    Attributes
+    ----------
+    source : ResolvedModel
+        The checked model text.
+    encoding : Encoding
+        Variables, bits and the manager.
+    initial, reachable, deadlocks : Node
+        Sets over row bits; `deadlocks` are the states that were given a self-loop.
+    layers : tuple of ChoiceLayer
+        Matrices between reachable states, each with at most one choice of every state; a chain
+        has one layer.
+    events : tuple of Event
+        The commands as partitions by rate; in an MDP every event offers at most one choice.
+    relations : tuple of Relation
+        The same as relations between states.
+    translator : ExpressionTranslator
+        Turns expressions over the variables into sets and partitions.
+    divisors : Partition or None
+        What every row of a DTMC's text is divided by, see `mtbdd.build.assemble.row_divisors`; None: nothing.
+    warnings : tuple of str
+        What the user should know about the build.
+    given : GivenParts or None
+        What a model without a text has in place of events.
+    """
+
+    def __init__(
+        self,
+        source: ResolvedModel,
+        encoding: Encoding,
+        translator: ExpressionTranslator,
+        events: Sequence[Event],
+        relations: Sequence[Relation],
+        initial: Node,
+        reachable_states: Node,
+        deadlocks: Node,
+        divisors: Partition | None,
+        layers: Sequence[ChoiceLayer],
+        warnings: Sequence[str],
+        given: GivenParts | None = None,
+    ) -> None:
+        super().__init__(encoding, translator, reachable_states, given)
+        self.source = source
+        self.initial = initial
+        self.deadlocks = deadlocks
+        self.layers = tuple(layers)
+        self.relations = tuple(relations)
+        self.warnings = tuple(warnings)
+        self.events = tuple(events)
+        self.divisors = divisors
+        self._offsets: dict[int, OffsetMTBDD] = {}
+        self._tables: dict[int, NodeTable] = {}
+        self.build_seconds = 0.0
+        translator.labels.update(init=initial, deadlock=deadlocks)
+
+    # ------------------------------------------------------------------ size
+
+    @property
+    def whole(self) -> SymbolicModel:
+        """The model with all states numbered: this one, unless it is a part."""
+        return self
+
+    @property
+    def type(self) -> ModelType:
+        """Kind of model."""
+        return self.source.type
+
+    @cached_property
+    def n_choices(self) -> int | None:
+        """Number of choices of all states together; None for chains."""
+        if not self.is_mdp:
+            return None
+        return sum(index_states(self.manager, layer.enabled).total for layer in self.layers)
+
+    @cached_property
+    def n_transitions(self) -> int:
+        """Number of non-zero matrix entries; in an MDP of all layers together."""
+        return sum(self.layer_transitions(i).n_entries for i in range(len(self.layers)))
+
+    @cached_property
+    def statistics(self) -> BuildStatistics:
+        """Sizes as PRISM counts them: nodes include terminals, terminals include zero."""
+        nodes = 0
+        values: set[float] = set()
+        for i, layer in enumerate(self.layers):
+            own, terminals = layer.matrix.mtbdd_nodes(self._table(i))
+            present = set(self.layer_transitions(i).terminals.tolist())
+            self._tables.pop(i, None)  # what else is asked rarely may read it again
+            nodes += own
+            values |= present | ({0.0} if terminals > len(present) else set())
+        return BuildStatistics(
+            self.build_seconds, self.n_states, self.n_choices, self.n_transitions, nodes, len(values)
+        )
+
+    def _table(self, layer: int) -> NodeTable:
+        """Return the nodes of a layer's matrix."""
+        if layer not in self._tables:
+            self._tables[layer] = self.layers[layer].matrix.table()
+        return self._tables[layer]
+
+    # ------------------------------------------------------------------ matrices
+
+    @property
+    def is_mdp(self) -> bool:
+        """Whether states have choices."""
+        return self.type is ModelType.MDP
+
+    @property
+    def matrix(self) -> SymbolicMatrix:
+        """A chain's rates or probabilities between reachable states; `ValueError` for an MDP."""
+        return self.layer(None).matrix
+
+    @property
+    def transitions(self) -> OffsetMTBDD:
+        """A chain's whole transition matrix, offset-labelled, with self-loops; `ValueError` for an MDP."""
+        self.layer(None)
+        return self.layer_transitions(0)
+
+    def layer(self, number: int | None) -> ChoiceLayer:
+        """Return a layer by its number; None stands for a chain's only one.
+
+        Raises
+        ------
+        ValueError
+            None for an MDP, or no layer has the number.
+        """
+        if number is None:
+            if self.is_mdp:
+                raise ValueError(
+                    f"an MDP has no single transition matrix but {len(self.layers)} layers of choices: "
+                    "name one, as in `layer_transitions(0)` or `layer=0`"
+                )
+            number = 0
+        if not 0 <= number < len(self.layers):
+            raise ValueError(f"layer: expected a number from 0 to {len(self.layers) - 1}, got {number}")
+        return self.layers[number]
+
+    def layer_transitions(self, layer: int) -> OffsetMTBDD:
+        """Return a layer's matrix over all reachable states, offset-labelled; kept for later calls.
+
+        Rows of states without a choice in the layer are empty.  `ValueError` if no layer has the number.
+        """
+        self.layer(layer)
+        return self._whole_matrix(layer)
+
+    def _whole_matrix(self, layer: int) -> OffsetMTBDD:
+        """Return what `layer_transitions` shows, as the analysis takes it."""
+        if layer not in self._offsets:
+            matrix = self.layers[layer].matrix
+            self._offsets[layer] = offset_label(matrix, self.index, self.index, self._table(layer))
+        return self._offsets[layer]
+
+    @cached_property
+    def entry_units(self) -> float:
+        """Bound on the relative error of any matrix entry, in units of 2^-53.
+
+        The error is that against the exact number that the text means: rounding of literals, of expressions
+        and of products over synchronised commands, uniting values next to each other, and blocks shared up to
+        a scale;
+        every matrix and submatrix has its own `entry_units`, none greater.
+        """
+        return max(entry_units(layer.matrix) for layer in self.layers)  # lemma: entry-units
+
+    @cached_property
+    def exit_units(self) -> float:
+        """Bound on the relative error of the row sums that `exit_rates` returns, in units of 2^-53.
+
+        Raises
+        ------
+        ValueError
+            The model is an MDP.
+        """
+        self.layer(None)
+        if self.given is None:
+            parts = [self.event_rates(event) for event in self.events]
+        elif isinstance(self.given.exits, SymbolicMatrix):
+            return self.given.exits.units
+        else:
+            parts = list(self.given.exits)
+        # lemma: entry-units
+        return max((part.units for part in parts), default=0.0) + len(parts) + UNITED_UNITS
+
+    def layer_relation(self, layer: int) -> Node:
+        """Return a layer's non-zero entries as a set over row and column bits."""
+        return self.layer(layer).matrix.support()
+
+    @cached_property
+    def choice_relations(self) -> tuple[Relation, ...]:
+        """The graph, in an MDP in parts with at most one choice of every state, each of one layer.
+
+        Choices of a layer that touch the same bits are one relation, a chain as a whole is one.
+        """
+        if self.is_mdp:
+            if self.given is not None:
+                return self.given.relations
+            return tuple(choice_relations(self.encoding, self.layers))
+        return (Relation.whole(self.manager, self.layer_relation(0)),)
+
+    def submatrix(
+        self,
+        rows: StateIndex,
+        columns: StateIndex,
+        diagonal: bool = True,
+        layer: int | None = None,
+        transposed: bool = False,
+    ) -> OffsetMTBDD:
+        """Return the transitions from one set of states to another, numbered within those sets.
+
+        Parameters
+        ----------
+        rows, columns : StateIndex
+            Subsets of the reachable states.
+        diagonal : bool
+            Whether to keep entries from a state to itself.
+        layer : int, optional
+            Which layer of an MDP.
+        transposed : bool
+            Whether to return the transposed matrix.
+
+        Raises
+        ------
+        ValueError
+            No layer is given for an MDP.
+        """
+        of_layer = self.layer(layer).matrix
+        if self.whole is self and rows.states == columns.states == self.reachable:
+            found = self._whole_matrix(layer or 0)
+            if diagonal or not has_diagonal(found):
+                return found.transpose() if transposed else found
+        # Cut by one set after the other: the product of two scattered sets may be far larger than the matrix.
+        matrix = of_layer.only(rows.states).only(self.manager.to_columns(columns.states))
+        if not diagonal:
+            matrix = matrix.only(~self.manager.equal_bits(range(self.encoding.n_bits)))
+        return self.numbered(matrix, rows, columns, transposed)
+
+    def numbered(
+        self, entries: SymbolicMatrix, rows: StateIndex, columns: StateIndex, transposed: bool = False
+    ) -> OffsetMTBDD:
+        """Return a matrix, all entries inside of rows and columns, numbered within these sets."""
+        found = offset_label(entries, rows, columns)
+        return found.transpose() if transposed else found
+
+    def numbered_together(
+        self, entries: Sequence[SymbolicMatrix], rows: Sequence[StateIndex], columns: StateIndex
+    ) -> list[OffsetMTBDD]:
+        """Return matrices over the same columns, each within its own rows; see `numbered`."""
+        return [offset_label(own, within, columns) for own, within in zip(entries, rows, strict=True)]
+
+    def has_self_loops(self, within: StateIndex, layer: int | None = None) -> bool:
+        """Tell whether some state of a set leads to itself. Time: that of one conjunction of diagrams."""
+        return bool(self._loops(within, layer) != self.manager.false)
+
+    def self_loops(self, within: StateIndex, layer: int | None = None) -> NDArray[np.float64]:
+        """Return the diagonal of the transition matrix (of a layer) over a set, shape (within.size,)."""
+        manager, diagonal = self.manager, self._loops(within, layer)
+        terminals = self.layer(layer).matrix.terminals
+        return expand(SymbolicMatrix(manager, manager.exists(manager.columns, diagonal), terminals), within)
+
+    def _loops(self, within: StateIndex, layer: int | None) -> Node:
+        """Return the diagonal of the transition matrix (of a layer) over a set, as a diagram."""
+        same = self.manager.equal_bits(range(self.encoding.n_bits))
+        return self.layer(layer).matrix.node & within.states & same
+
+    def exit_rates(self, within: StateIndex) -> NDArray[np.float64]:
+        """Return the row sums of a chain's transition matrix over a set, shape (within.size,).
+
+        Summed symbolically over the events; self-loops count.
+
+        Raises
+        ------
+        ValueError
+            The model is an MDP.
+        """
+        self.layer(None)
+        if self.given is not None:
+            exits = self.given.exits
+            return expand(exits, within) if isinstance(exits, SymbolicMatrix) else expand_sum(exits, within)
+        parts = [self.event_rates(event) for event in self.events]
+        return expand_sum([*parts, Partition(self.manager, {1.0: self.deadlocks})], within)
+
+    def event_exits(self, event: Event) -> Partition:
+        """Return an event's total rate by state, divided as the rows of a DTMC are."""
+        return self.event_rates(event).only(self.reachable)
+
+    def event_rates(self, event: Event) -> Partition:
+        """Return `event_exits` where a state is, and anything elsewhere: with diagrams of few variables."""
+        exits, divisors = event.exits, self.divisors
+        return exits if divisors is None or all(d == 1 for d, _ in divisors) else exits.divided(divisors)

@@ -1,0 +1,227 @@
+"""A model's matrices split by what a step earns: exact rewards as whole multiples of one unit.
+
+Paths with a bound on a reward need every entry's own reward, where expected rewards need but their averages.
+In a chain's text the reward of a transition is that of the command that makes it, so that one row, and one
+entry of it, may be split among several rewards.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from mtbdd.build.assemble import assemble
+from mtbdd.base.errors import HybridError
+from mtbdd.language.syntax import ModelType
+from mtbdd.diagrams.manager import Node
+from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.partition import Partition
+from mtbdd.build.rewards import carriers_of
+from mtbdd.build.symbolic_rewards import item_amounts
+
+MOST_REWARDS = 1000
+"""Distinct rewards of one step that a split may have; each takes a matrix of its own."""
+
+
+class RewardSplitError(HybridError, NotImplementedError):
+    """Rewards that no bound can be put on: negative, not known exactly, of time, or averages alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class RewardSplit:
+    """The matrices of a model by reward.
+
+    Attributes
+    ----------
+    structure : int
+        Position among the model's reward structures.
+    unit : Fraction
+        The greatest number that all rewards are multiples of; 1 if nothing is earned.
+    parts : dict of int to tuple of SymbolicMatrix
+        For every reward, in units and ascending, a matrix a layer: the entries that earn it.  They add up to
+        the layer's matrix.
+    """
+
+    structure: int
+    unit: Fraction
+    parts: dict[int, tuple[SymbolicMatrix, ...]]
+
+
+def split_by_reward(model: SymbolicModel, structure: int) -> RewardSplit:
+    """Return a model's matrices split by what a step from a state earns, state reward included.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+        Of a CTMC the moves earn, whatever time passes.
+    structure : int
+        Position among the model's reward structures.
+
+    Raises
+    ------
+    RewardSplitError
+        A reward is negative or irrational, or there are more than `MOST_REWARDS`; state rewards of a CTMC,
+        which are earned over time; transition rewards of a model without a text, which are averages.
+
+    Notes
+    -----
+    Time: an assembly of the matrix for every distinct reward of a chain with transition rewards, otherwise
+    one conjunction for every reward and layer.
+    """
+    states = _of_states(model, structure)
+    if model.type is ModelType.CTMC and any(reward for reward, _ in states):
+        raise RewardSplitError(
+            "a bound on a reward that states of a CTMC earn over time is not supported: only rewards of "
+            "transitions are counted there; ask for the expected reward, or give transitions the reward"
+        )
+    items = () if model.given is not None else model.source.rewards[structure].items
+    moves = any(item.is_transition for item in items)
+    by_reward: dict[Fraction, list[SymbolicMatrix]] = {}
+    if moves and not model.is_mdp:
+        by_action = {e.action: _of_action(model, structure, e.action, states) for e in model.events}
+        for reward in _rewards([*by_action.values(), states]):
+            by_reward[reward] = [_part_of_chain(model, reward, by_action, states)]
+    else:
+        earned = [_of_choices(model, structure, layer, states) for layer in range(len(model.layers))]
+        for reward in _rewards(earned):
+            by_reward[reward] = [
+                layer.matrix.only(own.pieces.get(reward, model.manager.false))
+                for layer, own in zip(model.layers, earned, strict=True)
+            ]
+    unit = _unit(by_reward)
+    return RewardSplit(structure, unit, {int(r / unit): tuple(by_reward[r]) for r in sorted(by_reward)})
+
+
+def _rewards(parts: Sequence[Partition]) -> set[Fraction]:
+    """Return the distinct rewards of functions of the states."""
+    found = {reward for part in parts for reward in part.pieces}
+    if any(reward < 0 for reward in found):
+        raise RewardSplitError(
+            f"a bound on a reward needs rewards of at least 0, got {float(min(found))}: split the structure "
+            "in gains and losses, and bound one of them"
+        )
+    if len(found) > MOST_REWARDS:
+        raise RewardSplitError(
+            f"a bound on a reward needs few distinct rewards of a step, at most {MOST_REWARDS}, got "
+            f"{len(found)}: round them to a common unit"
+        )
+    return found
+
+
+def _unit(rewards: dict[Fraction, list[SymbolicMatrix]]) -> Fraction:
+    """Return the greatest number that all rewards are multiples of."""
+    earning = [r for r in rewards if r]
+    if not earning:
+        return Fraction(1)
+    below = math.lcm(*(r.denominator for r in earning))
+    return Fraction(math.gcd(*(int(r * below) for r in earning)), below)
+
+
+def _of_states(model: SymbolicModel, structure: int) -> Partition:
+    """Return what states earn a step, in all reachable states."""
+    manager = model.manager
+    if model.given is not None:
+        reward = model.given.rewards[structure]
+        if any(own is not None and own.node != manager.false for own in reward.choices):
+            raise RewardSplitError(
+                "a bound on a reward of transitions needs a model in the PRISM language: in models from "
+                "files and arrays these rewards are averages over the transitions of a choice; give them to "
+                "states"
+            )
+        return _everywhere(model, _pieces(reward.states) if reward.states is not None else {})
+    always = Partition(manager, {1: model.reachable})
+    items = [item for item in model.source.rewards[structure].items if not item.is_transition]
+    return _exact(model, [item_amounts(model, item, always) for item in items], model.reachable)
+
+
+def _of_choices(model: SymbolicModel, structure: int, layer: int, states: Partition) -> Partition:
+    """Return what a layer's choices earn with their states, where the layer has a choice."""
+    enabled = model.layers[layer].enabled
+    if model.given is not None or not model.is_mdp:
+        return states.only(enabled)
+    amounts = [
+        item_amounts(model, item, often)
+        for item in model.source.rewards[structure].items
+        if item.is_transition
+        for action, often in carriers_of(model, structure, layer)
+        if action == item.action
+    ]
+    return states.only(enabled).combine(_exact(model, amounts, enabled), lambda a, b: a + b)
+
+
+def _of_action(model: SymbolicModel, structure: int, action: str | None, states: Partition) -> Partition:
+    """Return what a chain's commands of an action earn with the state, wherever they may be taken."""
+    taken = model.manager.disjunction(
+        event.exits.support & model.reachable for event in model.events if event.action == action
+    )
+    often = Partition(model.manager, {1: taken})
+    items = [i for i in model.source.rewards[structure].items if i.is_transition and i.action == action]
+    earned = _exact(model, [item_amounts(model, item, often) for item in items], taken)
+    return states.only(taken).combine(earned, lambda a, b: a + b)
+
+
+def _part_of_chain(
+    model: SymbolicModel, reward: Fraction, by_action: dict[str | None, Partition], states: Partition
+) -> SymbolicMatrix:
+    """Return the entries of a chain whose commands earn a reward."""
+    false = model.manager.false
+    events = []
+    for event in model.events:
+        where = by_action[event.action].pieces.get(reward, false)
+        rates = event.rates.only(where)
+        if len(rates):
+            events.append(replace(event, rates=rates))
+    loops = model.deadlocks & states.pieces.get(reward, false)
+    return assemble(model.encoding, events, model.reachable, loops, model.divisors)
+
+
+def _exact(model: SymbolicModel, parts: Sequence[Partition], within: Node) -> Partition:
+    """Return the sum of amounts over a set of states, 0 elsewhere in it, as rational numbers."""
+    total = Partition.total(model.manager, parts)
+    if any(amount.error for amount, _ in total):
+        raise RewardSplitError(
+            "a bound on a reward needs rewards that are rational numbers, written so that they are known "
+            "exactly: take square roots, powers and logarithms out of the structure"
+        )
+    return _everywhere(model, {}, within, total.map(lambda amount: amount.value))
+
+
+def _everywhere(
+    model: SymbolicModel,
+    pieces: dict[Fraction, Node],
+    within: Node | None = None,
+    known: Partition | None = None,
+) -> Partition:
+    """Return a function of some states with 0 in all others of a set."""
+    within = model.reachable if within is None else within
+    known = Partition(model.manager, pieces) if known is None else known
+    known = known.only(within)
+    rest = Partition(model.manager, {Fraction(0): within & ~known.support})
+    # Equal values of both are united.
+    united = dict(known.pieces)
+    for value, states in rest:
+        united[value] = united.get(value, model.manager.false) | states
+    return Partition(model.manager, united)
+
+
+def _pieces(vector: SymbolicMatrix) -> dict[Fraction, Node]:
+    """Return the sets on which a function of the states takes its values.
+
+    Raises
+    ------
+    RewardSplitError
+        Its doubles may be off.
+    """
+    if vector.units:
+        raise RewardSplitError(
+            "a bound on a reward needs rewards that are known exactly, and those of this model are rounded: "
+            "give them as whole numbers"
+        )
+    bits = vector.index_bits
+    return {
+        Fraction(float(value)): vector.manager.exists(bits, vector.node & vector.manager.cube(bits, k))
+        for k, value in enumerate(vector.terminals.tolist())
+    }

@@ -1,0 +1,320 @@
+"""Reward structures as vectors: what a state earns a step (DTMC), a time unit (CTMC) or a choice (MDP)."""
+
+from __future__ import annotations
+
+import math
+import sys
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtbdd.build.amounts import Amount, added_up, scaled
+from mtbdd.language.faults import BuildError, format_state
+from mtbdd.language.enclosing import enclose
+from mtbdd.language.errors import Fault
+from mtbdd.language.model_syntax import ELAPSED, RewardItem
+from mtbdd.language.syntax import Expression, LabelReference
+from mtbdd.language.walk import expression_variables, walk
+from mtbdd.diagrams.manager import Node
+from mtbdd.offset.masks import all_finite, is_any
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.partition import Partition
+from mtbdd.offset.places import HOST
+from mtbdd.build.real_partitions import RealPartitions
+from mtbdd.build.state_order import in_order
+from mtbdd.offset.states import StateIndex
+
+_SYMBOLIC_BITS = 12  # expressions over more bits take too many values to be worth a set each
+
+Vector = NDArray[np.float64]
+
+
+def reward_rates(
+    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None
+) -> Vector:
+    """Return the expected reward that each state earns a step or a time unit.
+
+    State rewards plus, for every transition reward, its value times the probability or
+    rate of the transitions that carry it.  Probabilities are those of the scaled row.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    structure : int
+        Position among the model's reward structures, or `ELAPSED`.
+    within : StateIndex
+        Subset of the reachable states.
+    layer : int, optional
+        In an MDP, the layer of choices whose transition rewards count: those of a state's choice
+        in it, nothing where the layer has no choice.
+
+    Returns
+    -------
+    array of float64, shape (within.size,)
+        In the place of `within`. Zero, or of the right sign, wherever the exact number is; off by at most
+        `reward_error`.
+
+    Raises
+    ------
+    BuildError
+        A reward of one of these states is not a finite number, or rewards of both signs cancel so far that it
+        is not known whether anything is left.
+    ValueError
+        No layer is given for an MDP.
+
+    Notes
+    -----
+    Time: O(n) for every item with a wide expression; items with few values are added as sets.
+    """
+    return _rewards(model, structure, within, True, layer)[0]
+
+
+def reward_error(
+    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None
+) -> Vector | None:
+    """Return a bound on the absolute error of `reward_rates` against the numbers that the text means.
+
+    Returns
+    -------
+    ndarray of float64, shape (within.size,), or None
+        None if all rewards are exact.
+    """
+    return _rewards(model, structure, within, True, layer)[1]
+
+
+def enclosed_rewards(
+    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None, moves: bool = True
+) -> tuple[Vector, Vector | None]:
+    """Return `reward_rates` and `reward_error` at once; without `moves` those of state rewards alone."""
+    return _rewards(model, structure, within, True, layer, moves)
+
+
+def relative_units(rewards: Vector, error: Vector | None) -> float:
+    """Return the greatest relative error of rewards in units of 2^-53, from their absolute errors."""
+    if error is None:
+        return 0.0
+    earning = rewards != 0.0
+    share = error[earning] / np.abs(rewards[earning])  # lemma: entry-units
+    return (float(share.max()) if len(share) else 0.0) * 2.0**53 * (1.0 + 2.0**-50)  # lemma: entry-units
+
+
+def state_rewards(model: SymbolicModel, structure: int, within: StateIndex) -> Vector:
+    """Return the state rewards alone, shape (within.size,); off by at most `state_reward_error`.
+
+    Raises
+    ------
+    BuildError
+        As for `reward_rates`.
+    """
+    return _rewards(model, structure, within, True, moves=False)[0]
+
+
+def state_reward_error(model: SymbolicModel, structure: int, within: StateIndex) -> Vector | None:
+    """Return a bound on the absolute error of `state_rewards`, or None if they are exact."""
+    return _rewards(model, structure, within, True, moves=False)[1]
+
+
+def action_rewards(
+    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None
+) -> Vector:
+    """Return the transition rewards alone, expected over a step or a time unit, shape (within.size,).
+
+    In an MDP the reward of the choice that a layer holds, zero where it holds none.
+
+    Raises
+    ------
+    BuildError
+        As for `reward_rates`.
+    ValueError
+        No layer is given for an MDP.
+    """
+    return _rewards(model, structure, within, False, layer)[0]
+
+
+def action_reward_error(
+    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None
+) -> Vector | None:
+    """Return a bound on the absolute error of `action_rewards`, or None if they are exact."""
+    return _rewards(model, structure, within, False, layer)[1]
+
+
+def enclosed_action_rewards(
+    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None
+) -> tuple[Vector, Vector | None]:
+    """Return `action_rewards`, and a bound on their error, None if they are exact."""
+    return _rewards(model, structure, within, False, layer)
+
+
+Carriers = list[tuple[str | None, Partition]]
+
+
+def carriers_of(model: SymbolicModel, structure: int, layer: int | None) -> Carriers:
+    """Return what transition rewards are multiplied with: an action and how often it is taken, by state.
+
+    A choice of an MDP is taken once, whatever its probabilities add up to in the text.
+    """
+    parts = model.layer(layer).parts
+    if not any(item.is_transition for item in model.source.rewards[structure].items):
+        return []
+    if model.is_mdp:
+        return [(p.action, Partition(model.manager, {1: p.states})) for p in parts if p.event is not None]
+    return [(event.action, model.event_rates(event)) for event in model.events]
+
+
+def _rewards(
+    model: SymbolicModel,
+    structure: int,
+    within: StateIndex,
+    with_states: bool,
+    layer: int | None = None,
+    moves: bool = True,
+) -> tuple[Vector, Vector | None]:
+    """Return state rewards, transition rewards (`moves`, of a layer), or both, and a bound on their error."""
+    if structure == ELAPSED:
+        if moves:
+            model.layer(layer)
+        return within.place.xp.full(within.size, 1.0 if with_states else 0.0), None
+    if model.given is not None:
+        if moves:
+            model.layer(layer)
+        found = model.given.rewards[structure].values(
+            within.at(HOST), with_states, (layer or 0) if moves else None
+        )
+        return _moved(found, within)
+    carriers = carriers_of(model, structure, layer) if moves else []
+    faults: list[Fault] = []
+    what = f"a reward vector of {within.size} states"
+    within.place.require(16 * within.size, what, "choose smaller constants")
+    parts: list[Partition] = []
+    vectors: list[tuple[Vector, Vector | None]] = []
+    for item in model.source.rewards[structure].items:
+        exits = [often for action, often in carriers if action == item.action]
+        if not (exits if item.is_transition else with_states):
+            continue
+        model.translator.require_value(item.guard, within.states)
+        guard = model.translator.states(item.guard)
+        states = guard & within.states
+        if item.is_transition:
+            states = states & model.manager.disjunction(e.support for e in exits)
+        if states == model.manager.false:
+            continue
+        if len(model.encoding.bits_of(expression_variables(item.value))) > _SYMBOLIC_BITS:
+            wide = _wide(model, item, states, exits, within.at(HOST), faults)
+            vectors += [_moved(vector, within) for vector in wide]
+            continue
+        value = RealPartitions(model.translator).of(item.value)
+        taken = value.met(states)
+        for number, where in taken:
+            if isinstance(number, float):
+                faults.append(_fault(item, number, model.encoding.pick(where & states)))
+            elif isinstance(number, Fraction) and abs(number) > sys.float_info.max:
+                faults.append(_fault(item, math.inf, model.encoding.pick(where & states)))
+        if faults:
+            continue
+        # Of the values that states take; where no state is, they need not be cut to any.
+        amounts = Partition(model.manager, {v: where & guard for v, where in taken}).map(Amount.of)
+        parts.extend(
+            e.combine(amounts, Amount.of_carrier(e.units)) for e in exits
+        ) if item.is_transition else (parts.append(amounts))
+    if faults:
+        raise BuildError(faults)
+    total, error = added_up(parts, vectors, within)
+    place = model.source.rewards[structure].position
+    if not all_finite(within.place.xp, total):
+        wrong = np.flatnonzero(~np.isfinite(HOST.array(total)))
+        state = format_state(model.describe(in_order(model, wrong, within)[:1], within)[0])
+        message = f"expected rewards that add up to less than 1.79e308, the largest double, in state {state}"
+        raise BuildError([Fault(place, message)])
+    if error is not None:
+        xp = within.place.xp
+        is_unsure = xp.greater(error, 0.0) & (xp.abs(total) <= error)  # lemma: interval-sum
+        if is_any(is_unsure):
+            unsure = np.flatnonzero(HOST.array(is_unsure))
+            state = format_state(model.describe(in_order(model, unsure, within)[:1], within)[0])
+            message = (
+                "rewards of both signs cancel, or are too small for doubles, so that it is not known whether "
+                "anything is left"
+            )
+            raise BuildError([Fault(place, f"{message}, in state {state}; write them as one item")])
+    return total, error
+
+
+def _moved(found: tuple[Vector, Vector | None], within: StateIndex) -> tuple[Vector, Vector | None]:
+    """Return vectors of the host in the place of an index."""
+    values, error = found
+    return within.place.array(values), None if error is None else within.place.array(error)
+
+
+def _wide(
+    model: SymbolicModel,
+    item: RewardItem,
+    states: Node,
+    exits: list[Partition],
+    within: StateIndex,
+    faults: list[Fault],
+) -> list[tuple[Vector, Vector | None]]:
+    """Evaluate one item state by state, with numpy."""
+    inside = model.indicator(states, within)
+    values, error = expression_enclosure(model, item.value, within)
+    values = np.where(inside, values, 0.0)
+    error = None if error is None else np.where(inside, error, 0.0)
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if wrong.size:
+        first = in_order(model, wrong, within)[0]
+        state = model.describe(np.array([first]), within)[0]
+        faults.append(_fault(item, float(values[first]), state))
+        return []
+    if not item.is_transition:
+        return [(values, error)]
+    return [scaled(values, error, often, within) for often in exits]
+
+
+def expression_values(model: SymbolicModel, expression: Expression, within: StateIndex) -> Vector:
+    """Return a numeric expression's value in every state of a set, shape (within.size,).
+
+    Time: O(n) for every bit of the variables that occur.
+    """
+    return expression_enclosure(model, expression, within)[0]
+
+
+def expression_enclosure(
+    model: SymbolicModel, expression: Expression, within: StateIndex
+) -> tuple[Vector, Vector | None]:
+    """Return a numeric expression's value in every state of a set, and a bound on its error.
+
+    Returns
+    -------
+    values : ndarray of float64, shape (within.size,)
+        NaN where the expression has no value.
+    error : ndarray of float64, shape (within.size,), or None
+        Distance from the number that the text means; None if all values are exact.
+
+    Notes
+    -----
+    Time: O(n) for every bit of the variables that occur.
+    """
+    environment: dict[str, NDArray[Any]] = {}
+    for name in sorted(expression_variables(expression)):
+        variable = model.encoding.by_name[name]
+        stored = np.zeros(within.size, dtype=np.int64)
+        for bit in model.encoding.row_names(variable):
+            stored = 2 * stored + model.indicator(model.manager.bdd.var(bit), within)
+        environment[name] = stored.astype(bool) if variable.is_bool else stored + variable.low
+    for node in walk(expression):
+        if isinstance(node, LabelReference):
+            states = model.translator.labels[node.name]
+            environment[f'"{node.name}"'] = model.indicator(states, within)
+    found = enclose(expression, environment, (within.size,))
+    if found.values.dtype.kind != "i":
+        return found.values.astype(np.float64, copy=False), found.error
+    values = found.values.astype(np.float64)
+    size = np.abs(values)
+    return values, np.spacing(size) if size.size and size.max() >= 2.0**53 else None
+
+
+def _fault(item: RewardItem, number: float, state: dict[str, bool | int]) -> Fault:
+    return Fault(
+        item.position, f"the reward is {number} in state {format_state(state)}, expected a finite number"
+    )

@@ -1,0 +1,266 @@
+"""The decision diagram manager: one `dd` manager with row, column and terminal-index bits.
+
+Variable order, top to bottom: row bit 0, column bit 0, spare bit 0, row bit 1, ... and,
+below all of them, the bits that number the terminals.  A real matrix is then one plain
+BDD whose nodes above the index bits are exactly the nodes of its MTBDD, and every
+operation on it runs at the speed of the BDD package.  Spare bits stand for the state in
+between when relations are composed; no matrix depends on them.  Every `dd` variable is
+named after its level (``b0``, ``b1``, ...), so that a dump is all numbers.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+import weakref
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from mtbdd.base.communicator import ALONE, Communicator
+from mtbdd.base.recent import Recent
+from mtbdd.base.shares import Share
+from mtbdd.diagrams.package import diagram_package
+
+Node = Any  # a `dd` Function; dd ships no type that both of its back ends share
+
+_RECENT_NODES = 1 << 18
+"""Nodes of diagrams that are kept as tables, of 16 to 24 bytes a node, and in the package."""
+
+
+# `dd` managers in use, and those whose `Manager` is gone.  When the garbage collector takes a cycle that
+# holds both nodes and their manager, it may free the manager first, which CUDD's binding reports as an
+# error; a manager is therefore let go only after all that referred to it.
+_in_use: dict[int, Any] = {}
+_retired: deque[Any] = deque()
+
+
+def _retire(key: int) -> None:
+    """Move a manager to the retired ones."""
+    _retired.append(_in_use.pop(key))
+
+
+def _holders(managers: list[Any]) -> list[int]:
+    """Return how many references there are to each of some managers, those of this count among them."""
+    return [sys.getrefcount(manager) for manager in managers]
+
+
+_UNUSED = _holders([object()])[0]
+
+
+def _let_go() -> None:
+    """Let go of retired managers to which no node refers; nodes in cyclic garbage outlive theirs."""
+    for _ in range(len(_retired)):
+        # One by one: the garbage collector retires others meanwhile, and other threads look at them.
+        try:
+            taken = [_retired.popleft()]
+        except IndexError:
+            return
+        if _holders(taken)[0] > _UNUSED:
+            _retired.append(taken.pop())
+
+
+class Manager:
+    """A `dd` manager over `n_bits` interleaved row and column bits.
+
+    Parameters
+    ----------
+    n_bits : int
+        Number of row bits (and of column bits).
+    package : {"auto", "cudd", "autoref"}
+        Which `dd` back end to use, see `mtbdd.diagrams.package.diagram_package`.
+
+    Raises
+    ------
+    PackageError
+        There is no such back end, or it is not installed.
+
+    Attributes
+    ----------
+    tables : Recent of mtbdd.diagrams.nodes.NodeTable
+        Diagrams read out of the package a short while ago; see `mtbdd.diagrams.nodes.read_nodes`.
+
+    Notes
+    -----
+    Counts of live nodes are the package's; reordering is switched off because the
+    interleaved order is what the offset-labelled conversion relies on.
+    """
+
+    def __init__(self, n_bits: int, package: str = "auto") -> None:
+        _let_go()
+        chosen = diagram_package(package)
+        self.bdd, self._and_exists, self._restrict = chosen.new_manager(), chosen.and_exists, chosen.restrict
+        _in_use[id(self)] = self.bdd
+        weakref.finalize(self, _retire, id(self)).atexit = False
+        self.is_cudd = chosen.name == "cudd"
+        self._swap = getattr(self.bdd, "_swap", None)
+        self.n_bits = n_bits
+        self.rows = tuple(f"b{self.row_level(i)}" for i in range(n_bits))
+        self.columns = tuple(f"b{self.column_level(i)}" for i in range(n_bits))
+        self.spares = tuple(f"b{3 * i + 2}" for i in range(n_bits))
+        self.index: tuple[str, ...] = ()
+        if n_bits:
+            self.bdd.declare(*(f"b{level}" for level in range(self.index_level)))
+        self.false = self.bdd.false
+        self.true = self.bdd.true
+        self.tables: Recent[Any] = Recent(_RECENT_NODES)
+        self._over_columns: tuple[Node, Node] | None = None
+        self._equal: Node | None = None
+        self.share: Share | None = None
+        self._whole: Manager | None = None
+
+    # ------------------------------------------------------------------ shares
+
+    def sharing(self, share: Share) -> Manager:
+        """Return a manager of the same diagrams that numbers the own members of sets alone.
+
+        It holds this one, so that neither outlives the other.
+        """
+        found = copy.copy(self)
+        found.share, found._whole = share, self.whole
+        return found
+
+    @property
+    def whole(self) -> Manager:
+        """The manager that numbers all members of sets: this one, unless it has a share of the states."""
+        return self if self._whole is None else self._whole
+
+    @property
+    def communicator(self) -> Communicator:
+        """Who decides together with this process."""
+        return ALONE if self.share is None else self.share.communicator
+
+    # ------------------------------------------------------------------ bits
+
+    @staticmethod
+    def row_level(bit: int) -> int:
+        """Return the level of a row bit in the manager's order."""
+        return 3 * bit
+
+    @staticmethod
+    def column_level(bit: int) -> int:
+        """Return the level of a column bit in the manager's order."""
+        return 3 * bit + 1
+
+    @property
+    def index_level(self) -> int:
+        """Level of the first terminal-index bit; every row and column bit lies above it."""
+        return 3 * self.n_bits
+
+    def index_bits(self, count: int) -> tuple[str, ...]:
+        """Return `count` terminal-index bits, declaring missing ones at the bottom of the order."""
+        while len(self.index) < count:
+            name = f"b{self.index_level + len(self.index)}"
+            self.bdd.declare(name)
+            self.index += (name,)
+        return self.index[:count]
+
+    def cube(self, names: Sequence[str], number: int) -> Node:
+        """Return the cube that holds where `names`, most significant first, spell `number`."""
+        size = len(names)
+        return self.bdd.cube({name: bool(number >> (size - 1 - i) & 1) for i, name in enumerate(names)})
+
+    def cubes(self, names: Sequence[str], count: int) -> list[Node]:
+        """Return the cubes of the numbers from 0 up to below `count`, as `cube` does.
+
+        Notes
+        -----
+        Time: about two package calls a cube, where `cube` takes one for every name.
+        """
+        found = [self.true]
+        for place, name in enumerate(reversed(names)):
+            bit = self.bdd.var(name)
+            high = min(len(found), max(0, count - (1 << place)))
+            found = [~bit & node for node in found] + [bit & node for node in found[:high]]
+        return found[:count]
+
+    def at_most(self, names: Sequence[str], number: int) -> Node:
+        """Return "the number that `names` spell, most significant first, is at most `number`".
+
+        Time: O(bits).
+        """
+        node = self.true
+        for i, name in enumerate(reversed(names)):
+            bit = self.bdd.var(name)
+            node = (~bit | node) if number >> i & 1 else (~bit & node)
+        return node
+
+    # ------------------------------------------------------------------ operations
+
+    def disjunction(self, nodes: Iterable[Node]) -> Node:
+        """Return the disjunction of many nodes, as a balanced tree to keep operands small."""
+        queue = list(nodes)
+        if not queue:
+            return self.false
+        while len(queue) > 1:
+            paired = [a | b for a, b in zip(queue[::2], queue[1::2], strict=False)]
+            if len(queue) % 2:
+                paired.append(queue[-1])
+            queue = paired
+        return queue[0]
+
+    def and_exists(self, u: Node, v: Node, names: Iterable[str]) -> Node:
+        """Return `exists names: u and v` without building the conjunction where the package can."""
+        if self._and_exists is not None:
+            return self._and_exists(u, v, names)
+        return self.bdd.exist(list(names), u & v)
+
+    def meet(self, u: Node, v: Node) -> bool:
+        """Tell whether two sets have a member in common; one of them at least is over row bits alone.
+
+        A package that can stops at the first member, and makes no diagram of all.
+        """
+        if self._and_exists is not None:
+            return bool(self._and_exists(u, v, self.rows) != self.false)
+        return bool(u & v != self.false)
+
+    def simplify(self, u: Node, care: Node) -> Node:
+        """Return a diagram, smaller if the package finds one, that equals `u` inside a non-empty set."""
+        return self._restrict(u, care) if self._restrict is not None else u
+
+    def exists(self, names: Iterable[str], u: Node) -> Node:
+        """Return `exists names: u`."""
+        return self.bdd.exist(list(names), u)
+
+    def rename(self, mapping: Mapping[str, str], u: Node) -> Node:
+        """Return `u` with variables renamed; none of the new names may occur in `u`."""
+        if not mapping:
+            return u
+        # With CUDD, swapping looks only at the named variables; `let` walks all that are declared.
+        return self._swap(u, dict(mapping)) if self._swap is not None else self.bdd.let(dict(mapping), u)
+
+    def to_columns(self, u: Node) -> Node:
+        """Return the set `u` over row bits as a set over column bits.
+
+        The last one is remembered: matrices are cut by the same columns, one after the other.
+        """
+        last = self._over_columns
+        if last is None or last[0] != u:
+            last = self._over_columns = u, self.rename(dict(zip(self.rows, self.columns, strict=True)), u)
+        return last[1]
+
+    def to_rows(self, u: Node) -> Node:
+        """Return the set `u` over column bits as a set over row bits."""
+        return self.rename(dict(zip(self.columns, self.rows, strict=True)), u)
+
+    def equal_bits(self, bits: Iterable[int]) -> Node:
+        """Return the relation "row bit i equals column bit i" for the given bit numbers.  Time: O(bits)."""
+        bdd, node = self.bdd, self.true
+        for i in sorted(bits, reverse=True):
+            x, y = bdd.var(self.rows[i]), bdd.var(self.columns[i])
+            node = bdd.ite(x, y & node, ~y & node)
+        return node
+
+    def equal_but(self, bits: Iterable[int]) -> Node:
+        """Return the relation "row bit i equals column bit i" for all but the given bit numbers.
+
+        Time: O(bits), in the package after the first call.
+        """
+        if self._equal is None:
+            self._equal = self.equal_bits(range(self.n_bits))
+        names = [name for i in bits for name in (self.rows[i], self.columns[i])]
+        return self.exists(names, self._equal) if names else self._equal
+
+    def size(self, u: Node) -> int:
+        """Return the number of BDD nodes of `u`, the terminal included."""
+        return int(u.dag_size) if self.is_cudd else len(u)

@@ -1,0 +1,111 @@
+"""From a symbolic matrix to its offset-labelled MTBDD, level by level with arrays.
+
+Thesis [Tealdi13] 4.3.2; the level-wise formulation replaces the recursion over nodes.
+A node of the new diagram is a triple (MTBDD node, node of the row set, node of the column
+set); the triples of one level yield those of the next, and equal ones are united.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtbdd.diagrams.manager import Manager
+from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.diagrams.nodes import FALSE, NodeTable
+from mtbdd.offset.level import Level
+from mtbdd.offset.offset import SCALED_UNITS, OffsetMTBDD
+from mtbdd.offset.states import StateIndex
+from mtbdd.offset.tuples import distinct_rows
+
+_OUTSIDE = (
+    "the matrix has an entry outside the given row and column states: expected all entries inside; "
+    "cut it with `SymbolicMatrix.only` first"
+)
+
+
+def offset_label(
+    matrix: SymbolicMatrix, rows: StateIndex, columns: StateIndex, table: NodeTable | None = None
+) -> OffsetMTBDD:
+    """Return the offset-labelled MTBDD of a matrix over given row and column states.
+
+    Parameters
+    ----------
+    matrix : SymbolicMatrix
+        All non-zero entries must lie inside rows x columns.
+    rows, columns : StateIndex
+        The states that number the rows and the columns.
+    table : NodeTable, optional
+        The matrix's nodes if already read.
+
+    Returns
+    -------
+    OffsetMTBDD
+        Of shape (rows.size, columns.size).
+
+    Raises
+    ------
+    ValueError
+        An entry lies outside the rows or columns.
+
+    Notes
+    -----
+    Time: O(t log t) in numpy for t triples, about the number of MTBDD nodes. Two triples may stand for the
+    same submatrix if their sets differ in states without entries alone: some models have up to 1.5 % more
+    nodes than distinct submatrices.
+    """
+    table = table or matrix.table()
+    n = rows.n_bits
+    refs = np.array([table.root] if table.root != FALSE else [], dtype=np.int64)
+    row_nodes = np.zeros(refs.size, dtype=np.int64)
+    column_nodes = np.zeros(refs.size, dtype=np.int64)
+    if refs.size and not (rows.size and columns.size):
+        raise ValueError(_OUTSIDE)
+    levels: list[Level] = []
+    row_counts: list[NDArray[np.int64]] = []
+    column_counts: list[NDArray[np.int64]] = []
+    for bit in range(n):
+        for is_column in (False, True):
+            row_counts.append(rows.counts[bit + is_column][row_nodes])
+            column_counts.append(columns.counts[bit][column_nodes])
+            level = Manager.column_level(bit) if is_column else Manager.row_level(bit)
+            index, nodes = (columns, column_nodes) if is_column else (rows, row_nodes)
+            low_set, high_set = index.low[bit][nodes], index.high[bit][nodes]
+            below = index.counts[bit + 1]
+            offset = np.where(low_set >= 0, below[low_set] if below.size else 0, 0).astype(np.int64)
+            # Names are taken again: where nothing is shared, these vectors are most of the memory.
+            child = np.concatenate(table.cofactors(refs, level))
+            live = child != FALSE
+            child = child[live]
+            moved = np.concatenate([low_set, high_set])[live]
+            del low_set, high_set
+            if (moved < 0).any():
+                raise ValueError(_OUTSIDE)
+            kept = np.tile(row_nodes if is_column else column_nodes, 2)[live]
+            links = np.full(live.size, -1, dtype=np.int32)
+            triples = (child, kept, moved) if is_column else (child, moved, kept)
+            first, links[live] = distinct_rows(triples)
+            refs, row_nodes, column_nodes = (part[first] for part in triples)
+            half = live.size // 2
+            levels.append(Level(links[:half], links[half:], offset))
+    row_counts.append(np.ones(refs.size, dtype=np.int64))
+    column_counts.append(np.ones(refs.size, dtype=np.int64))
+    numbers = matrix.terminal_numbers(table, refs)
+    return OffsetMTBDD(
+        levels=tuple(levels),
+        terminals=matrix.terminals[numbers],
+        n_rows=rows.size,
+        n_columns=columns.size,
+        rows=tuple(row_counts),
+        columns=tuple(column_counts),
+        entry_units=entry_units(matrix),
+    )
+
+
+def entry_units(matrix: SymbolicMatrix) -> float:
+    """Return a bound on the relative error of a matrix's entries wherever they are used, in units of 2^-53.
+
+    Blocks that are shared up to a scale are within 4 units in the last place of their own entries, which
+    counts as 8 units here.
+    """
+    return matrix.units + SCALED_UNITS  # lemma: entry-units

@@ -1,0 +1,110 @@
+"""Where vectors over states are made: on the host, or where a backend has its own."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtbdd.base.memory import require_memory
+from mtbdd.base.wording import option
+
+Int64Array = NDArray[np.int64]
+
+_SHARED_BYTES = 1 << 29
+"""Bytes of a result from which several cores copy it."""
+
+
+class VectorPlace(Protocol):
+    """What expanding a diagram into a vector needs of a place.
+
+    Attributes
+    ----------
+    xp : module
+        NumPy, or another one with its functions.
+    block_length : int or None
+        Mean length of blocks from which on they are written out; None: from as long ones as there are.
+    """
+
+    xp: Any
+    block_length: int | None
+
+    def written(
+        self, flat: NDArray[Any], cuts: NDArray[np.int64], sequence: NDArray[np.int64]
+    ) -> NDArray[Any]:
+        """Return blocks one after the other as a vector.
+
+        Parameters
+        ----------
+        flat : ndarray, shape (cuts[-1],)
+            All distinct blocks, one after the other.
+        cuts : ndarray of int64, shape (blocks + 1,)
+            Where they begin.
+        sequence : ndarray of int64
+            Which blocks the vector has.
+        """
+
+    def array(self, values: Any) -> NDArray[Any]:
+        """Return a vector here, the same one if it is here already."""
+
+    def compressed(self, vector: NDArray[Any]) -> Any:
+        """Return a vector of this place, float64, as operands of solutions are best held here."""
+
+    def require(self, needed: int, what: str, advice: str) -> None:
+        """Refuse a vector that there is no room for; see `mtbdd.base.memory.require_memory`."""
+
+
+class HostPlace:
+    """See `VectorPlace`."""
+
+    xp: Any = np
+    block_length: int | None = None
+
+    def written(
+        self, flat: NDArray[Any], cuts: NDArray[np.int64], sequence: NDArray[np.int64]
+    ) -> NDArray[Any]:
+        """See `VectorPlace.written`."""
+        return gather(flat, cuts, sequence)[0]
+
+    def array(self, values: Any) -> NDArray[Any]:
+        """See `VectorPlace.array`."""
+        here: NDArray[Any] = values.get() if hasattr(values, "get") else values
+        return here
+
+    def compressed(self, vector: NDArray[Any]) -> Any:
+        """See `VectorPlace.compressed`; the same one."""
+        return vector
+
+    def require(self, needed: int, what: str, advice: str) -> None:
+        """See `VectorPlace.require`."""
+        require_memory(needed, what, f"{advice}, or {option('spill', 'DIR')}, which has vectors on a disk")
+
+
+HOST = HostPlace()
+"""The memory that NumPy has."""
+
+
+def gather(
+    flat: NDArray[Any], cuts: NDArray[np.int64], sequence: NDArray[np.int64]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Concatenate the blocks of `flat` named by `sequence`; return their ends as well."""
+    lengths = np.diff(cuts)[sequence]
+    ends = np.cumsum(lengths)
+    if sequence.size and lengths.mean() > 64:
+        result = np.empty(int(ends[-1]), dtype=flat.dtype)
+        if result.nbytes >= _SHARED_BYTES and importlib.util.find_spec("numba") is not None:
+            from mtbdd.offset.block_kernels import copy_blocks
+
+            copy_blocks(flat, cuts[sequence], ends, result)
+            return result, ends
+        starts = cuts[sequence].tolist()
+        position = 0
+        for start, length in zip(starts, lengths.tolist(), strict=True):
+            result[position : position + length] = flat[start : start + length]
+            position += length
+        return result, ends
+    index = np.arange(int(ends[-1]) if sequence.size else 0, dtype=np.int64)
+    index += np.repeat(cuts[sequence] - (ends - lengths), lengths)
+    return flat[index], ends

@@ -1,0 +1,320 @@
+"""Sets of states with an order: the offset-labelled BDD (ODD) of a set over row bits.
+
+Every path of the diagram visits every level; a node's count is the number of states below
+it, and its offset the number below its else edge ([Tealdi13] 4.3.2).  The index of
+a state is the sum of the offsets of the nodes left by their then edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtbdd.diagrams.manager import Manager, Node
+from mtbdd.diagrams.node_pairs import distinct_pairs, nodes_of_pairs
+from mtbdd.diagrams.nodes import FALSE, read_nodes
+from mtbdd.diagrams.uniting import united
+from mtbdd.offset.path_counts import MAX_COUNT
+from mtbdd.offset.places import HOST, VectorPlace
+
+
+@dataclass(frozen=True)
+class StateIndex:
+    """The levels of a set's ODD.
+
+    Attributes
+    ----------
+    states : Node
+        The set, over row bits.
+    low, high : tuple of ndarray of int32, shape (nodes of the level,) each
+        One array a row bit: the else and then children's numbers at the next level, -1 for none.
+    counts : tuple of ndarray of int64, shape (nodes of the level,) each
+        One array a level, ``n_bits + 1`` in all: the number of states below each node.
+    shared_total : int or None
+        Where processes share the states, the number of all members; the arrays have the own ones.
+    place : VectorPlace
+        Where vectors over the set are made.
+    """
+
+    states: Node
+    low: tuple[NDArray[np.int32], ...]
+    high: tuple[NDArray[np.int32], ...]
+    counts: tuple[NDArray[np.int64], ...]
+    shared_total: int | None = None
+    place: VectorPlace = HOST
+
+    def at(self, place: VectorPlace) -> StateIndex:
+        """Return the same states, with vectors in another place."""
+        return replace(self, place=place)
+
+    @property
+    def total(self) -> int:
+        """Number of states, those of other processes among them."""
+        return self.size if self.shared_total is None else self.shared_total
+
+    @property
+    def size(self) -> int:
+        """Number of states that are numbered: of the own ones, where processes share the states."""
+        return int(self.counts[0][0]) if self.counts[0].size else 0
+
+    @property
+    def n_bits(self) -> int:
+        """Number of row bits."""
+        return len(self.low)
+
+    def number(self, bits: list[bool]) -> int:
+        """Return the index of one member, given its row bits from top to bottom.
+
+        Raises
+        ------
+        KeyError
+            The state is not in the set.
+        """
+        node, index = (0 if self.size else -1), 0
+        for level, bit in enumerate(bits):
+            if node < 0:
+                break
+            low, high = int(self.low[level][node]), int(self.high[level][node])
+            if bit and low >= 0:
+                index += int(self.counts[level + 1][low])
+            node = high if bit else low
+        if node < 0:
+            raise KeyError("the state is not in the set")
+        return index
+
+    def places(self, others: StateIndex) -> NDArray[np.int64]:
+        """Return the indices of a subset's members, ascending, shape (others.size,).
+
+        Notes
+        -----
+        Both diagrams are walked together.  Time: O(others.size) in numpy for every bit.
+        """
+        node: NDArray[np.int64] = np.zeros(min(others.size, 1), np.int64)
+        other, place = node.copy(), node.copy()
+        for bit in range(self.n_bits):
+            node, other, place = self._below(others, bit, node, other, place)
+        return place
+
+    def runs(self, others: StateIndex) -> NDArray[np.int64]:
+        """Return the indices of a subset's members as ranges, ascending and apart, shape (runs, 2).
+
+        Notes
+        -----
+        Both diagrams are walked together, down to where all members below a node are in the subset.  Time:
+        O(prefixes with some but not all members) in numpy for every bit.
+        """
+        node: NDArray[np.int64] = np.zeros(min(others.size, 1), np.int64)
+        other, place = node.copy(), node.copy()
+        begins, ends = [], []
+        for bit in range(self.n_bits + 1):
+            count = others.counts[bit][other]
+            whole = count == self.counts[bit][node]
+            begins.append(place[whole])
+            ends.append(place[whole] + count[whole])
+            node, other, place = (array[~whole] for array in (node, other, place))
+            if bit == self.n_bits or not node.size:
+                break
+            node, other, place = self._below(others, bit, node, other, place)
+        return merge_ranges(np.stack((np.concatenate(begins), np.concatenate(ends)), axis=1))
+
+    def prefixes(self, bits: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the first index and the number of the members with each prefix, shape (prefixes,) each.
+
+        Notes
+        -----
+        Time: O(prefixes) in numpy for every bit.
+        """
+        node: NDArray[np.int64] = np.zeros(min(self.size, 1), np.int64)
+        first = node.copy()
+        for bit in range(bits):
+            low, high = self.low[bit][node], self.high[bit][node]
+            below = np.where(low >= 0, self.counts[bit + 1][low], 0)
+            child = np.stack((low, high), axis=1).ravel()
+            first = np.stack((first, first + below), axis=1).ravel()[child >= 0]
+            node = child[child >= 0].astype(np.int64)
+        return first, self.counts[bits][node]
+
+    def _below(
+        self,
+        others: StateIndex,
+        bit: int,
+        node: NDArray[np.int64],
+        other: NDArray[np.int64],
+        place: NDArray[np.int64],
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return what lies one bit below nodes of both diagrams: children, and the first index of each."""
+        low, high = self.low[bit][node], self.high[bit][node]
+        below = np.where(low >= 0, self.counts[bit + 1][low], 0)
+        child = np.stack((others.low[bit][other], others.high[bit][other]), axis=1).ravel()
+        kept = child >= 0
+        nodes = np.stack((low, high), axis=1).ravel()[kept].astype(np.int64)
+        return nodes, child[kept].astype(np.int64), np.stack((place, place + below), axis=1).ravel()[kept]
+
+    def bits_at(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return the row bits of states by index, shape (len(indices), n_bits).  Time: O(len * n_bits)."""
+        left = np.array(indices, dtype=np.int64)
+        node = np.zeros(left.size, dtype=np.int64)
+        bits = np.zeros((left.size, self.n_bits), dtype=np.bool_)
+        for level in range(self.n_bits):
+            low = self.low[level][node]
+            below = np.where(low >= 0, self.counts[level + 1][low], 0)
+            bit = left >= below
+            left -= np.where(bit, below, 0)
+            node = np.where(bit, self.high[level][node], low)
+            bits[:, level] = bit
+        return bits
+
+
+def merge_ranges(ranges: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the union of half-open ranges, ascending and apart, shape (k, 2)."""
+    begin, end = ranges[np.argsort(ranges[:, 0], kind="stable")].T
+    reached = np.maximum.accumulate(end)
+    is_first = np.append(True, begin[1:] > reached[:-1])[: len(begin)]
+    return np.stack((begin[is_first], np.maximum.reduceat(end, np.flatnonzero(is_first))), axis=1)
+
+
+def index_states(manager: Manager, states: Node) -> StateIndex:
+    """Return the ODD of a set of states.
+
+    Parameters
+    ----------
+    manager : Manager
+    states : Node
+        A set, over row bits.
+
+    Returns
+    -------
+    StateIndex
+        It numbers the own members, where the manager has a share of the states.
+
+    Raises
+    ------
+    OverflowError
+        The set has more than 2^62 states.
+
+    Notes
+    -----
+    Time: O(nodes of the levelled diagram) in numpy, plus reading the BDD once.
+    """
+    if manager.share is not None:
+        own = index_states(manager.whole, states & manager.share.own)
+        return replace(own, states=states, shared_total=index_states(manager.whole, states).size)
+    table = read_nodes(manager, states)
+    n = manager.n_bits
+    low: list[NDArray[np.int32]] = []
+    high: list[NDArray[np.int32]] = []
+    refs = np.array([table.root] if table.root != FALSE else [], dtype=np.int64)
+    for bit in range(n):
+        children = table.cofactors(refs, Manager.row_level(bit))
+        both = np.concatenate(children)
+        live = both != FALSE
+        refs, numbers = np.unique(both[live], return_inverse=True)
+        links = np.full(both.size, -1, dtype=np.int32)
+        links[live] = numbers.reshape(-1)
+        half = both.size // 2
+        low.append(links[:half])
+        high.append(links[half:])
+    counts: list[NDArray[np.int64]] = [np.ones(refs.size, dtype=np.int64)]
+    for bit in reversed(range(n)):
+        above = np.zeros(low[bit].size, dtype=np.int64)
+        for links in (low[bit], high[bit]):
+            present = links >= 0
+            above[present] += counts[-1][links[present]]
+        if above.size and int(above.max()) > MAX_COUNT:  # two of these still fit, so no sum wraps unseen
+            raise OverflowError(
+                "the model has more than 2^62 states, which 64-bit indices cannot number: expected fewer; "
+                "give variables smaller ranges"
+            )
+        counts.append(above)
+    return StateIndex(states, tuple(low), tuple(high), tuple(reversed(counts)))
+
+
+def states_from(manager: Manager, index: StateIndex, mask: NDArray[np.bool_]) -> Node:
+    """Return the members of a set that a vector marks, as a set: the inverse of an indicator.
+
+    Parameters
+    ----------
+    manager : Manager
+    index : StateIndex
+        The set.
+    mask : ndarray of bool, shape (index.size,)
+        Which members to keep, in index order.  Where processes share the states, every process marks its own,
+        and all get the set of all.
+
+    Raises
+    ------
+    ValueError
+        The mask has another shape.
+
+    Notes
+    -----
+    Prefixes of the members' bits are followed downwards while the vector marks some but not all members
+    below them; then subsets are numbered bottom-up, level by level, equal ones alike.  Time: O(size), and
+    O(such prefixes) in numpy for every level, then one package call for every distinct subset.
+    """
+    if mask.shape != (index.size,):
+        raise ValueError(f"mask: expected shape ({index.size},), got {mask.shape}")
+    if manager.share is not None:
+        inside = replace(index, states=index.states & manager.share.own, shared_total=None)
+        return united(manager, states_from(manager.whole, inside, mask))
+    if not mask.any():
+        return manager.false
+    if mask.all():
+        return index.states
+    marked = np.zeros(index.size + 1, dtype=np.int64)
+    np.cumsum(mask, out=marked[1:])
+    node, first = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    # A child is given by its state: 0 nothing below is marked, 1 some, 2 all.
+    shapes: list[tuple[NDArray[np.uint8], NDArray[np.int32]]] = []
+    for bit, (low, high) in enumerate(zip(index.low, index.high, strict=True)):
+        counts = np.append(index.counts[bit + 1], 0)  # place -1: no child, no states
+        children = np.stack([low[node], high[node]], axis=1)
+        sizes = counts[children]
+        starts = np.stack([first, first + sizes[:, 0]], axis=1)
+        inside = marked[starts + sizes] - marked[starts]
+        state = ((inside > 0).astype(np.uint8) + ((inside > 0) & (inside == sizes))).reshape(-1)
+        children = children.reshape(-1)
+        shapes.append((state, children[state == 2]))
+        some = state == 1
+        node, first = children[some], starts.reshape(-1)[some]
+    whole = _whole_nodes(manager, index, [complete for _, complete in shapes])
+    # Upwards: number 0 is the empty subset, then come the complete ones, then the others.
+    numbers, nodes = np.zeros(0, dtype=np.int64), [manager.false]
+    for bit in reversed(range(index.n_bits)):
+        state, complete = shapes.pop()
+        needed, own = whole[bit]
+        codes = np.zeros(state.size, dtype=np.int64)
+        codes[state == 2] = np.searchsorted(needed, complete) + 1
+        codes[state == 1] = numbers + needed.size
+        below = [manager.false, *own, *nodes[1:]]
+        keys, numbers = distinct_pairs(codes[::2] * len(below) + codes[1::2], len(below))
+        nodes = nodes_of_pairs(manager, manager.rows[bit], below, keys // len(below), keys % len(below))
+    return nodes[int(numbers[0])]
+
+
+def _whole_nodes(
+    manager: Manager, index: StateIndex, wanted: Sequence[NDArray[np.int32]]
+) -> list[tuple[NDArray[np.int32], list[Node]]]:
+    """Return wanted nodes of the ODD below every bit, and those that they lead to, as diagrams.
+
+    One pair a bit: the numbers, ascending, and the diagrams.
+    """
+    needed: list[NDArray[np.int32]] = []
+    for bit, chosen in enumerate(wanted):
+        if needed:
+            above = needed[-1]
+            chosen = np.concatenate([chosen, index.low[bit][above], index.high[bit][above]])
+        needed.append(np.unique(chosen[chosen >= 0]))
+    found: list[tuple[NDArray[np.int32], list[Node]]] = []
+    below = [manager.false, *[manager.true] * needed[-1].size]
+    for bit in reversed(range(len(needed))):
+        if bit + 1 < len(needed):
+            chosen, under = needed[bit], np.append(needed[bit + 1], -1)
+            low, high = index.low[bit + 1][chosen], index.high[bit + 1][chosen]
+            places = [np.where(c >= 0, np.searchsorted(under[:-1], c) + 1, 0) for c in (low, high)]
+            below = [manager.false, *nodes_of_pairs(manager, manager.rows[bit + 1], below, *places)]
+        found.append((needed[bit], below[1:]))
+    return found[::-1]

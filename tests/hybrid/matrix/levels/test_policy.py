@@ -1,0 +1,65 @@
+"""The choice of a level where levels are as fast and as large as others, or cannot be used by some layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from hybrid.matrix.levels.layers import LayerCurve
+from hybrid.matrix.levels.policy import choose_level
+from hybrid.matrix.levels.table import CandidateLevel, LevelTable
+from hybrid.matrix.levels.weighing import Weight
+
+LEVEL = CandidateLevel(0, 1, 1, 10, 1, 100, 100, 1, 1, 50, 1.0, False)
+
+
+@dataclass(frozen=True, eq=False)
+class Table(LevelTable):
+    """Levels with the times that they say."""
+
+    given: tuple[CandidateLevel, ...]
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    def _candidate(self, level: int) -> CandidateLevel:
+        return self.given[level]
+
+    def seconds(self, level: int, backend: str) -> float | None:
+        return self.given[level].seconds_predicted
+
+    def weights(self, backend: str) -> list[Weight]:
+        return []
+
+
+def table(*levels: tuple[float | None, int]) -> Table:
+    """Levels of these seconds and bytes."""
+    made = (
+        replace(LEVEL, level=k, seconds_predicted=seconds, row_type_bytes=size, bytes_worst_case=size)
+        for k, (seconds, size) in enumerate(levels)
+    )
+    return Table((10, 10), 10, tuple(made))
+
+
+def test_of_equal_levels_the_first_one_is_chosen() -> None:
+    equal = table((2.0, 50), (1.0, 50), (1.0, 50), (1.0, 50))
+    assert choose_level(equal, "min-time").level == 1
+    assert choose_level(equal, "min-memory").level == 0
+
+
+def test_among_times_that_cannot_be_told_apart_the_smallest_level_is_chosen() -> None:
+    assert choose_level(table((1.0, 70), (1.03, 60), (1.05, 10)), "min-time").level == 1
+
+
+def test_a_level_of_exactly_the_budget_may_be_used() -> None:
+    assert choose_level(table((1.0, 70), (2.0, 60)), memory_budget=60).level == 1
+    assert choose_level(table((1.0, 70), (2.0, 60)), memory_budget=70).level == 0
+
+
+@pytest.mark.parametrize("backend", ["cpu", "gpu"])
+def test_layers_use_a_level_only_if_all_of_them_can(backend: str) -> None:
+    one, other = table((1.0, 70), (1.0, 60)), table((None, 70), (1.0, 60))
+    curve = LayerCurve((10, 10), 20, (one, other))  # type: ignore[arg-type]
+    assert curve.seconds(0, backend) is None
+    assert curve.seconds(1, backend) == 2.0

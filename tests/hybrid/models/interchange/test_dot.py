@@ -1,0 +1,51 @@
+"""Drawings: every state, choice and transition is there, and large models are refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hybrid.models.interchange import InterchangeError
+from mtbdd.language.syntax import ModelType
+from tests.builders.explicit_models import example_written_out, write_listed
+from tests.builders.text_models import random_model
+
+
+@pytest.mark.parametrize("kind", ModelType)
+def test_dot_has_all_states_and_transitions(
+    tmp_path: Path, rng: np.random.Generator, kind: ModelType
+) -> None:
+    model = random_model(rng, kind)
+    text = write_listed(model, tmp_path / "m.dot").read_text()
+    assert text.startswith(f"digraph {kind.value} {{") and text.endswith("}\n")
+    assert text.count("[label=") - text.count("-> s") == model.n_states
+    assert text.count("-> s") == model.n_entries
+    assert text.count("shape=point") == (model.n_choices if model.is_mdp else 0)
+    assert text.count("peripheries=2") == int(model.initial.sum())
+
+
+def test_dot_names_variables_labels_and_actions(tmp_path: Path) -> None:
+    model = example_written_out("coin", K=2)
+    assert model.choice_actions is not None and model.choice_starts is not None
+    text = write_listed(model, tmp_path / "m.dot").read_text()
+    state = int(np.flatnonzero(model.labels["all_heads"])[0])
+    values = ", ".join(f"{v.name}={str(model.valuations[v.name][state]).lower()}" for v in model.variables)
+    assert values.startswith("counter=") and values.endswith("at2=3, heads2=true")
+    assert rf's{state} [label="{state}\n{values}\n{{decided, all_heads}}"];' in text
+    choice = int(model.choice_starts[state])
+    assert model.actions[model.choice_actions[choice]] == "rest"
+    assert f's{state} -> c{choice} [dir=none, label="rest"];' in text
+    odd = dataclasses.replace(model, labels={'a "b" \\': model.initial})
+    assert r"{a \"b\" \\}" in write_listed(odd, tmp_path / "m.dot").read_text()
+
+
+def test_dot_of_large_models_must_be_forced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hybrid.models.interchange.drawings._MOST_DOT", 50)
+    model = example_written_out("tandem", c=3)
+    with pytest.raises(InterchangeError, match=r"m\.dot: a model of at most 50 states and transitions"):
+        write_listed(model, tmp_path / "m.dot")
+    assert not (tmp_path / "m.dot").exists()
+    assert write_listed(model, tmp_path / "m.dot", force=True).exists()

@@ -1,0 +1,112 @@
+"""Blocks against refinement by definition, in rational numbers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hybrid
+from hybrid.analysis.exact.reading import ExactModel
+from hybrid.models.lumping import quotient
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.state_order import for_diagram
+from tests.builders.blown_up import blown_up
+from tests.builders.random_chains import RandomChain, chains
+from tests.builders.random_mdps import mdps
+from tests.exploring import rounds
+from tests.oracles.lumping import coarsest_partition
+
+
+def blocks_by_definition(
+    model: hybrid.Model, label: str | None, rewards: bool, skip_own: bool = False
+) -> list[int]:
+    """Return the blocks of a small model by index."""
+    numbers = ExactModel(model)
+    inside = np.zeros(model.n_states, dtype=bool)
+    if label is not None:
+        inside = for_diagram(model, model.labels[label])
+    own = [Fraction(0)] * model.n_states
+    moved = [[Fraction(0)] * len(choices) for choices in numbers.choices]
+    if rewards:
+        own = numbers.state_rewards(0)
+        moved = [[e - g for e in all_] for all_, g in zip(numbers.gains(0), own, strict=True)]
+    if model.is_mdp:
+        classes = list(zip(inside.tolist(), own, strict=True))
+    else:
+        classes = list(zip(inside.tolist(), own, [e for (e,) in moved], strict=True))
+        moved = [[Fraction(0)] for _ in moved]
+    choices = [list(zip(e, rows, strict=True)) for e, rows in zip(moved, numbers.choices, strict=True)]
+    return coarsest_partition(choices, classes, skip_own)
+
+
+def numbered(blocks: np.ndarray) -> list[int]:
+    places: dict[int, int] = {}
+    return [places.setdefault(b, len(places)) for b in blocks.tolist()]
+
+
+def assert_coarsest(text: str, label: str | None = None, rewards: bool = False, loops: bool = True) -> int:
+    model = hybrid.parse(text)
+    where = {own.name: own.expression for own in model.source.labels}
+    sets = [] if label is None else [SymbolicModel.states(model, where[label])]
+    found = quotient(model, sets, [0] if rewards else [], keep_loops=loops)
+    skip_own = model.type.value == "ctmc" and not loops
+    assert numbered(found.block_of) == blocks_by_definition(model, label, rewards, skip_own)
+    assert found.reduction.blocks == found.model.n_states
+    return found.model.n_states
+
+
+@pytest.mark.parametrize("kind", ["dtmc", "ctmc", "mdp"])
+def test_partition_of_blown_up_models(rng: np.random.Generator, kind: str) -> None:
+    smaller = 0
+    for _ in range(rounds(12)):
+        built = blown_up(rng, kind)
+        for rewards in (False, True):
+            count = assert_coarsest(built.text, "goal", rewards, loops=bool(rng.integers(2)))
+            smaller += count < len(built.block_of)
+    assert smaller
+
+
+@given(chains(), st.booleans(), st.booleans())
+def test_partition_of_random_chains(drawn: tuple, rewards: bool, loops: bool) -> None:
+    assert_coarsest(drawn[1], None, rewards, loops)
+
+
+@given(mdps(), st.booleans())
+def test_partition_of_random_mdps(text: str, rewards: bool) -> None:
+    assert_coarsest(text, None, rewards)
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_partition_of_chains_with_rewards(rng: np.random.Generator, continuous: bool) -> None:
+    for _ in range(rounds(20)):
+        assert_coarsest(RandomChain(rng, continuous).text, None, True, bool(rng.integers(2)))
+
+
+def test_partition_takes_as_many_rounds_as_a_line_is_long() -> None:
+    text = (
+        "dtmc module m x:[0..40] init 0; y:[0..1] init 0; [] x<40 -> 0.5:(x'=x+1)&(y'=0)+0.5:(x'=x+1)&(y'=1);"
+        ' [] x=40 -> true; endmodule label "end" = x=40;'
+    )
+    assert assert_coarsest(text, "end") == 41
+
+
+def test_partition_tells_numbers_apart_that_differ_in_the_ninth_digit() -> None:
+    text = (
+        "dtmc module m x:[0..4]; [] x=0 -> 0.3:(x'=2)+0.7:(x'=3); [] x=1 -> {}+{}:(x'=3); [] x>1 -> true; "
+        'endmodule init true endinit label "a" = x=2;'
+    )
+    assert assert_coarsest(text.format("0.300000001:(x'=2)", "0.699999999"), "a") == 4
+    assert assert_coarsest(text.format("0.1:(x'=2)+0.2:(x'=2)", "0.7"), "a") == 3
+
+
+def test_partition_knows_that_a_tenth_and_two_are_three() -> None:
+    text = (
+        "ctmc module m x:[0..3]; [] x=0 -> {}; [] x=1 -> {}; [] x>1 -> 2:(x'=0); "
+        'endmodule init true endinit label "a" = x>1;'
+    )
+    assert assert_coarsest(text.format("0.1:(x'=2)+0.2:(x'=3)", "0.3:(x'=3)"), "a") == 2
+    assert assert_coarsest(text.format("0.1:(x'=2)+0.2:(x'=3)", "0.30000001:(x'=3)"), "a") == 3
