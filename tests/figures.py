@@ -244,7 +244,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "{:,} rows are {} tasks": (lambda: _curve("kanban")[0], _tasks),
     },
     "docs/library.md": {
-        "The text ends after {:,}": ("hybrid.app.cli.answer_text:MAX_LISTED",),
+        "The text ends after {:,}": ("hybrid.app.cli.check:MAX_LISTED",),
         "at an epsilon of {};": (_exponential("hybrid.models.model.held:_EPSILON"),),
         "Up to {:,} states": ("hybrid.checking.every_state:KEPT",),
     },
@@ -293,25 +293,25 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "{} nodes at most": ("hybrid.base.drawing.diagrams:MOST_NODES",),
     },
     "docs/properties.md": {
-        "the first {:,} as text": ("hybrid.app.cli.answer_text:MAX_LISTED",),
+        "the first {:,} as text": ("hybrid.app.cli.check:MAX_LISTED",),
         "(default {:,}) is refused": (_ITERATIONS,),
-        "within {:,} iterations or whose": ("hybrid.checking.operators:_FEW_ITERATIONS",),
-        "on models of at most {:,} states | `exact`": ("hybrid.checking.operators:_FEW_STATES",),
+        "within {:,} iterations or whose": ("hybrid.checking.checker:_FEW_ITERATIONS",),
+        "on models of at most {:,} states | `exact`": ("hybrid.checking.checker:_FEW_STATES",),
         "(default {}) bounds their distance": (_EPSILON,),
         "Values below {} are told as": (_exponential("hybrid.matrix.space.bounded_solution:TINY"),),
         "take omega {} unless": ("hybrid.matrix.space.repeated:OMEGA",),
         "with epsilon {}, and": (_exponential("hybrid.checking.checker:_FINE"),),
         "Runs of {:,} steps or more on chains of up to {} states": (
-            "hybrid.analysis.dense_powers:FEWEST_STEPS",
-            "hybrid.analysis.dense_powers:MOST_STATES",
+            "hybrid.analysis.transient:FEWEST_STEPS",
+            "hybrid.analysis.transient:MOST_STATES",
         ),
         "up to {:,} transitions, {:,} unknown states": (
             "hybrid.analysis.exact.reading:MAX_TRANSITIONS",
-            "hybrid.analysis.exact.chain:MAX_UNKNOWN",
+            "hybrid.analysis.exact.formulas:MAX_UNKNOWN",
         ),
         "up to {:,} transitions and {:,} unknown states; long-run": (
             "hybrid.analysis.exact.reading:MAX_TRANSITIONS",
-            "hybrid.analysis.exact.policies:MAX_UNKNOWN",
+            "hybrid.analysis.exact.optima:MAX_UNKNOWN",
         ),
     },
     "docs/scipy.md": {

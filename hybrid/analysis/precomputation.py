@@ -1,7 +1,7 @@
 """States where the graph alone decides an until: Prob0 and Prob1 for all and for some schedulers.
 
 The sets are those of :mod:`mtbdd.graph.prob01`, whose searches on diagrams are taken where a model does not
-suit the lists of :mod:`hybrid.analysis.predecessor_lists`.  A search here takes each state from a stack
+suit the lists of :mod:`hybrid.analysis.precomputation`.  A search here takes each state from a stack
 once and drops or follows its incoming choices (Forejt et al., "Automated verification techniques for
 probabilistic systems", 2011, algorithms 1 to 4; dropping choices until none is left as in Dowling and
 Gallier, 1984, makes them linear), so that its time does not depend on how many steps away from the target a
@@ -11,20 +11,247 @@ state is.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.predecessor_lists import PredecessorLists, predecessor_lists
+from gpu_kernels.runtime.ragged import pointers
 from hybrid.base.backward_search import search_states, withdraw_states
+from hybrid.matrix.injection.injected import enumerate_paths
+from hybrid.matrix.injection.submatrices import expand_nodes
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
 from mtbdd.graph import prob01 as graph
 from mtbdd.graph.components import EndComponents, MaximalEndComponent, model_end_components
 from mtbdd.graph.predecessors import remove_choices
-from mtbdd.offset.states import states_from
+from mtbdd.offset.offset import OffsetMTBDD
+from mtbdd.offset.states import StateIndex, states_from
+
+# Who may lead to a state: the layers of a decision process cut at a level, in lists by column.
+#
+# As in the products of the engine the upper part of the diagrams is listed as paths (instances) and the lower
+# part as explicit submatrices, each kept once, here in compressed columns and without values. All layers are
+# cut at the same level, so that a state's column prefix is found once for all of them. What a level takes is
+# counted before anything is listed; a model that does not suit this form is left to the searches on sets
+# (:mod:`mtbdd.graph.prob01`).
+
+Int32Array = NDArray[np.int32]
+Int64Array = NDArray[np.int64]
+
+_MOST_STATES = 2**31 - 1
+_MOST_TRANSITIONS = 2**27  # beyond them searches on sets are taken, whose time depends on the diagrams
+_MOST_LAYERS = 64  # one bit of a word each
+_VECTORS = 24  # bytes a state that the lists may take: those of the vectors a solver needs at least
+_FLOOR = 1 << 20  # ... or this many in all
+_DETOURS = 4  # instances looked at for every transition and state, on average at most
+
+
+@dataclass(frozen=True, eq=False)
+class PredecessorLists:
+    """Instances by column group, and submatrices in compressed columns.
+
+    Attributes
+    ----------
+    n_states, n_transitions : int
+    level : int
+        Where the diagrams are cut; even.
+    enabled : ndarray, shape (n_states,), uint8 or uint64
+        Bit i is set where layer i has a choice.
+    starts : ndarray, shape (groups + 1,), int64
+        First state of every column group (states with the same prefix), and the number of states.
+    shift : int
+        States ``j << shift`` and later belong to the group ``near[j]`` or a later one.
+    near : ndarray, shape (((n_states - 1) >> shift) + 1,), int32
+    instance_ptr : ndarray, shape (groups + 1,), int64
+        Instances over the columns of group g are ``instance_ptr[g] .. instance_ptr[g + 1]``.
+    row : ndarray, shape (instances,), int32
+        First row.
+    choice : ndarray, shape (instances,), as `enabled`
+        The layer's bit.
+    slot : ndarray, shape (instances,), int32
+        Where the columns of the submatrix begin in `column_ptr`.
+    column_ptr : ndarray, shape (columns of all submatrices + 1,), int32
+        Entries of column c of a submatrix are ``column_ptr[slot + c] .. column_ptr[slot + c + 1]``.
+    entry_row : ndarray, shape (entries,), int32
+        Local rows.
+    """
+
+    n_states: int
+    n_transitions: int
+    level: int
+    enabled: NDArray[Any]
+    starts: Int64Array
+    shift: int
+    near: Int32Array
+    instance_ptr: Int64Array
+    row: Int32Array
+    choice: NDArray[Any]
+    slot: Int32Array
+    column_ptr: Int32Array
+    entry_row: Int32Array
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        parts = (getattr(self, field.name) for field in fields(self))
+        return sum(part.nbytes for part in parts if isinstance(part, np.ndarray))
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What the searches of `hybrid.base.backward_search` take first, in their order."""
+        return (
+            self.starts, self.shift, self.near, self.instance_ptr, self.row, self.choice, self.slot,
+            self.column_ptr, self.entry_row,
+        )  # fmt: skip
+
+    def words(self, choices: Iterable[NDArray[np.bool_]]) -> NDArray[Any]:
+        """Return sets of choices, given as one vector a layer, as words like `enabled`."""
+        return _words(choices, 8 * self.enabled.itemsize, self.n_states)
+
+
+def predecessor_lists(model: SymbolicModel) -> PredecessorLists | None:
+    """Return the lists of a model, made once; None where a search on sets is called for.
+
+    That is where states, transitions or layers are very many, or where no level keeps the lists below what a
+    solver's vectors take.
+    """
+    return model.once(_smallest_lists)
+
+
+def _smallest_lists(model: SymbolicModel) -> PredecessorLists | None:
+    suits = (
+        model.communicator.size == 1  # they would need the states of all processes
+        and 0 < model.n_states <= _MOST_STATES
+        and len(model.layers) <= _MOST_LAYERS
+        and model.n_transitions <= _MOST_TRANSITIONS
+    )
+    level = _best_level(model) if suits else None
+    return None if level is None else list_predecessors(model, level)
+
+
+def _best_level(model: SymbolicModel) -> int | None:
+    """Return the level whose lists are smallest among those where few instances are looked at in vain."""
+    matrices = _matrices(model)
+    bits = model.index.n_bits
+    nbytes, visits = np.zeros(bits + 1), np.zeros(bits + 1)
+    for matrix in matrices:
+        below, above = matrix.entries_below, matrix.paths_above
+        for bit in range(bits + 1):
+            k = 2 * bit
+            columns = matrix.columns[k].astype(np.float64)
+            nbytes[bit] += 9.0 * float(above[k].sum()) + 4.0 * float(below[k].sum() + columns.sum())
+            visits[bit] += float(above[k] @ columns)
+    nbytes += 16.0 * _prefix_counts(model.index)
+    allowed = visits <= _DETOURS * (model.n_transitions + model.n_states)
+    allowed &= nbytes <= max(_FLOOR, _VECTORS * model.n_states)
+    if not allowed.any():
+        return None
+    return 2 * int(np.argmin(np.where(allowed, nbytes, np.inf)))
+
+
+def list_predecessors(model: SymbolicModel, level: int) -> PredecessorLists:
+    """Cut the layers of a model at an even level and list them by column.
+
+    Raises
+    ------
+    ValueError
+        The level is odd or not one of the diagrams', or the model has more than 64 layers or 2^31 - 1 states.
+
+    Notes
+    -----
+    Time: O((instances + entries) * levels), array sweeps only.
+    """
+    matrices, index = _matrices(model), model.index
+    if level % 2 or not 0 <= level <= 2 * index.n_bits:
+        raise ValueError(f"level: expected an even number from 0 to {2 * index.n_bits}, got {level}")
+    if len(matrices) > _MOST_LAYERS or index.size > _MOST_STATES:
+        raise ValueError(
+            f"expected at most {_MOST_LAYERS} layers and {_MOST_STATES} states, got {len(matrices)} and "
+            f"{index.size}: use the searches on sets of mtbdd.graph.prob01"
+        )
+    enabled = _words((model.indicator(own.enabled) for own in model.layers), len(matrices), index.size)
+    starts = _group_starts(index, level // 2)
+    parts: list[tuple[NDArray[Any], ...]] = []
+    slots = entries = 0
+    for number, matrix in enumerate(matrices):
+        row, column, node = enumerate_paths(matrix, level)
+        blocks = expand_nodes(np, matrix, level, np.arange(matrix.nodes[level]))
+        own = np.repeat(np.arange(len(blocks)), np.diff(blocks.ptr))
+        # Columns of all submatrices one after the other; entries in that order, rows ascending within each.
+        first = pointers(np, blocks.n_columns)
+        place = first[own] + blocks.column
+        order = np.argsort(place, kind="stable")
+        parts.append(
+            (
+                np.searchsorted(starts, column, side="right") - 1,
+                row,
+                np.full(row.size, 1 << number, np.uint64),
+                first[node] + slots,
+                np.cumsum(np.bincount(place, minlength=int(first[-1]))) + entries,
+                blocks.row[order],
+            )
+        )
+        slots, entries = slots + int(first[-1]), entries + order.size
+    group, rows, choice, slot, ends, local = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order = np.argsort(group, kind="stable")
+    shift = max(int(index.size // max(starts.size - 1, 1)).bit_length() - 1, 0)
+    corners = np.arange(((max(index.size, 1) - 1) >> shift) + 1, dtype=np.int64) << shift
+    return PredecessorLists(
+        n_states=index.size,
+        n_transitions=model.n_transitions,
+        level=level,
+        enabled=enabled,
+        starts=starts,
+        shift=shift,
+        near=(np.searchsorted(starts, corners, side="right") - 1).astype(np.int32),
+        instance_ptr=pointers(np, np.bincount(group, minlength=starts.size - 1)),
+        row=rows[order].astype(np.int32),
+        choice=choice[order].astype(enabled.dtype),
+        slot=slot[order].astype(np.int32),
+        column_ptr=np.concatenate(([0], ends)).astype(np.int32),
+        entry_row=local.astype(np.int32),
+    )
+
+
+def _words(choices: Iterable[NDArray[np.bool_]], n_layers: int, n_states: int) -> NDArray[Any]:
+    """Pack one vector a layer to a word a state."""
+    word = np.uint8 if n_layers <= 8 else np.uint64
+    found: NDArray[Any] = np.zeros(n_states, word)
+    for number, own in enumerate(choices):
+        found[own] |= word(1 << number)
+    return found
+
+
+def _matrices(model: SymbolicModel) -> list[OffsetMTBDD]:
+    return [model.layer_transitions(number) for number in range(len(model.layers))]
+
+
+def _prefix_counts(index: StateIndex) -> NDArray[np.float64]:
+    """Return the number of prefixes of the states of every length, shape (n_bits + 1,)."""
+    paths = np.ones(index.counts[0].size)
+    found = [float(paths.sum())]
+    for bit in range(index.n_bits):
+        below = np.zeros(index.counts[bit + 1].size)
+        for child in (index.low[bit], index.high[bit]):
+            there = child >= 0
+            np.add.at(below, child[there], paths[there])
+        paths = below
+        found.append(float(paths.sum()))
+    return np.array(found)
+
+
+def _group_starts(index: StateIndex, bits: int) -> Int64Array:
+    """Return the first state of every prefix of some bits, and the number of states."""
+    sequence = np.zeros(min(index.size, 1), np.int64)
+    for bit in range(bits):
+        both = np.stack((index.low[bit][sequence], index.high[bit][sequence]), axis=1).ravel()
+        sequence = both[both >= 0].astype(np.int64)
+    starts: Int64Array = pointers(np, index.counts[bits][sequence])
+    return starts
+
 
 Mask = NDArray[np.bool_]
 Words = NDArray[Any]

@@ -15,24 +15,253 @@ far apart have the same digits.  Where z has left the shape of x, z takes the pl
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import ClassVar, Protocol
 
 import numpy as np
 
-from hybrid.matrix.space.base import Clock, Criterion
+from hybrid.matrix.space.base import Clock, Criterion, Vector
 from hybrid.matrix.space.bellman import STAGE, BellmanOperator, Held
 from hybrid.matrix.space.bounded_solution import WIDEST, width_of
 from hybrid.matrix.space.idr import IDR_VECTORS
-from hybrid.matrix.space.preconditioner import plain_residual
-from hybrid.matrix.space.record import Kept
+from hybrid.matrix.space.preconditioner import Preconditioner, plain_residual
+from hybrid.matrix.space.record import Kept, Numbers, State
 from hybrid.matrix.space.recurrence import Recurrence
-from hybrid.matrix.space.workspace import Array
+from hybrid.matrix.space.workspace import OPERANDS, Array, System, Workspace
 from hybrid.solvers.around import verified_around
 from hybrid.solvers.forecast import AGAIN, Forecast
 from hybrid.solvers.krylov_run import follow
-from hybrid.solvers.krylov_spread import LOOSE, Affine, Spread, begin_spread, recurrence_of
-from hybrid.solvers.krylov_try import APPROACH, SWEPT, Try
-from hybrid.solvers.steady import is_steady
+
+# Whether an iteration from below has grown, in every row, as it does now since it began.
+#
+# A chain that is left very rarely gains the same in every step, for as long as one looks: its differences
+# fall like ``1 / k``, and no curve of them tells that k has to become the mean time of leaving.  There a
+# Krylov method is at its best: all that is left is one direction.  Where a row has met what ends it while
+# others have not, its change has dropped from what it was, and a Krylov method has to wait for the others as
+# well (:mod:`hybrid.solvers.forecast`).
+
+_UNLIKE = 0.25  # of the greatest change: in a front that passes row after row some change is off by half
+
+
+def is_steady(space: Workspace, held: Held, difference: float) -> bool:
+    """Return whether the last change of every row is that of all steps, beside the greatest of them.
+
+    Rows that changed by d in all k steps have ``sum over j < k of (x_k - x_j) = d k (k + 1) / 2``, and rows
+    that stand still for long have little of either.
+
+    Parameters
+    ----------
+    space : Workspace
+    held : Held
+        Its `spare` and `y` are overwritten; y is the iterate before.
+    difference : float
+        Greatest relative change of the last step.
+
+    Notes
+    -----
+    A look, and nine passes over vectors.
+    """
+    xp, x, y, spare, made = space.xp, held.x, held.y, held.spare, float(held.made)
+    assert held.total is not None
+    xp.multiply(held.total, -1.0, out=spare)
+    space.add_scaled(made, x, spare)
+    spare *= 2.0 / (made * (made + 1.0))
+    spare += y
+    spare -= x
+    xp.absolute(spare, out=spare)
+    xp.multiply(x, _UNLIKE * difference, out=y)
+    (alike,) = space.read(space.all(spare <= y))
+    return bool(alike)
+
+
+# How far a try to find bounds by a Krylov method has come, for its budget and for records.
+
+SPREAD, APPROACH = 1, 2
+"""What a try was looking for: w, or z; see `hybrid.solvers.krylov_bounds`."""
+
+
+SWEPT = "swept"
+"""Number of a record that tells that recurrences were those of a preconditioner."""
+
+
+class Try:
+    """How far a try has come, for its budget and for records.
+
+    Parameters
+    ----------
+    operator : BellmanOperator
+        Which counts the products.
+    held : Held
+    most : float
+        Products after which the try is given up.
+
+    Attributes
+    ----------
+    turn : int
+        How often the shape has been changed.
+    shape : array, shape (n,)
+    preconditioner : Preconditioner, or None
+        None while products do.
+    """
+
+    def __init__(self, operator: BellmanOperator, held: Held, most: float) -> None:
+        self._operator, self._held, self._most = operator, held, most
+        self._begun, self.turn, self.shape = operator.products, 0, held.x
+        self.preconditioner: Preconditioner | None = None
+
+    def leave_out(self, products: int) -> None:
+        """Take note of products made that are none of its budget."""
+        self._most += products
+
+    @property
+    def left(self) -> float:
+        """Products that may still be made."""
+        return self._most - (self._operator.products - self._begun)
+
+    def state(self, found: Mapping[str, Recurrence], stage: int, loose: float = 0.0) -> State:
+        """Return the state of a recurrence, for records; w is in its place but for its own recurrence."""
+        held = self._held
+
+        def now() -> tuple[Mapping[str, Array], Numbers]:
+            vectors, numbers = held.state()
+            own = {"w": held.spare} | {name: recurrence.x for name, recurrence in found.items()}
+            shape = {"shape": self.shape} if self.turn else {}
+            made = numbers["iterations"] + self._operator.products - self._begun
+            told = {STAGE: stage, "turn": self.turn, "loose": loose, "most": self.left, "iterations": made}
+            swept = {} if self.preconditioner is None else {SWEPT: 1.0}
+            return {**vectors, **own, **shape}, {**numbers, **told, **swept}
+
+        return now
+
+
+# The shape of what goes down in a step: w with ``(1 - s) x <= w - A w``, by a few products or sweeps.
+#
+# See :mod:`hybrid.solvers.krylov_bounds`, whose bounds are ``z + c w`` and ``z - c w``.
+
+LOOSE = 0.5
+"""Share of its right-hand side by which w may be off."""
+
+_BRIEF = 20  # products after which a preconditioner is tried
+_LONGER = 2.0  # times as many products with it
+
+
+class Affine(Protocol):
+    """The equation as a Krylov method sees it; see :class:`hybrid.solvers.directed_system.DirectedSystem`."""
+
+    @property
+    def system(self) -> System:
+        """``diagonal * x = M x + b``, not rounded in any direction."""
+
+    @property
+    def diagonal(self) -> Vector:
+        """Its diagonal, on the host or in the workspace."""
+
+    @property
+    def b(self) -> Vector:
+        """Its right-hand side, likewise."""
+
+
+class Spread:
+    """Finds w.
+
+    Parameters
+    ----------
+    operator : BellmanOperator
+    equation : Affine
+    change : float
+        Of the last step of the iteration, which is told as the difference meanwhile.
+    """
+
+    def __init__(self, operator: BellmanOperator, equation: Affine, change: float) -> None:
+        self._operator, self._equation, self._change = operator, equation, change
+
+    def preconditioner(self, shape: Array, course: Try) -> Preconditioner | None:
+        """Return the matrix's own for solutions of a shape; None where there is none that is worth it."""
+        found = self._equation.system.preconditioner(shape)
+        room = IDR_VECTORS + OPERANDS
+        if found is None or not self._operator.space.has_room(found.more_vectors + room, self._operator.size):
+            return None
+        self._operator.products += found.probes
+        course.leave_out(found.probes)
+        return found if found.is_worth_it else None
+
+    def at_first(self, held: Held, y: Array, course: Try, most: float, clock: Clock) -> float | None:
+        """Do as `found` does for x: by products at first, and preconditioned if some of these lead nowhere.
+
+        Of some matrices Krylov methods need far fewer products than sweeps (few eigenvalues, which sweeps
+        spread); where that is so a few products tell.
+        """
+        x, w, space = held.x, held.spare, self._operator.space
+        preconditioner = self.preconditioner(x, course)
+        if preconditioner is None:
+            return self.found(x, y, w, course, most, clock)
+        loose = self.found(x, y, w, course, min(most, _BRIEF), clock)
+        if loose is None and most > _BRIEF and not clock.is_ended:
+            begin_spread(space, held)
+            course.preconditioner = preconditioner
+            # Sweeps take longer than products where these are quick, and lead to z the sooner where not.
+            loose = self.found(x, y, w, course, min(_LONGER * most, course.left), clock)
+        return loose
+
+    def found(self, shape: Array, y: Array, w: Array, course: Try, most: float, clock: Clock) -> float | None:
+        """Leave w with about the image `shape` in its place; return by which share of it that is off at most.
+
+        Returns
+        -------
+        float or None
+            None if that cannot be done.
+        """
+        space, xp = self._operator.space, self._operator.space.xp
+        recurrence = recurrence_of(self._equation, course, w, w, y)
+        # The start has been copied, and its vector is that of the right-hand side.
+        xp.multiply(space.operand(self._equation.diagonal), shape, out=w)
+
+        def share() -> float:
+            xp.multiply(plain_residual(recurrence), y, out=recurrence.spare)
+            return space.read(space.extremes(recurrence.spare)[1])[0]
+
+        def close(now: float) -> bool:
+            return now <= LOOSE
+
+        def tell(now: float) -> float:
+            return self._change
+
+        found = follow(
+            self._operator,
+            recurrence,
+            share,
+            close,
+            tell,
+            most,
+            clock,
+            course.state({"w": recurrence}, SPREAD),
+        )
+        if found is None:
+            return None
+        w[...] = recurrence.x
+        (least,) = space.read(space.extremes(w)[0])
+        return max(found, 0.0) if least >= 0.0 else None
+
+
+def recurrence_of(equation: Affine, course: Try, b: Array | None, start: Array, weights: Array) -> Recurrence:
+    """Return the recurrence for a right-hand side, that of the equation by default."""
+    if course.preconditioner is not None:
+        return course.preconditioner.idr(b, start, 0.0, None, weights)
+    system = equation.system if b is None else equation.system.sharing(b)
+    return system.idr(start, 0.0, None, weights)
+
+
+def begin_spread(space: Workspace, held: Held) -> None:
+    """Leave in the place of w where it begins: the sum of ``x - x_j`` over all iterates before.
+
+    Its image is x but for a change.
+    """
+    w = held.spare
+    assert held.total is not None
+    space.xp.multiply(held.total, -1.0, out=w)
+    space.add_scaled(float(held.made), held.x, w)
+    space.xp.maximum(w, 0.0, out=w)
+
 
 MORE_VECTORS = IDR_VECTORS + 2
 """Vectors held besides those of the iteration: the recurrence's, the diagonal in the workspace, a shape."""

@@ -15,6 +15,7 @@ good as the policy's leads further.  One step of each, with rounding directed, t
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import ClassVar
 
@@ -25,11 +26,274 @@ from hybrid.matrix.space.bellman import Held
 from hybrid.matrix.space.bounded_solution import width_of
 from hybrid.matrix.space.choosing import Choosing
 from hybrid.matrix.space.idr import IDR_VECTORS
+from hybrid.matrix.space.preconditioner import Preconditioner, plain_residual
 from hybrid.matrix.space.record import Kept
-from hybrid.matrix.space.workspace import Array
+from hybrid.matrix.space.recurrence import Recurrence
+from hybrid.matrix.space.repeated import STEPS, RepeatedIDR
+from hybrid.matrix.space.workspace import Array, System
 from hybrid.solvers.around import verified_around
 from hybrid.solvers.forecast import AGAIN, Forecast
-from hybrid.solvers.policy_course import OWN_VECTORS, PolicyCourse
+from hybrid.solvers.krylov_run import follow
+
+# Policy iteration with equations that IDR(s) solves as far as choices are known.
+
+OWN_VECTORS = 6
+"""z, gains of a policy, ones, zeros, weights, and a policy with the one before."""
+
+_SWEEPS = 10  # steps over all choices between two policies
+_PATIENCE = 1000  # products, or the share of one policy, without half of the residual gained
+_DIGITS = 1e-2  # share of the residual that is left of the equations of one policy
+_SOLUTIONS = 4  # that all products have to do for
+_LOOSE = 0.5  # share of its right-hand side by which w may be off, for the policy that it is solved for
+_OFF = 0.75  # and over all choices
+_SPREADS = 4  # policies of w
+_TURN = RepeatedIDR.cost + STEPS + 1  # products of a beginning and a cycle by steps
+_PLAIN = 1e8  # times w, beside which no gain counts
+
+
+class PolicyCourse:
+    """Policy iteration from an iterate from below.
+
+    Parameters
+    ----------
+    operator : Choosing
+    held : Held
+        Its x is a lower bound; its state is told to records meanwhile.
+    most : float
+        Products after which it gives up; a quarter of them for one policy.
+    clock : Clock
+    change : float
+        What is told of the iteration meanwhile.
+    by_steps : bool
+        Whether to begin with several steps for a product.
+
+    Attributes
+    ----------
+    z : array, shape (n,)
+        Where it is; never below the iterate.
+    by_steps : bool
+        Whether recurrences have several steps for a product.
+    more_vectors : int
+        Held at once besides those of IDR(s).
+    """
+
+    def __init__(
+        self,
+        operator: Choosing,
+        held: Held,
+        most: float,
+        clock: Clock,
+        change: float,
+        by_steps: bool = False,
+    ) -> None:
+        self._operator, self._held, self._most, self._clock = operator, held, most, clock
+        self._change, self._begun = change, operator.products
+        self.z: Array = held.x.copy()
+        self._ones, self._zeros = operator.space.ones(operator.size), operator.zeros()
+        self._gains, self._weights = operator.zeros(), operator.zeros()
+        self._policy: Array | None = None
+        self.by_steps, self._has_turned, self.more_vectors = by_steps, False, 0
+
+    @property
+    def made(self) -> int:
+        """Products made."""
+        return self._operator.products - self._begun
+
+    def has_left(self, products: int) -> bool:
+        """Tell whether so many products may still be made."""
+        return self.made + products <= self._most
+
+    def approach(self, target: float) -> float | None:
+        """Solve for best policies until ``|f(z) - z| <= target * z``; return the residual, relative to z.
+
+        Returns
+        -------
+        float or None
+            None if it does not become so.
+        """
+        best, since, patience = math.inf, self.made, max(_PATIENCE, self._most / _SOLUTIONS)
+        before, share = math.inf, 0.5
+        while self.has_left(_SWEEPS + 2):
+            eta = self._swept(target)
+            if not math.isfinite(eta):
+                return None
+            if eta <= target:
+                return eta
+            if eta < 0.5 * best:
+                best, since = eta, self.made
+            elif self.made - since > patience:
+                break
+            is_same = self._choose()
+            if is_same and eta > 0.5 * before:
+                # Its equations seem solved, and yet a step over all choices changes as much as before.
+                share *= _DIGITS
+            # Rounding lets no residual become smaller than a slack, about.
+            before, goal = eta, max(share * target, min(0.5 * target, self._operator.slack))
+            if not is_same:
+                goal = max(_DIGITS * eta, goal)
+            self._operator.improve(self._zeros, self._gains, policy=self._policy)
+            self._operator.products += 1
+            found = self._solved(self._gains, self.z, self.z, goal)
+            if found is None:
+                return None
+            self._operator.space.xp.maximum(found, self._held.x, out=self.z)
+        return None
+
+    def _swept(self, target: float) -> float:
+        """Let better choices spread for some steps; return the last change of z, relative to it."""
+        operator, eta = self._operator, math.inf
+        for made in range(1, _SWEEPS + 1):
+            operator.improve(self.z, self._gains)
+            operator.products += 1
+            if made % operator.space.stride == 0 or made == _SWEEPS:
+                absolute, eta = operator.space.read(operator.changes)
+                if not math.isfinite(absolute):
+                    return math.inf
+                if eta <= target:
+                    break
+            self.z, self._gains = self._gains, self.z
+        return eta
+
+    def _choose(self, values: Array | None = None) -> bool:
+        """Take the policy that is best at z, or at other values; return whether it is the one before."""
+        before, space = self._policy, self._operator.space
+        self._policy = self._operator.choose(self.z if values is None else values)
+        self._operator.products += 1
+        return before is not None and space.read(space.all(before == self._policy)) == [1.0]
+
+    def spread(self, shape: Array, w: Array) -> float | None:
+        """Leave w with ``opt A_i w + (1 - s) shape <= w`` in its place; return s.
+
+        Returns
+        -------
+        float or None
+            None if none is found.
+
+        Notes
+        -----
+        For a maximum w has a policy of its own, which takes all choices as far as they can go: the best at w
+        times a number beside which no gain counts.
+        """
+        operator, xp = self._operator, self._operator.space.xp
+        w[...] = shape
+        if self._policy is None:
+            self._choose()
+        for _ in range(_SPREADS):
+            off = self._improved(shape, w, None if operator.maximise else self._policy)
+            if off is None or off <= _OFF:
+                return off
+            xp.maximum(w, self._gains, out=w)
+            xp.multiply(w, _PLAIN, out=self._gains)
+            self._choose(self._gains)
+        return None
+
+    def spread_around(self, shape: Array, w: Array, c: float) -> float | None:
+        """Put another w in its place: of the policy that is best at ``z + c w``, for a minimum ``z - c w``.
+
+        Where choices are worth about the same at z, that is the one of them which is worst for the bound: a
+        step from there takes it.  Returns as `spread` does, for that policy.
+        """
+        off = None
+        self._choose_beside(w, c)
+        for _ in range(_SPREADS):
+            off = self._improved(shape, w, self._policy)
+            if off is None or not off <= _OFF:
+                return None
+            if self._choose_beside(w, c):
+                break
+        return off
+
+    def _improved(self, shape: Array, w: Array, steps: Array | None) -> float | None:
+        """Solve for w of the policy, and return by which share of `shape` it is off in a step.
+
+        Parameters
+        ----------
+        steps : array, shape (n,), or None
+            The policy of that step, whose result is left in `_gains`; None for all choices.
+
+        Returns
+        -------
+        float or None
+            Not negative; None if nothing is found.
+        """
+        operator, space = self._operator, self._operator.space
+        found = self._solved(shape, w, shape, _LOOSE)
+        if found is None or not space.read(space.least(found))[0] >= 0.0 or not self.has_left(2):
+            return None
+        w[...] = found
+        operator.improve(w, self._gains, shape=shape, policy=steps)
+        operator.products += 1
+        space.xp.subtract(self._gains, w, out=found)
+        found *= self._weights
+        return max(space.read(space.greatest(found))[0], 0.0)
+
+    def _choose_beside(self, w: Array, c: float) -> bool:
+        """Take the policy that is best at ``z + c w``, for a minimum ``z - c w``; see `_choose`."""
+        beside = self._gains
+        self._operator.space.xp.multiply(w, c if self._operator.maximise else -c, out=beside)
+        beside += self.z
+        return self._choose(beside)
+
+    def _solved(self, b: Array, start: Array, shape: Array, goal: float) -> Array | None:
+        """Return what ``x = A x + b`` leads to, a residual of the shape times `goal` but for rounding.
+
+        Returns
+        -------
+        array, shape (n,), or None
+            None if that takes too long.
+        """
+        assert self._policy is not None
+        operator, weights, space = self._operator, self._weights, self._operator.space
+        space.xp.divide(1.0, shape, out=weights)
+        space.xp.copyto(weights, 0.0, where=shape == 0.0)
+        system = operator.of_policy(self._policy).system(self._ones, None)
+        while True:
+            recurrence = self._recurrence(system, b, start)
+            if self._followed(recurrence, goal) is not None:
+                return recurrence.x
+            if self._has_turned or self._clock.is_ended or not self.has_left(_TURN):
+                return None
+            # Of a walk that takes long to its end the residual goes up and down by products, and falls by
+            # several steps each. What has failed is not tried again.
+            self.by_steps, self._has_turned = not self.by_steps, True
+            del recurrence
+
+    def _recurrence(self, system: System, b: Array, start: Array) -> Recurrence:
+        """Return the recurrence, which has several steps for a product where products have failed."""
+        if self.by_steps:
+            steps = system.repeated()
+            if self._has_room(steps):
+                # What is free may be cut into pieces.
+                with contextlib.suppress(MemoryError):
+                    found = steps.idr(b, start, 0.0, None, self._weights)
+                    self.more_vectors = steps.more_vectors
+                    return found
+            self.by_steps, self._has_turned = False, True
+        return system.sharing(b).idr(start, 0.0, None, self._weights)
+
+    def _has_room(self, preconditioner: Preconditioner) -> bool:
+        operator = self._operator
+        return operator.space.has_room(IDR_VECTORS + preconditioner.more_vectors, operator.size)
+
+    def _followed(self, recurrence: Recurrence, goal: float) -> float | None:
+        """Iterate until the residual, weighed, is at most `goal`; see `follow`."""
+        space, weights = self._operator.space, self._weights
+
+        def share() -> float:
+            space.xp.multiply(plain_residual(recurrence), weights, out=recurrence.spare)
+            return max(map(abs, space.read(*space.extremes(recurrence.spare))))
+
+        return follow(
+            self._operator,
+            recurrence,
+            share,
+            lambda now: now <= goal,
+            lambda now: self._change,
+            min(self._most / _SOLUTIONS, self._most - self.made),
+            self._clock,
+            self._held.state,
+        )
+
 
 MORE_VECTORS = IDR_VECTORS + OWN_VECTORS + 2
 """Vectors held besides those of the iteration: the recurrence's, those of a course, a shape and a bound."""

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from mtbdd.build.comparisons import COMPARISONS, compare_partitions, variable_against_number
 from mtbdd.build.effort import Effort
 from mtbdd.diagrams.encoding import EncodedVariable, Encoding
 from mtbdd.language.faults import format_state
@@ -35,8 +34,120 @@ from mtbdd.language.syntax import (
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.partition import Partition, from_table
 from mtbdd.build.real_partitions import RealPartitions, constant_partition
-from mtbdd.build.results import operator_results
 from mtbdd.build.tables import operators, set_from_table, tabulate, tabulated_assignment
+from bisect import bisect_left, bisect_right
+from mtbdd.diagrams.encoding import EncodedVariable, Encoding
+from mtbdd.language.syntax import Binary, Literal, Name
+from mtbdd.diagrams.manager import Node
+from mtbdd.diagrams.partition import Partition
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Any
+import numpy as np
+from numpy.typing import NDArray
+from mtbdd.language.evaluate import evaluate
+from mtbdd.language.syntax import Binary, Call, Expression, Name
+
+# Results of one operator or function for all values of its operands.
+
+def operator_results(e: Expression, *operands: Iterable[Any]) -> dict[Any, Any]:
+    """Return an operator's or function's results by operand (a pair of them), for all values of the operands.
+
+    The values travel as arrays: numpy's rules then hold (1/0 is infinite), as on a grid.
+    """
+    names = tuple(Name(e.position, f"operand {i}") for i in range(len(operands)))
+    if isinstance(e, Binary):
+        pattern: Expression = Binary(e.position, e.operator, *names)
+    elif isinstance(e, Call):
+        pattern = Call(e.position, e.function, names)
+    else:
+        raise TypeError(f"not an operator: {type(e).__name__}")
+    values = [list(own) for own in operands]
+    axes = np.ix_(*(_array(own) for own in values))
+    environment = {n.name: axis for n, axis in zip(names, axes, strict=True)}
+    shape = tuple(len(own) for own in values)
+    found = np.broadcast_to(np.asarray(evaluate(pattern, environment)), shape).reshape(-1).tolist()
+    keys = values[0] if len(values) == 1 else product(*values)
+    return dict(zip(keys, found, strict=True))
+
+
+def _array(values: Sequence[Any]) -> NDArray[Any]:
+    """Return values as an array; ints beside NaN stay exact."""
+    holes = [isinstance(v, float) for v in values]
+    if any(holes) and not all(holes) and all(v != v for v in values if isinstance(v, float)):
+        return np.array(values, dtype=np.longdouble)
+    return np.array(values)
+
+
+# Comparisons as sets: of a variable with a number, and of two functions with many values.
+
+COMPARISONS = frozenset(("=", "!=", "<", "<=", ">", ">="))
+_TURNED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def variable_against_number(encoding: Encoding, e: Binary) -> Node | None:
+    """Return the set of a comparison of an int variable with an int literal; None for other comparisons.
+
+    Values outside the variable's range are not in it.  Time: O(bits).
+    """
+    left, right, operator = e.left, e.right, e.operator
+    if isinstance(right, Name):
+        left, right, operator = right, left, _TURNED[operator]
+    if not isinstance(left, Name) or not isinstance(right, Literal) or type(right.value) is not int:
+        return None
+    variable = encoding.by_name[left.name]
+    if variable.is_bool:
+        return None
+    number = right.value - variable.low
+    if operator in ("=", "!="):
+        found = encoding.manager.false
+        if 0 <= number < variable.size:
+            found = encoding.manager.cube(encoding.row_names(variable), number)
+    else:
+        found = _at_most(encoding, variable, number - (operator in ("<", ">=")))
+    if operator in ("!=", ">", ">="):
+        found = ~found & _at_most(encoding, variable, variable.size - 1)
+    return found
+
+
+def _at_most(encoding: Encoding, variable: EncodedVariable, number: int) -> Node:
+    """Return "stored number <= number"."""
+    manager = encoding.manager
+    if number < 0:
+        return manager.false
+    if number >= (1 << len(variable.bits)) - 1:
+        return manager.true
+    return encoding.at_most(variable, min(number, variable.size - 1))
+
+
+def compare_partitions(operator: str, left: Partition, right: Partition) -> Node:
+    """Return the set where a comparison of two functions holds.
+
+    Time: O(n log n) set operations for n values of both, not one a pair of values.
+    """
+    manager = left.manager
+    if operator in ("=", "!="):
+        equal = manager.disjunction(s & right.pieces[v] for v, s in left if v in right.pieces)
+        return equal if operator == "=" else left.support & right.support & ~equal
+    values = sorted(v for v in right.pieces if v == v)
+    pieces = [right.pieces[v] for v in values]
+    if operator in ("<", "<="):
+        # The pieces from a value on.
+        place = bisect_right if operator == "<" else bisect_left
+        sums = _running(manager.false, pieces[::-1])[::-1]
+    else:
+        place = bisect_left if operator == ">" else bisect_right
+        sums = _running(manager.false, pieces)
+    return manager.disjunction(s & sums[place(values, v)] for v, s in left if v == v)
+
+
+def _running(empty: Node, pieces: list[Node]) -> list[Node]:
+    """Return the unions of the first 0, 1, 2, ... pieces."""
+    sums = [empty]
+    for piece in pieces:
+        sums.append(sums[-1] | piece)
+    return sums
+
 
 NO_VALUE = (
     "a modulus that is not positive, a negative exponent of ints, the logarithm of a number that is not "

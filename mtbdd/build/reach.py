@@ -14,9 +14,268 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from mtbdd.build.leaps import Direction, Leaps
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.relation import Relation
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from mtbdd.diagrams.manager import Manager, Node
+from mtbdd.diagrams.relation import Relation
+
+# Searches that leap along a counter: layers of states proved by induction, not found one after another.
+#
+# A counter divides states into layers, one a value.  Where a search goes from layer to layer, those behind its
+# front come to look alike, or alike every second or fourth one.  Then all layers ahead are supposed to look
+# like them, and are proved at once: what one step between neighbouring layers leads to, and steps within the
+# layer from there, is found for all layers together, from the states that were found or are supposed.  If every
+# supposed state is among that, up to some layer, then all of them up to there can be reached, by induction on
+# the layers.  The supposition need not be right: what is not proved is not taken, and the search goes on.
+
+Bits = tuple[int, ...]
+Direction = Callable[[Relation, Node], Node]
+"""`Relation.after` for a search forward, `Relation.before` for one backward."""
+
+_FEWEST_BITS = 6  # of a counter: shorter ones are passed in as many rounds as a proof takes
+_PERIODS = 0, 1, 2  # low bits on which a layer's look may depend
+_MOST_ROUNDS = 64  # within the layers, in a proof
+_MOST_PROOFS = 3  # that fail, a counter and direction
+_LEAST_GAIN = 4  # layers
+
+
+@dataclass(frozen=True)
+class Layers:
+    """The layers of a counter, numbered in the direction in which a search passes them.
+
+    Attributes
+    ----------
+    manager : Manager
+    bits : tuple of int
+        Numbers of the counter's bits, the most significant first.
+    is_down : bool
+        Whether layers are numbered from the greatest value on down.
+    """
+
+    manager: Manager
+    bits: Bits
+    is_down: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The row bits of the counter."""
+        return tuple(self.manager.rows[i] for i in self.bits)
+
+    @property
+    def count(self) -> int:
+        """Number of layers; some may have no states."""
+        return 1 << len(self.bits)
+
+    def at(self, layer: int) -> Node:
+        """Return the states of a layer."""
+        return self.manager.cube(self.names, self.number(layer))
+
+    def beyond(self, layer: int) -> Node:
+        """Return the states of all layers after one."""
+        if self.is_down:
+            number = self.number(layer)
+            return self.manager.at_most(self.names, number - 1) if number else self.manager.false
+        return ~self.manager.at_most(self.names, layer)
+
+    def first(self, states: Node) -> int:
+        """Return the first layer in which a non-empty set has states."""
+        return self._extreme(states, is_last=False)
+
+    def last(self, states: Node) -> int:
+        """Return the last layer in which a non-empty set has states."""
+        return self._extreme(states, is_last=True)
+
+    def next_ones(self, is_forward: bool) -> Node:
+        """Return the relation of states to those of the next layer, over the counter's bits alone.
+
+        A search backward comes from column bits.
+        """
+        manager = self.manager
+        x, y = manager.rows, manager.columns
+        if self.is_down == is_forward:
+            x, y = y, x
+        ahead, carried = manager.false, manager.true
+        for bit in reversed(self.bits):
+            low, high = manager.bdd.var(x[bit]), manager.bdd.var(y[bit])
+            ahead = manager.bdd.ite(low, high & ahead, (~high & ahead) | (high & carried))
+            carried = low & ~high & carried
+        return ahead
+
+    def number(self, layer: int) -> int:
+        """Return the counter's number in a layer, or the layer of a number."""
+        return self.count - 1 - layer if self.is_down else layer
+
+    def _extreme(self, states: Node, is_last: bool) -> int:
+        manager = self.manager
+        own = frozenset(self.names)
+        left = manager.exists([name for name in manager.rows if name not in own], states)
+        number = 0
+        for name in self.names:
+            wanted = is_last != self.is_down
+            taken = manager.bdd.let({name: wanted}, left)
+            if taken == manager.false:
+                wanted, taken = not wanted, manager.bdd.let({name: not wanted}, left)
+            number, left = 2 * number + wanted, taken
+        return self.number(number)
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A counter and a direction: relations to the next layer, and within layers."""
+
+    layers: Layers
+    crossing: list[Relation]
+    staying: list[Relation]
+
+
+class Leaps:
+    """Leaps of a search along the counters of a model.
+
+    Parameters
+    ----------
+    counters : sequence of tuple of int
+        Bits of the counters, of each the most significant first; short ones are left out.
+    relations : sequence of Relation
+        What the search steps by.
+    direction : callable
+        `Relation.after` or `Relation.before`.
+    inside : Node, optional
+        States outside are not taken.
+
+    Attributes
+    ----------
+    work : int
+        Nodes of all the sets that proofs have started steps from so far.
+    """
+
+    def __init__(
+        self,
+        counters: Sequence[Bits],
+        relations: Sequence[Relation],
+        direction: Direction,
+        inside: Node | None,
+    ) -> None:
+        assert direction in (Relation.after, Relation.before)
+        self._relations, self._direction, self._inside = relations, direction, inside
+        self._counters = sorted((bits for bits in counters if len(bits) >= _FEWEST_BITS), key=len)[::-1]
+        self._ways: dict[tuple[Bits, bool], _Way] = {}
+        self.work = 0
+
+    def from_states(self, found: Node) -> Node:
+        """Return states that some found ones lead to, those included: more, where a leap succeeds.
+
+        Notes
+        -----
+        Time: some ten relational products with a cube for every counter, and those of a few rounds for one
+        along which the found states look alike.
+        """
+        for bits in self._counters:
+            looks: dict[int, Node] = {}
+            for is_down in (False, True):
+                proved = self._along(self._way(bits, is_down), found, looks)
+                if proved is not None:
+                    return found | proved
+        return found
+
+    def _along(self, way: _Way, found: Node, looks: dict[int, Node]) -> Node | None:
+        """Return states beyond a layer that can be reached; None where nothing is gained."""
+        if not way.crossing:
+            return None
+        failed = 0
+        for last, alike in _suppositions(way.layers, found, looks):
+            supposed = self._taken(way.layers.beyond(last)) & alike & ~found
+            if supposed == way.layers.manager.false:
+                continue
+            proved = self._proved(way, found, last, supposed)
+            if proved is not None:
+                return proved
+            failed += 1
+            if failed == _MOST_PROOFS:
+                break
+        return None
+
+    def _taken(self, states: Node) -> Node:
+        return states if self._inside is None else states & self._inside
+
+    def _way(self, bits: Bits, is_down: bool) -> _Way:
+        if (bits, is_down) not in self._ways:
+            layers = Layers(self._relations[0].manager, bits, is_down)
+            moving = [r for r in self._relations if not set(bits).isdisjoint(r.bits)]
+            next_ones = layers.next_ones(self._direction is Relation.after)
+            self._ways[bits, is_down] = _Way(
+                layers,
+                crossing=_limited(moving, bits, next_ones),
+                staying=_limited(self._relations, bits, layers.manager.equal_bits(bits)),
+            )
+        return self._ways[bits, is_down]
+
+    def _proved(self, way: _Way, found: Node, last: int, supposed: Node) -> Node | None:
+        """Return what the found and the supposed states lead to, up to the layer where the proof ends."""
+        manager, layers = way.layers.manager, way.layers
+        beyond = self._taken(layers.beyond(last))
+        sources = found | supposed
+        self.work += manager.size(sources) * len(way.crossing)
+        reached = manager.disjunction(self._direction(r, sources) for r in way.crossing) & beyond
+        frontier = reached
+        for _ in range(_MOST_ROUNDS):
+            if frontier == manager.false:
+                break
+            self.work += manager.size(frontier) * len(way.staying)
+            seen = frontier
+            for relation in way.staying:
+                seen = seen | (self._direction(relation, seen) & beyond)
+            frontier, reached = seen & ~reached, reached | seen
+        missed = supposed & ~reached
+        if missed != manager.false:
+            # All sources of a layer are proved where none is missed in the layers before it.
+            end = layers.first(missed)
+            if end - last <= _LEAST_GAIN:
+                return None
+            reached = reached & ~layers.beyond(end)
+        return reached if reached & ~found != manager.false else None
+
+
+def _limited(relations: Sequence[Relation], bits: Bits, limit: Node) -> list[Relation]:
+    """Return what relations have in common with one over some bits; those that touch none are kept."""
+    found = []
+    for relation in relations:
+        if not set(bits).isdisjoint(relation.bits):
+            all_bits = tuple(sorted({*relation.bits, *bits}))
+            relation = replace(relation, node=relation.over_bits(all_bits) & limit, bits=all_bits)
+        if relation.node != relation.manager.false:
+            found.append(relation)
+    return found
+
+
+def _suppositions(layers: Layers, found: Node, looks: dict[int, Node]) -> Iterator[tuple[int, Node]]:
+    """Yield layers that look like those before them, each with the states that look the same in any layer.
+
+    Behind the front of a search, the nearest first; then after the first layer, since a start set may have
+    states in all layers. `looks` keeps what has been looked at, by the counter's number.
+    """
+    manager = layers.manager
+
+    def look(layer: int) -> Node:
+        number = layers.number(layer)
+        if number not in looks:
+            looks[number] = manager.and_exists(found, layers.at(layer), layers.names)
+        return looks[number]
+
+    first, front = layers.first(found), layers.last(found)
+    steps = [1 << k for k in range((front - first).bit_length())]
+    for last in dict.fromkeys([front - step for step in steps] + [first + step for step in steps[::-1]]):
+        for low in _PERIODS:
+            period = 1 << low
+            if last - 2 * period + 1 < first:
+                break
+            if all(look(last - i) == look(last - i - period) != manager.false for i in range(period)):
+                window = manager.disjunction(layers.at(last - i) for i in range(period))
+                high = layers.names[: len(layers.names) - low]
+                yield last, manager.and_exists(found, window, high)
+                break
+
 
 _CLOSURE_GROWTH = 4  # the closure of one event may be this many times larger than its relation
 _CLOSURE_FLOOR = 200  # ... or have this many nodes

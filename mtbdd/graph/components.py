@@ -18,17 +18,285 @@ arXiv:2505.20748 (symbolic MEC decomposition), for interleaving the withdrawal o
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+import numpy as np
 
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.relation import Relation
-from mtbdd.graph.projections import model_parts
-from mtbdd.graph.regions import strong_components
 from mtbdd.graph.trimming import ChoicePeeling
 from mtbdd.offset.states import index_states
+
+# Dividing a graph by what single parts of its states can do, before anything is searched.
+#
+# Seen through a part of the bits, a graph becomes a small one: the values of those bits, and the changes
+# of value that some transition makes.  A cycle of the graph is a closed walk there.  Transitions to a value
+# from which the part cannot come back are therefore in no component and are taken away; states whose values
+# cannot come from each other are in different ones.  Where processes drop out, decide or count up one by one,
+# as in protocols and randomised algorithms, this alone separates components whose number grows exponentially
+# in that of the processes.
+#
+# References
+# ----------
+# C. Wang, R. Bloem, G. D. Hachtel, K. Ravi, F. Somenzi, "Divide and compose: SCC refinement for language
+# emptiness", CONCUR 2001: components of an abstraction hold those of the graph.
+
+Part = tuple[int, ...]
+
+_WIDEST = 20  # bits of a part: its relation is closed over three times as many variables
+_CLOSURE_NODES = 3_000  # a closure with more nodes costs more than it saves
+
+
+def model_parts(model: SymbolicModel) -> tuple[Part, ...]:
+    """Return the parts of a model's states: the bits of every module, then those of every variable.
+
+    Those that are too wide, or all there is, are left out.
+    """
+    encoding = model.encoding
+    groups = [[variable.name for variable in module.variables] for module in model.source.modules]
+    groups += [[variable.name] for variable in model.source.variables]
+    most = min(_WIDEST, encoding.n_bits - 1)
+    # A module of one variable has the same bits as that.
+    parts = dict.fromkeys(tuple(encoding.bits_of(names)) for names in groups)
+    return tuple(bits for bits in parts if 0 < len(bits) <= most)
+
+
+def common_cycles(manager: Manager, relation: Node, part: Part) -> Relation | None:
+    """Return which values of a part may come from each other, both ways.
+
+    Parameters
+    ----------
+    manager : Manager
+    relation : Node
+        The graph's transitions, over row and column bits.
+    part : tuple of int
+        Numbers of bits.
+
+    Returns
+    -------
+    Relation or None
+        An equivalence over the part's row and column bits: pairs of values on a closed walk of the graph
+        seen through the part, and equal ones.  None if it would be a large diagram.
+
+    Notes
+    -----
+    Time: one quantification of the relation, and O(log k) products of relations over the part's bits alone
+    for paths of k values.
+    """
+    own = frozenset(part)
+    others = _names(manager, (i for i in range(manager.n_bits) if i not in own))
+    projected = Relation(manager, manager.exists(others, relation), part)
+    small = manager.size(projected.node) <= _CLOSURE_NODES
+    closed = projected.closure(_CLOSURE_NODES) if small else None
+    if closed is None:
+        return None
+    return Relation(manager, (closed.node & closed.turned) | manager.equal_bits(part), part)
+
+
+def cut_by_parts(manager: Manager, relation: Node, parts: Sequence[Part]) -> tuple[Node, list[Relation]]:
+    """Return the transitions on which every part may come back, and the equivalences of `common_cycles`.
+
+    A part inside one that has an equivalence already tells nothing new, and has none of its own.
+    Time: `common_cycles` and one conjunction with the relation a part.
+    """
+    classes: list[Relation] = []
+    for part in parts:
+        if any(set(part) <= set(found.bits) for found in classes):
+            continue
+        found = common_cycles(manager, relation, part)
+        if found is not None:
+            classes.append(found)
+    for found in classes:
+        relation = relation & found.node
+    return relation, classes
+
+
+def split_by_parts(manager: Manager, states: Node, classes: Sequence[Relation]) -> list[Node]:
+    """Return a set in pieces, two states together if all equivalences hold between their values.
+
+    Notes
+    -----
+    Time: a few operations on sets for every piece.  If every state of the set has a successor in it by one
+    of the transitions that `cut_by_parts` left, every piece holds a cycle: there are no more pieces than
+    components of several states.
+    """
+    pieces = [] if states == manager.false else [states]
+    for same in classes:
+        own = frozenset(same.bits)
+        others = [name for i, name in enumerate(manager.rows) if i not in own]
+        divided = []
+        for piece in pieces:
+            values = manager.exists(others, piece)
+            while values != manager.false:
+                together = same.after(_one_value(manager, values, same))
+                divided.append(piece & together)
+                values = values & ~together
+        pieces = divided
+    return pieces
+
+
+def _one_value(manager: Manager, values: Node, part: Relation) -> Node:
+    """Return one member of a set over a part's row bits."""
+    chosen = manager.bdd.pick(values, care_vars=part.rows)
+    return manager.bdd.cube({name: bool(chosen[name]) for name in part.rows})
+
+
+def _names(manager: Manager, bits: Iterable[int]) -> list[str]:
+    """Return the row and column bits of some numbers."""
+    return [name for i in bits for name in (manager.rows[i], manager.columns[i])]
+
+
+# Strongly connected components of several states, those of all regions at once.
+#
+# The component of a state s is the intersection of the states that s reaches (ahead) and of those that reach
+# s (behind).  States ahead only, states behind only and all others form three regions; every other component
+# lies in one of them.  The searches of all regions run together, from one state of each: transitions between
+# regions are removed from the relation, so that a search stays in its region and all regions share the
+# relational products.  The number of searches is then the depth of the division, not the number of
+# components.  Before every search the regions are divided by projections (`mtbdd.graph.components`), and
+# states without a predecessor or without a successor are trimmed.
+#
+# References
+# ----------
+# L. Fleischer, B. Hendrickson, A. Pinar, "On identifying strongly connected components in parallel", IPDPS
+# 2000, for the division. W. McLendon et al., "Finding strongly connected components in distributed graphs",
+# JPDC 2005, for the trimming. [WKB16] 2.2, which runs the same division on a graph's transitions.
+
+_SEED = 40723  # any number: the same graph takes the same course every time
+_FRONT = 5  # three products of a front cost as much as one of a set with this many times its nodes
+
+
+def strong_components(
+    manager: Manager, relations: Sequence[Node], states: Node, parts: Sequence[tuple[int, ...]] = ()
+) -> Iterator[Node]:
+    """Yield the strongly connected components of several states.
+
+    Parameters
+    ----------
+    manager : Manager
+    relations : sequence of Node
+        Over row and column bits; the graph's transitions are those of all relations together.
+    states : Node
+        The graph's states, over row bits; transitions to or from others are left out.
+    parts : sequence of tuple of int
+        Numbers of bits that may tell components apart by themselves, as
+        `mtbdd.graph.components.model_parts` has them; the answer does not depend on them.
+
+    Notes
+    -----
+    Time: one relational product a state of the longest search of a round, and a
+    few operations on sets for every region; rounds are about the logarithm of the components in a row.
+    """
+    false = manager.false
+    rng: np.random.Generator | None = None
+    relation = manager.disjunction(relations) & ~manager.equal_bits(range(manager.n_bits))
+    relation = _within(manager, relation, states).node
+    regions = [] if states == false else [states]
+    while regions:
+        left = manager.disjunction(regions)
+        whole = relation
+        relation, classes = cut_by_parts(manager, whole, parts)
+        if relation == whole:
+            parts = ()  # they tell no more, and would cost as much again in every round
+        step = _within(manager, relation, left)
+        kept = trim(step, left)
+        if kept != left:
+            regions = [r for r in (region & kept for region in regions) if r != false]
+            step = _within(manager, step.node, kept)
+        regions = [piece for region in regions for piece in split_by_parts(manager, region, classes)]
+        pivots = [draw_state(manager, region, rng) for region in regions]
+        # The first search covers most of the graph, and from a corner of it the diagrams stay smallest; later
+        # ones divide their regions evenly if they start anywhere.
+        rng = rng or np.random.default_rng(_SEED)
+        start = manager.disjunction(pivots)
+        ahead, behind = (_search(manager, move, start) for move in (step.after, step.before))
+        divided = []
+        for region, pivot in zip(regions, pivots, strict=True):
+            found = region & ahead & behind
+            if found != pivot:
+                yield found
+            others = (region & ahead & ~behind, region & behind & ~ahead, region & ~ahead & ~behind)
+            divided += [part for part in others if part != false]
+        regions, relation = divided, step.node
+        if not regions:
+            return
+        for part in (ahead, behind):
+            columns = manager.to_columns(part)
+            relation = (relation & part & columns) | (relation & ~part & ~columns)
+
+
+def trim(step: Relation, states: Node) -> Node:
+    """Return the greatest subset whose states all have a successor and a predecessor in it.
+
+    Parameters
+    ----------
+    step : Relation
+        Without transitions from a state to itself.
+    states : Node
+        Over row bits.
+
+    Notes
+    -----
+    States without a successor are removed first, then those without a predecessor: removing the latter takes
+    the last successor from no state that is left.
+    Time: one relational product of what is left a round, or three of small sets next to what went last.
+    """
+    left = _peel(step.manager, step.before, step.after, states)
+    return _peel(step.manager, step.after, step.before, left)
+
+
+def _peel(manager: Manager, move: Callable[[Node], Node], back: Callable[[Node], Node], states: Node) -> Node:
+    """Return the greatest subset X of the states with X <= move(X); `back` is the converse of `move`."""
+    false = manager.false
+    left = states & move(states)
+    gone = states & ~left
+    while gone != false:
+        if _FRONT * manager.size(gone) < manager.size(left):
+            near = move(gone) & left
+            gone = near if near == false else near & ~move(back(near) & left)
+        else:
+            gone = left & ~move(left)
+        left = left & ~gone
+    return left
+
+
+def draw_state(manager: Manager, states: Node, rng: np.random.Generator | None) -> Node:
+    """Return one state of a set that is not empty, drawn by a walk down its diagram; without `rng` the first.
+
+    Time: O(bits).
+    """
+    if not manager.rows:
+        return states
+    bits = dict.fromkeys(manager.rows, False)
+    if rng is not None:
+        bits = dict(zip(manager.rows, (rng.random(len(bits)) < 0.5).tolist(), strict=True))
+    node = states
+    while node != manager.true:
+        name, children = node.var, (node.low, node.high)
+        if node.negated:
+            children = (~children[0], ~children[1])
+        if children[bits[name]] == manager.false:
+            bits[name] = not bits[name]
+        node = children[bits[name]]
+    return manager.bdd.cube(bits)
+
+
+def _within(manager: Manager, relation: Node, states: Node) -> Relation:
+    """Return the transitions between members of a set."""
+    return Relation.whole(manager, relation & states & manager.to_columns(states))
+
+
+def _search(manager: Manager, move: Callable[[Node], Node], start: Node) -> Node:
+    """Return the closure of a set under `move`, the set included."""
+    found = frontier = start
+    while frontier != manager.false:
+        frontier = move(frontier) & ~found
+        found = found | frontier
+    return found
+
 
 _log = logging.getLogger(__name__)
 
@@ -137,11 +405,11 @@ def decompose(
     states : Node
         The graph's states, over row bits; transitions to or from others are left out.
     parts : sequence of tuple of int
-        Numbers of bits by which to divide the graph before it is searched, see `mtbdd.graph.projections`.
+        Numbers of bits by which to divide the graph before it is searched, see `mtbdd.graph.components`.
 
     See Also
     --------
-    mtbdd.graph.regions.strong_components : The search; no step of it lists states.
+    mtbdd.graph.components.strong_components : The search; no step of it lists states.
     """
     components = tuple(strong_components(manager, relations, states, parts))
     return StrongComponents(manager, components, states & ~manager.disjunction(components))

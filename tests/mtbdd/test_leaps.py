@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from mtbdd.build.leaps import Layers, Leaps
-from mtbdd.build.reach import fixpoint, search_rounds
+from mtbdd.build.reach import Layers, Leaps, fixpoint, search_rounds
 from mtbdd.diagrams.encoding import Encoding
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.relation import Relation
@@ -30,7 +29,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mtbdd.build.reach._FIRST_LEAP", 2)
     for name in ("_CLOSURE_FLOOR", "_CLOSURE_GROWTH", "_CLOSURE_MOST", "_GROUP_NODES"):
         monkeypatch.setattr(f"mtbdd.build.reach.{name}", 0)
-    monkeypatch.setattr("mtbdd.build.leaps._FEWEST_BITS", 5)
+    monkeypatch.setattr("mtbdd.build.reach._FEWEST_BITS", 5)
 
 
 @pytest.fixture

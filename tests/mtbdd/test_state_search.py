@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mtbdd.build import reachable, state_search
+from mtbdd.build import reachable
+from mtbdd.build import reachable as state_search
 from mtbdd.build.reach import fixpoint
-from mtbdd.build.reachable import reachable_states
-from mtbdd.build.state_search import StateSearch, can_list
+from mtbdd.build.reachable import StateSearch, can_list, reachable_states
 from mtbdd.diagrams.encoding import Encoding
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.relation import Relation

@@ -5,27 +5,311 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 
-from hybrid.app.cli.automaton_arguments import add_automaton
-from hybrid.app.cli.check_arguments import add_check
-from hybrid.app.cli.command_arguments import (
-    add_export,
-    add_graph,
-    add_info,
-    add_levels,
-    add_plot_matrix,
-    add_verify,
-    model_of_export,
-)
 from hybrid.app.cli.command_parser import CommandParser
-from hybrid.app.cli.examples_arguments import add_examples
-from hybrid.app.cli.explore_arguments import add_explore
-from hybrid.app.cli.manual_arguments import add_completion, add_help, add_man
+from hybrid.app.cli.common_arguments import add_constants, add_matrix, add_model, add_option, add_output
+from hybrid.app.cli.limit_arguments import add_limits
+from hybrid.app.cli.prism_spellings import add_check_spellings
+from hybrid.app.cli.property_arguments import add_properties
 from hybrid.app.cli.simulate_arguments import add_simulate
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from typing import NoReturn
+
+# The options of pictures, beside those of the commands that draw them.
+
+
+def add_check_pictures(parser: argparse.ArgumentParser) -> None:
+    """Add the pictures of `hybrid check`."""
+    pictures = parser.add_argument_group("pictures", "as .png, .svg or .pdf")
+    pictures.add_argument(
+        "--plot",
+        metavar="FILE",
+        help="draw an experiment: values over the constant with the most values, a line a combination of the "
+        "others; or the Pareto curve of one multi(...) that asks for two or three values",
+    )
+    pictures.add_argument("--plot-over", metavar="NAME", help="the constant on the axis of --plot")
+    pictures.add_argument(
+        "--plot-convergence",
+        metavar="FILE",
+        help="draw how the iteration of one property converges, on a logarithmic axis",
+    )
+
+
+def add_graph_picture(parser: argparse.ArgumentParser) -> None:
+    """Add the picture of `hybrid graph`."""
+    parser.add_argument(
+        "--plot",
+        metavar="FILE",
+        help="draw the graph of a small model, as .svg, .png, .pdf, or .dot: states with the values of "
+        "variables and labels, initial ones with a double line, transitions with probabilities or rates",
+    )
+
+
+def add_diagram_picture(parser: argparse.ArgumentParser) -> None:
+    """Add the picture of `hybrid info`."""
+    parser.add_argument(
+        "--diagram",
+        metavar="FILE",
+        help="draw the offset-labelled MTBDD of a small chain, as .svg, .png, .pdf, or .dot",
+    )
+
+
+# The options of `hybrid completion`, `hybrid man` and `hybrid help`.
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def add_completion(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `hybrid completion`."""
+    parser.add_argument("shell", choices=SHELLS, metavar="|".join(SHELLS), help="for which shell")
+
+
+def add_man(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `hybrid man`."""
+    parser.add_argument("--markdown", action="store_true", help="as Markdown, not as roff")
+
+
+def add_help(parser: argparse.ArgumentParser, commands: Sequence[str]) -> None:
+    """Add the options of `hybrid help`."""
+    parser.add_argument(
+        "topic", nargs="?", choices=commands, metavar="COMMAND", help="which; without it an overview"
+    )
+
+
+# The options of `hybrid explore`.
+
+
+def add_explore(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add_model(parser, ", or ranges of them, N=2:2:10")
+    parser.add_argument(
+        "--to",
+        required=True,
+        metavar="FILE.html",
+        help="the page; constants with ranges put models beside each other",
+    )
+    parser.add_argument("--backend", default="auto", choices=("auto", "cpu", "gpu", "reference"))
+    parser.add_argument(
+        "--measure",
+        action="store_true",
+        help="time a product at every level that fits in memory, and weigh levels that are built",
+    )
+    parser.add_argument("--title", default="", help="heading of the page (default the model's name)")
+
+
+# The options of `hybrid examples`.
+
+
+def add_examples(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="examples, such as kanban (default all of them)"
+    )
+    parser.add_argument(
+        "--to",
+        metavar="FOLDER",
+        help="copy models and properties there instead of listing them; it is made if need be",
+    )
+    parser.add_argument("--force", action="store_true", help="replace files that are there")
+    add_output(parser)
+
+
+# The options of the smaller commands, a function each.
+
+EXPORTED = (
+    ".umb",
+    ".drn",
+    ".tra",
+    ".sta",
+    ".lab",
+    ".srew",
+    ".trew",
+    ".pexp",
+    ".mtx",
+    ".dot",
+    ".dd",
+)
+"""How names of files end that `hybrid export` writes."""
+
+MOST_PARTS = 64
+"""Parts that `hybrid levels` plans at most: the search for good ones takes longer with each."""
+
+
+def add_levels(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `hybrid levels`."""
+    add_model(parser)
+    add_matrix(parser)
+    parser.add_argument("--plot", metavar="FILE.png|.html", help="draw the curve")
+    parser.add_argument(
+        "--measure",
+        action="store_true",
+        help="time a product at every level that fits in memory, and weigh levels that are built",
+    )
+    parser.add_argument(
+        "--parts",
+        type=_parts,
+        metavar="P",
+        help="cut the states into P parts, as for several devices: states, transitions and what each part "
+        "needs of the others",
+    )
+
+
+def add_info(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `hybrid info`."""
+    add_model(parser)
+    add_diagram_picture(parser)
+
+
+def add_export(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `hybrid export`."""
+    add_model(parser, nargs="?")
+    parser.add_argument(
+        "--to",
+        nargs="+",
+        action="extend",
+        required=True,
+        metavar="FILE",
+        help=f"files by the ends of their names: {' '.join(EXPORTED)}; texts also as .gz or .xz",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="write out models that seem too large, and large drawings"
+    )
+
+
+def model_of_export(files: list[str]) -> str | None:
+    """Take the model out of the files behind `--to`, where it stands behind them; None if it does not."""
+    if len(files) < 2:
+        return None
+    others = [name for name in files if not name.removesuffix(".gz").removesuffix(".xz").endswith(EXPORTED)]
+    found = others[0] if others else files[-1]
+    files.remove(found)
+    return found
+
+
+def add_plot_matrix(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `hybrid plot-matrix`."""
+    add_model(parser)
+    parser.add_argument("--bfs", action="store_true", help="also with the states in breadth-first order")
+    parser.add_argument("-o", "--output", metavar="FILE", help="draw the structure, as .png, .svg or .pdf")
+    parser.add_argument(
+        "--cells", type=int, default=600, metavar="K", help="cells of the plot a side (default 600)"
+    )
+
+
+def add_graph(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `hybrid graph`."""
+    add_model(parser)
+    add_graph_picture(parser)
+    parser.add_argument("--scc", action="store_true", help="strongly connected components (default: both)")
+    parser.add_argument("--mec", action="store_true", help="maximal end components")
+    parser.add_argument(
+        "--backend",
+        default="auto",
+        choices=("auto", "cpu", "gpu", "symbolic"),
+        help="what searches: chosen by size (default), the cores, the device, or the decision diagrams",
+    )
+    parser.add_argument(
+        "--variant",
+        default="auto",
+        metavar="NAME",
+        help="cpu: tarjan, scipy; gpu: max-id, and fb, fbt, bfbt, the published searches",
+    )
+
+
+def add_verify(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `hybrid verify`."""
+    parser.add_argument(
+        "model", metavar="MODEL", help="the model that the certificate is about, or - for standard input"
+    )
+    parser.add_argument("certificate", metavar="FILE", help="what check --certificate FILE has written")
+    add_constants(parser, "the values of constants that were given to check")
+    add_limits(parser)
+    add_output(parser)
+
+
+def _parts(text: str) -> int:
+    """Read a number of parts."""
+    if not text.isdecimal() or not 1 <= int(text[:9]) <= MOST_PARTS or len(text) > 9:
+        raise argparse.ArgumentTypeError(f"expected a number of parts, 1 to {MOST_PARTS:,}, got {text!r}")
+    return int(text)
+
+
+# The options of `hybrid check`.
+
+
+def add_check(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add_model(parser, ", or ranges of them, N=2:2:10")
+    which = add_properties(parser, "the model is only built")
+    which.add_argument(
+        "--json-lines",
+        action="store_true",
+        help="print one JSON object a property, a line each, as soon as it is answered",
+    )
+    files = parser.add_argument_group("files to write")
+    files.add_argument(
+        "--csv", metavar="FILE", help="also write a table of constants and answers, one line an answer"
+    )
+    add_option(files, "values")
+    add_option(files, "scheduler")
+    files.add_argument(
+        "--certificate",
+        metavar="FILE",
+        help="also write a certificate of the answer to one property, which `hybrid verify` checks",
+    )
+    add_option(parser, "witness")
+    add_solution(parser)
+    parser.add_argument(
+        "--distributed",
+        action="store_true",
+        help="be one of the processes that `mpiexec -n P hybrid check ...` starts, which share the states "
+        "and solve together; the first prints the answers (needs mpi4py)",
+    )
+    kept = parser.add_argument_group("runs that last long")
+    add_option(kept, "checkpoint")
+    add_option(kept, "checkpoint_minutes")
+    add_option(kept, "spill")
+    add_option(parser, "bisimulation")
+    add_option(parser, "exact")
+    add_option(parser, "automaton_tool")
+    add_check_pictures(parser)
+    add_check_spellings(parser)
+
+
+def add_solution(parser: argparse.ArgumentParser) -> None:
+    """Add how a property is answered: engine, storage, matrix, method, precision."""
+    solution = parser.add_argument_group("how it is solved")
+    add_option(solution, "engine")
+    add_option(solution, "storage")
+    add_matrix(solution)
+    add_option(solution, "method")
+    for keyword in ("omega", "epsilon", "absolute", "pareto_epsilon", "max_iterations"):
+        add_option(solution, keyword)
+
+
+# The options of `hybrid automaton`.
+
+
+def add_automaton(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "formula",
+        metavar="FORMULA",
+        help="a path formula of the property language, like 'G (request => (F answer))'; names, labels and "
+        "comparisons are its atomic propositions",
+    )
+    parser.add_argument(
+        "--dot", action="store_true", help="print a drawing in Graphviz's language instead of HOA"
+    )
+    parser.add_argument(
+        "--plot", metavar="FILE", help="draw a small automaton, as .svg, .png, .pdf, or .dot, beside the text"
+    )
+    add_option(parser, "automaton_tool")
+    add_limits(parser)
+    add_output(parser)
+
 
 EXIT_STATUS = (
     (0, "everything was answered"),

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from gpu_kernels import begin_warm_up
+from gpu_kernels import begin_warm_up, take_card
 from hybrid.analysis.choice_table import SUFFIXES as SCHEDULER_SUFFIXES
+from hybrid.analysis.quantified import Witness
 from hybrid.analysis.run.options import SOLUTION_KEYWORDS, CheckOptions
+from hybrid.analysis.run.reduction import Reduction
 from hybrid.analysis.run.state_files import check_suffix
-from hybrid.app.cli.answer_text import answer_text
 from hybrid.app.cli.asked_properties import (
     list_properties,
     read_properties,
@@ -21,35 +26,291 @@ from hybrid.app.cli.building import built_model
 from hybrid.app.cli.certify import Certifier
 from hybrid.app.cli.check_pictures import CheckPictures
 from hybrid.app.cli.console import Console
-from hybrid.app.cli.distributed import distributed
+from hybrid.app.cli.device_hint import shortened_reason
 from hybrid.app.cli.excerpts import Excerpts
 from hybrid.app.cli.experiments import expand_ranges
 from hybrid.app.cli.following import Following
 from hybrid.app.cli.model_record import model_record
-from hybrid.app.cli.on_disk import arrays_spilt
 from hybrid.app.cli.outputs import refuse_overwriting
-from hybrid.app.cli.reduction import checker_class, refuse_with_bisimulation
 from hybrid.app.cli.report import Report, unanswered
+from hybrid.app.cli.thread_limit import limited_threads
+from hybrid.app.cli.values import value_text
 from hybrid.app.experiments import of_model
 from hybrid.base.check_options import MINUTES, OPTIONS
-from hybrid.base.errors import OptionError
-from hybrid.checking.answer import Answer
+from hybrid.base.communicators.mpi import MpiCommunicator, mpi_communicator
+from hybrid.base.errors import HybridError, OptionError
+from hybrid.base.units import bytes_text, seconds_text
+from hybrid.checking.answer import Answer, fraction_text
 from hybrid.checking.checker import Checker
 from hybrid.checking.checkpoints import checkpoint_of
-from hybrid.checking.filters import LISTING
+from hybrid.checking.filters import LISTING, Range
 from hybrid.checking.in_parts import options_of_parts, part_of
-from hybrid.checking.on_disk import options_on_disk
+from hybrid.checking.on_disk import arrays_on_disk, options_on_disk
 from hybrid.checking.refusing import reason
 from hybrid.matrix.cpu.compile_ahead import compile_ahead
+from hybrid.matrix.cpu.threads import VARIABLE, available_cores, is_bound_to_cores
 from hybrid.properties import Properties, Property
 from hybrid.properties.tree import Filter, MultiObjective
 from mtbdd.base.budget import check_budget
 from mtbdd.base.communicator import ALONE, Communicator
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language import LanguageError, parse_constants
+from mtbdd.language.faults import format_state
 
 if TYPE_CHECKING:
     from hybrid.models.lumping import LumpingChecker
+
+# A path that shows an answer, as lines of text.
+
+MOST = 1000
+"""States of a path that are printed."""
+
+
+def witness_lines(witness: Witness) -> list[str]:
+    """Return a path as lines, a state each; of very long ones the beginning and the end."""
+    shown = "why it holds" if witness.holds else "why it does not hold"
+    states = [f"    {number}  {format_state(state)}" for number, state in enumerate(witness.states)]
+    if len(states) > MOST:
+        left = len(states) - MOST
+        states[MOST // 2 : -MOST // 2] = [f"    ... {left:,} more states: --json has them all"]
+    if witness.loop is not None:
+        states.append(f"    and from there to state {witness.loop} again")
+    return [f"  path         {shown}", *states]
+
+
+# `--bisimulation`: what checks, what does not go with it, and what it saved, as text.
+
+
+def refuse_with_bisimulation(options: argparse.Namespace, chosen: CheckOptions, parts: bool) -> None:
+    """Refuse options that speak of the model's own states where its blocks are checked; `parts` share them.
+
+    Raises
+    ------
+    OptionError
+    """
+    if not options.bisimulation:
+        return
+    from hybrid.models.lumping.refusing import refuse_with_quotient
+
+    refuse_with_quotient(
+        chosen,
+        scheduler=options.scheduler is not None,
+        witness=options.witness,
+        certificate=options.certificate is not None,
+        parts=parts,
+    )
+
+
+def checker_class(options: argparse.Namespace) -> type[Checker] | type[LumpingChecker]:
+    """Return what checks properties: of the model, or of its quotients."""
+    if not options.bisimulation:
+        return Checker
+    from hybrid.models.lumping import LumpingChecker  # most checks need none
+
+    return LumpingChecker
+
+
+def reduction_text(found: Reduction) -> str:
+    """Return states and blocks, rounds and seconds, as text shows them behind an answer."""
+    rounds = "1 round" if found.rounds == 1 else f"{found.rounds:,} rounds"
+    text = f"{found.states:,} states in {found.blocks:,} blocks, {rounds} in {seconds_text(found.seconds)}"
+    return text if found.block_transitions is not None else f"{text}; the model itself is checked"
+
+
+# `hybrid check --spill`: long arrays in files.
+
+_REFUSED = ("distributed", "certificate", "bisimulation")
+"""Options whose work lies elsewhere than in arrays, or in several processes."""
+
+
+@contextmanager
+def arrays_spilt(options: argparse.Namespace) -> Iterator[None]:
+    """Have long arrays of the command lie in the folder that it was given, if it was given one.
+
+    Raises
+    ------
+    OptionError
+        No file can be made there, or an option is given that does not go with it.
+    """
+    refused = [name for name in _REFUSED if options.spill is not None and getattr(options, name)]
+    if refused:
+        raise OptionError(f"--spill: {' and '.join(f'--{name}' for name in refused)} is not offered with it")
+    with arrays_on_disk(options.spill):
+        yield
+
+
+# Answers about several objectives, as lines of text.
+
+MOST_POINTS = 100
+"""Points of a curve that are printed."""
+
+
+def curve_text(record: Mapping[str, Any]) -> str:
+    """Return what a curve is known by, in words."""
+    count = len(record["points"])
+    points = f"{count} point{'' if count == 1 else 's'}"
+    told = ", ".join(f"{d:.2g}" for d in record["distances"])
+    kind = "" if record["distances_kind"] == "certified" else " (an estimate)"
+    reached, asked = record["pareto_distance"], record["pareto_epsilon"]
+    # Linear programs in doubles say when to stop.
+    short = f"; precision {reached:.2g}, not {asked:g} as asked" if reached > asked * (1 + 1e-6) else ""
+    return f"a curve: {points}; nothing lies further beyond their mixtures than {told}{kind}{short}"
+
+
+def point_lines(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the points that an answer rests on: a mixture's with their shares, a curve's all."""
+    points = list(enumerate(record["points"], start=1))
+    if "corners" not in record:
+        points = [(number, point) for number, point in points if point["share"]]
+    if not points:
+        return
+    yield "  points       " + "; ".join(record["objectives"])
+    for number, point in points[:MOST_POINTS]:
+        values = ", ".join(
+            f"{0.5 * (low + high):.10g}" for low, high in zip(point["lower"], point["upper"], strict=True)
+        )
+        share = "" if point["share"] is None else f"  with probability {point['share']:.10g}"
+        yield f"    {number}  ({values}){share}"
+    if len(points) > MOST_POINTS:
+        yield f"    ... and {len(points) - MOST_POINTS:,} more: --json and --csv have them all"
+
+
+# `hybrid check --distributed`: one of several processes, of which the first tells the answers.
+
+_ALONE = (
+    *("scheduler", "certificate", "plot", "plot_convergence", "diagram"),
+    *("timeout", "memory", "witness"),
+)
+"""Options that ask for what is not brought together, or for limits that processes would reach apart."""
+
+
+@contextmanager
+def distributed(options: argparse.Namespace) -> Iterator[MpiCommunicator | None]:
+    """Return who the other processes are; None where the command is alone.
+
+    All processes but the first write nothing, and those of one machine share its cores unless the job binds
+    them to some, or a number of threads is given.  Where one of them fails by itself all are ended.
+
+    Raises
+    ------
+    OptionError
+        mpi4py is missing, or an option is given that does not go with several processes.
+    """
+    if not options.distributed:
+        yield None
+        return
+    refused = [name for name in _ALONE if getattr(options, name, None)]
+    if refused:
+        named = " and ".join(f"--{name.replace('_', '-')}" for name in refused)
+        raise OptionError(
+            f"--distributed: {named} is not offered with several processes; leave one of them out"
+        )
+    communicator = mpi_communicator()
+    if communicator.rank:
+        options.csv = None
+        sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
+    threads = options.threads
+    number, beside = communicator.beside()
+    if options.backend == "gpu":
+        take_card(number)  # before anything is compiled for one
+    if threads is None and not os.environ.get(VARIABLE):
+        # Each process is offered all cores unless the job binds it to some.
+        threads = None if is_bound_to_cores() else max(available_cores() // beside, 1)
+    try:
+        with limited_threads(threads):
+            yield communicator
+    except HybridError:
+        raise  # in all processes alike
+    except BaseException as failure:
+        communicator.abort(f"{type(failure).__name__}: {failure}")
+        raise
+
+
+# Answers as lines of text.
+
+MAX_LISTED = 1000
+"""States that a filter's listing has as text."""
+
+_SHORT = 60
+"""Characters of a rational number that text shows; longer ones stand in records."""
+
+
+def answer_text(answer: Answer) -> str:
+    """Return an answer as lines of text."""
+    title = f"{answer.name}: {answer.property}" if answer.name else answer.property
+    work = answer.statistics
+    if answer.error is not None and answer.lower is not None:
+        result = f"{answer.error}; between {value_text(answer.lower)} and {value_text(answer.upper)} so far"
+    elif answer.error is not None:
+        result = "not answered: " + answer.error.replace("\n", "\n  ")
+    else:
+        result = _result(answer)
+    lines = [title, f"  result       {result}"]
+    if answer.reduction is not None:
+        lines.append(f"  bisimulation {reduction_text(answer.reduction)}")
+    if work.method is not None and (work.iterations or work.method != "exact"):
+        per = seconds_text(work.seconds / work.iterations if work.iterations else None)
+        lines.append(f"  iterations   {work.iterations} in {seconds_text(work.seconds)}, {per} each")
+    if work.backend is not None:
+        form = "" if work.level is None else f" at level {work.level}"
+        if work.storage is not None:
+            form = f" written out as {work.storage}" if work.level is None else f"{form} in {work.storage}"
+        lines.append(
+            f"  memory       vectors {bytes_text(work.base_bytes)}, "
+            f"matrix {bytes_text(work.representation_bytes)}{form}"
+        )
+        if work.disk_bytes is not None:
+            lines.append(f"  disk         arrays {bytes_text(work.disk_bytes)} at most, of all that was done")
+        lines.append(f"  backend      {work.backend}: {shortened_reason(work)}")
+    if work.engine_reason is not None:
+        lines.append(f"  engine       {answer.engine}: {work.engine_reason}")
+    lines += [f"    {state} = {value_text(value)}" for state, value in answer.listing[:MAX_LISTED]]
+    if len(answer.listing) > MAX_LISTED:
+        more = len(answer.listing) - MAX_LISTED
+        lines.append(f"    ... and {more:,} more: --json and --csv have them all")
+    if answer.several is not None:
+        lines += point_lines(answer.several.record())
+    if answer.witness is not None:
+        lines += witness_lines(answer.witness)
+    return "\n".join(lines)
+
+
+def _result(answer: Answer) -> str:
+    """Return a value with what is known about its error."""
+    work = answer.statistics
+    if answer.several is not None and answer.several.is_curve:
+        return curve_text(answer.several.record())
+    value = value_text(answer.value) if answer.range is None else str(answer.range)
+    if answer.kind == "estimate":
+        change = work.component_residual
+        left = "" if change is None else f"; one more step changes values by up to {100 * change:.2g} %"
+        return f"{value}  (estimate, without bounds: {work.method or 'from values without'}{left})"
+    if answer.range is not None:
+        return f"{value}  {_ends(answer.range)}"
+    if isinstance(answer.value, bool):
+        return value
+    if answer.exact is not None and work.method is not None:
+        return f"{value}  (exactly {_fraction(answer.exact)})"
+    if answer.lower == answer.upper:
+        return f"{value}  (exact: decided on the graph alone)" if work.method is None else f"{value}  (exact)"
+    return f"{value}  (between {value_text(answer.lower)} and {value_text(answer.upper)})"
+
+
+def _ends(found: Range) -> str:
+    """Return what is known about the error of a range's ends."""
+    if all(end.lower == end.upper for end in (found.least, found.greatest)):
+        return "(exact)"
+    return f"(all between {value_text(found.least.lower)} and {value_text(found.greatest.upper)})"
+
+
+def _fraction(value: Fraction) -> str:
+    """Return a rational number, or how long it is if it is long."""
+    text = fraction_text(value)
+    if len(text) <= _SHORT:
+        return text
+    digits = len(text.partition("/")[2])
+    return f"a fraction whose denominator has {digits:,} digits: --json has it"
+
 
 _JOURNALLED = 100_000  # listed states up to which a check that is stopped later still tells them
 

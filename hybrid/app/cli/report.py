@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import csv
+import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -17,9 +22,7 @@ from hybrid.app.cli.console import Console
 from hybrid.app.cli.device_hint import DeviceHint
 from hybrid.app.cli.journal import json_line
 from hybrid.app.cli.model_record import model_record, model_text
-from hybrid.app.cli.output_file import OutputFile
-from hybrid.app.cli.shared_output import SharedOutput, first_does
-from hybrid.app.cli.table import Table
+from hybrid.app.cli.output_file import OutputFile, told_of
 from hybrid.base.errors import HybridError, OptionError
 from hybrid.checking.answer import Answer, json_listing
 from hybrid.checking.listing import Listing
@@ -30,6 +33,238 @@ from mtbdd.language.errors import LanguageError
 
 if TYPE_CHECKING:
     from hybrid.app.cli.run_table import RunTable
+
+# A CSV file of constants and answers that grows as answers are found.
+
+_POINTS = ("point", "objective")
+_ASKED, _FOUND = ("name", "property"), ("value", "lower", "upper", "error")
+_PART = 1 << 14  # listed states written together
+
+
+class Table:
+    """Rows of constants, name, property, value, bounds and error.
+
+    The first rows take the place of an older file, which stays until then. Rows are written whole or not at
+    all.
+
+    Parameters
+    ----------
+    path : str
+    names : sequence of str
+        Of the constants.
+    lists : bool
+        Whether there is a column a variable, too, and after an answer a row for every state that its filter
+        lists: constants, name and property again, the variables, value and bounds.
+
+    points : bool
+        Whether there are columns `point` and `objective`, too, and after an answer about several objectives a
+        row for every point and objective; of a curve one more for each objective with the distance that is
+        told, its `point` being "distance".
+
+    Attributes
+    ----------
+    variables : sequence of str
+        Of the model, to be set before the first rows are added where states are listed.
+
+    Raises
+    ------
+    OptionError
+        The file cannot be written.
+    """
+
+    def __init__(self, path: str, names: Sequence[str], lists: bool = False, points: bool = False) -> None:
+        self._names, self._lists = names, lists
+        self._places: Sequence[str] = _POINTS if points else ()
+        self.variables: Sequence[str] = ()
+        self._file = OutputFile(path, "--csv")
+        self._rows: io.FileIO | None = None
+        self._is_closed = False
+
+    def add(self, constants: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> None:
+        """Write a row for every result, given as the records of answers.
+
+        Raises
+        ------
+        OptionError
+            They cannot be written, and the file is what it was before.
+        """
+        given = [constants.get(name, "") for name in self._names]
+        blank = [""] * (len(self._variables) + len(self._places))
+        rows = [[*given, *(r[c] for c in _ASKED), *blank, *(r[c] for c in _FOUND)] for r in results]
+        with self._file.told():
+            for result, row in zip(results, rows, strict=True):
+                self._append([row])
+                for part in self._listed(result, given):
+                    self._append(part)
+                if "multi" in result:
+                    self._append(self._pointed(result, given))
+            if not rows:
+                self._append([])
+
+    def close(self, complete: bool) -> bool:
+        """End the table, once; a complete one without answers has the names of the columns.
+
+        Returns
+        -------
+        bool
+            Whether a file was written now, which is no device and no pipe.
+        """
+        if self._is_closed:
+            return False
+        self._is_closed = True
+        try:
+            if self._rows is None and complete:
+                self.add({}, [])
+        finally:
+            if self._rows is not None:
+                self._rows.close()
+            self._file.discard()
+        return self._rows is not None and self._file.temporary != self._file.target
+
+    @property
+    def _variables(self) -> Sequence[str]:
+        return self.variables if self._lists else ()
+
+    def _append(self, rows: list[list[Any]]) -> None:
+        """Write rows, after the names of the columns if they are the first."""
+        if self._rows is None:
+            self._begin(rows)
+        else:
+            _write_whole(self._rows, rows)
+
+    def _listed(self, result: Mapping[str, Any], given: Sequence[Any]) -> Iterator[list[list[Any]]]:
+        """Yield the rows of the states that an answer lists, some at a time."""
+        listing = result.get("listing")
+        if not isinstance(listing, Listing):
+            return
+        asked = [result[column] for column in _ASKED]
+        for begin in range(0, len(listing), _PART):
+            yield [
+                [
+                    *given, *asked, *(str(r["state"][v]).lower() for v in self.variables),
+                    *("" for _ in self._places), *(r[column] for column in ("value", "lower", "upper")), None,
+                ]
+                for r in json_listing(listing[begin : begin + _PART])
+            ]  # fmt: skip
+
+    def _pointed(self, result: Mapping[str, Any], given: Sequence[Any]) -> list[list[Any]]:
+        """Return the rows of the points behind an answer about several objectives."""
+        found = result["multi"]
+        head = [*given, *(result[column] for column in _ASKED), *("" for _ in self._variables)]
+        rows = []
+        for number, point in enumerate(found["points"], start=1):
+            for name, low, high in zip(found["objectives"], point["lower"], point["upper"], strict=True):
+                rows.append([*head, number, name, 0.5 * (low + high), low, high, None])
+        for name, distance in zip(found["objectives"], found.get("distances", ()), strict=False):
+            rows.append([*head, "distance", name, None, 0.0, distance, None])
+        return rows
+
+    def _begin(self, rows: list[list[Any]]) -> None:
+        """Write the names of the columns and the first rows."""
+        file = self._file.temporary.open("ab", buffering=0)
+        try:
+            _write_whole(file, [[*self._names, *_ASKED, *self._variables, *self._places, *_FOUND], *rows])
+            self._file.publish()
+        except BaseException:
+            file.close()
+            raise
+        if self._file.temporary != self._file.target:
+            file.close()
+            file = self._file.target.open("ab", buffering=0)
+        self._rows = file
+
+
+def _write_whole(file: io.FileIO, rows: Sequence[Sequence[Any]]) -> None:
+    """Append rows, or leave the file as it was."""
+    lines = io.StringIO()
+    csv.writer(lines).writerows(rows)
+    rest = memoryview(lines.getvalue().encode("utf-8", "backslashreplace"))
+    end = os.fstat(file.fileno()).st_size
+    try:
+        while rest:
+            rest = rest[file.write(rest) :]
+    except BaseException:
+        # Devices and pipes cannot be cut.
+        with contextlib.suppress(OSError):
+            file.truncate(end)
+        raise
+
+
+# A file that processes of one command write together: tried by the first one, and told to all.
+
+
+def first_does(communicator: Communicator, run: Callable[[], None]) -> None:
+    """Let the first process do something; all come here at once.
+
+    Raises
+    ------
+    OptionError
+        What it fails for; in all processes alike.
+    """
+    failure: OptionError | None = None
+    if communicator.rank == 0:
+        try:
+            run()
+        except OptionError as error:
+            failure = error
+    text = communicator.first_text(None if failure is None else str(failure))
+    if text is not None:
+        raise OptionError(text) from failure
+
+
+class SharedOutput:
+    """An `OutputFile` that the first process has, written to by all; all of them make it at once.
+
+    Parameters
+    ----------
+    path : str
+        What was asked for.
+    option : str
+        The option that asked for it, for messages.
+    communicator : Communicator
+
+    Attributes
+    ----------
+    temporary : Path
+        What to write to, the same file for all.
+
+    Raises
+    ------
+    OptionError
+        The file cannot be written, or is a device or a pipe, which takes no pieces; in all processes alike.
+    """
+
+    def __init__(self, path: str, option: str, communicator: Communicator) -> None:
+        self._path, self._option, self._communicator = path, option, communicator
+        self._file: OutputFile | None = None
+        first_does(communicator, self._open)
+        chosen = None if self._file is None else str(self._file.temporary.absolute())
+        self.temporary = Path(communicator.first_text(chosen) or "")
+
+    def told(self) -> AbstractContextManager[None]:
+        """Turn errors of the operating system, which all have alike, into errors of the option."""
+        return told_of(self._path, self._option)
+
+    def publish(self, console: Console | None = None) -> None:
+        """Let the temporary file take the place of what is there; see `OutputFile.publish`."""
+
+        def replaced() -> None:
+            if self._file is not None:
+                self._file.publish(console)
+
+        first_does(self._communicator, replaced)
+
+    def discard(self) -> None:
+        """Remove the temporary file if it was not published."""
+        if self._file is not None:
+            self._file.discard()
+
+    def _open(self) -> None:
+        self._file = OutputFile(self._path, self._option)
+        if self._file.temporary == self._file.target:
+            raise OptionError(
+                f"{self._option}: expected a file that several processes can write to, got {self._path}"
+            )
 
 
 class _Failure(NamedTuple):

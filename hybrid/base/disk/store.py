@@ -4,24 +4,157 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import importlib
 import logging
 import os
 import resource
+import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from hybrid.base.disk import kernels
-from hybrid.base.disk.bus_errors import bus_errors_told
-from hybrid.base.disk.numpy_memory import NumPyMemory
 from hybrid.base.errors import DiskError, OptionError
 from hybrid.base.units import bytes_text
 from mtbdd.base.memory import stored_in
 from mtbdd.base.wording import option
+
+# NumPy's interface for other memory ([NEP 49]): functions of C in the place of ``malloc`` and ``free``.
+#
+# They hold for the thread that sets them, until it leaves the block; every array keeps those that it was made
+# with.
+#
+# [NEP 49]: https://numpy.org/neps/nep-0049.html
+
+_SET = 304
+"""Place in NumPy's table of functions for extensions; places never change (NumPy 1.22 and later)."""
+
+_CAPSULE = b"mem_handler"
+_VERSION = 1
+
+
+class _Functions(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name in ("context", "malloc", "calloc", "realloc", "free")]
+
+
+class _Handler(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char * 127), ("version", ctypes.c_uint8), ("functions", _Functions)]
+
+
+class NumPyMemory:
+    """Functions that NumPy makes arrays with.
+
+    Parameters
+    ----------
+    name : str
+        That NumPy tells of arrays made with them; ASCII, at most 126 characters.
+    context : int
+        Address that they are called with.
+    malloc, calloc, realloc, free : int
+        Their addresses.
+
+    Notes
+    -----
+    The object has to outlive all arrays that are made with it, and what stands at `context` too.
+
+    Attributes
+    ----------
+    capsule : object
+        Which every such array refers to.
+    """
+
+    def __init__(self, name: str, context: int, malloc: int, calloc: int, realloc: int, free: int) -> None:
+        self.name = name
+        self._handler = _Handler(name.encode(), _VERSION, _Functions(context, malloc, calloc, realloc, free))
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+        self.capsule: Any = new(ctypes.addressof(self._handler), _CAPSULE, None)
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Have NumPy make all arrays of this thread so while the block lasts.
+
+        Raises
+        ------
+        RuntimeError
+            NumPy does not take it.
+        """
+        module = _extension()
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+        table = ctypes.cast(pointer(module._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+        change = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(table[_SET])
+        before = change(self.capsule)
+        try:
+            if module.get_handler_name() != self.name:
+                raise RuntimeError("this version of NumPy takes no other memory")
+            yield
+        finally:
+            change(before)
+
+
+def _extension() -> Any:
+    """Return NumPy's module in C, whose name is another one before NumPy 2."""
+    try:
+        return importlib.import_module("numpy._core._multiarray_umath")
+    except ModuleNotFoundError:
+        return importlib.import_module("numpy.core._multiarray_umath")
+
+
+# What is told where a page of a file can be had no more: then the kernel ends the process, silently.
+
+_ACTION_BYTES = 1024
+"""More than ``struct sigaction`` has anywhere."""
+
+_HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_int)
+
+_lock = threading.Lock()
+_blocks = 0
+_before: Any = None
+_told: list[bytes] = []
+"""Messages of the blocks that are entered, the last one's last."""
+
+
+@contextmanager
+def bus_errors_told(folder: str) -> Iterator[None]:
+    """Tell of a page that cannot be read from, or written to, a disk, before the process dies of it."""
+    global _blocks, _before
+    message = os.fsencode(
+        f"a page of a file in {folder} cannot be read or written any more: the disk failed, or its room was "
+        f"taken away; give {option('spill')} a folder on another disk\n"
+    )
+    with _lock:
+        _blocks += 1
+        _told.append(message)
+        if _blocks == 1:
+            _before = ctypes.create_string_buffer(_ACTION_BYTES)
+            library = ctypes.CDLL(None)
+            library.sigaction(signal.SIGBUS, None, _before)
+            library.signal(signal.SIGBUS, _TELL)
+    try:
+        yield
+    finally:
+        with _lock:
+            _blocks -= 1
+            _told.remove(message)
+            if _blocks == 0:
+                ctypes.CDLL(None).sigaction(signal.SIGBUS, _before, None)
+
+
+def _tell(number: int) -> None:
+    """Say what happened; the step that failed is then made again, and ends the process."""
+    for message in _told[-1:]:
+        os.write(2, message)
+    ctypes.CDLL(None).signal(number, None)
+
+
+_TELL = _HANDLER(_tell)
+
 
 _log = logging.getLogger(__name__)
 
@@ -57,8 +190,6 @@ class _Memory:
 
 _memories: list[_Memory] = []
 """All allocators, never freed: an array may outlive the check that made it."""
-
-_lock = threading.Lock()
 
 
 def _idle_memory() -> tuple[_Memory, object]:

@@ -8,11 +8,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.matrix.cpu.arguments import Each, Fixed
-from hybrid.matrix.cpu.csr_sweep_kernels import sweep_rows
 from hybrid.matrix.cpu.layout import cuts_of_equal_cost
 from hybrid.matrix.cpu.pool import run_kernel
 from hybrid.matrix.cpu.sweep_schedule import parts_for
 from hybrid.matrix.cpu.threads import thread_count
+from mtbdd.base.compiled import njit
+
+# Compiled sweeps of Gauss-Seidel over compressed sparse rows, row by row, in either direction.
+
+
+@njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
+def sweep_rows(  # type: ignore[no-untyped-def]
+    begin, end, indptr, indices, data, descending, x, b, has_b, less, diagonal, omega, out
+):
+    """Sweep over a part of the rows: others are seen as the sweep began with them.
+
+    Parameters
+    ----------
+    begin, end : int64
+        Rows of the part.
+    indptr, indices, data : ndarray
+        M in CSR, shape (n, n), without diagonal.
+    descending, x, b, has_b, less, diagonal, omega, out
+        As for :func:`hybrid.matrix.cpu.sweep_kernels.sweep_parts`; of `out` the rows of the part are written.
+    """
+    for k in range(end - begin):
+        i = end - 1 - k if descending else begin + k
+        new_begin, new_end = (i + 1, end) if descending else (begin, i)
+        total = b[i] - less if has_b else -less
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
+            total += data[e] * (out[j] if new_begin <= j < new_end else x[j])
+        out[i] = (1.0 - omega) * x[i] + omega * (total / diagonal[i])
+
 
 Vector = NDArray[np.float64]
 

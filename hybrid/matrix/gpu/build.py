@@ -2,17 +2,229 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels import Device, PairMatrix, Place, TileMatrix, current_device, made_for
+from gpu_kernels import (
+    CodedVector,
+    Device,
+    PairMatrix,
+    PairTuning,
+    Place,
+    TileMatrix,
+    compress,
+    current_device,
+    index_bits,
+    index_type,
+    made_for,
+)
+from gpu_kernels.compressed.pairs import PAIR_THREADS, pack_pair_items, pack_row_items
+from gpu_kernels.runtime.ragged import owners, pointers, ranges
+from hybrid.base.arrays import Array, counts
 from hybrid.matrix.gpu.admission import check_memory
 from hybrid.matrix.gpu.cost import layout_items, types_of_level, uses_pairs
-from hybrid.matrix.gpu.pair_layout import build_pairs
 from hybrid.matrix.gpu.product import GpuProduct
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.tuning import LayoutOptions
+from hybrid.matrix.injection.groups import RowGroups, enumerate_groups, find_gaps
 from hybrid.matrix.injection.row_types import RowTypes, TypedMatrix
+from hybrid.matrix.injection.submatrices import CooBlocks, class_submatrices
+from mtbdd.offset.tuples import distinct, stable_order
+
+# Layout of a matrix for the two-stage product: pairs, and the items of both stages.
+#
+# A *pair* is a block class and the column at which a submatrix of the class begins. The first stage
+# multiplies every pair by x once; in the second stage a row adds up the products of all pairs in its slots.
+# Long rows have many slots, and the more slots there are, the more often the same pair fills them: at level
+# 16 of Herman's ring of 15 processes, 8,748 slots hold 1,020 pairs, which have 1.7 million entries together
+# where the matrix has 14.3 million.
+
+_TURNS = 2
+"""Times that a thread block takes further rows: enough to hide its start, few enough to spread the work."""
+
+_SERIAL = 4
+"""Entries (first stage) or slots (second stage) that one thread adds up, about, where a row has enough."""
+
+
+@dataclass(frozen=True)
+class PairOptions:
+    """Choices of speed.
+
+    Attributes
+    ----------
+    tuning : PairTuning, optional
+        Launch shape; chosen from the lengths of rows if left out.
+    wide : bool
+        Use 64-bit indices although 32 bits would do.
+    """
+
+    tuning: PairTuning | None = None
+    wide: bool = False
+
+
+def build_pairs(
+    place: Place, types: RowTypes, k: int, options: PairOptions | None = None
+) -> PairMatrix | None:
+    """Build the matrix for the two-stage product from level k, on the device.
+
+    Parameters
+    ----------
+    place : Place
+    types : RowTypes
+        Row types of the matrix.
+    k : int
+        Level.
+    options : PairOptions, optional
+        Choices of speed.
+
+    Returns
+    -------
+    PairMatrix or None
+        None if the classes are scaled and sharing them would change some value by more than 4 units in the
+        last place; build from unscaled classes then.
+
+    Notes
+    -----
+    Time: O(E + S log S) for E entries of all classes and S slots of all groups. Synchronises: yes.
+    """
+    chosen = options or PairOptions()
+    xp = place.xp
+    classes = types.classes
+    n_rows, n_columns = classes.matrix.shape
+    entries = class_submatrices(xp, classes, k, np.int64)
+    if entries is None:
+        return None
+    groups = enumerate_groups(xp, types, k)
+    class_rows = xp.asarray(classes.matrix.rows[k][classes.representative[k]])
+    slot_class = xp.asarray(classes.classes[k])[groups.node].astype(xp.int64)
+    # In the order of their classes, so that pairs of one class lie side by side.
+    first, pair = distinct(xp, (slot_class, groups.base))
+    pair_class = slot_class[first]
+    product_ptr = pointers(xp, class_rows[pair_class])
+    n_products = int(product_ptr[-1])
+    class_row = pointers(xp, class_rows)
+    n_class_rows = int(class_row[-1])
+    total = len(entries.row)
+    number = class_row[owners(xp, entries.ptr, total)] + entries.row
+    lengths = counts(xp, number, n_class_rows)
+    row_ptr = pointers(xp, lengths)
+    class_pairs = counts(xp, pair_class, len(class_rows))
+    tuning = chosen.tuning or _choose_tuning(xp, lengths, class_pairs, class_rows, groups, slot_class)
+    bits = index_bits(max(n_rows, n_columns, len(groups.base), n_products, total), chosen.wide)
+    index = index_type(bits)
+    scales = xp.asarray(classes.leading[k])[groups.node] if classes.scaled and len(groups.base) else None
+    rows = xp.asarray(types[k].rows)[groups.type]
+    return PairMatrix(
+        n_rows=n_rows,
+        n_columns=n_columns,
+        index_bits=bits,
+        row_ptr=row_ptr.astype(index),
+        columns=entries.column.astype(index),
+        values=_compress(place, entries),
+        base=groups.base[first].astype(index),
+        pair_items=_pair_items(place, tuning, class_rows, class_row, class_pairs, product_ptr, row_ptr, bits),
+        slot_product=product_ptr[pair].astype(index),
+        scale=compress(place, scales),
+        row_items=_row_items(place, tuning, groups, rows, n_rows, bits),
+        products=xp.zeros(n_products),
+        tuning=tuning,
+    )
+
+
+def _compress(place: Place, entries: CooBlocks) -> CodedVector:
+    # No dictionary for no entries: the kernel has no variant for values of no width.
+    if len(entries.value) == 0:
+        return CodedVector(0, 64, entries.value, None)
+    return compress(place, entries.value)
+
+
+def _choose_tuning(
+    xp: Any, lengths: Array, class_pairs: Array, class_rows: Array, groups: RowGroups, slot_class: Array
+) -> PairTuning:
+    """Choose lanes a row and threads a slot from the lengths that a typical entry, or slot, sees."""
+    if len(groups) == 0:
+        return PairTuning()
+    own = lengths.astype(np.float64)
+    typical_row = float((own * own).sum() / max(float(own.sum()), 1.0))
+    shared = len(groups.base) and float(class_pairs.sum()) / max(int((class_pairs > 0).sum()), 1)
+    slots = (groups.ptr[1:] - groups.ptr[:-1]).astype(np.float64)
+    typical_slots = float((slots * slots).sum() / max(float(slots.sum()), 1.0))
+    typical_rows = float(class_rows[slot_class].sum()) / max(len(slot_class), 1)
+    parts = _power(typical_slots / _SERIAL, 1, 32)
+    rows = _power(typical_rows, 1, 128)
+    # Rows side by side read products side by side: no fewer than a warp, if the groups have as many.
+    rows = min(rows, max(32, 256 // parts))
+    parts = min(max(parts, 32 // rows), 256 // rows)
+    members = 4 if shared >= 3.0 else 2 if shared >= 1.5 else 1
+    return PairTuning(_power(typical_row / _SERIAL, 1, 32), members, rows, parts)
+
+
+def _power(wanted: float, low: int, high: int) -> int:
+    """Return the largest power of two up to a number, within bounds."""
+    return min(high, max(low, 1 << max(0, int(wanted).bit_length() - 1)))
+
+
+def _pair_items(
+    place: Place,
+    tuning: PairTuning,
+    class_rows: Array,
+    class_row: Array,
+    class_pairs: Array,
+    product_ptr: Array,
+    row_ptr: Array,
+    bits: int,
+) -> Array:
+    """Cut the pairs of every class into items of some rows and up to `members` pairs (a bundle).
+
+    Items of the most entries come first, so that no long one starts at the end.
+    """
+    xp = place.xp
+    members, most_rows = tuning.members, _TURNS * PAIR_THREADS // tuning.entry_lanes
+    bundles = -(-class_pairs // members)
+    item_ptr = pointers(xp, bundles * -(-class_rows // most_rows))
+    n_items = int(item_ptr[-1])
+    item, owner = ranges(xp, xp.zeros(len(class_rows), np.int64), item_ptr, n_items)
+    first_pair = pointers(xp, class_pairs)
+    # The rows of one bundle lie side by side, and their pairs' parts of x stay in the caches.
+    per_bundle = -(-class_rows // most_rows)
+    bundle, piece = item // per_bundle[owner], item % per_bundle[owner]
+    base = first_pair[owner] + bundle * members
+    count = xp.minimum(first_pair[owner + 1] - base, members)
+    local = piece * most_rows
+    rows = xp.minimum(class_rows[owner] - local, most_rows)
+    first_row = class_row[owner] + local
+    order = stable_order(xp, (-(row_ptr[first_row + rows] - row_ptr[first_row]),))
+    columns = {
+        "first_row": first_row, "first_base": base, "product": product_ptr[base] + local,
+        "stride": class_rows[owner], "rows": rows, "count": count,
+    }  # fmt: skip
+    return pack_pair_items(place, bits, **{name: column[order] for name, column in columns.items()})
+
+
+def _row_items(
+    place: Place, tuning: PairTuning, groups: RowGroups, rows: Array, n_rows: int, bits: int
+) -> Array:
+    """Cut the groups, and the gaps, into items of up to `tuning.rows` rows; those of most slots first."""
+    xp = place.xp
+    gap_begin, gap_ptr = find_gaps(xp, groups.row, rows, n_rows)
+    nothing = gap_begin * 0
+    begin = xp.concatenate((groups.row, gap_begin))
+    covered = xp.concatenate((rows, gap_ptr[1:] - gap_ptr[:-1]))
+    first_slot = xp.concatenate((groups.ptr[:-1], nothing))
+    slots = xp.concatenate((groups.ptr[1:] - groups.ptr[:-1], nothing))
+    item_ptr = pointers(xp, -(-covered // tuning.rows))
+    n_items = int(item_ptr[-1])
+    piece, owner = ranges(xp, xp.zeros(len(begin), np.int64), item_ptr, n_items)
+    local = piece * tuning.rows
+    order = stable_order(xp, (-slots[owner],))
+    columns = {
+        "row": begin[owner] + local, "first_slot": first_slot[owner], "local": local, "slots": slots[owner],
+        "rows": xp.minimum(covered[owner] - local, tuning.rows),
+    }  # fmt: skip
+    return pack_row_items(place, bits, **{name: column[order] for name, column in columns.items()})
 
 
 def build_product(curve: TypedMatrix, k: int, options: LayoutOptions | None = None) -> GpuProduct:

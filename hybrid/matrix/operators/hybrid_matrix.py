@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,6 @@ from hybrid.matrix.injection.tasks import TaskList, cut_tasks
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.policy import LevelChoice
 from hybrid.matrix.levels.task_table import TaskTable
-from hybrid.matrix.operators.matrix_statistics import MatrixStatistics
 from hybrid.matrix.reference import ReferenceProduct, ReferenceTaskProduct
 from mtbdd.offset.diagonal import diagonal_of
 from mtbdd.offset.offset import OffsetMTBDD
@@ -32,6 +32,41 @@ from mtbdd.offset.places import VectorPlace
 if TYPE_CHECKING:
     from hybrid.matrix.gpu.colours import ColouredTiles
     from hybrid.matrix.space.workspace import Workspace
+
+# Sizes of a matrix and of its representation, and the choices behind them.
+
+
+@dataclass(frozen=True)
+class MatrixStatistics:
+    """Sizes of a matrix and of its representation.
+
+    Attributes
+    ----------
+    n_rows, n_columns, nonzeros, terminals, mtbdd_nodes : int
+        Sizes of the matrix and of its diagram.
+    level, backend, level_reason, backend_reason
+        What was chosen and why.
+    representation_memory_bytes : int
+        MemR of the representation that the backend uses.
+    scaled : bool
+        Whether blocks are shared up to a scale (row types on cpu and gpu).
+    representation : str
+        One of `hybrid.base.representations.REPRESENTATIONS`.
+    """
+
+    n_rows: int
+    n_columns: int
+    nonzeros: int
+    terminals: int
+    mtbdd_nodes: int
+    level: int
+    level_reason: str
+    backend: str
+    backend_reason: str
+    representation_memory_bytes: int
+    scaled: bool
+    representation: str = "row-types"
+
 
 _log = logging.getLogger(__name__)
 

@@ -10,15 +10,154 @@ from numpy.typing import ArrayLike, NDArray
 
 from hybrid.matrix.space.base import Criterion, MatrixOperator, Vector, true_residual
 from hybrid.matrix.space.host_recurrence import HostBiCGStab, HostImages
-from hybrid.matrix.space.host_steps import HostRelaxation, HostUniformised
 from hybrid.matrix.space.idr import IDR
 from hybrid.matrix.space.passes import NumPyPasses, Passes
-from hybrid.matrix.space.repeated import OMEGA, RepeatedSystem
+from hybrid.matrix.space.repeated import OMEGA, RepeatedSystem, repeat
 from hybrid.matrix.space.swept import RowSweeps, SweptSystem
-from hybrid.matrix.space.uniformised_repetition import UniformisedRepetition
-from hybrid.matrix.space.workspace import Steps, Workspace
+from hybrid.matrix.space.workspace import Pair, Steps, Workspace
 from mtbdd.base.memory import require_memory
 from mtbdd.base.wording import option
+
+# Several steps of a uniformised chain on the host, as one.
+
+
+class UniformisedRepetition:
+    """See `hybrid.matrix.space.repeated.Repetition`; steps of the uniformised chain: one rate for all rows.
+
+    Parameters
+    ----------
+    multiply : callable
+        Writes ``M x``: ``multiply(x, out)``.
+    passes : Passes
+    diagonal, b : ndarray of float64, shape (n,)
+        b None is zero.
+    weight : float
+        `OMEGA` over the greatest element of the diagonal.
+    """
+
+    def __init__(
+        self,
+        multiply: Callable[[Vector, Vector], object],
+        passes: Passes,
+        diagonal: Vector,
+        b: Vector | None,
+        weight: float,
+    ) -> None:
+        self._multiply, self._passes, self._diagonal, self._b = multiply, passes, diagonal, b
+        self._weight, self._between = weight, np.empty(diagonal.size)
+
+    def with_right(self, x: Vector, out: Vector) -> None:
+        """See `Repetition.with_right`."""
+        self._repeat(x, self._b, out)
+
+    def without(self, x: Vector, out: Vector) -> None:
+        """See `Repetition.without`."""
+        self._repeat(x, None, out)
+
+    def of_ones(self, out: Vector) -> Vector:
+        """See `Repetition.of_ones`."""
+        found, out[...] = np.empty(out.size), 0.0
+        self._repeat(out, np.ones(out.size), found)
+        return found
+
+    def _repeat(self, x: Vector, b: Vector | None, out: Vector) -> None:
+        def step(x: Vector, out: Vector) -> None:
+            self._multiply(x, out)
+            self._passes.uniformise(x, b, self._diagonal, self._weight, out)
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            repeat(step, x, self._between, out)
+
+
+# Steps of one kind on the host, one after the other; see :class:`hybrid.matrix.space.workspace.Steps`.
+
+
+class HostRelaxation:
+    """Jacobi and JOR steps; their changes come with them.
+
+    Parameters
+    ----------
+    matrix : MatrixOperator
+    passes : Passes
+    diagonal, b : ndarray of float64, shape (n,)
+        b None is zero.
+    omega : float
+        Relaxation weight.
+    """
+
+    def __init__(
+        self, matrix: MatrixOperator, passes: Passes, diagonal: Vector, b: Vector | None, omega: float
+    ) -> None:
+        self._matrix, self._passes, self._diagonal, self._b, self._omega = matrix, passes, diagonal, b, omega
+        self._made, self._absolute, self._relative = 0, float("inf"), float("inf")
+
+    def sweep(self, pair: Pair, done: int, count: int, total: Vector | None = None) -> None:
+        """Make the steps."""
+        step: Callable[..., tuple[float, float]] = self._matrix.jacobi_step
+        for k in range(done, done + count):
+            x, out = pair[k % 2], pair[1 - k % 2]
+            if total is not None:
+                with np.errstate(over="ignore"):
+                    self._passes.add_scaled(1.0, x, total)
+            self._absolute, self._relative = step(x, out, self._b, self._diagonal, self._omega)
+        self._made = done + count
+
+    @property
+    def changes(self) -> Vector:
+        """Changes of the last step."""
+        return self._passes.agreed(np.array([self._absolute, self._relative]))
+
+    @property
+    def course(self) -> Vector:
+        """Steps made and the changes of the last one."""
+        return np.append(float(self._made), self.changes)
+
+
+class HostUniformised:
+    """Steps of the uniformised chain; changes are measured when they are asked for.
+
+    Parameters
+    ----------
+    matrix, passes, diagonal, b
+        As for `HostRelaxation`.
+    weight : float
+        One over the rate of the chain.
+    """
+
+    def __init__(
+        self, matrix: MatrixOperator, passes: Passes, diagonal: Vector, b: Vector | None, weight: float
+    ) -> None:
+        self._matrix, self._passes, self._weight = matrix, passes, weight
+        self._diagonal = np.ascontiguousarray(diagonal, dtype=np.float64)
+        self._b = None if b is None else np.ascontiguousarray(b, dtype=np.float64)
+        self._made = 0
+        self._last: tuple[Vector, Vector] | None = None
+
+    def sweep(self, pair: Pair, done: int, count: int, total: Vector | None = None) -> None:
+        """Make the steps."""
+        for k in range(done, done + count):
+            x, out = pair[k % 2], pair[1 - k % 2]
+            with np.errstate(over="ignore", invalid="ignore"):
+                if total is not None:
+                    self._passes.add_scaled(1.0, x, total)
+                self._matrix.multiply(x, out)
+                self._passes.uniformise(x, self._b, self._diagonal, self._weight, out)
+            self._last = x, out
+        self._made = done + count
+
+    @property
+    def changes(self) -> Vector:
+        """Changes of the last step."""
+        if self._last is None:
+            return np.full(2, np.inf)
+        x, out = self._last
+        return self._passes.greatest_changes(out, x)
+
+    @property
+    def course(self) -> Vector:
+        """Steps made and the changes of the last one."""
+        return np.append(float(self._made), self.changes)
+
 
 Multiply = Callable[[Any, Any], object]
 """Writes the product with a vector: ``multiply(x, out)``."""

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.analysis import chain_steps as evolution
-from hybrid.analysis.dense_powers import FEWEST_STEPS, MOST_STATES, DensePowers, dense_powers_pay
+from hybrid.analysis import transient as evolution
+from hybrid.analysis.transient import FEWEST_STEPS, MOST_STATES, DensePowers, dense_powers_pay
 from tests.builders.chain_texts import load_text
 
 # Two states that are left for a third ever so slowly.
@@ -32,7 +32,7 @@ rewards "alive" s=0 : 2; endrewards
 @pytest.fixture
 def small(monkeypatch):
     """Let leaps pay from 20 steps on."""
-    monkeypatch.setattr("hybrid.analysis.dense_powers.FEWEST_STEPS", 20)
+    monkeypatch.setattr("hybrid.analysis.transient.FEWEST_STEPS", 20)
     monkeypatch.setattr(evolution, "FEWEST_STEPS", 20)
 
 
@@ -59,7 +59,7 @@ def test_leaps_are_for_tiny_chains_and_long_ways(monkeypatch):
     assert not dense_powers_pay(MOST_STATES + 1, FEWEST_STEPS)
     assert not dense_powers_pay(3, FEWEST_STEPS - 1)
     assert not dense_powers_pay(0, FEWEST_STEPS)
-    monkeypatch.setattr("hybrid.analysis.dense_powers._PRECISE", 1e-40)
+    monkeypatch.setattr("hybrid.analysis.transient._PRECISE", 1e-40)
     assert not dense_powers_pay(3, FEWEST_STEPS)
 
 

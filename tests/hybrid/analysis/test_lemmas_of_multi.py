@@ -14,11 +14,10 @@ import pytest
 import hybrid
 from hybrid.analysis.choice_systems import ChoiceMatrices
 from hybrid.analysis.multi import weighing as weighing_module
-from hybrid.analysis.multi.check import MultiFound
+from hybrid.analysis.multi.check import MultiFound, explore_curve
 from hybrid.analysis.multi.endings import Endings
 from hybrid.analysis.multi.memory import ObjectiveProduct
 from hybrid.analysis.multi.objectives import Objective
-from hybrid.analysis.multi.pareto import explore_curve
 from hybrid.analysis.multi.polytopes import HalfSpace, Proposal, cleaned, meets, mixed, repaired
 from hybrid.analysis.multi.queries import Found, ObjectiveSearch, achievable, greatest_value
 from hybrid.analysis.multi.schedulers import Point

@@ -12,17 +12,19 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from hybrid.analysis import precomputation
-from hybrid.analysis import predecessor_lists as predecessors
+from hybrid.analysis import precomputation as predecessors
 from hybrid.analysis.precomputation import (
+    PredecessorLists,
     decided_states,
     end_components,
+    list_predecessors,
+    predecessor_lists,
     prob0a,
     prob0e,
     prob1a,
     prob1e,
     staying_states,
 )
-from hybrid.analysis.predecessor_lists import PredecessorLists, list_predecessors, predecessor_lists
 from hybrid.analysis.until import until_system
 from mtbdd.build.build import build_model
 from mtbdd.build.model import SymbolicModel

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 import hybrid
-from hybrid.app.cli.answer_text import answer_text
+from hybrid.app.cli.check import answer_text
 from hybrid.base.errors import OptionError
 from tests.builders.chain_texts import DIE, GAMBLER, MANY_STARTS, QUEUE, SPLIT, load_text
 
@@ -139,7 +139,7 @@ def test_bounded_operators(prop, expected, tmp_path):
 
 
 def test_a_value_too_close_to_its_bound_is_not_guessed(tmp_path, monkeypatch):
-    monkeypatch.setattr("hybrid.analysis.exact.chain.MAX_UNKNOWN", 0)
+    monkeypatch.setattr("hybrid.analysis.exact.formulas.MAX_UNKNOWN", 0)
     answer = hybrid.check(load_text(tmp_path, DIE), "P>=1/6 [ F d=1 ]", throw=False)
     assert answer.value is None
     assert "P>=0.16666666666666666 is unknown at this precision" in answer.error

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.checking import checker, operators
+from hybrid.checking import checker
+from hybrid.checking import checker as operators
 
 LINE = """
 dtmc

@@ -94,8 +94,8 @@ def test_f15_few_iterations_come_before_exact_solution(tmp_path, engine, text, c
 
 
 def test_f15_iterations_go_on_where_exact_solution_takes_long(tmp_path, monkeypatch):
-    monkeypatch.setattr("hybrid.checking.operators._FEW_ITERATIONS", 40)
-    monkeypatch.setattr("hybrid.checking.operators._FEW_OPERATIONS", 10)
+    monkeypatch.setattr("hybrid.checking.checker._FEW_ITERATIONS", 40)
+    monkeypatch.setattr("hybrid.checking.checker._FEW_OPERATIONS", 10)
     model = load_text(tmp_path, RETURNING, constants={"n": 4})
     answer = hybrid.check(model, "P=? [ F x=0 ]")
     assert answer.statistics.method != "exact"
@@ -139,7 +139,7 @@ def test_only_the_automatic_method_turns_to_exact_solution(tmp_path):
 
 
 def test_large_chains_say_that_they_did_not_converge(tmp_path, monkeypatch):
-    monkeypatch.setattr("hybrid.analysis.exact.chain.MAX_UNKNOWN", 10)
+    monkeypatch.setattr("hybrid.analysis.exact.formulas.MAX_UNKNOWN", 10)
     answer = hybrid.check(
         load_text(tmp_path, RETURNING, constants={"n": 60}), "P=? [ F x=0 ]", max_iterations=500, throw=False
     )
@@ -148,7 +148,7 @@ def test_large_chains_say_that_they_did_not_converge(tmp_path, monkeypatch):
 
 
 def test_large_chains_of_many_steps_have_bounds_as_close_as_doubles_allow(tmp_path, monkeypatch):
-    monkeypatch.setattr("hybrid.analysis.exact.chain.MAX_UNKNOWN", 10)
+    monkeypatch.setattr("hybrid.analysis.exact.formulas.MAX_UNKNOWN", 10)
     # 2^30 steps on average, of which 10^8 could be made in a minute.
     model = load_text(tmp_path, RETURNING, constants={"n": 30})
     answer = hybrid.check(model, "P=? [ F x=0 ]", max_iterations=500)

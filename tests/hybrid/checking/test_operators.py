@@ -194,7 +194,7 @@ def test_truth_values_by_hand(prop, expected, tmp_path):
     "prop", ["P>=1/6 [ F d=1 ]", "P=? [ F P>=1/3 [ F d=1 ] ]", "filter(count, P<1/3 [ F d=1 ])"]
 )
 def test_what_bounds_do_not_decide_is_unknown(prop, tmp_path, monkeypatch):
-    monkeypatch.setattr("hybrid.analysis.exact.chain.MAX_UNKNOWN", 0)
+    monkeypatch.setattr("hybrid.analysis.exact.formulas.MAX_UNKNOWN", 0)
     answer = hybrid.check(load_text(tmp_path, DIE), prop, throw=False)
     assert answer.value is None
     assert "unknown at this precision" in answer.error

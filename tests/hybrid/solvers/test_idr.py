@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hybrid.base.operands import PIECE
-from hybrid.matrix.cpu.shadow_passes import CpuShadows
+from hybrid.matrix.cpu.passes import CpuShadows
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.idr import IDR, Space
 from hybrid.matrix.space.shadows import DIRECTIONS, NumPyShadows, signs

@@ -28,8 +28,7 @@ from hybrid.matrix.space.recurrence import Standing
 from hybrid.matrix.space.repeated import RepeatedIDR, RepeatedSystem
 from hybrid.solvers import Criterion, Optimistic, Status
 from hybrid.solvers.optimistic import leap_for
-from hybrid.solvers.policy_bounds import MORE_VECTORS, PolicyBounds
-from hybrid.solvers.policy_course import PolicyCourse
+from hybrid.solvers.policy_bounds import MORE_VECTORS, PolicyBounds, PolicyCourse
 from hybrid.solvers.weight_guess import WeightGuess
 from tests.builders.choice_systems import Choices
 from tests.builders.failing_recurrences import FAILURES

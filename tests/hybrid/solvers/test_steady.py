@@ -8,7 +8,7 @@ import pytest
 from hybrid.matrix.space.base import MatrixOperator
 from hybrid.matrix.space.bellman import Held
 from hybrid.matrix.space.host import HostWorkspace
-from hybrid.solvers.steady import is_steady
+from hybrid.solvers.krylov_bounds import is_steady
 from tests.builders.linear_systems import Dense
 
 

@@ -215,7 +215,7 @@ def test_bounds_hold_by_sweeps(name: str, monkeypatch: pytest.MonkeyPatch, rng: 
     used = []
     own = SweptSystem.idr
     monkeypatch.setattr(SweptSystem, "idr", lambda self, *a: used.append(self.descending) or own(self, *a))
-    monkeypatch.setattr("hybrid.solvers.krylov_spread._BRIEF", 1)
+    monkeypatch.setattr("hybrid.solvers.krylov_bounds._BRIEF", 1)
     monkeypatch.setattr("hybrid.matrix.space.swept._WORTH", 0.0)
     systems = [slow(60), *(linear_system(rng, 25) for _ in range(8))]
     for dense, diagonal, b in systems:

@@ -15,14 +15,15 @@ from mtbdd.graph.components import (
     EndComponents,
     MaximalEndComponent,
     decompose,
+    draw_state,
     maximal_end_components,
     mec_decomposition,
     model_components,
     model_end_components,
     strong_components,
+    trim,
 )
 from mtbdd.graph.prob01 import bottom_components
-from mtbdd.graph.regions import draw_state, trim
 from mtbdd.graph.trimming import ChoicePeeling
 from mtbdd.offset.states import index_states
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
@@ -189,7 +190,7 @@ def test_trimming_leaves_the_greatest_set_with_ways_in_and_on(
     left = set(data.draw(st.sets(st.sampled_from(range(len(mdp))))))
     moving = manager.disjunction(relations) & ~manager.equal_bits(range(manager.n_bits))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mtbdd.graph.regions._FRONT", front)
+        patch.setattr("mtbdd.graph.components._FRONT", front)
         found = trim(Relation.whole(manager, moving), node_set(manager, manager.rows, left))
     edges = {(s, t) for s, own in enumerate(mdp) for to in own for t in to if s != t}
     while True:
@@ -213,7 +214,7 @@ def test_trimming_takes_a_path_away_from_its_end_and_leaves_the_ring(
     mdp[10].append(frozenset({0}))
     manager, relations, states = oracles.relations_of(mdp)
     moving = manager.disjunction(relations) & ~manager.equal_bits(range(manager.n_bits))
-    monkeypatch.setattr("mtbdd.graph.regions._FRONT", front)
+    monkeypatch.setattr("mtbdd.graph.components._FRONT", front)
     assert numbers(manager, trim(Relation.whole(manager, moving), states)) == {0, 1, 2, 3}
 
 
@@ -277,7 +278,7 @@ def test_a_long_path_is_peeled_without_a_search(monkeypatch: pytest.MonkeyPatch)
         searches.append(1)
         return draw(manager, states, rng)
 
-    monkeypatch.setattr("mtbdd.graph.regions.draw_state", counted)
+    monkeypatch.setattr("mtbdd.graph.components.draw_state", counted)
     found = model_components(model)
     assert sorted(found.sizes) == [2, 2]
     assert found.count == model.n_states - 2

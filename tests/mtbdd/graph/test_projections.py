@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.relation import Relation
-from mtbdd.graph.components import decompose, model_components
-from mtbdd.graph.projections import common_cycles, cut_by_parts, model_parts, split_by_parts
-from mtbdd.graph.regions import trim
+from mtbdd.graph.components import (
+    common_cycles,
+    cut_by_parts,
+    decompose,
+    model_components,
+    model_parts,
+    split_by_parts,
+    trim,
+)
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.models import build, members, node_set
 from tests.oracles import graphs as oracles
@@ -113,7 +119,7 @@ def test_large_closures_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     model = build(TWO_RINGS)
     relation, part = model.layer_relation(0), model_parts(model)[0]
     assert common_cycles(model.manager, relation, part) is not None
-    monkeypatch.setattr("mtbdd.graph.projections._CLOSURE_NODES", 2)
+    monkeypatch.setattr("mtbdd.graph.components._CLOSURE_NODES", 2)
     assert common_cycles(model.manager, relation, part) is None
     assert cut_by_parts(model.manager, relation, [part]) == (relation, [])
     assert sorted(model_components(model).sizes) == [16] * 16
@@ -133,7 +139,7 @@ def test_variables_stand_in_for_a_module_that_is_left_out(monkeypatch: pytest.Mo
         return common_cycles(manager, relation, part) if part != module else None
 
     assert used() == [module, other]
-    monkeypatch.setattr("mtbdd.graph.projections.common_cycles", narrow)
+    monkeypatch.setattr("mtbdd.graph.components.common_cycles", narrow)
     assert used() == [other, x, y]
 
 

@@ -146,7 +146,7 @@ def test_estimates_are_not_settled(tmp_path):
 
 @pytest.mark.parametrize("prop", ["P>=1/6 [ F d=1 ]", "P=? [ F P>=1/3 [ F d=1 ] ]"])
 def test_large_systems_stay_unknown(prop, tmp_path, monkeypatch):
-    monkeypatch.setattr("hybrid.analysis.exact.chain.MAX_UNKNOWN", 2)
+    monkeypatch.setattr("hybrid.analysis.exact.formulas.MAX_UNKNOWN", 2)
     answer = hybrid.check(load_text(tmp_path, DIE), prop, throw=False)
     assert answer.value is None
     assert "unknown at this precision" in answer.error

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.analysis.exact import lifting, systems
+from hybrid.analysis.exact import systems
+from hybrid.analysis.exact import systems as lifting
 from hybrid.analysis.exact.elimination import Budget, solve_rationals
-from hybrid.analysis.exact.lifting import PRIMES, solve_by_lifting
-from hybrid.analysis.exact.systems import solve_systems
+from hybrid.analysis.exact.systems import PRIMES, solve_by_lifting, solve_systems
 from hybrid.base.errors import NotExactError
 from mtbdd.base.budget import Budget as Limits
 from mtbdd.base.budget import BudgetError, spending

@@ -12,8 +12,7 @@ from scipy.sparse import csr_matrix
 
 import hybrid.analysis.linear.uniformisation as uniformisation
 from hybrid.analysis.linear import transient
-from hybrid.analysis.linear.generators import uniformised
-from hybrid.analysis.linear.uniformisation import _Course
+from hybrid.analysis.linear.uniformisation import _Course, uniformised
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.solvers.poisson import poisson_weights

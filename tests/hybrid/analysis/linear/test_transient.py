@@ -18,7 +18,7 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 import hybrid
 from gpu_kernels import Device
 from hybrid.analysis.linear import Transient, transient
-from hybrid.analysis.linear.generators import uniformised
+from hybrid.analysis.linear.uniformisation import uniformised
 from hybrid.base.errors import OptionError
 from hybrid.matrix.explicit import CsrArrays, ExplicitOperator, FunctionOperator
 from hybrid.matrix.operators.inject import inject

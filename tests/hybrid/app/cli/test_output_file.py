@@ -12,7 +12,7 @@ import pytest
 
 from hybrid.__main__ import main
 from hybrid.app.cli.output_file import OutputFile
-from hybrid.app.cli.table import Table
+from hybrid.app.cli.report import Table
 from hybrid.base.errors import OptionError
 from hybrid.checking.checker import Checker
 

@@ -20,7 +20,7 @@ from typing import TextIO
 import pytest
 
 from hybrid.app.cli.advance import Advance, Snapshot, duration
-from hybrid.app.cli.progress_line import ProgressLine
+from hybrid.app.cli.console import ProgressLine
 from hybrid.app.cli.screen import LEAST_WIDTH
 from tests.source_tree import ROOT
 

@@ -12,7 +12,8 @@ import pytest
 import hybrid
 from hybrid.__main__ import main
 from hybrid.analysis.run import state_files
-from hybrid.app.cli import answer_text, table
+from hybrid.app.cli import check as answer_text
+from hybrid.app.cli import report as table
 
 TEXT = """
 dtmc

@@ -8,8 +8,7 @@ from importlib import metadata
 import pytest
 
 from hybrid.__main__ import main
-from hybrid.app.cli.arguments import build_parser
-from hybrid.app.cli.command_arguments import EXPORTED
+from hybrid.app.cli.arguments import EXPORTED, build_parser
 from hybrid.app.cli.common_arguments import MOST_THREADS
 from hybrid.app.cli.versions import versions
 from hybrid.base.errors import OptionError

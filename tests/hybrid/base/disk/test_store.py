@@ -237,7 +237,7 @@ with place.used():
 
 GONE = """
 import mmap, os, sys
-from hybrid.base.disk.bus_errors import bus_errors_told
+from hybrid.base.disk.store import bus_errors_told
 file = os.open(sys.argv[1] + "/file", os.O_RDWR | os.O_CREAT)
 os.ftruncate(file, 4096)
 pages = mmap.mmap(file, 4096)

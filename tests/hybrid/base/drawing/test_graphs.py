@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import hybrid.base.drawing.layered as layered
+import hybrid.base.drawing.graphs as layered
 from hybrid.base.drawing.diagrams import diagram_picture
 from hybrid.base.drawing.graph_picture import GraphArrow, GraphNode, GraphPicture
 from hybrid.base.drawing.graphs import dot_text, draw_graph

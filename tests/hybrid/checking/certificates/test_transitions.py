@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hybrid.base.errors import CertificateError, NotCertifiableError
-from hybrid.checking.certificates.earnings import earnings
+from hybrid.checking.certificates.judge import earnings
 from hybrid.checking.certificates.meaning import Meaning, exact_number
 from hybrid.checking.certificates.subject import Subject
 from hybrid.checking.certificates.transitions import Transitions

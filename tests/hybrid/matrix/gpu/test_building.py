@@ -13,11 +13,10 @@ import hybrid.matrix.gpu
 from gpu_kernels import Device, Host, copied_to
 from gpu_kernels.runtime.ragged import owners, pointers, ranges
 from hybrid.base.lists import concatenated_ranges
+from hybrid.matrix.gpu.build import build_pairs
 from hybrid.matrix.gpu.cost import rank_levels
-from hybrid.matrix.gpu.pair_layout import build_pairs
-from hybrid.matrix.gpu.tile_cells import gather_units, share_cells
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
-from hybrid.matrix.gpu.tile_table import cut_tiles, fill_tiles
+from hybrid.matrix.gpu.tile_table import cut_tiles, fill_tiles, gather_units, share_cells
 from hybrid.matrix.gpu.tile_terms import cut_types, list_terms, slice_entries
 from hybrid.matrix.gpu.tuning import TileShape
 from hybrid.matrix.injection.block_classes import find_block_classes
@@ -155,7 +154,7 @@ def test_equal_cells_with_other_marks_are_kept(device: Device) -> None:
 
 def test_colliding_hashes_share_nothing(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     xp = device.xp
-    monkeypatch.setattr("hybrid.matrix.gpu.tile_cells.scramble", lambda xp, key: key * xp.uint64(0))
+    monkeypatch.setattr("hybrid.matrix.gpu.tile_table.scramble", lambda xp, key: key * xp.uint64(0))
     codes = xp.arange(256).astype(np.uint8)
     first, units, kept = share_cells(xp, xp.asarray(np.array([0, 1, 2])), codes, 4)
     assert to_numpy(first).tolist() == [0, 1]

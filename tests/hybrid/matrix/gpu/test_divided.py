@@ -34,9 +34,8 @@ from hybrid.base.communicators.threads import in_threads
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.in_parts import in_parts
+from hybrid.matrix.gpu.carriers import Neighbours, gather, joined_neighbours, leaving_elements
 from hybrid.matrix.gpu.divided_product import DividedGpuProduct
-from hybrid.matrix.gpu.leaving import gather, leaving_elements
-from hybrid.matrix.gpu.neighbours import Neighbours, joined_neighbours
 from hybrid.matrix.gpu.passes import DevicePasses
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.levels.curve import level_curve
@@ -44,8 +43,7 @@ from hybrid.matrix.operators.divided_matrix import DividedMatrix
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.shadows import DIRECTIONS, NumPyShadows
 from hybrid.properties import parse_properties, resolve_properties
-from hybrid.solvers.average_course import AverageCourse
-from hybrid.solvers.average_reward import AverageReward
+from hybrid.solvers.average_reward import AverageCourse, AverageReward
 from hybrid.solvers.lean_average import LEAN_VECTORS, LeanCourse
 from mtbdd.base.communicator import Communicator
 from mtbdd.build.model import SymbolicModel
@@ -375,7 +373,7 @@ import sys
 import hybrid
 from gpu_kernels import CudaDevice
 from hybrid.matrix.gpu import carriers
-from hybrid.matrix.gpu.neighbours import Neighbours, joined_neighbours
+from hybrid.matrix.gpu.carriers import Neighbours, joined_neighbours
 from mpi4py import MPI
 comm, way = MPI.COMM_WORLD, sys.argv[1]
 if way == "straight":  # as if there were a card for each, which there is where there are two

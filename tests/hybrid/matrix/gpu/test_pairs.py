@@ -8,10 +8,9 @@ import pytest
 from gpu_kernels import Device, Mode, PairMatrix, PairTuning, TileMatrix, coded_step, use_device
 from gpu_kernels.compressed.steps import IterationState
 from hybrid.matrix.gpu.admission import reason_for_cpu
-from hybrid.matrix.gpu.build import build_product
+from hybrid.matrix.gpu.build import PairOptions, build_pairs, build_product
 from hybrid.matrix.gpu.cost import predicted_level_seconds, rank_levels, uses_pairs
 from hybrid.matrix.gpu.pair_cost import count_pairs, has_long_rows, longest_row, pair_build_bytes
-from hybrid.matrix.gpu.pair_layout import PairOptions, build_pairs
 from hybrid.matrix.gpu.product import GpuProduct
 from hybrid.matrix.gpu.tuning import LayoutOptions
 from hybrid.matrix.injection.groups import enumerate_groups

@@ -127,7 +127,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, device: Device) -> list[int]:
 
         return move_and_count
 
-    monkeypatch.setattr("hybrid.checking.operators.KEPT", 0)
+    monkeypatch.setattr("hybrid.checking.checker.KEPT", 0)
     monkeypatch.setattr(HostPlace, "written", counting(HostPlace.written))
     monkeypatch.setattr(HostPlace, "array", counting(HostPlace.array))
     if device.xp is not np:
@@ -136,7 +136,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, device: Device) -> list[int]:
             "hybrid.base.arrays.to_host",
             "hybrid.matrix.gpu.workspace.to_host",
             "hybrid.matrix.explicit.operators.to_host",
-            "hybrid.analysis.chain_steps.to_host",
+            "hybrid.analysis.transient.to_host",
         ):
             monkeypatch.setattr(name, to_host)
     return moved

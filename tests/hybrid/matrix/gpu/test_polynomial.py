@@ -10,8 +10,8 @@ from scipy.sparse import csr_matrix
 
 from gpu_kernels import CodedVector, Device, IterationState, Mode, Step, compress
 from hybrid.matrix.explicit import CsrArrays, ExplicitOperator, FunctionOperator
+from hybrid.matrix.gpu.build import PairOptions, build_pairs
 from hybrid.matrix.gpu.idr import DeviceIDR
-from hybrid.matrix.gpu.pair_layout import PairOptions, build_pairs
 from hybrid.matrix.gpu.polynomial import PolynomialIDR, PolynomialSystem, RepeatedSteps
 from hybrid.matrix.gpu.product import GpuProduct
 from hybrid.matrix.gpu.workspace import DeviceSystem
@@ -239,7 +239,7 @@ def test_bounds_hold(
     device: Device, form: str, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
     made, tried = noted(monkeypatch), 0
-    monkeypatch.setattr("hybrid.solvers.krylov_spread._BRIEF", 1)
+    monkeypatch.setattr("hybrid.solvers.krylov_bounds._BRIEF", 1)
     walk = queue(59, 1.0, 0.9)
     last = np.append(np.zeros(59), 1.0)
     systems = [(walk, walk.sum(axis=1) + last, last), *(linear_system(rng, 40) for _ in range(6))]

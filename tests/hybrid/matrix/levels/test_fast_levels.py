@@ -14,8 +14,7 @@ import hybrid
 from hybrid.base.near_least import near_least
 from hybrid.matrix.gpu.pair_cost import has_long_rows, longest_row
 from hybrid.matrix.injection import row_types
-from hybrid.matrix.levels.curve import LevelCurve, level_curve
-from hybrid.matrix.levels.kinds import RowTypeKinds, row_type_bytes
+from hybrid.matrix.levels.curve import LevelCurve, RowTypeKinds, level_curve, row_type_bytes
 from hybrid.matrix.levels.layers import layer_curve, layer_levels
 from hybrid.matrix.levels.policy import choose_level, rank_by_time
 from hybrid.matrix.levels.stacked_curve import StackedCurve
@@ -173,7 +172,7 @@ def many_rates(size: int) -> np.ndarray:
 
 
 def test_plain_row_types_are_left_out_from_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.matrix.levels.kinds._MANY_SLOTS", 4)
+    monkeypatch.setattr("hybrid.matrix.levels.curve._MANY_SLOTS", 4)
     kinds = RowTypeKinds(from_dense(many_rates(64)))
     slots = [(len(kinds.plain[k].blocks), len(kinds.scaled[k].blocks)) for k in range(len(kinds.plain))]
     first = next(k for k, (plain, scaled) in enumerate(slots) if plain > max(4, 8 * scaled))
@@ -189,10 +188,10 @@ def test_plain_row_types_are_left_out_from_where_they_are_many(monkeypatch: pyte
 def test_plain_row_types_are_left_out_from_where_they_are_some_times_as_many_and_larger(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hybrid.matrix.levels.kinds._MANY_SLOTS", 4)
-    monkeypatch.setattr("hybrid.matrix.levels.kinds._VERY_MANY_SLOTS", 8)
-    monkeypatch.setattr("hybrid.matrix.levels.kinds._MOST_TIMES", 1e9)
-    monkeypatch.setattr("hybrid.matrix.levels.kinds._MOST_TIMES_LARGER", 20)
+    monkeypatch.setattr("hybrid.matrix.levels.curve._MANY_SLOTS", 4)
+    monkeypatch.setattr("hybrid.matrix.levels.curve._VERY_MANY_SLOTS", 8)
+    monkeypatch.setattr("hybrid.matrix.levels.curve._MOST_TIMES", 1e9)
+    monkeypatch.setattr("hybrid.matrix.levels.curve._MOST_TIMES_LARGER", 20)
     matrix = from_dense(many_rates(64))
     kinds = RowTypeKinds(matrix)
     many = []
@@ -205,7 +204,7 @@ def test_plain_row_types_are_left_out_from_where_they_are_some_times_as_many_and
         assert (kinds.plain in kinds.at(k)) == (True not in many[: k + 1])
     # Without scales they may be the smaller ones.
     monkeypatch.setattr(
-        "hybrid.matrix.levels.kinds.row_type_bytes", lambda types, k: int(types.classes.scaled)
+        "hybrid.matrix.levels.curve.row_type_bytes", lambda types, k: int(types.classes.scaled)
     )
     small = RowTypeKinds(matrix)
     assert all(small.plain in small.at(k) for k in range(len(many)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hybrid.matrix.operators import coded_gains as module
-from hybrid.matrix.operators.coded_gains import coded_gains
+from hybrid.matrix.operators import hybrid_choices as module
+from hybrid.matrix.operators.hybrid_choices import coded_gains
 
 
 @pytest.mark.parametrize("values", [1, 5, 300])

@@ -14,7 +14,7 @@ from gpu_kernels import Device, TileMatrix, current_device, use_device
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.base.communicators.threads import in_threads
 from hybrid.matrix.gpu import carriers
-from hybrid.matrix.gpu.neighbours import joined_neighbours
+from hybrid.matrix.gpu.carriers import joined_neighbours
 from hybrid.matrix.operators import device_choices as fused
 from hybrid.matrix.operators.device_choices import DeviceChoices, DividedDeviceChoices, fused_choices
 from hybrid.matrix.operators.eligibility import Ineligible

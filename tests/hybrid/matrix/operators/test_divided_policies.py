@@ -11,8 +11,7 @@ import hybrid
 from hybrid.matrix.space.idr import IDR
 from hybrid.matrix.space.recurrence import Standing
 from hybrid.matrix.space.repeated import RepeatedIDR
-from hybrid.solvers.policy_bounds import PolicyBounds
-from hybrid.solvers.policy_course import PolicyCourse
+from hybrid.solvers.policy_bounds import PolicyBounds, PolicyCourse
 from tests.source_tree import ROOT
 
 QUESTIONS: dict[str, tuple[dict[str, Any], str]] = {

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.analysis import chain_steps
+from hybrid.analysis import transient as chain_steps
 from hybrid.analysis.transient_errors import StepErrors
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.operators.discount import Discount

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 import hybrid
 from examples.generate import polling
-from hybrid.matrix.parts.groupings import PrefixUses, groupings, prefix_uses
-from hybrid.matrix.parts.plan import plan_of, plan_parts
+from hybrid.matrix.parts.plan import PrefixUses, groupings, plan_of, plan_parts, prefix_uses
 from hybrid.matrix.parts.prefixes import groups_for, prefix_groups, told_by
 from hybrid.matrix.parts.sharing import fields_of, owners_of
 from hybrid.matrix.parts.uses import column_uses, nodes_of_parts
@@ -71,7 +70,7 @@ def test_prefixes_end_with_variables(seed: int, least: int) -> None:
 
 
 def test_long_prefixes_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    import hybrid.matrix.parts.groupings as module
+    import hybrid.matrix.parts.plan as module
 
     model = hybrid.load(ROOT / "examples/fms.prism", {"n": 2})
     fields, all_bits = fields_of(model), model.index.n_bits

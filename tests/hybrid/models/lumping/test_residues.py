@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid.base.errors import UnsupportedError
-from hybrid.models.lumping.residues import PRIME, meant_by, residues, simplest_between
+from hybrid.models.lumping.partition import PRIME, meant_by, residues, simplest_between
 
 
 @given(st.fractions(min_value=Fraction(1, 50), max_value=50, max_denominator=60), st.integers(0, 60))

@@ -9,7 +9,7 @@ import pytest
 
 from hybrid.base.errors import UnsupportedError
 from hybrid.properties.automata.automaton import DeterministicAutomaton
-from hybrid.properties.automata.comparing import distinguishing_word
+from hybrid.properties.automata.choosing import distinguishing_word
 from hybrid.properties.automata.reading_formulas import automaton_of
 from tests.builders.labelled import NAMES
 from tests.oracles.lasso_words import Tree, holds, random_tree, tree_text
@@ -57,7 +57,7 @@ def test_what_is_not_compared_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = automaton_of("G F a"), automaton_of("G F b")
     with pytest.raises(ValueError, match="expected the same propositions"):
         distinguishing_word(a, b)
-    monkeypatch.setattr("hybrid.properties.automata.comparing.MOST_TRANSITIONS", 3)
+    monkeypatch.setattr("hybrid.properties.automata.choosing.MOST_TRANSITIONS", 3)
     big = automaton_of("F (a & (X a))")
     with pytest.raises(UnsupportedError, match="too large to be compared"):
         distinguishing_word(big, big)

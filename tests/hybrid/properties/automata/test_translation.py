@@ -134,7 +134,7 @@ def test_too_many_states_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_too_many_alternations_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.properties.automata.normal_form.MOST_GUESSES", 0)
+    monkeypatch.setattr("hybrid.properties.automata.translation.MOST_GUESSES", 0)
     with pytest.raises(UnsupportedError, match="alternates between until and weak until in 1 places"):
         automaton_of("(a U (b W (c U a))) & (a W (b U (c W a)))")
 
