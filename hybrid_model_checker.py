@@ -52,10 +52,10 @@ def main() -> int:
 
 
 def command() -> int:
-    """Begin and end the process of the console script: `main`, and then `hybrid.app.cli.ending.end`."""
+    """Begin and end the process of the console script: `main`, and then `hybrid.app.cli.signals.end`."""
     status = main()
     try:
-        from hybrid.app.cli.ending import end
+        from hybrid.app.cli.signals import end
     except ImportError:
         return status  # the package is another one
     return end(status)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from gpu_kernels import graph as graph
     from gpu_kernels.compressed.block_tasks import BlockTasks, block_spmv, run_block_tasks
     from gpu_kernels.compressed.choice_rows import ChoiceRows, run_choice_rows
-    from gpu_kernels.compressed.choice_steps import NO_CHOICE, ChoiceStep
     from gpu_kernels.compressed.choices import (
         ChoiceGains,
         finish_choices,
@@ -28,45 +27,46 @@ if TYPE_CHECKING:
         run_choices,
     )
     from gpu_kernels.compressed.explicit_matrix import explicit_csr
-    from gpu_kernels.compressed.groups import Groups, join_groups
     from gpu_kernels.compressed.pairs import PairMatrix, PairTuning, run_pairs
     from gpu_kernels.compressed.steps import (
+        NO_CHOICE,
+        ChoiceStep,
+        Groups,
         IterationState,
         Mode,
         Step,
         coded_step,
         finish_iteration,
+        join_groups,
         product_step,
     )
-    from gpu_kernels.compressed.tiles import TileMatrix, Tuning, run_tiles
-    from gpu_kernels.compressed.tiles_many import run_tiles_many
+    from gpu_kernels.compressed.tiles import TileMatrix, Tuning, run_tiles, run_tiles_many
     from gpu_kernels.explicit import FORMATS, ExplicitMatrix
-    from gpu_kernels.krylov.blocks import copy_blocks
     from gpu_kernels.krylov.idr import IDRKernels
     from gpu_kernels.krylov.krylov import BiCGStabKernels
-    from gpu_kernels.krylov.shadows import ShadowKernels
-    from gpu_kernels.krylov.vector import add_scaled, compare_rows, relax_rows
+    from gpu_kernels.krylov.vector import ShadowKernels, add_scaled, compare_rows, copy_blocks, relax_rows
     from gpu_kernels.runtime._launch import check_vector, index_bits, index_type
     from gpu_kernels.runtime._loader import seconds_loading
     from gpu_kernels.runtime.availability import is_available, unavailable_reason
     from gpu_kernels.runtime.coded import CodedVector, compress
     from gpu_kernels.runtime.device import (
+        HOST_ITEMS,
         CudaDevice,
         Device,
+        Host,
         Place,
+        copied_to,
         current_device,
         device_problem,
+        made_for,
         take_card,
         use_device,
     )
     from gpu_kernels.runtime.early_start import begin_start
-    from gpu_kernels.runtime.links import DeviceLinks
     from gpu_kernels.runtime.pushes import Leaving, WindowPushes, window_words
-    from gpu_kernels.runtime.side_stream import SideStream
-    from gpu_kernels.runtime.staging import HOST_ITEMS, Host, copied_to, made_for
-    from gpu_kernels.runtime.transfers import Transfers
+    from gpu_kernels.runtime.transfers import SideStream, Transfers
     from gpu_kernels.runtime.warm_up import begin_warm_up, compile_as_well, end_warm_up
-    from gpu_kernels.runtime.windows import OpenWindow, Window
+    from gpu_kernels.runtime.windows import DeviceLinks, OpenWindow, Window
 
 __all__ = [
     "FORMATS",
@@ -141,20 +141,20 @@ __all__ = [
 
 _HOMES = {
     "FORMATS": "explicit",
-    "HOST_ITEMS": "runtime.staging",
-    "NO_CHOICE": "compressed.choice_steps",
+    "HOST_ITEMS": "runtime.device",
+    "NO_CHOICE": "compressed.steps",
     "BiCGStabKernels": "krylov.krylov",
     "BlockTasks": "compressed.block_tasks",
     "ChoiceGains": "compressed.choices",
     "ChoiceRows": "compressed.choice_rows",
-    "ChoiceStep": "compressed.choice_steps",
+    "ChoiceStep": "compressed.steps",
     "CodedVector": "runtime.coded",
     "CudaDevice": "runtime.device",
     "Device": "runtime.device",
-    "DeviceLinks": "runtime.links",
+    "DeviceLinks": "runtime.windows",
     "ExplicitMatrix": "explicit",
-    "Groups": "compressed.groups",
-    "Host": "runtime.staging",
+    "Groups": "compressed.steps",
+    "Host": "runtime.device",
     "IDRKernels": "krylov.idr",
     "IterationState": "compressed.steps",
     "Leaving": "runtime.pushes",
@@ -163,8 +163,8 @@ _HOMES = {
     "PairMatrix": "compressed.pairs",
     "PairTuning": "compressed.pairs",
     "Place": "runtime.device",
-    "ShadowKernels": "krylov.shadows",
-    "SideStream": "runtime.side_stream",
+    "ShadowKernels": "krylov.vector",
+    "SideStream": "runtime.transfers",
     "Step": "compressed.steps",
     "TileMatrix": "compressed.tiles",
     "Transfers": "runtime.transfers",
@@ -180,8 +180,8 @@ _HOMES = {
     "compare_rows": "krylov.vector",
     "compile_as_well": "runtime.warm_up",
     "compress": "runtime.coded",
-    "copied_to": "runtime.staging",
-    "copy_blocks": "krylov.blocks",
+    "copied_to": "runtime.device",
+    "copy_blocks": "krylov.vector",
     "current_device": "runtime.device",
     "device_problem": "runtime.device",
     "end_warm_up": "runtime.warm_up",
@@ -191,9 +191,9 @@ _HOMES = {
     "index_bits": "runtime._launch",
     "index_type": "runtime._launch",
     "is_available": "runtime.availability",
-    "join_groups": "compressed.groups",
+    "join_groups": "compressed.steps",
     "likely_modules": "compressed.choices",
-    "made_for": "runtime.staging",
+    "made_for": "runtime.device",
     "mark_entries": "compressed.choices",
     "product_step": "compressed.steps",
     "relax_rows": "krylov.vector",
@@ -202,7 +202,7 @@ _HOMES = {
     "run_block_tasks": "compressed.block_tasks",
     "run_pairs": "compressed.pairs",
     "run_tiles": "compressed.tiles",
-    "run_tiles_many": "compressed.tiles_many",
+    "run_tiles_many": "compressed.tiles",
     "seconds_loading": "runtime._loader",
     "take_card": "runtime.device",
     "unavailable_reason": "runtime.availability",

@@ -50,12 +50,12 @@ def main(arguments: list[str] | None = None) -> int:
 
             return print_versions(options.json_version)
         if options.command in _TEXTS:
-            from hybrid.app.cli.texts import print_text
+            from hybrid.app.cli.manual import print_text
 
             return print_text(options)
         from hybrid.app.cli.bounded import run_bounded
         from hybrid.app.cli.console import Console
-        from mtbdd.base.wording import on_command_line
+        from mtbdd.base.errors import on_command_line
 
         with on_command_line(), Console(options.quiet, signals, options.verbose) as console:
             return run_bounded(lambda: _guarded(options, console, signals, alone), options, console)
@@ -65,10 +65,10 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
     """Run the chosen command; turn every expected failure into a message and a status."""
     from importlib import import_module
 
+    from hybrid.app.cli.asked_properties import limited_threads
     from hybrid.app.cli.console import StreamError
-    from hybrid.app.cli.thread_limit import limited_threads
     from hybrid.base.errors import CheckpointError, HybridError, InterchangeError, OptionError
-    from mtbdd.diagrams.package import PackageError
+    from mtbdd.diagrams.manager import PackageError
     from mtbdd.language.errors import LanguageError
 
     try:
@@ -133,7 +133,7 @@ def _is_alone() -> bool:
 if __name__ == "__main__":
     status = main()
     if _is_alone():
-        from hybrid.app.cli.ending import end
+        from hybrid.app.cli.signals import end
 
         status = end(status)
     sys.exit(status)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from mtbdd.diagrams.arithmetic import (
         add,
         divide,
+        matrix_matrix,
+        matrix_vector,
         maximum,
         maximum_over,
         minimum,
@@ -24,25 +26,24 @@ if TYPE_CHECKING:
         scaled,
         sum_over,
         united,
+        vector_matrix,
     )
     from mtbdd.diagrams.encoding import Encoding
     from mtbdd.diagrams.manager import Manager
     from mtbdd.diagrams.matrix import SymbolicMatrix
     from mtbdd.diagrams.partition import Partition
-    from mtbdd.diagrams.products import matrix_matrix, matrix_vector, vector_matrix
     from mtbdd.diagrams.transfer import to_dd, transferred
-    from mtbdd.language.faults import BuildError
+    from mtbdd.language.errors import BuildError
     from mtbdd.offset.convert import offset_label
-    from mtbdd.offset.level import Level
-    from mtbdd.offset.offset import OffsetMTBDD
+    from mtbdd.offset.offset import Level, OffsetMTBDD
     from mtbdd.offset.states import StateIndex, index_states
 
 _HOMES = {
-    "BuildError": "language.faults",
+    "BuildError": "language.errors",
     "ChoiceLayer": "build.choices",
     "ChoicePart": "build.choices",
     "Encoding": "diagrams.encoding",
-    "Level": "offset.level",
+    "Level": "offset.offset",
     "Manager": "diagrams.manager",
     "OffsetMTBDD": "offset.offset",
     "Partition": "diagrams.partition",
@@ -53,8 +54,8 @@ _HOMES = {
     "build_model": "build.build",
     "divide": "diagrams.arithmetic",
     "index_states": "offset.states",
-    "matrix_matrix": "diagrams.products",
-    "matrix_vector": "diagrams.products",
+    "matrix_matrix": "diagrams.arithmetic",
+    "matrix_vector": "diagrams.arithmetic",
     "maximum": "diagrams.arithmetic",
     "maximum_over": "diagrams.arithmetic",
     "minimum": "diagrams.arithmetic",
@@ -67,7 +68,7 @@ _HOMES = {
     "to_dd": "diagrams.transfer",
     "transferred": "diagrams.transfer",
     "united": "diagrams.arithmetic",
-    "vector_matrix": "diagrams.products",
+    "vector_matrix": "diagrams.arithmetic",
 }
 
 __all__ = [

@@ -18,7 +18,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 
 import gpu_kernels
 from gpu_kernels.runtime import warm_up
-from mtbdd.diagrams.package import VARIABLE
+from mtbdd.diagrams.manager import VARIABLE
 from tests.builders.diagram_packages import HAS_CUDD
 from tests.exploring import is_seeded, multiply_examples, shorten_examples
 from tests.gpu_kernels.devices import device

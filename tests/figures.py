@@ -151,7 +151,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "after {:,} steps over all rows": ("hybrid.solvers.strip_leap:_BEGIN",),
         "from {:,} states, components": ("hybrid.analysis.choice_systems:_LEAST_STATES",),
         "at most {:,} steps are left": ("hybrid.solvers.average_reward:_SINGLE",),
-        "at least every {} steps": ("hybrid.matrix.space.check_interval:_MOST",),
+        "at least every {} steps": ("hybrid.matrix.space.base:_MOST",),
         "has grown by {} % more": (_percent("hybrid.solvers.forecast:_FASTER"),),
         "After {:,} products": ("hybrid.solvers.forecast:_LATE",),
         "in steps, {} products": ("hybrid.solvers.forecast:_LEAST",),
@@ -193,19 +193,19 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "stay under {} nodes": ("mtbdd.build.reach:_GROUP_NODES",),
     },
     "docs/distributed.md": {
-        "over {:,} states at most": ("hybrid.checking.gathering:MOST_GATHERED",),
+        "over {:,} states at most": ("hybrid.checking.filters:MOST_GATHERED",),
         "listings of {:,} states at most": ("hybrid.checking.filters:MOST_LISTED",),
-        "{} MiB at a time": (lambda: int(str(value_of("hybrid.analysis.run.shared_file:_PIECE"))) >> 20,),
+        "{} MiB at a time": (lambda: int(str(value_of("hybrid.analysis.run.state_files:_PIECE"))) >> 20,),
     },
     "docs/explicit.md": {
-        "up to {:,} distinct values": ("hybrid.matrix.explicit.storage:_DICTIONARY",),
+        "up to {:,} distinct values": ("hybrid.matrix.explicit.operators:_DICTIONARY",),
         "more than {} entries on average, or one of more than {}": (
-            "hybrid.matrix.explicit.storage:_LONG_MEAN",
-            "hybrid.matrix.explicit.storage:_LONG_ROW",
+            "hybrid.matrix.explicit.operators:_LONG_MEAN",
+            "hybrid.matrix.explicit.operators:_LONG_ROW",
         ),
         "in the {}-byte lines that {} consecutive rows read": (
-            "hybrid.matrix.explicit.measures:LINE_BYTES",
-            "hybrid.matrix.explicit.measures:WARP_ROWS",
+            "hybrid.matrix.explicit.density:LINE_BYTES",
+            "hybrid.matrix.explicit.density:WARP_ROWS",
         ),
     },
     "docs/explorer.md": {
@@ -225,12 +225,12 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
             _power("hybrid.matrix.gpu.admission:SMALL_ENTRIES"),
             "hybrid.matrix.gpu.admission:SMALL_ENTRIES",
         ),
-        "{:,} states or more are unknown": ("hybrid.matrix.operators.eligibility:_SMALL_STATES",),
+        "{:,} states or more are unknown": ("hybrid.matrix.operators.hybrid_choices:_SMALL_STATES",),
         "have 2^{} non-zeros or more together": (_power("hybrid.matrix.gpu.admission:SMALL_ENTRIES"),),
         "takes at most {} times the least": ("hybrid.matrix.levels.policy:_MOST_TIMES",),
         "Where rows have {} entries on average, or one has {:,}": (
-            "hybrid.matrix.gpu.pair_cost:LONG_ROW",
-            "hybrid.matrix.gpu.pair_cost:LONGEST_ROW",
+            "hybrid.matrix.gpu.cost:LONG_ROW",
+            "hybrid.matrix.gpu.cost:LONGEST_ROW",
         ),
         "an item to a block of {} threads": ("hybrid.matrix.gpu.tuning:_THREADS",),
         "until it has at most {} entries": (lambda: LayoutOptions.entries,),
@@ -246,7 +246,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
     "docs/library.md": {
         "The text ends after {:,}": ("hybrid.app.cli.check:MAX_LISTED",),
         "at an epsilon of {};": (_exponential("hybrid.models.model.held:_EPSILON"),),
-        "Up to {:,} states": ("hybrid.checking.every_state:KEPT",),
+        "Up to {:,} states": ("hybrid.checking.formulas:KEPT",),
     },
     "docs/limits.md": {
         "steps ({:,}), leaves": (_ITERATIONS,),
@@ -261,25 +261,25 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "windows of {:,} rows": ("hybrid.matrix.cpu.layout:WINDOW_ROWS",),
     },
     "docs/ltl.md": {
-        "up to {:,} steps; each": ("hybrid.properties.automata.from_properties:MOST_STEPS",),
-        "more than {} MiB": (lambda: int(str(value_of("hybrid.properties.automata.programs:_BYTES"))) >> 20,),
+        "up to {:,} steps; each": ("hybrid.properties.automata.formulas:MOST_STEPS",),
+        "more than {} MiB": (lambda: int(str(value_of("hybrid.properties.automata.choosing:_BYTES"))) >> 20,),
         "At most {} different atomic propositions and {:,} states": (
             "hybrid.properties.automata.automaton:MOST_PROPOSITIONS",
             "hybrid.properties.automata.translation:MOST_STATES",
         ),
     },
     "docs/multi.md": {
-        "first k steps, up to {:,}": ("hybrid.properties.automata.from_properties:MOST_STEPS",),
+        "first k steps, up to {:,}": ("hybrid.properties.automata.formulas:MOST_STEPS",),
         "up to {:,} transitions of the product": ("hybrid.analysis.exact.reading:MAX_TRANSITIONS",),
         "more than {} objectives, {} about what happens again and again, {:,} states of all automata": (
             "hybrid.analysis.multi.objectives:MOST_OBJECTIVES",
-            "hybrid.analysis.multi.endings:MOST_REPEATED",
-            "hybrid.properties.automata.joining:MOST_JOINED",
+            "hybrid.analysis.multi.memory:MOST_REPEATED",
+            "hybrid.properties.automata.automaton:MOST_JOINED",
         ),
     },
     "docs/numbers.md": {
         "add up to 1 within {}": (_TOLERANCE,),
-        "at most {:,} digits": ("mtbdd.language.rounded:LONGEST",),
+        "at most {:,} digits": ("mtbdd.language.reals:LONGEST",),
         "of more than {:,} bits are": ("mtbdd.language.reals:MOST_BITS",),
         "of up to {:,} transitions": ("hybrid.analysis.exact.reading:MAX_TRANSITIONS",),
     },
@@ -290,7 +290,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
     },
     "docs/pictures.md": {
         "A picture shows {} states at most": ("hybrid.models.interchange.drawings:MOST_STATES",),
-        "{} nodes at most": ("hybrid.base.drawing.diagrams:MOST_NODES",),
+        "{} nodes at most": ("hybrid.base.drawing.graphs:MOST_NODES",),
     },
     "docs/properties.md": {
         "the first {:,} as text": ("hybrid.app.cli.check:MAX_LISTED",),
@@ -318,7 +318,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "every {} steps": ("hybrid.analysis.linear.uniformisation:_LOOK_EVERY",),
     },
     "docs/simulation.md": {
-        "`--steps` ({:,}) is counted": ("hybrid.app.cli.estimating:_STEPS",),
+        "`--steps` ({:,}) is counted": ("hybrid.app.cli.simulate:_STEPS",),
         "up to {:,} combinations of values": ("hybrid.checking.simulation.functions:TABLE",),
         "one generator for {:,} paths": ("hybrid.checking.simulation.draws:WIDTH",),
         "looked at every {} steps": ("hybrid.checking.simulation.estimates:_LOOK",),

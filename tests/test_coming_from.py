@@ -12,7 +12,7 @@ import pytest
 
 import hybrid
 from hybrid.app.cli.arguments import build_parser
-from hybrid.app.cli.prism_options import ELSEWHERE, SAME, advice_on
+from hybrid.app.cli.excerpts import ELSEWHERE, SAME, advice_on
 from hybrid.base.errors import HybridError
 from hybrid.checking.answer import Answer
 from tests.source_tree import ROOT

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from hybrid.properties import parse_properties, resolve_properties
-from mtbdd.base.wording import on_command_line
+from mtbdd.base.errors import on_command_line
 from mtbdd.build.build import build_model
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language import LanguageError, load_model, parse_model, resolve

@@ -13,7 +13,7 @@ import hybrid
 from hybrid.__main__ import main
 from hybrid.matrix.space.base import Status
 from mtbdd.base.budget import Budget
-from mtbdd.base.wording import constants_given, either, on_command_line, option
+from mtbdd.base.errors import constants_given, either, on_command_line, option
 from tests.source_tree import PACKAGES, ROOT, source_files
 
 OPTION = re.compile(r"(?<![-\w%])--[a-z][a-z-]+")

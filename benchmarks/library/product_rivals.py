@@ -12,8 +12,7 @@ import gpu_kernels
 from benchmarks.library.device import best_seconds, relative_difference
 from benchmarks.library.formats import measure_formats
 from benchmarks.library.records import Row
-from hybrid.matrix.gpu.product import GpuProduct
-from hybrid.matrix.gpu.task_layout import build_block_tasks
+from hybrid.matrix.gpu.product import GpuProduct, build_block_tasks
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.table import CandidateLevel
 from mtbdd.offset.offset import OffsetMTBDD

@@ -35,19 +35,18 @@ from benchmarks.programs.processes import launcher
 from examples.generate import coin
 from gpu_kernels import Mode, Step, TileMatrix, current_device, relax_rows, take_card
 from gpu_kernels.explicit import FORMATS
-from hybrid.analysis.held_matrices import injected, place_beside
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.base.arriving import ArrivingVector
+from hybrid.analysis.systems import injected, place_beside
 from hybrid.base.communicators.mpi import mpi_communicator
+from hybrid.base.halo import ArrivingVector
 from hybrid.base.option_types import Engine, StorageName
 from hybrid.checking.in_parts import part_of
 from hybrid.matrix.explicit import explicit_matrix
 from hybrid.matrix.gpu.carriers import joined_links
-from hybrid.matrix.gpu.divided_product import DividedGpuProduct
 from hybrid.matrix.gpu.divided_workspace import DividedDeviceWorkspace, run_divided
-from hybrid.matrix.gpu.halo import ArrivingOnDevice, DeviceHalo
-from hybrid.matrix.gpu.places import DevicePlace
-from hybrid.matrix.operators.divided_matrix import DividedMatrix
+from hybrid.matrix.gpu.halo import ArrivingOnDevice, DeviceHalo, DevicePlace
+from hybrid.matrix.gpu.product import DividedGpuProduct
+from hybrid.matrix.operators.hybrid_matrix import DividedMatrix
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.workspace import Workspace
 from mtbdd.base.communicator import Exchange

@@ -33,7 +33,7 @@ from gpu_kernels import (
     finish_iteration,
     run_choice_rows,
 )
-from hybrid.analysis.choice_flow import choice_flow
+from hybrid.analysis.choice_systems import choice_flow
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.base.arrays import to_host
 from hybrid.base.option_types import LevelOption
@@ -41,8 +41,7 @@ from hybrid.matrix.operators.device_choices import DeviceChoices, device_choices
 from hybrid.matrix.operators.explicit_choices import ExplicitChoices, write_choices
 from hybrid.matrix.operators.hybrid_choices import hybrid_choices
 from hybrid.matrix.operators.layer_choices import LayerChoices, choice_slack, layer_choices_of
-from hybrid.matrix.space.choice_operator import ChoiceOperator
-from hybrid.matrix.space.choice_problem import ChoiceProblem
+from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem
 from hybrid.properties import parse_properties, resolve_properties
 from mtbdd.build.build import build_model
 from mtbdd.build.model import SymbolicModel

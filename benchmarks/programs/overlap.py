@@ -22,12 +22,12 @@ from benchmarks.library.models import ROOT
 from benchmarks.library.processes import child_environment
 from benchmarks.library.records import Records
 from benchmarks.programs.processes import launcher
-from hybrid.analysis.held_matrices import injected
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.base.arriving import ArrivingVector
+from hybrid.analysis.systems import injected
 from hybrid.base.communicators.mpi import MpiCommunicator, mpi_communicator
+from hybrid.base.halo import ArrivingVector
 from hybrid.checking.in_parts import part_of
-from hybrid.matrix.operators.divided_matrix import DividedMatrix
+from hybrid.matrix.operators.hybrid_matrix import DividedMatrix
 from mtbdd.offset.divided import DividedMTBDD, places_of
 
 MODELS: dict[str, tuple[str, dict[str, int]]] = {

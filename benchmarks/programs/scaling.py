@@ -19,8 +19,7 @@ from benchmarks.library.arguments import parser
 from benchmarks.library.models import ROOT, example
 from benchmarks.library.records import Records
 from benchmarks.programs.cards import MODELS
-from hybrid.matrix.parts.plan import plan_parts
-from hybrid.matrix.parts.sharing import fields_of
+from hybrid.matrix.parts.plan import fields_of, plan_parts
 from mtbdd.build.model import SymbolicModel
 
 PARTS = 2, 4, 8, 16, 32, 64

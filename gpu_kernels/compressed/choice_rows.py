@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_kernels.compressed.choice_steps import ChoiceStep
-from gpu_kernels.compressed.steps import NULL
+from gpu_kernels.compressed.steps import NULL, ChoiceStep
 from gpu_kernels.explicit.rows import ScanPlan
 from gpu_kernels.runtime._launch import blocks_for, check_vector, index_bits, index_type, macros
 from gpu_kernels.runtime.device import Device

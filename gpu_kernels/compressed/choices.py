@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gpu_kernels.compressed.choice_steps import ChoiceStep, step_macros
-from gpu_kernels.compressed.steps import NULL
+from gpu_kernels.compressed.steps import NULL, ChoiceStep, step_macros
 from gpu_kernels.compressed.tiles import TileMatrix, Tuning
 from gpu_kernels.runtime._launch import blocks_for, check_vector, index_type, loop_bits, macros
 from gpu_kernels.runtime.compile_queue import Module

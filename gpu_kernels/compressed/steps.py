@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
-from gpu_kernels.runtime._launch import check_vector, element_type, macros
+from gpu_kernels.runtime._launch import blocks_for, check_vector, element_type, index_bits, index_type, macros
 from gpu_kernels.runtime.coded import CodedVector, compress
 from gpu_kernels.runtime.device import Device
 
@@ -180,3 +181,165 @@ def coded_step(
     Step
     """
     return Step(mode, compress(device, diagonal), compress(device, right), weight, state)
+
+
+# Groups of states that share a value: the best of any member, given to all (cuda/groups.cu).
+
+Array = Any
+
+_THREADS = 256
+_SPAN = 512 // 32
+"""Members that a thread of a warp looks at."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Members of groups, and a word for each group.
+
+    Attributes
+    ----------
+    members : ndarray, shape (m,), int32 or int64
+        Rows, group by group.
+    owners : ndarray, shape (m,), int32
+        The group of each member.
+    keys : ndarray, shape (groups,), uint64
+        Overwritten.
+    """
+
+    members: Array
+    owners: Array
+    keys: Array
+
+    @classmethod
+    def create(cls, device: Device, members: Any, sizes: Any, wide: bool = False) -> Groups:
+        """Put groups on a device.
+
+        Parameters
+        ----------
+        device : Device
+        members : array, shape (m,)
+            Rows, group by group, on the host.
+        sizes : array, shape (groups,)
+            Members of every group, one at least.
+        wide : bool
+            Use 64-bit indices although 32 bits would do.
+
+        Raises
+        ------
+        ValueError
+            If members and sizes do not belong together.
+        """
+        if len(sizes) and (min(sizes) < 1 or sum(sizes.tolist()) != len(members)):
+            raise ValueError(f"sizes: expected positive numbers that add up to the {len(members)} members")
+        xp, largest = device.xp, max(int(members.max(initial=0)), len(members) + _THREADS * _SPAN)
+        index = index_type(index_bits(largest, wide))
+        owners = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        keys = xp.zeros(len(sizes), np.uint64)
+        return cls(xp.asarray(members, dtype=index), xp.asarray(owners), keys)
+
+
+def join_groups(device: Device, groups: Groups, maximise: bool, values: Array) -> None:
+    """Queue the best value of every group into all its members.
+
+    Parameters
+    ----------
+    device : Device
+    groups : Groups
+    maximise : bool
+        Whether the greatest value is best; one that is not a number is better than all others.
+    values : ndarray, shape (n,), float64
+        On the device, contiguous; changed in place.
+
+    Notes
+    -----
+    Synchronises: no. Allocates nothing, so that it can be recorded. Time: O(members).
+    """
+    count = len(groups.members)
+    if count == 0:
+        return
+    bits = 8 * int(groups.members.dtype.itemsize)
+    options = macros(INDEX_BITS=bits, MAXIMISE=int(maximise))
+    size = index_type(bits)(count)
+    operands = size, groups.members, groups.owners
+    groups.keys.fill(0)
+    maxima = device.kernel("groups.cu", "group_maxima", options)
+    maxima((blocks_for(count, _THREADS * _SPAN),), (_THREADS,), (*operands, values, groups.keys))
+    spread = device.kernel("groups.cu", "spread_maxima", options)
+    spread((blocks_for(count, _THREADS),), (_THREADS,), (*operands, groups.keys, values))
+
+
+# What a step of value iteration does with the best over the choices of a state (cuda/choice.cuh).
+
+NO_CHOICE = 65_535
+"""The layer of a state without a choice."""
+
+
+def step_macros(maximise: bool, parts: Collection[str]) -> dict[str, int]:
+    """Return the macros of a step with some of SHAPE, POLICY, CHOOSE and MEASURE.
+
+    Those of relax.cuh are for no step of its own.
+    """
+    flags = {name: int(name in parts) for name in ("SHAPE", "POLICY", "CHOOSE", "MEASURE")}
+    return {"MAXIMISE": int(maximise), **flags, "MODE": 0, "DIAGONAL_BITS": 0, "RIGHT_BITS": 0}
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceStep:
+    """``out = scale * opt over i of (A_i x + b_i) + shape``, i over the layers that a state has a choice in.
+
+    Attributes
+    ----------
+    maximise : bool
+    scale : float
+    plain : bool
+        Leave out b, but for the infinities that stand for no choice.
+    shape : ndarray, shape (n,), float64, or None
+        Added at the end, not scaled.
+    policy : ndarray, shape (n,), uint16, or None
+        The layer that counts for each state; `NO_CHOICE` for none.
+    chosen : ndarray, shape (n,), uint16, or None
+        Overwritten with the layer of the best choice, of equal ones one that is fixed.
+    state : IterationState or None
+        Where the differences between out and x go; None measures none.
+    """
+
+    maximise: bool
+    scale: float = 1.0
+    plain: bool = False
+    shape: Array | None = None
+    policy: Array | None = None
+    chosen: Array | None = None
+    state: IterationState | None = None
+
+    def macros(self) -> dict[str, int]:
+        """Return the macros that the step needs."""
+        given = {
+            "SHAPE": self.shape, "POLICY": self.policy, "CHOOSE": self.chosen, "MEASURE": self.state,
+        }  # fmt: skip
+        return step_macros(self.maximise, {name for name, value in given.items() if value is not None})
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Return the kernel arguments, in the order of CHOICE_PARAMETERS."""
+        vectors = (NULL if v is None else v for v in (self.shape, self.policy, self.chosen))
+        state = (NULL, NULL) if self.state is None else (self.state.changes, self.state.status)
+        return (np.float64(self.scale), *vectors, *state)
+
+    def check(self, device: Device, size: int, x: Array, out: Array) -> None:
+        """Refuse operands that do not belong together.
+
+        Raises
+        ------
+        TypeError, ValueError
+            See :func:`gpu_kernels.runtime._launch.check_vector`; out must not overlap x.
+        """
+        check_vector(device, x, size, "x")
+        check_vector(device, out, size, "out")
+        if size and device.xp.may_share_memory(x, out):
+            raise ValueError(
+                "out: shares memory with x, which is read while out is written; pass another array"
+            )
+        if self.shape is not None:
+            check_vector(device, self.shape, size, "shape")
+        for name, layers in (("policy", self.policy), ("chosen", self.chosen)):
+            if layers is not None:
+                check_vector(device, layers, size, name, np.uint16)

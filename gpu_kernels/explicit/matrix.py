@@ -13,10 +13,9 @@ import numpy as np
 
 from gpu_kernels.runtime._launch import INDEX_LIMIT, check_vector, index_bits, index_type
 from gpu_kernels.runtime._loader import Macros
-from gpu_kernels.runtime.coded import CodedVector
+from gpu_kernels.runtime.coded import CodedVector, array_module, pointers
 from gpu_kernels.runtime.csr import CsrArrays
 from gpu_kernels.runtime.device import Device
-from gpu_kernels.runtime.ragged import array_module, pointers
 
 Array = Any
 

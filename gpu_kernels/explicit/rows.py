@@ -12,9 +12,9 @@ import numpy as np
 
 from gpu_kernels.explicit.matrix import INDEX_MARGIN, THREADS, ExplicitMatrix
 from gpu_kernels.runtime._launch import blocks_for, check_vector, index_bits, index_type, macros
+from gpu_kernels.runtime.coded import array_module, owners
 from gpu_kernels.runtime.csr import CsrArrays
 from gpu_kernels.runtime.device import Device
-from gpu_kernels.runtime.ragged import array_module, owners
 
 Array = Any
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from gpu_kernels.explicit.matrix import THREADS, ExplicitMatrix, index_for, longest_of
 from gpu_kernels.runtime._launch import blocks_for
+from gpu_kernels.runtime.coded import array_module, owners, pointers
 from gpu_kernels.runtime.csr import CsrArrays
 from gpu_kernels.runtime.device import Device
-from gpu_kernels.runtime.ragged import array_module, owners, pointers
 
 Array = Any
 

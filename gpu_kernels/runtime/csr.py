@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels.runtime._launch import index_bits, index_type
+from gpu_kernels.runtime.coded import array_module, owners
 from gpu_kernels.runtime.device import Device
-from gpu_kernels.runtime.ragged import array_module, owners
 
 Array = Any
 """A NumPy or CuPy array."""

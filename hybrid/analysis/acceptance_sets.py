@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hybrid.properties.automata.acceptance import Acceptance
-from hybrid.properties.automata.automaton import DeterministicAutomaton
+from hybrid.properties.automata.automaton import Acceptance, DeterministicAutomaton
 from hybrid.properties.automata.guards import mark_list
 from hybrid.properties.automata.reduction import component_fates
 from mtbdd.build.automaton_product import AutomatonProduct

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid.analysis.choice_flow import choice_flow
-from hybrid.analysis.choice_systems import after_steps, choice_operator
+from hybrid.analysis.choice_systems import after_steps, choice_flow, choice_operator
 from hybrid.analysis.operator_values import Asked
 from hybrid.analysis.precomputation import prob0a, prob0e
-from hybrid.analysis.row_sums import flow_into
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
 from hybrid.analysis.scope import Scope
+from hybrid.analysis.systems import flow_into
 from hybrid.analysis.transient import TransientAnalysis
 from hybrid.analysis.until import until_probabilities
 from hybrid.base.state_values import StateValues

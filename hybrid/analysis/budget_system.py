@@ -20,14 +20,13 @@ from hybrid.analysis.run.options import CheckOptions
 from hybrid.base.halo import Halo
 from hybrid.matrix.backends import Backend, choose_backend
 from hybrid.matrix.explicit.operators import ExplicitOperator, write_out
-from hybrid.matrix.operators.divided_matrix import DividedMatrix
 from hybrid.matrix.operators.gained_choices import GainedChoices, GainedLayer, Multiplied
-from hybrid.matrix.operators.host_choices import NoMatrix
-from hybrid.matrix.operators.hybrid_matrix import HybridMatrix
+from hybrid.matrix.operators.hybrid_choices import NoMatrix
+from hybrid.matrix.operators.hybrid_matrix import DividedMatrix, HybridMatrix
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.layer_choices import choice_totals, group_states, leaving_choices
 from hybrid.matrix.space.bounded_solution import UNIT
-from hybrid.matrix.space.choice_problem import ChoiceProblem, Quotient
+from hybrid.matrix.space.choice_operator import ChoiceProblem, Quotient
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.together import TogetherWorkspace
 from hybrid.matrix.space.workspace import Array, Workspace
@@ -38,8 +37,7 @@ from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.graph.prob01 import prob0
 from mtbdd.offset.convert import entry_units
 from mtbdd.offset.divided import DividedMTBDD
-from mtbdd.offset.offset import OffsetMTBDD
-from mtbdd.offset.row_entries import row_entries
+from mtbdd.offset.offset import OffsetMTBDD, row_entries
 from mtbdd.offset.states import StateIndex, index_states
 
 # Where steps that earn a reward lead from unknown states: among them, into the target, and elsewhere.

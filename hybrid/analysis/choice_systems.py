@@ -11,33 +11,38 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.recorded_steps import RecordedSteps
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
+from hybrid.analysis.transient import RecordedSteps
 from hybrid.analysis.transient_errors import Course
+from hybrid.base.check_options import ENCLOSING, METHODS, advised
 from hybrid.base.errors import NotConvergedError, UnsupportedError
-from hybrid.base.methods import ENCLOSING, METHODS, advised
 from hybrid.base.state_values import StateValues
-from hybrid.matrix.operators.discount import Discount
+from hybrid.matrix.backends import choose_backend
+from hybrid.matrix.injection.row_types import row_type_sums
+from hybrid.matrix.operators.hybrid_matrix import operator_of
+from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.layer_choices import (
     LayerChoices,
     LayerMatrix,
     RewardOf,
     choice_slack,
+    choice_totals,
     layer_matrices,
 )
-from hybrid.matrix.operators.rounding import far_from_underflow
+from hybrid.matrix.operators.rounding import Discount, far_from_underflow
 from hybrid.matrix.space.base import Clock, Status
 from hybrid.matrix.space.bounded_solution import UNIT, positive_after
-from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator
-from hybrid.matrix.space.choice_problem import ChoiceProblem, Quotient
+from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator, ChoiceProblem, Quotient
 from hybrid.matrix.space.workspace import Array
 from hybrid.solvers import Interval, Optimistic
+from hybrid.solvers.iteration import ValueIteration
 from hybrid.solvers.topological_choices import TopologicalChoices
-from hybrid.solvers.value_iteration import ValueIteration
 from mtbdd.base.memory import free_memory_bytes
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
+from mtbdd.offset.divided import DividedMTBDD
+from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.states import StateIndex
 
 if TYPE_CHECKING:
@@ -47,7 +52,64 @@ if TYPE_CHECKING:
 
     HeldChoices = HybridChoices | ExplicitChoices | DeviceRows | DeviceChoices
 
+
+# Probabilities that the choices of a layer enter a set: sums of rows, or one product.
+
 Vector = NDArray[np.float64]
+
+
+def choice_flow(
+    model: SymbolicModel,
+    layer: int,
+    rows: StateIndex,
+    columns: StateIndex,
+    options: CheckOptions,
+    weights: Vector | None = None,
+    work: Work | None = None,
+) -> Vector:
+    """Return the probability that the choices of a layer enter a set, shape (rows.size,).
+
+    Parameters
+    ----------
+    weights : ndarray of float64, shape (columns.size,), optional
+        Factors of the states that are entered; default 1.
+    work : Work, optional
+        Takes the account where the product is the answer, and not a part of a system.
+
+    Notes
+    -----
+    On the host: sums of rows, or one product where weights or an account are asked for.  Probabilities
+    that add up to 1 only roughly are scaled to do so.
+    """
+    if columns.total == 0 or rows.total == 0:
+        return np.zeros(rows.size)
+    matrix = model.submatrix(rows, columns, layer=layer)
+    flow = None
+    if not isinstance(matrix, DividedMTBDD):
+        if matrix.n_entries == 0:
+            return np.zeros(rows.size)
+        if weights is None and work is None:
+            flow = row_type_sums(matrix)
+    if flow is None:
+        flow = _product(matrix, options, weights, work)
+    totals = choice_totals(model, layer, rows)
+    return flow if totals is None else flow / totals
+
+
+def _product(matrix: OffsetMTBDD, options: CheckOptions, weights: Vector | None, work: Work | None) -> Vector:
+    """Return the product with weights, or with ones, on the host."""
+    engine = options.matrix_backend()
+    if engine.name == "gpu" or options.backend == "auto":
+        reason = "single products over the layers of an MDP are made on the host"
+        engine = choose_backend("cpu").because(reason)
+    held = inject(matrix, backend=engine, representation=options.representation) if matrix.n_entries else None
+    operator = operator_of(matrix, held, engine if held is None else held.engine)
+    clock = Clock(None)
+    flow = operator.row_sums() if weights is None else operator.multiply(weights)
+    if work is not None:
+        work.note("steps", operator, 1, clock.seconds, 16 * len(flow), is_product=True)
+    return flow
+
 
 _CHECK_EVERY = 32  # steps after which it is checked whether values still change
 _LEAST_STATES = 1 << 14  # below, components and what finds them take longer to load than steps to make
@@ -192,9 +254,8 @@ def _built(
     """
     # Imported here: chains start quicker without.
     from hybrid.matrix.operators.device_choices import DeviceChoices, fused_choices
-    from hybrid.matrix.operators.eligibility import why_ineligible
     from hybrid.matrix.operators.explicit_choices import ExplicitChoices, device_rows, write_choices
-    from hybrid.matrix.operators.hybrid_choices import hybrid_choices
+    from hybrid.matrix.operators.hybrid_choices import hybrid_choices, why_ineligible
 
     if options.engine == "explicit":
         layer_choices = offers(False)

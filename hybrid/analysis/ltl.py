@@ -7,23 +7,204 @@ all of which a scheduler can visit again and again (Baier and Katoen, Principles
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hybrid.analysis.acceptance_sets import accepting_sets
-from hybrid.analysis.model_automata import model_automaton, model_formula
-from hybrid.analysis.model_products import model_product
 from hybrid.analysis.operator_values import Asked
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
 from hybrid.analysis.until import until_probabilities
+from hybrid.base.errors import PropertyError
 from hybrid.base.state_values import StateValues
+from hybrid.matrix.levels.layers import least_instance_bytes
 from hybrid.properties.automata.automaton import DeterministicAutomaton
-from mtbdd.build.model import SymbolicModel
+from hybrid.properties.automata.choosing import ChosenAutomaton, choose_automaton
+from hybrid.properties.automata.formulas import Formula, FormulaStore, from_path
+from hybrid.properties.automata.guards import cubes, edges
+from hybrid.properties.automata.hoa_reading import read_hoa
+from hybrid.properties.automata.reduction import reduced
+from hybrid.properties.tree import AutomatonPath
+from mtbdd.base.communicator import Share
+from mtbdd.build.automaton_product import AutomatonMove, AutomatonProduct, automaton_product
+from mtbdd.build.model import PartModel, SymbolicModel
 from mtbdd.diagrams.manager import Node
+from mtbdd.language.errors import listed
+from mtbdd.language.names import BUILT_IN_LABELS
+from mtbdd.language.syntax import Expression, LabelReference, ModelType
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker
+
+    pass
+
+
+# Formulas of linear temporal logic about a model, and their automata.
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFormula:
+    """A formula whose propositions are sets of a model's states.
+
+    Attributes
+    ----------
+    store : FormulaStore
+    formula : Formula
+    propositions : list of Node
+        Where each proposition holds.
+    """
+
+    store: FormulaStore
+    formula: Formula
+    propositions: list[Node]
+
+
+def model_formula(
+    model: SymbolicModel,
+    path: Expression,
+    states: Callable[[Expression], Node],
+    keeps_steps: bool = False,
+) -> ModelFormula:
+    """Return a path formula over sets of a model's states; see `model_formulas`."""
+    (found,) = model_formulas(model, [path], states, keeps_steps)
+    return found
+
+
+def model_formulas(
+    model: SymbolicModel,
+    paths: Sequence[Expression],
+    states: Callable[[Expression], Node],
+    keeps_steps: bool = False,
+) -> list[ModelFormula]:
+    """Return path formulas over sets of a model's states, all with the same propositions.
+
+    State formulas that hold in the same states are one proposition; those that hold everywhere or nowhere are
+    none. With `keeps_steps` what takes a step stays, see `FormulaStore`.
+
+    Raises
+    ------
+    UnsupportedError
+        Bounds on time, or more than 1000 steps.
+    """
+    store = FormulaStore(keeps_steps)
+    known: list[Node] = []
+    made: dict[Expression, Formula] = {}
+
+    def proposition(part: Expression) -> Formula:
+        if part not in made:
+            made[part] = literal(states(part) & model.reachable)
+        return made[part]
+
+    def literal(holds: Node) -> Formula:
+        for node, value in ((model.manager.false, store.false), (model.reachable, store.true)):
+            if holds == node:
+                return value
+        for i, node in enumerate(known):
+            if holds == node or holds == model.reachable & ~node:
+                return store.literal(i, holds != node)
+        known.append(holds)
+        return store.literal(len(known) - 1)
+
+    formulas = [from_path(path, store, proposition, model.type is ModelType.CTMC) for path in paths]
+    return [ModelFormula(store, formula, known) for formula in formulas]
+
+
+def model_automaton(formula: ModelFormula, tool: str) -> ChosenAutomaton:
+    """Return an automaton of a formula, by its source, see `choose_automaton`.
+
+    Raises
+    ------
+    UnsupportedError
+        The formula is too large to be translated.
+    OptionError, InterchangeError
+        There is no such tool, or it fails.
+    """
+    _log.info("automaton of the formula")
+    names = [f"p{i}" for i in range(len(formula.propositions))]
+    found = choose_automaton(formula.store, formula.formula, names, tool)
+    _log.info("automaton of %d states (%s)", found.automaton.n_states, found.origin)
+    return found
+
+
+def automaton_moves(automaton: DeterministicAutomaton) -> list[list[AutomatonMove]]:
+    """Return an automaton's steps by state, with short guards."""
+    k = len(automaton.propositions)
+    return [
+        [
+            AutomatonMove(tuple(cubes(letters, k)), target, marks)
+            for letters, target, marks in edges(automaton, q)
+        ]
+        for q in range(automaton.n_states)
+    ]
+
+
+# The product of a model and an automaton, with the automaton's bits where the level curve wants them.
+
+MOST_COMPARED = 1 << 20
+"""States of a model up to which both orders are built; beyond, the automaton's bits stand above."""
+
+
+def model_product(
+    model: SymbolicModel,
+    automaton: DeterministicAutomaton,
+    propositions: Sequence[Node],
+    options: CheckOptions,
+    structures: Sequence[int] = (),
+    labels: Mapping[str, Node] | None = None,
+    start: Node | None = None,
+) -> AutomatonProduct:
+    """Return the product of a model and an automaton, in the order whose level curve has the lower minimum.
+
+    Parameters
+    ----------
+    automaton : DeterministicAutomaton
+        State 0 is the initial one.
+    propositions : sequence of Node
+        Where its propositions hold.
+    options : CheckOptions
+        The explicit engine, which writes the matrix out, takes the order with the automaton's bits above.
+    structures, labels, start : optional
+        Reward structures and labels that the product has, states to begin in, see `automaton_product`.
+
+    Raises
+    ------
+    BuildError
+
+    Notes
+    -----
+    Time: two products and their level curves.
+    """
+    moves, n_marks = automaton_moves(automaton), automaton.n_marks
+    above = automaton_product(model, propositions, moves, n_marks, structures, labels=labels, start=start)
+    if len(moves) == 1 or options.engine == "explicit" or model.n_states > MOST_COMPARED:
+        chosen = above
+    else:
+        below = automaton_product(model, propositions, moves, n_marks, structures, True, labels, start)
+        chosen = min(above, below, key=_least_bytes)
+    _log.info(
+        "product with an automaton of %d states: %d pairs, its bits %s the model's",
+        automaton.n_states, chosen.model.n_states, "above" if chosen is above else "below",
+    )  # fmt: skip
+    return _divided(model, chosen)
+
+
+def _divided(model: SymbolicModel, product: AutomatonProduct) -> AutomatonProduct:
+    """Return a product whose states belong to the process that has those of the model."""
+    share = model.manager.share
+    if share is None or product.model is model:
+        return product
+    owners = tuple(product.model.reachable & product.lifted(owner) for owner in share.owners)
+    return replace(product, model=PartModel(product.model, Share(share.communicator, owners)))
+
+
+def _least_bytes(product: AutomatonProduct) -> int:
+    """Return what the level of least memory takes, of all layers."""
+    model = product.model
+    return least_instance_bytes([model.layer_transitions(k) for k in range(len(model.layers))])
 
 
 def ltl_probabilities(a: Asked) -> StateValues:
@@ -128,3 +309,64 @@ def remembering_probabilities(
     found = until_probabilities(pairs, pairs.reachable, target, True, options, work, own)
     maker.remember(remembering.finish(own))
     return found.at(pairs.indicator(remembering.first))
+
+
+# Probabilities of automata that a property names in place of a path formula.
+
+
+def given_automaton_probabilities(a: Asked) -> StateValues:
+    """Return the probability that the automaton of a file accepts a run.
+
+    Raises
+    ------
+    LanguageError
+        The file cannot be read.
+    InterchangeError
+        It holds no deterministic automaton in the HOA format.
+    PropertyError
+        A proposition is neither bound nor a label, or one is bound that the automaton does not have.
+    NotConvergedError
+    """
+    automaton, holds = given_automaton(a.model, a.path, a.states)
+    return a.scope.of_values(
+        automaton_probabilities(a.model, automaton, holds, a.maximise, a.options, a.work, a.maker)
+    )
+
+
+def given_automaton(
+    model: SymbolicModel, path: AutomatonPath, states: Callable[[Expression], Node]
+) -> tuple[DeterministicAutomaton, list[Node]]:
+    """Return the automaton of a file, and where its propositions hold.
+
+    Parameters
+    ----------
+    path : AutomatonPath
+        Resolved; propositions that it does not bind are labels of the model.
+    states : callable
+        Returns the states that satisfy a state formula.
+
+    Raises
+    ------
+    LanguageError, InterchangeError, PropertyError
+        As from `given_automaton_probabilities`.
+    """
+    automaton = reduced(read_hoa(path.file))
+    bound = dict(zip(path.names, path.states, strict=True))
+    foreign = [name for name in path.names if name not in automaton.propositions]
+    if foreign:
+        known = listed([f'"{name}"' for name in automaton.propositions]) or "none"
+        raise PropertyError(
+            f'{path.file}: expected the automaton to have the proposition "{foreign[0]}", got {known}'
+        )
+    labels = {label.name: label.expression for label in model.source.labels}
+    labels |= {name: LabelReference(path.position, name) for name in BUILT_IN_LABELS}
+    holds = []
+    for name in automaton.propositions:
+        meaning = bound.get(name, labels.get(name))
+        if meaning is None:
+            raise PropertyError(
+                f'{path.file}: expected the proposition "{name}" to be a label of the model, or to be bound, '
+                f'as in HOA: {{"{path.file}", "{name}" <- x=1}}'
+            )
+        holds.append(states(meaning) & model.reachable)
+    return automaton, holds

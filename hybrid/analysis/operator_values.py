@@ -10,7 +10,7 @@ all take longer to load than a small model to solve.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
 from hybrid.analysis.scope import Scope
+from hybrid.base.directed_rounding import divided
 from hybrid.base.errors import UnsupportedError
 from hybrid.base.state_values import StateValues
 from hybrid.properties import registry
@@ -25,10 +26,11 @@ from hybrid.properties.registry import Capability, asked_quantity, refuse_decisi
 from hybrid.properties.tree import Path, Probability, Reward, SteadyState
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
-from mtbdd.language.syntax import Expression, Literal
+from mtbdd.language.syntax import Binary, Expression, Literal
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker
+
 
 VALUES = Capability[StateValues](
     lambda e, reason: UnsupportedError(reason), "{} is not supported by checking"
@@ -36,23 +38,23 @@ VALUES = Capability[StateValues](
 """Functions from `Asked` to values in its scope."""
 VALUES.found_in(
     {
-        registry.AUTOMATON: "hybrid.analysis.given_automata:given_automaton_probabilities",
-        registry.CONDITIONAL: "hybrid.analysis.conditional_probabilities:conditional_probabilities",
+        registry.AUTOMATON: "hybrid.analysis.ltl:given_automaton_probabilities",
+        registry.CONDITIONAL: "hybrid.analysis.operator_values:conditional_probabilities",
         registry.LTL: "hybrid.analysis.ltl:ltl_probabilities",
-        registry.REPEATED: "hybrid.analysis.repeated:repeated_probabilities",
+        registry.REPEATED: "hybrid.analysis.quantified:repeated_probabilities",
         registry.NEXT: "hybrid.analysis.until:next_probabilities",
-        registry.REWARD_BOUNDED: "hybrid.analysis.reward_bounded:reward_bounded_probabilities",
+        registry.REWARD_BOUNDED: "hybrid.analysis.reward_budgets:reward_bounded_probabilities",
         registry.WINDOW: "hybrid.analysis.bounded_until:window_probabilities",
         registry.UNTIL: "hybrid.analysis.until:unbounded_probabilities",
         registry.STEADY: "hybrid.analysis.long_run:steady_probabilities",
         registry.AVERAGE: "hybrid.analysis.long_run:steady_rewards",
-        registry.DISCOUNTED: "hybrid.analysis.discounted_rewards:discounted_rewards",
+        registry.DISCOUNTED: "hybrid.analysis.bounded_rewards:discounted_rewards",
         registry.CUMULATIVE: "hybrid.analysis.bounded_rewards:cumulative_rewards",
         registry.TOTAL: "hybrid.analysis.rewards:total_rewards",
         registry.INSTANTANEOUS: "hybrid.analysis.bounded_rewards:instantaneous_rewards",
         registry.ELAPSED_TIME: "hybrid.analysis.rewards:rewards_until",
         registry.REACHED: "hybrid.analysis.rewards:rewards_until",
-        registry.COSAFE: "hybrid.analysis.cosafe_rewards:cosafe_rewards",
+        registry.COSAFE: "hybrid.analysis.rewards:cosafe_rewards",
     },
 )
 _REMEMBERING = (registry.NEXT, registry.WINDOW, registry.REWARD_BOUNDED, registry.REPEATED)
@@ -185,3 +187,55 @@ def maximises(formula: Probability | Reward | SteadyState) -> bool:
     if formula.optimum is not None:
         return formula.optimum == "max"
     return formula.comparison in ("<", "<=")
+
+
+# Conditional probabilities of path formulas: P(A and B) / P(B), of chains.
+#
+# Both are probabilities of a formula of linear temporal logic; their bounds are divided with directed
+# rounding.
+
+_SHARE = 0.25  # of epsilon for each of the two probabilities: the distances of their bounds add up
+
+
+def conditional_probabilities(a: Asked) -> StateValues:
+    """Return the probability of a path formula of a chain under the condition of another one.
+
+    Returns
+    -------
+    StateValues
+        NaN where the condition has probability 0.
+
+    Raises
+    ------
+    UnsupportedError
+        A formula is not translated: bounds on time beside other formulas.
+    NotConvergedError
+    """
+    path = a.path
+    finer = replace(a.options, epsilon=_SHARE * a.options.epsilon)
+
+    def probability(path: Expression) -> StateValues:
+        asked = Probability(path.position, None, None, None, path)
+        return operator_values(a.model, asked, a.states, finer, a.work)
+
+    condition = probability(path.condition)
+    both = probability(Binary(path.position, "&", path.path, path.condition))
+    return a.scope.of_values(_quotient(both, condition))
+
+
+def _quotient(both: StateValues, condition: StateValues) -> StateValues:
+    """Return the bounds of ``P(A and B) / P(B)``, the first being no greater than the second."""
+    with np.errstate(all="ignore"):
+        never = condition.upper == 0.0
+        never |= np.isnan(condition.upper) & (condition.values == 0.0)
+        values = np.minimum(both.values / condition.values, 1.0)
+        lower = divided(both.lower, condition.upper)[0]
+        upper = divided(both.upper, condition.lower)[1]
+    # Where nothing is known but that the condition is possible.
+    upper = np.where((condition.lower == 0.0) & ~np.isnan(lower), 1.0, np.minimum(upper, 1.0))
+    values = np.where(np.isnan(values) & ~never, 0.5, values)
+    values = np.where(np.isnan(lower) | np.isnan(upper), values, np.clip(values, lower, upper))
+    for part in (values, lower, upper):
+        part[never] = np.nan
+    opened = both.open_lower
+    return StateValues(values, lower, upper, None if opened is None else opened & (lower == 0.0))

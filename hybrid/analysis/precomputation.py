@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels.runtime.ragged import pointers
-from hybrid.base.backward_search import search_states, withdraw_states
+from gpu_kernels.runtime.coded import pointers
+from hybrid.base.components import search_states, withdraw_states
 from hybrid.matrix.injection.injected import enumerate_paths
 from hybrid.matrix.injection.submatrices import expand_nodes
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
 from mtbdd.graph import prob01 as graph
 from mtbdd.graph.components import EndComponents, MaximalEndComponent, model_end_components
-from mtbdd.graph.predecessors import remove_choices
+from mtbdd.graph.prob01 import remove_choices
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.states import StateIndex, states_from
 
@@ -101,7 +101,7 @@ class PredecessorLists:
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """What the searches of `hybrid.base.backward_search` take first, in their order."""
+        """What the searches of `hybrid.base.components` take first, in their order."""
         return (
             self.starts, self.shift, self.near, self.instance_ptr, self.row, self.choice, self.slot,
             self.column_ptr, self.entry_row,
@@ -355,7 +355,7 @@ def staying_states(model: SymbolicModel, within: Node, allowed: Sequence[Node] |
 
     Notes
     -----
-    Time: O(states + transitions), or that of :func:`mtbdd.graph.predecessors.remove_choices`.
+    Time: O(states + transitions), or that of :func:`mtbdd.graph.prob01.remove_choices`.
     """
     manager = model.manager
     lists = predecessor_lists(model)
@@ -440,7 +440,7 @@ def _run(search: Callable[..., None], lists: PredecessorLists, choices: Words, s
         search(*arrays, kept, stack, first.size, marks)
         choices[:] = kept
         return np.array(marks, np.bool_)
-    from hybrid.matrix.cpu import backward_kernels
+    from hybrid.matrix.cpu import graph_kernels as backward_kernels
 
     places = np.empty(lists.n_states, np.int32)
     places[: first.size] = first

@@ -8,21 +8,25 @@ out.  Where the graph alone decided, they follow the sets that it decided by.
 
 from __future__ import annotations
 
+import csv
+import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.runtime.csr import CsrArrays
-from hybrid.analysis.choice_table import MOST_TOLD, ChoiceTable
 from hybrid.analysis.precomputation import prob0e
+from hybrid.analysis.run.state_files import check_suffix
 from hybrid.base.lists import concatenated_ranges
+from hybrid.base.notebook import block, paragraph, rows_table
 from hybrid.base.state_values import StateValues
-from hybrid.matrix.explicit.choice_rows import LayerRows, merge_layers
-from hybrid.matrix.explicit.extract import explicit_matrix
-from hybrid.matrix.explicit.transitions import renumbered
+from hybrid.matrix.explicit.extract import LayerRows, explicit_matrix, merge_layers, renumbered
 from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator
 from mtbdd.build.choices import ChoicePart
 from mtbdd.build.given import TakenCommands
@@ -33,6 +37,84 @@ from mtbdd.graph.components import EndComponents
 from mtbdd.language.model_syntax import Command
 from mtbdd.language.text import short_text
 from mtbdd.offset.states import StateIndex, states_from
+
+# What schedulers choose, as a table: files in CSV and JSON, and the first rows for a notebook.
+
+SUFFIXES = (".csv", ".json")
+"""Of files that schedulers are written to."""
+
+MOST_TOLD = 1_000_000
+"""Rows beyond which a glance at the table takes too long: their number is told, and no more."""
+
+_SHOWN = 10  # rows in a notebook
+
+
+class ChoiceTable(ABC):
+    """A table with a row a state, or a row a state and memory.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        What a row has beside the state's variables.
+    """
+
+    columns: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield a record a row: `state`, by variable name, and the columns."""
+
+    @abstractmethod
+    def variables(self) -> Sequence[str]:
+        """Return the names of the state's variables."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of rows."""
+
+    def write(self, path: str | Path) -> None:
+        """Write the table.
+
+        Parameters
+        ----------
+        path : str or Path
+            ``.csv``: a column a variable, then `columns`, empty for None.  ``.json``: an array of records.
+
+        Raises
+        ------
+        OptionError
+            The name has another suffix.
+        OSError
+            The file cannot be written.
+        """
+        check_suffix(path, "path", SUFFIXES)
+        with Path(path).open("w", newline="", encoding="utf-8") as lines:
+            if Path(path).suffix == ".json":
+                lines.write("[")
+                for place, record in enumerate(self.records()):
+                    lines.write(("," if place else "") + "\n" + json.dumps(record))
+                lines.write("\n]\n")
+                return
+            writer = csv.writer(lines)
+            writer.writerow([*self.variables(), *self.columns])
+            writer.writerows(self.cells())
+
+    def cells(self) -> Iterator[list[Any]]:
+        """Yield the cells of every row."""
+        for record in self.records():
+            values = [str(value).lower() for value in record["state"].values()]
+            rest = (record[name] for name in self.columns)
+            yield [*values, *("" if cell is None else cell for cell in rest)]
+
+    def _repr_html_(self) -> str:
+        title = paragraph(repr(self).strip("<>"))
+        if self.size > MOST_TOLD:
+            return block("scheduler", title)
+        rows = list(islice(self.cells(), _SHOWN))
+        header = [*self.variables(), *self.columns]
+        return block("scheduler", title, rows_table(header, rows, self.size - len(rows)))
+
 
 # Which commands of a text a scheduler takes: where they stand, and their guards.
 

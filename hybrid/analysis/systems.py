@@ -5,45 +5,246 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels import CodedVector
-from gpu_kernels.runtime.ragged import array_module
-from hybrid.analysis.held_matrices import Matrix, injected, place_beside
-from hybrid.analysis.row_sums import leaving_rates, moving_rates
+from gpu_kernels.runtime.coded import array_module
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
 from hybrid.base.arrays import extremes, total
 from hybrid.base.errors import NotConvergedError, PropertyError
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.cpu.csr import csr_of
+from hybrid.matrix.explicit.operators import ExplicitOperator, write_out
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.levels.curve import LevelCurve
-from hybrid.matrix.operators.discount import Discount
-from hybrid.matrix.operators.hybrid_matrix import HybridMatrix
-from hybrid.matrix.operators.rounding import step_slack
+from hybrid.matrix.operators.hybrid_matrix import DividedMatrix, HybridMatrix
+from hybrid.matrix.operators.inject import inject
+from hybrid.matrix.operators.rounding import Discount, step_slack
 from hybrid.matrix.operators.row_strips import RowStrips
-from hybrid.matrix.space.base import Method, Solution
+from hybrid.matrix.space.base import Clock, Method, Solution
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution, BoundingMethod
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.workspace import OPERANDS
 from hybrid.solvers import AverageReward, Status
 from hybrid.solvers.optimistic import Optimistic
 from hybrid.solvers.strip_leap import StripSteps
-from hybrid.solvers.topological import Topological
-from hybrid.solvers.topological_strips import TopologicalStrips
+from hybrid.solvers.topological import Topological, TopologicalStrips
 from mtbdd.base.communicator import Communicator
+from mtbdd.base.errors import option
+from mtbdd.base.memory import require_memory
 from mtbdd.build.model import SymbolicModel
-from mtbdd.offset.masks import all_finite
-from mtbdd.offset.places import HOST
-from mtbdd.offset.row_entries import row_entries
+from mtbdd.offset.divided import DividedMTBDD
+from mtbdd.offset.offset import SCALED_UNITS, OffsetMTBDD, row_entries
+from mtbdd.offset.places import HOST, VectorPlace, all_finite, is_all, is_any
 from mtbdd.offset.states import StateIndex
+
+# Matrices as the options of a check have them held, and where the vectors beside them are made.
+
+Matrix = HybridMatrix | DividedMatrix | ExplicitOperator
+
+_SMALL = 1 << 18
+"""States below which a device that nobody asked for takes no system."""
+
+_SHORT = 1 << 28
+"""Bytes of a vector for which a device has room at any time."""
+
+_HOST_VECTORS = 3
+"""Diagonal, right-hand side and solution, where they are on the host."""
+
+
+def injected(matrix: OffsetMTBDD, options: CheckOptions, beside: bool = False) -> Matrix:
+    """Return the operator with its representation built, so that no set-up hides in the iterations' time.
+
+    Parameters
+    ----------
+    matrix : OffsetMTBDD
+    options : CheckOptions
+    beside : bool
+        Whether the vectors of the solution lie where the matrix does, and not on the host in any case.
+
+    Raises
+    ------
+    MemoryError
+        If there is no room for the matrix, or for the vectors that any method keeps on the host; in all
+        processes that share it, if one of them has none.
+    """
+    backend = options.matrix_backend()
+    expects_room = not beside or backend.place is HOST
+    if isinstance(matrix, DividedMTBDD):
+
+        def own() -> HybridMatrix | None:
+            if expects_room:
+                _require_room(matrix)
+            if not matrix.n_entries:
+                return None
+            return inject(matrix, options.level, backend, representation=options.representation).prepare()
+
+        held = matrix.communicator.with_room(own)
+        return DividedMatrix(held, matrix, backend if held is None else held.engine)
+    if expects_room:
+        _require_room(matrix)
+    if options.engine == "explicit":
+        written = write_out(matrix, backend.name, options.storage)
+        written.backend_reason = backend.reason
+        return written
+    operator = inject(matrix, options.level, backend, representation=options.representation)
+    if not expects_room and operator.place is HOST:
+        _require_room(matrix)  # the device had none for it
+    return operator.prepare()
+
+
+def _require_room(matrix: OffsetMTBDD) -> None:
+    """Refuse a system whose vectors do not fit on the host."""
+    require_memory(
+        8 * _HOST_VECTORS * matrix.n_rows,
+        f"a system of {matrix.n_rows} equations, with {_HOST_VECTORS} vectors at least,",
+        f"choose smaller constants, or {option('spill', 'DIR')}, which has them on a disk",
+    )
+
+
+def place_beside(matrix: Matrix) -> VectorPlace:
+    """Return where vectors beside a matrix are made."""
+    return matrix.place
+
+
+def expected_place(options: CheckOptions, size: int) -> VectorPlace:
+    """Return where vectors of a size will probably be wanted, before the matrix tells."""
+    backend = options.matrix_backend()
+    return HOST if backend.is_free and size < _SMALL else backend.place
+
+
+def made_again(
+    vector: NDArray[np.float64], place: VectorPlace, make: Callable[[StateIndex], NDArray[np.float64]]
+) -> Callable[[StateIndex], NDArray[np.float64]]:
+    """Return what gives a vector over a set where it is asked for; it is kept for that, or made anew.
+
+    A device makes a long one anew sooner than it has room for it beside a matrix that is built.
+    """
+    if place is HOST or vector.nbytes <= _SHORT:
+        return lambda there: there.place.array(vector)
+    return make
+
+
+def sums_beside(matrix: Matrix) -> NDArray[np.float64]:
+    """Return the sums of the rows where the matrix lies, shape (n_rows,)."""
+    if isinstance(matrix, DividedMatrix):
+        return matrix.row_sums()
+    sums: NDArray[np.float64] = matrix.multiply(matrix.place.xp.ones(matrix.shape[1]))
+    return sums
+
+
+# Vectors all of whose elements are equal.
+
+_PART = 1 << 20  # elements compared together: bounds the temporary memory
+
+
+def is_constant(communicator: Communicator, vector: NDArray[np.float64]) -> bool:
+    """Tell whether all elements are equal, those of other processes included.
+
+    Part by part: most vectors differ early, some are gigabytes.
+    """
+    first = float(vector[0]) if vector.size else np.inf
+    parts = (vector[begin : begin + _PART] for begin in range(0, vector.size, _PART))
+    own = all(is_all(array_module(part).equal(part, first)) for part in parts)
+    if communicator.size == 1:
+        return own
+    found = communicator.gather([float(own), first])
+    values = found[:, 1][np.isfinite(found[:, 1])]
+    return bool(found[:, 0].all() and (values == values[0]).all()) if values.size else True
+
+
+def is_zero(communicator: Communicator, vector: NDArray[np.float64]) -> bool:
+    """Tell whether all elements are zero, those of other processes included."""
+    least, most = extremes(vector)
+    return not communicator.any(least < 0.0 or most > 0.0)
+
+
+# Sums of the rows of a chain: the rates from states into a set, and those at which states are left.
 
 Vector = NDArray[np.float64]
 
-_PART = 1 << 26  # elements added up together: bounds the temporary memory
+
+def flow_into(
+    model: SymbolicModel,
+    rows: StateIndex,
+    columns: StateIndex,
+    options: CheckOptions,
+    work: Work | None = None,
+) -> Vector:
+    """Return the total rate from every state of one set into another, shape (rows.size,), in its place.
+
+    Parameters
+    ----------
+    work : Work, optional
+        Takes the account where the product is the answer, and not a part of an equation.
+    """
+    if columns.total == 0:
+        nothing: Vector = rows.place.xp.zeros(rows.size)
+        return nothing
+    matrix = injected(model.submatrix(rows, columns), options, beside=rows.place is not HOST)
+    clock = Clock(None)
+    flow: Vector = rows.place.array(sums_beside(matrix))
+    if work is not None:
+        work.note("steps", matrix, 1, clock.seconds, 16 * rows.size, is_product=True)
+        work.products += 1
+    return flow
+
+
+class LeavingRates(NamedTuple):
+    """The rate at which every state of a set is left for another state.
+
+    Attributes
+    ----------
+    rates : ndarray of float64, shape (states of the set,)
+        In the place of the set.
+    units : float
+        Relative error, in units of rounding, beyond that of sums of entries which no block is shared for.
+    """
+
+    rates: Vector
+    units: float
+
+
+def leaving_rates(model: SymbolicModel, within: StateIndex, options: CheckOptions) -> LeavingRates:
+    """Return the rates at which the states of a set are left for others, in the set or not.
+
+    These are the row sums without the diagonal.  Where a self-loop is most of a row, subtracting it would
+    cancel the digits of the rest, so that the other entries are added up.
+    """
+    rates: Vector = model.exit_rates(within)
+    if not model.has_self_loops(within):
+        return LeavingRates(rates, 0.0)
+    loops = model.self_loops(within)
+    if model.communicator.any(is_any(loops > within.place.xp.multiply(0.5, rates))):
+        beside = within.place is not HOST
+        matrix = injected(model.submatrix(within, model.index, diagonal=False), options, beside)
+        return moving_rates(matrix, within)
+    rates -= loops
+    return LeavingRates(rates, 0.0)
+
+
+def moving_rates(matrix: Matrix, within: StateIndex) -> LeavingRates:
+    """Return the rates at which the states of a set are left for the columns of a matrix.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        Its rows are the set; without the diagonal.
+    within : StateIndex
+        The set, where vectors are wanted.
+
+    Notes
+    -----
+    Time: that of one product; nothing is added up on diagrams.
+    """
+    return LeavingRates(within.place.array(sums_beside(matrix)), SCALED_UNITS)
+
+
+_PART_SYSTEMS = 1 << 26  # elements added up together: bounds the temporary memory
 _DISCOUNTING = 8.0  # units of rounding of the operations that bring a discount into a system
 
 
@@ -285,7 +486,7 @@ def _refuse_infinite(what: str, solution: Solution, communicator: Communicator) 
     """Refuse an estimate that is no finite number, or whose elements add up to none."""
     values = solution.values
     with np.errstate(over="ignore", invalid="ignore"):
-        parts = (values[begin : begin + _PART] for begin in range(0, values.size, _PART))
+        parts = (values[begin : begin + _PART_SYSTEMS] for begin in range(0, values.size, _PART_SYSTEMS))
         own = sum(float(np.abs(part).sum()) for part in parts)
     if not math.isfinite(float(communicator.total([own])[0])):
         raise NotConvergedError(what, Status.DIVERGED, solution.iterations, solution.difference)

@@ -21,37 +21,93 @@ graph tells, by steps of zeros and ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.held_matrices import injected, place_beside
-from hybrid.analysis.recorded_steps import RecordedSteps
-from hybrid.analysis.row_sums import leaving_rates
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
+from hybrid.analysis.systems import injected, leaving_rates, place_beside
 from hybrid.analysis.transient_errors import Course, StepErrors, least_positive
 from hybrid.base.arrays import elements, extremes, to_host
 from hybrid.base.errors import NotConvergedError
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.explicit.operators import ExplicitOperator
-from hybrid.matrix.operators.divided_matrix import DividedMatrix
-from hybrid.matrix.operators.hybrid_matrix import HybridMatrix
+from hybrid.matrix.operators.hybrid_matrix import DividedMatrix, HybridMatrix
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.rounding import far_from_underflow, step_slack, widened
-from hybrid.matrix.space.base import Clock, Status
+from hybrid.matrix.space.base import Clock, Numbers, State, Status
 from hybrid.matrix.space.bounded_solution import UNIT, positive_after, underflow_of
 from hybrid.matrix.space.host import workspace_of
-from hybrid.matrix.space.workspace import Array, Pair
+from hybrid.matrix.space.workspace import Array, Pair, Workspace
 from hybrid.solvers.poisson import poisson_weights
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language.syntax import ModelType
-from mtbdd.offset.offset import SCALED_UNITS
-from mtbdd.offset.row_entries import row_entries
+from mtbdd.offset.offset import SCALED_UNITS, row_entries
 from mtbdd.offset.states import StateIndex
+
+# Steps of a window as a record has them: where they are, and what they came to.
+
+
+class RecordedSteps:
+    """Steps that go on where an earlier run was.
+
+    Parameters
+    ----------
+    clock : Clock
+    space : Workspace
+    pair : tuple of two arrays, shape (n,)
+        The iterate after k steps lies in number ``k % 2``; that of the earlier run is put there.
+    course : Course
+        Takes what the earlier run came to.
+    result : array, shape (n,), optional
+        What is added up; taken over as well.
+
+    Attributes
+    ----------
+    made : int
+        Steps that the earlier run had made.
+    is_finished : bool
+        Whether they were all.
+    """
+
+    def __init__(
+        self, clock: Clock, space: Workspace, pair: Pair, course: Course, result: Array | None = None
+    ) -> None:
+        self._clock, self._pair, self._course, self._result = clock, pair, course, result
+        self.made, self.is_finished = 0, False
+        kept = clock.resumed(space, "steps", pair[0].size)
+        if kept is None:
+            return
+        self.made, self.is_finished = int(kept.numbers["made"]), kept.is_finished
+        pair[self.made % 2][...] = kept.vectors["x"]
+        if result is not None:
+            result[...] = kept.vectors["sum"]
+        course.left_out, course.rest = kept.numbers["left_out"], kept.numbers["rest"]
+        made = int(kept.numbers["course"])
+        course.made = None if made < 0 else made
+
+    def offer(self, made: int) -> None:
+        """Offer the state after so many steps."""
+        self._clock.offer(self._state(made))
+
+    def end(self, made: int, is_finished: bool) -> None:
+        """Keep the last state: what the steps came to, or where they were ended."""
+        if not self.is_finished:
+            self._clock.keep(self._state(made), is_finished)
+
+    def _state(self, made: int) -> State:
+        def state() -> tuple[Mapping[str, Array], Numbers]:
+            course = self._course
+            vectors = {"x": self._pair[made % 2]} | ({} if self._result is None else {"sum": self._result})
+            numbers = {"made": made, "left_out": course.left_out, "rest": course.rest}
+            return vectors, numbers | {"course": -1 if course.made is None else course.made}
+
+        return state
+
 
 # Many steps of a tiny chain at once, by powers of its dense matrix.
 #

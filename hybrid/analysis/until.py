@@ -14,27 +14,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.choice_flow import choice_flow
-from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
+from hybrid.analysis.choice_systems import check_method, choice_flow, choice_operator, solve_choices
 from hybrid.analysis.operator_values import Asked
 from hybrid.analysis.precomputation import decided_states, end_components
-from hybrid.analysis.row_sums import flow_into
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
 from hybrid.analysis.scope import Scope
-from hybrid.analysis.systems import solve_linear
+from hybrid.analysis.systems import flow_into, solve_linear
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.operators.layer_choices import choice_slack, group_states, leaving_choices
 from hybrid.matrix.operators.rounding import ratio_units, widened
 from hybrid.matrix.space.bounded_solution import UNIT
-from hybrid.matrix.space.choice_operator import ChoiceOperator
-from hybrid.matrix.space.choice_problem import Quotient
+from hybrid.matrix.space.choice_operator import ChoiceOperator, Quotient
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
 from mtbdd.graph.components import EndComponents
 from mtbdd.graph.prob01 import prob0, prob1
-from mtbdd.offset.offset import SCALED_UNITS
-from mtbdd.offset.row_entries import row_entries
+from mtbdd.offset.offset import SCALED_UNITS, row_entries
 from mtbdd.offset.states import StateIndex, index_states
 
 if TYPE_CHECKING:

@@ -15,8 +15,14 @@ from hybrid.base.errors import OptionError, PropertyError
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.checkpoints import checkpoint_of
-from hybrid.checking.in_parts import Ranks, in_parts, options_of_parts, take_own_card
-from hybrid.checking.on_disk import arrays_on_disk, options_on_disk
+from hybrid.checking.in_parts import (
+    Ranks,
+    arrays_on_disk,
+    in_parts,
+    options_of_parts,
+    options_on_disk,
+    take_own_card,
+)
 from hybrid.properties import Properties, load_properties, parse_properties, resolve_properties
 from mtbdd.build.model import SymbolicModel
 
@@ -174,7 +180,7 @@ def _answers(
             raise OptionError(f"values: expected one property, whose values a file has, got {len(asked)}")
     if bisimulation:
         from hybrid.models.lumping import LumpingChecker
-        from hybrid.models.lumping.refusing import refuse_with_quotient
+        from hybrid.models.lumping.questions import refuse_with_quotient
 
         refuse_with_quotient(chosen, parts=ranks is not None)
         if checkpoint is not None:

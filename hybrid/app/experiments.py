@@ -22,10 +22,10 @@ from hybrid.checking.checker import Checker
 from hybrid.models.loading import load
 from hybrid.properties import load_properties, parse_properties, resolve_properties
 from mtbdd.base.budget import BudgetError
-from mtbdd.base.wording import option
+from mtbdd.base.errors import option
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language.constants import constant_value, is_range
-from mtbdd.language.rounded import from_real, real_of
+from mtbdd.language.reals import from_real, real_of
 
 if TYPE_CHECKING:
     from hybrid.models.lumping import LumpingChecker
@@ -110,7 +110,7 @@ class ExperimentTable(list[dict[str, Any]]):
             No matplotlib, no constant with numbers, more than six properties, or a file that cannot be
             written.
         """
-        from hybrid.base.drawing.experiments import plot_experiment
+        from hybrid.base.drawing.figures import plot_experiment
 
         return plot_experiment(self, Path(path), over, title)
 

@@ -8,11 +8,59 @@ prefix sums and scattered additions alone.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mtbdd.offset.tuples import numbered
+
+# The distinct values of an array that mostly has few.
+
+_SAMPLE = 1 << 16
+_FEW = 1 << 12
+_CHUNK = 1 << 18
+
+
+def few_values(array: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.integer]]:
+    """Return the distinct values of an array, ascending, and every element's place among them.
+
+    Parameters
+    ----------
+    array : ndarray, shape (n,)
+        Numbers without NaN.
+
+    Returns
+    -------
+    values : ndarray, shape (m,)
+    places : ndarray, shape (n,), uint16 or int64
+
+    Notes
+    -----
+    Time: O(n log m) for m values while they are few: new ones are gathered from samples until none is left;
+    otherwise O(n log n).
+    """
+    found = np.unique(array[:_SAMPLE])
+    places = np.empty(len(array), dtype=np.uint16)
+    begin = moved = 0
+    while len(found) <= _FEW and begin < len(array):
+        part = array[begin : begin + _CHUNK]
+        own = np.searchsorted(found, part)
+        new = np.take(found, own, mode="clip") != part
+        if bool(new.any()):
+            found = np.union1d(found, part[new])
+            moved = begin  # the places of all before have
+        else:
+            places[begin : begin + _CHUNK] = own
+            begin += _CHUNK
+    if len(found) > _FEW:
+        found, numbers = np.unique(array, return_inverse=True)
+        return found, numbers.reshape(-1)
+    for begin in range(0, moved, _CHUNK):
+        places[begin : begin + _CHUNK] = np.searchsorted(found, array[begin : begin + _CHUNK])
+    return found, places
+
 
 Array = Any
 """A NumPy or CuPy array."""
@@ -107,3 +155,56 @@ def scramble(xp: Any, key: Array) -> Array:
         xp.right_shift(key, xp.uint64(places), out=part)
         key ^= part
     return key
+
+
+# Arrays of other libraries at the border: NumPy's, CuPy's, and whatever speaks DLPack.
+
+_HOST_KINDS = (1, 3)
+"""DLPack's numbers for memory that the host reads: its own, and pinned by CUDA."""
+
+
+def lies_on_device(x: Any) -> bool:
+    """Return whether an array lies where the host cannot read it.
+
+    Notes
+    -----
+    Asked by DLPack first: PyTorch's type has the CUDA interface also for tensors on the host.
+    """
+    if isinstance(x, np.ndarray):
+        return False
+    where = getattr(x, "__dlpack_device__", None)
+    if where is not None:
+        kind, _ = where()
+        return int(kind) not in _HOST_KINDS
+    return hasattr(x, "__cuda_array_interface__")
+
+
+def on_host(x: Any) -> Any:
+    """Return an array that lies on the host as a NumPy array, without a copy where there is a buffer.
+
+    Raises
+    ------
+    TypeError
+        If its elements are of a type that NumPy does not have.
+    """
+    if isinstance(x, np.ndarray):
+        return x
+    if hasattr(x, "__dlpack__"):
+        try:
+            return np.from_dlpack(x)
+        except (BufferError, RuntimeError) as error:
+            raise TypeError(f"x: expected an array that NumPy can take by DLPack: {error}") from error
+    return np.asarray(x)
+
+
+def through_host(work: Callable[[Any], Array], x: Any) -> Array:
+    """Return what `work` makes of a device array for a matrix on the host: copied there, and the result back.
+
+    Notes
+    -----
+    Synchronises: yes. Two copies a call.
+    """
+    import cupy
+
+    result: Array = cupy.asarray(work(cupy.asarray(x).get()))
+    return result

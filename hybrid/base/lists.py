@@ -1,7 +1,7 @@
 """Ragged lists of NumPy arrays, numbered by contents: list i holds the items ``ptr[i] .. ptr[i + 1]``.
 
 Row types, slice patterns and submatrices are all lists of varying length. These few helpers let whole
-levels of them be gathered, expanded and numbered without a Python loop. :mod:`gpu_kernels.runtime.ragged` has
+levels of them be gathered, expanded and numbered without a Python loop. :mod:`gpu_kernels.runtime.coded` has
 those that run on a device too.
 """
 

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from hybrid.analysis.run.reduction import Reduction
-from hybrid.analysis.run.work import Work
+from hybrid.analysis.run.work import Reduction, Work
 from hybrid.base.errors import HybridError, UnsupportedError
 from hybrid.base.notebook import block, facts_table, rows_table
-from hybrid.checking.every_state import EveryState
-from hybrid.checking.listing import Listing
+from hybrid.checking.filters import Listing
+from hybrid.checking.formulas import EveryState
 
 if TYPE_CHECKING:
     from hybrid.analysis.quantified import Witness

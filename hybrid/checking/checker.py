@@ -22,7 +22,7 @@ from hybrid.analysis.quantified import witness as witness_of
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
 from hybrid.analysis.scope import Scope
-from hybrid.base.communicators.ends import failure_of_all
+from hybrid.base.communicators.threads import failure_of_all
 from hybrid.base.errors import (
     HybridError,
     NotConvergedError,
@@ -33,15 +33,12 @@ from hybrid.base.errors import (
 )
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking.answer import Answer
-from hybrid.checking.arithmetic import constant_values
-from hybrid.checking.combine import compare
-from hybrid.checking.engine_choice import with_engine
-from hybrid.checking.every_state import KEPT, EveryState
+from hybrid.checking.arithmetic import compare, constant_values
 from hybrid.checking.filters import Summary, summarise
-from hybrid.checking.formulas import FormulaChecker
-from hybrid.checking.refusing import failure_of, refuse_options
+from hybrid.checking.formulas import KEPT, EveryState, FormulaChecker
+from hybrid.checking.in_parts import failure_of, refuse_options
+from hybrid.matrix.space.base import Watch
 from hybrid.matrix.space.bounded_solution import TINY
-from hybrid.matrix.space.watch import Watch
 from hybrid.properties.tree import (
     Filter,
     MultiObjective,
@@ -53,8 +50,8 @@ from hybrid.properties.tree import (
     SteadyState,
 )
 from mtbdd.base.budget import BudgetError
-from mtbdd.base.memory import check_stored, stored_bytes
-from mtbdd.base.wording import option
+from mtbdd.base.errors import option
+from mtbdd.base.memory import check_stored, free_memory_bytes, stored_bytes
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language.syntax import Expression, Literal
 
@@ -62,6 +59,55 @@ if TYPE_CHECKING:
     from hybrid.analysis.checkpoints.checkpoint import Checkpoint
     from hybrid.analysis.scheduler import Scheduler
     from hybrid.checking.several import SeveralObjectives
+
+
+# Which engine suits a model: diagrams above blocks, or the matrix written out.
+
+_NODES = 0.25
+"""Nodes an entry from which on a diagram saves too little: one takes 16 bytes, an entry written out 12."""
+
+_ENTRY_BYTES, _ROW_BYTES = 12, 8
+
+_SHARE = 0.5
+"""Of the free memory that a matrix written out may take."""
+
+
+def saves_little(nodes: int, entries: int) -> bool:
+    """Whether the diagram of a matrix with so many entries is about as large as their list."""
+    return nodes >= _NODES * entries
+
+
+def with_engine(options: CheckOptions, model: SymbolicModel) -> tuple[CheckOptions, str | None]:
+    """Return the options with an engine chosen where that was left open, and why.
+
+    Returns
+    -------
+    options : CheckOptions
+    reason : str or None
+        None where an engine was asked for.
+
+    Notes
+    -----
+    The diagram of the transitions tells: lists of states without structure have about as many nodes as
+    transitions, and then blocks of them are no smaller than the matrix, and take longer to find.
+    Time: O(levels), once the model is numbered.
+    """
+    if options.engine != "auto":
+        return options, None
+    matrices = [model.layer_transitions(layer) for layer in range(len(model.layers))]
+    entries = sum(matrix.n_entries for matrix in matrices)
+    nodes = sum(level.low.size for matrix in matrices for level in matrix.levels)
+    ratio = nodes / max(entries, 1)
+    told = f"the diagram has {ratio:.2g} nodes a transition"
+    needed = _ENTRY_BYTES * entries + _ROW_BYTES * sum(matrix.n_rows for matrix in matrices)
+    if not saves_little(nodes, entries):
+        return replace(options, engine="hybrid"), f"{told}, and saves memory"
+    if options.backend == "reference" or options.representation != "row-types":
+        return replace(options, engine="hybrid"), "what was asked for besides is its alone"
+    if needed > _SHARE * free_memory_bytes():
+        return replace(options, engine="hybrid"), f"{told}, but there is no room for a list of {entries:,}"
+    return replace(options, engine="explicit"), f"{told}, and saves little"
+
 
 # What P, S and R are worth: by iteration, or exactly where iterations lead nowhere on a small model.
 
@@ -79,7 +125,7 @@ class OperatorChecker(FormulaChecker):
     model : SymbolicModel
     options : CheckOptions
     progress : callable, optional
-        Called with (iteration, difference) during iterations.  A `hybrid.matrix.space.watch.Watch` may end
+        Called with (iteration, difference) during iterations.  A `hybrid.matrix.space.base.Watch` may end
         them.
     values : bool
         Whether the values of all states are kept, however many these are.
@@ -255,7 +301,7 @@ class Checker(OperatorChecker):
     model : SymbolicModel
     options : CheckOptions
     progress : callable, optional
-        Called with (iteration, difference) during iterations.  A `hybrid.matrix.space.watch.Watch` may end
+        Called with (iteration, difference) during iterations.  A `hybrid.matrix.space.base.Watch` may end
         them.
     scheduler : bool
         Whether answers about an MDP come with a scheduler.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.base.check_options import MINUTES
 from hybrid.base.errors import OptionError
-from mtbdd.base.wording import option
+from mtbdd.base.errors import option
 from mtbdd.build.model import SymbolicModel
 
 if TYPE_CHECKING:

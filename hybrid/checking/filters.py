@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +13,249 @@ from numpy.typing import NDArray
 from hybrid.base.directed_rounding import GREATEST, divided, outward
 from hybrid.base.errors import PropertyError, UnknownError, UnsupportedError
 from hybrid.base.state_values import StateTruth, StateValues
-from hybrid.checking.extremes import selected
-from hybrid.checking.gathering import gathered, gathered_whole
-from hybrid.checking.listing import Listing, Number
 from hybrid.matrix.operators.rounding import sum_slack
-from mtbdd.build.model import SymbolicModel
-from mtbdd.build.part_model import PartModel
+from mtbdd.base.communicator import Communicator
+from mtbdd.base.errors import option
+from mtbdd.build.model import PartModel, SymbolicModel
 from mtbdd.build.state_order import in_order
 from mtbdd.diagrams.manager import Node
-from mtbdd.language.faults import format_state
+from mtbdd.language.errors import format_state
 from mtbdd.offset.states import StateIndex, index_states, states_from
+
+# States and their values, as filters list them: whole, and made when they are read.
+
+Number = float | int | bool
+
+_PART = 1 << 14  # states read together
+
+
+class Listing(Sequence[tuple[str, Number]]):
+    """Some states and a formula's value in each, in the order of the states' numbers.
+
+    As a sequence it has pairs of text and value, `("(s=3, d=0)", 0.5)`; `records` has everything.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    found : StateValues or StateTruth
+        Over the states of `within`.
+    indices : ndarray of int64, shape (k,)
+        The states listed, by index in `within`, in the order wanted.
+    within : StateIndex
+
+    Notes
+    -----
+    Memory: the arrays given, 8 to 32 bytes a state; texts and records are made as they are read.
+    """
+
+    def __init__(
+        self,
+        model: SymbolicModel,
+        found: StateValues | StateTruth,
+        indices: NDArray[np.int64],
+        within: StateIndex,
+    ) -> None:
+        self._model, self._found, self._indices, self._within = model, found, indices, within
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[str, Number]: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Listing: ...
+
+    def __getitem__(self, place: int | slice) -> tuple[str, Number] | Listing:
+        if isinstance(place, slice):
+            return Listing(self._model, self._found, self._indices[place], self._within)
+        one = self._indices[place : place + 1 or None]
+        if not one.size:
+            raise IndexError(f"listing: expected a place below {len(self)}, got {place}")
+        return next(iter(Listing(self._model, self._found, one, self._within)))
+
+    def __iter__(self) -> Iterator[tuple[str, Number]]:
+        for states, indices in self._parts():
+            values = self._found.values[indices].tolist()
+            yield from zip(map(format_state, states), values, strict=True)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield a record a state: `state` by variable name, `value`, `lower` and `upper`.
+
+        Bounds are None where the method gives none; a truth value is None where bounds do not decide it.
+        """
+        for states, indices in self._parts():
+            some = self._found.at(indices)
+            columns = [part.tolist() for part in some.columns()]
+            unknown = some.unknown if isinstance(some, StateTruth) else None
+            if unknown is not None:
+                columns[0] = [None if u else v for u, v in zip(unknown.tolist(), columns[0], strict=True)]
+            for state, value, lower, upper in zip(states, *columns, strict=True):
+                bounds = (None, None) if lower != lower else (lower, upper)
+                yield {"state": state, "value": value, "lower": bounds[0], "upper": bounds[1]}
+
+    def __repr__(self) -> str:
+        return f"<listing of {len(self)} states>"
+
+    def _parts(self) -> Iterator[tuple[list[dict[str, bool | int]], NDArray[np.int64]]]:
+        """Yield some states at a time, and their indices."""
+        for begin in range(0, len(self), _PART):
+            indices = self._indices[begin : begin + _PART]
+            yield self._model.describe(indices, self._within), indices
+
+
+# Values of states that processes share, brought together where a filter asks for them.
+
+MOST_GATHERED = 1 << 24
+"""States whose values are brought together, at most."""
+
+
+def gathered(
+    communicator: Communicator, found: StateValues | StateTruth, places: NDArray[np.int64]
+) -> StateValues | StateTruth:
+    """Return the values of some states of all processes, process by process.
+
+    Parameters
+    ----------
+    communicator : Communicator
+    found : StateValues or StateTruth
+        Of own states.
+    places : ndarray of int64
+        Which of them.
+
+    Raises
+    ------
+    UnsupportedError
+        There are too many of them.
+    """
+    total = int(communicator.total([places.size])[0])
+    if total > MOST_GATHERED:
+        raise UnsupportedError(
+            f"a filter over {total:,} states that several processes share: expected {MOST_GATHERED:,} at "
+            "most; ask about fewer states, or with one process"
+        )
+    some = found.at(places)
+    if isinstance(some, StateTruth):
+        values = _together(communicator, some.values)
+        unknown = _together(communicator, _mask(some.unknown, places.size))
+        unproven = _together(communicator, _mask(some.unproven, places.size))
+        reason = communicator.first_text(some.reason or None) or ""
+        return StateTruth(
+            values, unknown if unknown.any() else None, unproven if unproven.any() else None, reason
+        )
+    if communicator.all(some.is_exact):
+        return StateValues.exact(_together(communicator, some.values))
+    parts = [_together(communicator, part) for part in (some.values, some.lower, some.upper)]
+    below, above = (
+        _together(communicator, _mask(m, places.size)) for m in (some.open_lower, some.open_upper)
+    )
+    return StateValues(parts[0], parts[1], parts[2], below, above)
+
+
+def gathered_whole(
+    model: PartModel, found: StateValues | StateTruth, states: Node, within: StateIndex
+) -> tuple[StateValues | StateTruth, StateIndex]:
+    """Return the values of some states of all processes, and the index that numbers all of these.
+
+    Parameters
+    ----------
+    model : PartModel
+    found : StateValues or StateTruth
+        Over the own states of `within`.
+    states : Node
+        Those wanted, among `within`.
+    within : StateIndex
+
+    Raises
+    ------
+    UnsupportedError
+        There are too many of them.
+
+    Notes
+    -----
+    Every process owns its states whoever asks, so that places need not be sent.
+    """
+    share, whole = model.manager.share, model.manager.whole
+    assert share is not None
+    together = gathered(share.communicator, found, np.flatnonzero(model.indicator(states, within)))
+    index = index_states(whole, states)
+    places = [index.places(index_states(whole, states & owner)) for owner in share.owners]
+    return together.at(np.argsort(np.concatenate(places))), index
+
+
+def decided_by_all(communicator: Communicator, truth: StateTruth) -> NDArray[np.bool_]:
+    """Return the truth in the own states, where no process has one that is unknown.
+
+    Raises
+    ------
+    UnknownError
+    """
+    is_unknown = truth.unknown is not None and bool(truth.unknown.any())
+    reason = communicator.first_text(truth.reason if is_unknown else None)
+    if reason is not None:
+        raise UnknownError(reason)
+    return truth.values
+
+
+def _mask(mask: NDArray[np.bool_] | None, size: int) -> NDArray[np.bool_]:
+    return np.zeros(size, np.bool_) if mask is None else mask
+
+
+def _together(communicator: Communicator, own: NDArray[Any]) -> NDArray[Any]:
+    """Return the elements of all processes."""
+    found = communicator.gather_bytes(np.ascontiguousarray(own).tobytes())
+    return np.concatenate([np.frombuffer(part, own.dtype) for part in found])
+
+
+# Where the extreme of some values is attained, as far as their bounds tell.
+
+_TIE = 1e-9  # values this close, relatively, share an extreme when there are no bounds to tell
+
+
+def selected(operator: str, found: StateValues) -> StateTruth:
+    """Return where the minimum (argmin) or maximum of some states' values is attained.
+
+    It is unknown for states whose bounds meet the extreme's.  Without bounds, those attain it that are close
+    to it, and nothing is proven.
+    """
+    sign = 1.0 if operator == "argmin" else -1.0
+    values = sign * found.values
+    if np.isnan(values).any():
+        raise PropertyError(
+            f"filter({operator}, ...): expected a value in every state asked for, got none in some"
+        )
+    least = float(values.min())
+    lower, upper = (found.lower, found.upper) if sign > 0 else (-found.upper, -found.lower)
+    loose = np.isnan(lower) | np.isnan(upper)
+    if loose.any():
+        return StateTruth(values <= least + _TIE * abs(least), None, np.ones(values.size, dtype=np.bool_))
+    possible = lower <= upper.min()
+    # The least lower bound of all others: of all, except for the state that has that alone.
+    first, second = np.partition(lower, 1)[:2] if lower.size > 1 else (lower[0], np.inf)
+    others = np.where((lower == first) & (first < second), second, first)
+    certain = upper <= others
+    unknown = possible & ~certain
+    if not unknown.any():
+        return StateTruth(certain)
+    at = np.flatnonzero(unknown)[:2].tolist()
+    shown = " and ".join(f"[{float(found.lower[i])!r}, {float(found.upper[i])!r}]" for i in at)
+    reason = (
+        f"filter({operator}, ...) is unknown at this precision: one of several values may be the extreme, "
+        f"such as {shown}; choose a smaller {option('epsilon')}"
+    )
+    return StateTruth(certain, unknown, None, reason)
+
+
+def selected_by_all(communicator: Communicator, operator: str, found: StateValues) -> StateTruth:
+    """Return where an extreme of the values of all processes is attained, in own states; see `selected`."""
+    if communicator.size == 1:
+        return selected(operator, found)
+    size = found.values.size
+    first = int(communicator.gather([size])[: communicator.rank].sum())
+    together = gathered(communicator, found, np.arange(size))
+    assert isinstance(together, StateValues)
+    return selected(operator, together).at(np.arange(first, first + size))
+
 
 LISTING = ("print", "printall", "argmin", "argmax")
 """Filter operators whose result has a listing of states."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +14,17 @@ from hybrid.analysis.scope import Scope
 from hybrid.base.directed_rounding import outward
 from hybrid.base.errors import UnsupportedError
 from hybrid.base.state_values import StateTruth, StateValues
-from hybrid.checking.arithmetic import apply_arithmetic, apply_call, choose, constant_values, negate
-from hybrid.checking.combine import apply_logic, compare, equivalent
-from hybrid.checking.extremes import selected_by_all
-from hybrid.checking.filters import summarise
-from hybrid.checking.gathering import decided_by_all
+from hybrid.checking.arithmetic import (
+    apply_arithmetic,
+    apply_call,
+    apply_logic,
+    choose,
+    compare,
+    constant_values,
+    equivalent,
+    negate,
+)
+from hybrid.checking.filters import decided_by_all, selected_by_all, summarise
 from hybrid.properties import registry
 from hybrid.properties.registry import Capability, has_operator
 from hybrid.properties.tree import (
@@ -28,17 +35,87 @@ from hybrid.properties.tree import (
     Reward,
     SteadyState,
 )
+from mtbdd.base.memory import current_store
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import expression_enclosure
-from mtbdd.build.state_order import in_order
+from mtbdd.build.state_order import for_users, in_order
 from mtbdd.diagrams.manager import Node
-from mtbdd.language.errors import EvaluationError, Fault
-from mtbdd.language.faults import format_state
+from mtbdd.language.errors import EvaluationError, Fault, format_state
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
 from mtbdd.offset.states import states_from
 
 if TYPE_CHECKING:
     from hybrid.analysis.exact.formulas import ExactFormulas
+
+
+# A formula's values in all states, held or found again when they are asked for.
+
+KEPT = 1 << 18
+"""States up to which an answer holds the values of all of them unasked: 6 MB with their bounds."""
+
+
+class EveryState:
+    """What an answer's formula is worth in every reachable state.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    found : StateValues, StateTruth or None
+        Over all states in index order, of a part of a model over its own; None if they were not kept, or not
+        all needed.
+    again : callable
+        Finds them.
+    """
+
+    def __init__(
+        self,
+        model: SymbolicModel,
+        found: StateValues | StateTruth | None,
+        again: Callable[[], StateValues | StateTruth],
+    ) -> None:
+        self.model, self._found, self._again = model, found, again
+        self._columns: tuple[NDArray[Any], ...] | None = None
+        self._store = None if found is None else current_store()
+
+    @property
+    def found(self) -> StateValues | StateTruth:
+        """The values in index order; found again, and then held, if they were not kept.
+
+        Raises
+        ------
+        hybrid.HybridError
+            The formula has no value in some state, or the disk that had the values lost some.
+
+        Notes
+        -----
+        Where processes share the states, all ask at once.
+        """
+        if self._found is None:
+            self._found, self._store = self._again(), current_store()
+        if self._store is not None:
+            self._store.check()
+        return self._found
+
+    def column(self, number: int) -> NDArray[Any]:
+        """Return the values (0), the lower (1) or the upper bounds (2), by number of the state; read only.
+
+        Raises
+        ------
+        UnsupportedError
+            Several processes share the states.
+        """
+        if self.model.communicator.size > 1:
+            raise UnsupportedError(
+                "the values of all states are not brought together from parts: write them to a file "
+                "(values='FILE.npz'), or ask with one process"
+            )
+        found = self.found
+        if self._columns is None:
+            self._columns = found.columns()
+        view = for_users(self.model, self._columns[number]).view()
+        view.flags.writeable = False
+        return view
+
 
 FORMULAS = Capability[StateValues | StateTruth](
     lambda e, reason: UnsupportedError(reason),
@@ -248,7 +325,7 @@ class FormulaChecker(ABC):
         """Return where argmin or argmax is attained, of the states of the filter's scope."""
         truth = selected_by_all(self.model.communicator, formula.operator, found)
         if self._exact is not None and truth.unknown is not None:
-            from hybrid.analysis.exact.deciding import attained
+            from hybrid.analysis.exact.objectives import attained
 
             settled = attained(self._exact, formula, truth, scope.positions)
             if settled is not truth:
@@ -272,7 +349,7 @@ class FormulaChecker(ABC):
         """Decide exactly, in the last attempt, where bounds do not; the values are those at `positions`."""
         if self._exact is None or truth.unknown is None:
             return truth
-        from hybrid.analysis.exact.deciding import settle
+        from hybrid.analysis.exact.objectives import settle
 
         settled = settle(self._exact, truth, operator, left, right, positions)
         if settled is not truth:

@@ -5,18 +5,132 @@ All parts run the same check; what one of them decides, all have agreed on.  The
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.check_options import METHODS
 from hybrid.base.errors import HybridError, OptionError
-from hybrid.base.methods import METHODS
-from mtbdd.base.communicator import Communicator
-from mtbdd.base.shares import Share
-from mtbdd.base.wording import option
-from mtbdd.build.model import SymbolicModel
-from mtbdd.build.part_model import PartModel
+from mtbdd.base.communicator import Communicator, Share
+from mtbdd.base.errors import option
+from mtbdd.base.memory import current_store
+from mtbdd.build.model import PartModel, SymbolicModel
 from mtbdd.diagrams.manager import Node
+
+# Checks whose long arrays lie on a disk: what goes with that, and what does not.
+
+
+def options_on_disk(options: CheckOptions) -> CheckOptions:
+    """Return what a check is done with whose long arrays lie on a disk; refuse what it does not offer.
+
+    Raises
+    ------
+    OptionError
+    """
+    refused = {
+        "engine": options.engine == "explicit",
+        "backend": options.backend in ("gpu", "reference"),
+        "exact": options.exact,
+    }
+    named = [name for name, is_asked in refused.items() if is_asked]
+    if named:
+        raise OptionError(
+            f"{option('spill')} is for the hybrid engine on the cpu: leave "
+            f"{' and '.join(map(option, named))} out, or {option('spill')}"
+        )
+    return replace(options, engine="hybrid", backend="cpu")
+
+
+@contextmanager
+def arrays_on_disk(folder: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Have long arrays lie in files of a folder while the block lasts; None leaves them in memory.
+
+    Raises
+    ------
+    OptionError
+        No file can be made there, or the system has no such files.
+    DiskError
+        At the end: the disk lost what was written.
+    """
+    if folder is None:
+        yield
+        return
+    if not sys.platform.startswith("linux") or importlib.util.find_spec("numba") is None:
+        raise OptionError(f"{option('spill')} needs Linux and the package numba; leave it out")
+    from hybrid.base.disk.store import FileStore  # compiled functions: most checks need none of them
+
+    with FileStore(folder).used():
+        yield
+
+
+# What a check refuses before it begins, and what it says where memory was not to be had.
+
+_FEW_WORDS = 40  # letters of a message that says nothing of use
+
+
+def refuse_options(model: SymbolicModel, options: CheckOptions, scheduler: bool) -> None:
+    """Refuse what does not go together: with the kind of the model, or with schedulers.
+
+    Raises
+    ------
+    OptionError
+        A format of matrices for an MDP, whose choices are no matrix; a scheduler of an exact answer.
+    """
+    if options.exact and scheduler:
+        raise OptionError(f"schedulers come with bounds: leave {option('exact')} out")
+    if model.is_mdp and options.storage not in ("auto", "csr"):
+        raise OptionError(
+            f"storage {options.storage!r} holds the matrix of a chain; the choices of an MDP are written out "
+            "in one format, a row a choice: leave the storage out"
+        )
+
+
+def told(fault: MemoryError) -> MemoryError:
+    """Return a memory fault that says what to do; libraries beneath us may say next to nothing.
+
+    Where long arrays lie on a disk it is a `hybrid.base.errors.DiskError`, if the disk is the reason.
+    """
+    fault = _of_disk(fault)
+    if len(str(fault)) > _FEW_WORDS:
+        return fault
+    return MemoryError(
+        f"memory could not be allocated ({fault or 'no detail was given'}): free some, choose another "
+        f"{option('backend')} or {option('level')}, or a smaller model"
+    )
+
+
+def failure_of(fault: MemoryError) -> HybridError:
+    """Return why a property has no answer, if a disk had no room; what memory had none for is raised.
+
+    Raises
+    ------
+    MemoryError
+    """
+    known = told(fault)
+    if isinstance(known, HybridError):
+        return known
+    raise known from fault
+
+
+def reason(error: Exception) -> str:
+    """Return what a run or a property fails for; of memory it says so."""
+    known = _of_disk(error) if isinstance(error, MemoryError) else error
+    if isinstance(known, HybridError) or not isinstance(known, MemoryError):
+        return str(known)
+    return f"out of memory: {known}" if str(known) else f"out of memory; choose another {option('level')}"
+
+
+def _of_disk(fault: MemoryError) -> MemoryError:
+    """Return what the disk that has long arrays says of a fault of memory; the fault if it says nothing."""
+    store = None if isinstance(fault, HybridError) else current_store()
+    found = None if store is None else store.fault()
+    return found if isinstance(found, MemoryError) else fault
+
 
 T = TypeVar("T")
 
@@ -54,7 +168,7 @@ def in_parts(
     # Imported here: most checks need none of it.
     from hybrid.base.communicators.mpi import MpiCommunicator
     from hybrid.base.communicators.threads import in_threads
-    from hybrid.matrix.parts.sharing import planned_owners, require_same
+    from hybrid.matrix.parts.plan import planned_owners, require_same
 
     if isinstance(ranks, bool) or not (isinstance(ranks, (int, Communicator)) or hasattr(ranks, "Get_size")):
         raise OptionError(
@@ -96,7 +210,7 @@ def part_of(model: SymbolicModel, communicator: Communicator) -> PartModel:
     OptionError
         If there are fewer states than processes, or they have built different models.
     """
-    from hybrid.matrix.parts.sharing import planned_owners, require_same
+    from hybrid.matrix.parts.plan import planned_owners, require_same
 
     require_same(model, communicator)
     return PartModel(model, Share(communicator, planned_owners(model, communicator.size)))

@@ -13,26 +13,23 @@ import numpy as np
 from hybrid.analysis.exact.budgets import ExactBudgets
 from hybrid.analysis.exact.formulas import ExactFormulas
 from hybrid.analysis.operator_values import maximises, until_form
-from hybrid.analysis.reward_bounded import check_bounded_method
-from hybrid.analysis.reward_budgets import BudgetSweep
+from hybrid.analysis.reward_budgets import BudgetSweep, check_bounded_method
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
 from hybrid.analysis.until import until_probabilities
 from hybrid.base.directed_rounding import rounded_down, rounded_up
 from hybrid.base.errors import NotExactError, PropertyError, UnknownError, UnsupportedError
 from hybrid.base.state_values import StateValues
-from hybrid.checking.arithmetic import constant_values
-from hybrid.checking.combine import compare
-from hybrid.checking.filters import Summary
-from hybrid.checking.gathering import gathered
+from hybrid.checking.arithmetic import compare, constant_values
+from hybrid.checking.filters import Summary, gathered
 from hybrid.matrix.space.base import Clock
 from hybrid.properties.registry import LTL, asked_quantity
 from hybrid.properties.tree import Path, Probability, Quantile, RewardBound
-from mtbdd.base.wording import option
+from mtbdd.base.errors import option
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.reward_split import RewardSplit, split_by_reward
 from mtbdd.diagrams.manager import Node
-from mtbdd.language.rounded import real_of
+from mtbdd.language.reals import real_of
 from mtbdd.language.syntax import Expression, Literal
 from mtbdd.offset.states import index_states
 

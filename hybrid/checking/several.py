@@ -10,8 +10,7 @@ from typing import Any
 
 from hybrid.analysis.multi.check import MultiFound, multi_objective
 from hybrid.analysis.multi.objectives import Objective
-from hybrid.analysis.multi.polytopes import HalfSpace
-from hybrid.analysis.multi.queries import Found
+from hybrid.analysis.multi.queries import Found, HalfSpace
 from hybrid.analysis.multi.written import PointSchedulers, point_schedulers
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work

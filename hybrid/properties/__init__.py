@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybrid.properties.file_parser import load_properties, parse_properties
+from hybrid.properties.parser import load_properties, parse_properties
 from hybrid.properties.resolve import resolve_properties
 from hybrid.properties.tree import (
     Cumulative,

@@ -25,9 +25,8 @@ from mtbdd.language.definitions import Definitions, missing_message, work_out
 from mtbdd.language.errors import EvaluationError, Fault, FaultCollector, LanguageError, listed, shown_circle
 from mtbdd.language.fold import Folder
 from mtbdd.language.model_syntax import ELAPSED, Constant, ResolvedModel
-from mtbdd.language.names import BUILT_IN_LABELS, report_repeated
-from mtbdd.language.order import dependency_order
-from mtbdd.language.rounded import doubles_around
+from mtbdd.language.names import BUILT_IN_LABELS, dependency_order, report_repeated
+from mtbdd.language.reals import doubles_around
 from mtbdd.language.scalars import Scalar
 from mtbdd.language.syntax import Expression, LabelReference, Literal, ModelType, Position, Type
 from mtbdd.language.types import TypeChecker, type_of_value
@@ -200,7 +199,7 @@ def resolve_properties(
     Parameters
     ----------
     properties : Properties
-        From `hybrid.properties.file_parser.parse_properties`.
+        From `hybrid.properties.parser.parse_properties`.
     model : ResolvedModel
         The model that they speak of.
     constants : mapping of str to bool, int or float, optional

@@ -2,14 +2,13 @@
 
 from hybrid.matrix.space.base import Criterion, MatrixOperator, Solution, Status
 from hybrid.matrix.space.bounded_solution import BoundedSolution
+from hybrid.solvers.average_krylov import GainResult
 from hybrid.solvers.average_reward import AverageReward
 from hybrid.solvers.bicgstab import BiCGStab
-from hybrid.solvers.gain_result import GainResult
 from hybrid.solvers.gauss_seidel import GaussSeidel
 from hybrid.solvers.interval import Interval
-from hybrid.solvers.jacobi import Jacobi
+from hybrid.solvers.iteration import Jacobi, Power
 from hybrid.solvers.optimistic import Optimistic
-from hybrid.solvers.power import Power
 from hybrid.solvers.topological import Topological
 
 __all__ = [

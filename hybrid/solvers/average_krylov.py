@@ -10,17 +10,99 @@ vector comes out, its bounds hold (:mod:`hybrid.solvers.average_reward`); they m
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid.matrix.space.base import Clock, Criterion, Status
+from hybrid.matrix.space.base import Clock, Criterion, Kept, Numbers, Status, Vector
 from hybrid.matrix.space.preconditioner import Preconditioned, plain_residual
-from hybrid.matrix.space.record import Numbers
 from hybrid.matrix.space.recurrence import Recurrence, Standing
-from hybrid.matrix.space.workspace import Array, Workspace
+from hybrid.matrix.space.workspace import OPERANDS, Array, Workspace
+
+# Bounds on a long-run average from any bias; see :mod:`hybrid.solvers.average_reward`.
+
+
+def average_bounds(
+    space: Workspace, h: Array, rewards: Array, diagonal: Array, rho: Array, error: Array, slack: float
+) -> tuple[Array, Array]:
+    """Return the least and greatest element of ``r + M h - d * h``, widened by the errors of computing it.
+
+    Parameters
+    ----------
+    h, rho, error : array, shape (n,), float64
+        The bias, and room; all are overwritten.
+    rewards, diagonal : array, shape (n,), float64
+        r and d.
+    slack : float
+        Bound on the relative error of evaluating the three terms.
+
+    Returns
+    -------
+    tuple of two arrays, shape ()
+        In the workspace, so that nothing waits for them.
+    """
+    xp = space.xp
+    space.multiply(h, rho)
+    rho += rewards
+    xp.multiply(diagonal, h, out=error)
+    # lemma: gain
+    rho -= error
+    xp.absolute(h, out=h)
+    space.multiply(h, error)
+    h *= diagonal
+    error += h  # lemma: gain
+    xp.absolute(rewards, out=h)
+    # lemma: gain
+    error += h  # lemma: gain
+    error *= slack  # lemma: gain
+    xp.subtract(rho, error, out=h)
+    # lemma: gain
+    rho += error
+    return space.least(h), space.greatest(rho)
+
+
+# What comes out where an average is looked for.
+
+
+@dataclass(frozen=True)
+class GainResult:
+    """An average between bounds.
+
+    Attributes
+    ----------
+    value, lower, upper : float
+    status : Status
+    iterations : int
+        Products.
+    seconds : float
+        Wall time of the iterations.
+    difference : float
+        Distance of the bounds, relative to the value unless the criterion is absolute.
+    synchronisations : int
+        How often the host waited for a device while iterating; 0 where there is none.
+    products : int
+        With the matrix, those of the bounds included.
+    more_vectors : int
+        Held at once besides those that the method counts, where another one took over.
+    nbytes : int or None
+        Of all vectors held at once, where they are fewer than the method counts.
+    """
+
+    value: float
+    lower: float
+    upper: float
+    status: Status
+    iterations: int
+    seconds: float
+    difference: float
+    synchronisations: int = 0
+    products: int = 0
+    more_vectors: int = 0
+    nbytes: int | None = None
+
 
 _LOOK = 10  # products between measurements of the bounds, where the host need not wait for a device
 _FRESH = 0.9  # of the width that is wanted, where it is that of a fresh product: the bounds' own rounding
@@ -209,3 +291,100 @@ class AnchoredSolution:
         if not self._criterion.absolute:
             self._difference = width / abs(middle) if middle else (0.0 if width == 0.0 else math.inf)
         return self._difference
+
+
+# The bias of an average in the fewest vectors: BiCGStab from the beginning, operands by dictionary.
+#
+# Where value iteration and its Krylov methods have no room (:mod:`hybrid.solvers.average_reward`), six
+# vectors may still have it; with a preconditioner, where there is one and room for it.  Whatever bias comes
+# out, its bounds hold.
+
+LEAN_VECTORS = 8
+"""Six of BiCGStab, diagonal and rewards."""
+
+
+@dataclass(eq=False)
+class LeanCourse:
+    """An average's bias by BiCGStab alone.
+
+    Attributes
+    ----------
+    space : Workspace
+    diagonal, rewards : vector or CodedVector, shape (n,)
+        Operands of the space.
+    products, probes : int
+        Made so far, those of earlier runs included, and besides.
+    more_vectors : int
+        Always 0: `nbytes` tells what is held.
+    """
+
+    space: Workspace
+    diagonal: Vector
+    rewards: Vector
+    products: int = 0
+    probes: int = 0
+    more_vectors = 0
+
+    def __post_init__(self) -> None:
+        """Ask for room; the operands may have theirs already."""
+        self.space.reserve(self.space.more(LEAN_VECTORS, self.diagonal), len(self.rewards))
+        self._h: Array | None = None
+        self._anchor, self._vectors = 0, LEAN_VECTORS
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held at once beside the matrix."""
+        return 8 * (self._vectors - OPERANDS) * len(self.rewards) + self.diagonal.nbytes + self.rewards.nbytes
+
+    def take(self, kept: Kept) -> None:
+        """Go on from what an earlier run has left, whichever course it had; constants do not count."""
+        self._h, self.products = kept.vectors["h"], int(kept.numbers["products"])
+
+    def run(
+        self, anchor: int, criterion: Criterion, floor: Callable[[float, float], float], clock: Clock
+    ) -> Status:
+        """Iterate until the bounds are close, or nothing helps; parameters as for `AnchoredSolution`."""
+        space, self._anchor = self.space, anchor
+        start = np.broadcast_to(np.float64(0.0), (len(self.rewards),)) if self._h is None else self._h
+        recurrence = self._recurrence(start)
+        # It has a copy.
+        del start
+        self._h = None
+        solution = AnchoredSolution(space, recurrence, self.diagonal, anchor, criterion, floor)
+        reached = solution.run(self.products, np.inf, clock)
+        self.products += reached.products
+        self._h = recurrence.x
+        if not math.isfinite(reached.difference):
+            # A bias without numbers has no bounds; that of zeros has the least and the greatest reward.
+            self._h[...] = 0.0
+        return reached.status
+
+    def _recurrence(self, start: Array) -> Recurrence:
+        space, size, anchor = self.space, len(self.rewards), self._anchor
+        system = space.system(self.diagonal, self.rewards)
+        found = system.preconditioner()
+        if found is not None:
+            self.probes = found.probes
+            vectors = LEAN_VECTORS + found.more_vectors
+            if found.is_worth_it and space.has_room(space.more(vectors, self.diagonal), size):
+                # What is free may be cut into pieces.
+                with contextlib.suppress(MemoryError):
+                    recurrence = found.bicgstab(None, start, 0.0, ORTHOGONAL, anchor)
+                    self._vectors = vectors
+                    return recurrence
+        return space.communicator.with_room(lambda: system.bicgstab(start, 0.0, ORTHOGONAL, anchor))
+
+    def state(self) -> tuple[Mapping[str, Array], Numbers]:
+        """Return the bias and the average so far, for records."""
+        (offset,) = self.space.read(self.space.element(self._h, self._anchor))
+        return {"h": self._h}, {"offset": offset, "products": self.products}
+
+    def bounds(self, slack: float) -> tuple[Array, Array]:
+        """Return bounds on the average, see `average_bounds`; the vectors of the iteration are let go."""
+        space, h = self.space, self._h
+        assert h is not None
+        least, most = space.extremes(h)
+        h -= 0.5 * (least + most)
+        rewards, diagonal = space.plain(self.rewards), space.plain(self.diagonal)
+        rho, error = (space.xp.empty(len(h)) for _ in range(2))
+        return average_bounds(space, h, rewards, diagonal, rho, error, slack)

@@ -17,7 +17,7 @@ BiCGStab where there is no room for its vectors (:mod:`hybrid.solvers.average_kr
 as before.
 IDR(s) has vectors of single precision at first, where the pace tells that few digits get lost and the
 workspace has products with them: they move half as much, and the bounds are those of the iterate.
-Where there is no room for h and w either, BiCGStab begins (:mod:`hybrid.solvers.lean_average`).
+Where there is no room for h and w either, BiCGStab begins (:mod:`hybrid.solvers.average_krylov`).
 """
 
 from __future__ import annotations
@@ -33,21 +33,17 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from hybrid.base.arrays import extremes
-from hybrid.matrix.space.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector
+from hybrid.matrix.space.base import Clock, Criterion, Kept, MatrixOperator, Numbers, Progress, Status, Vector
 from hybrid.matrix.space.bounded_solution import underflow_of
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.idr import IDR_VECTORS, SINGLE_VECTORS
 from hybrid.matrix.space.preconditioner import Preconditioner
-from hybrid.matrix.space.record import Kept, Numbers
 from hybrid.matrix.space.recurrence import Recurrence
 from hybrid.matrix.space.together import place_of_greatest
 from hybrid.matrix.space.workspace import Array, Steps, Workspace
-from hybrid.solvers.average_bounds import average_bounds
-from hybrid.solvers.average_krylov import ORTHOGONAL, AnchoredSolution
+from hybrid.solvers.average_krylov import ORTHOGONAL, AnchoredSolution, GainResult, LeanCourse, average_bounds
+from hybrid.solvers.directed_system import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, price
 from hybrid.solvers.forecast import AGAIN, Forecast
-from hybrid.solvers.gain_result import GainResult
-from hybrid.solvers.lean_average import LeanCourse
-from hybrid.solvers.price import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, price
 
 # The iterates behind the bounds on a long-run average: bias, visits, average so far.
 

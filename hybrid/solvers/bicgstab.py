@@ -23,9 +23,17 @@ from typing import ClassVar
 import numpy as np
 
 from hybrid.base.arrays import inner
-from hybrid.matrix.space.base import Clock, Criterion, MatrixOperator, Progress, Solution, Status, Vector
+from hybrid.matrix.space.base import (
+    Clock,
+    Criterion,
+    MatrixOperator,
+    Numbers,
+    Progress,
+    Solution,
+    Status,
+    Vector,
+)
 from hybrid.matrix.space.host import workspace_of
-from hybrid.matrix.space.record import Numbers
 from hybrid.matrix.space.recurrence import Recurrence
 from hybrid.matrix.space.workspace import Array, Workspace
 

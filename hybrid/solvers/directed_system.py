@@ -6,15 +6,55 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gpu_kernels.runtime.ragged import array_module
+from gpu_kernels.runtime.coded import array_module
 from hybrid.base.arrays import extremes
 from hybrid.matrix.space.base import MatrixOperator, Vector
 from hybrid.matrix.space.bellman import BellmanOperator
 from hybrid.matrix.space.bounded_solution import NEGLIGIBLE, least_closure, underflow_of
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.workspace import Array, Steps, System
-from hybrid.solvers.price import IDR_PRODUCT, SUMMED_STEPS, price
-from mtbdd.offset.masks import is_all
+from mtbdd.base.communicator import Communicator
+from mtbdd.offset.places import is_all
+
+# What a product of a Krylov method costs in products of an iteration, by the vectors that either moves.
+#
+# A product reads an element of a vector for every entry of a row; all else that a method does is passes over
+# vectors, an element read or written for every row in each.  Both are bound by memory, so that elements moved
+# in a row are a measure of time, on the host and on a device.  No clock is read: runs repeat.
+
+SUMMED_STEPS = 8.0
+"""Elements that a step from below moves in a row: relaxation 5, the sum of the iterates 3."""
+
+AVERAGE_STEPS = 6.0
+"""The same of a step of an average: relaxation 5, and a tenth of the measurement of its bounds."""
+
+IDR_PRODUCT = 24.0
+"""Of IDR(4): in a cycle of five products 20 for images, 10 to aim, 53 to settle, 12 for sums and the step; a
+quarter more, because a try may be in vain."""
+
+BICGSTAB_PRODUCT = 16.0
+"""Of BiCGStab: in an iteration of two 12 images, 13 for moves, 8 for scalar products."""
+
+_USUAL = 8.0  # entries of a row where the matrix does not tell
+
+
+def price(matrix: MatrixOperator, communicator: Communicator, product: float, step: float) -> float:
+    """Return the time of a Krylov method's product in steps of an iteration.
+
+    Parameters
+    ----------
+    matrix : MatrixOperator
+        Its entries count if it has `nnz`, those of the own rows.
+    communicator : Communicator
+        All processes call this together, and are told the same.
+    product, step : float
+        Elements moved in a row besides those of the product with the matrix.
+    """
+    own = getattr(matrix, "nnz", None)
+    rows, entries, unknown = communicator.total([matrix.shape[0], own or 0, own is None])
+    mean = _USUAL if unknown or not rows else entries / rows
+    return float((mean + product) / (mean + step))
+
 
 _PART = 1 << 20  # elements compared together: bounds the temporary memory
 

@@ -23,6 +23,7 @@ from hybrid.matrix.space.base import (
     Clock,
     Criterion,
     MatrixOperator,
+    Numbers,
     Progress,
     Solution,
     Status,
@@ -30,7 +31,6 @@ from hybrid.matrix.space.base import (
     true_residual,
 )
 from hybrid.matrix.space.host import HostWorkspace, workspace_of
-from hybrid.matrix.space.record import Numbers
 from hybrid.matrix.space.workspace import Array, Steps, Workspace
 from hybrid.solvers.iteration import iterate
 

@@ -13,13 +13,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from hybrid.matrix.space.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector
+from hybrid.matrix.space.base import (
+    CheckInterval,
+    Clock,
+    Criterion,
+    MatrixOperator,
+    Numbers,
+    Progress,
+    Status,
+    Vector,
+)
 from hybrid.matrix.space.bellman import BellmanOperator, Outcome
 from hybrid.matrix.space.bounded_solution import ENCLOSING_VECTORS, BoundedSolution, SearchEndedError
-from hybrid.matrix.space.check_interval import CheckInterval
-from hybrid.matrix.space.record import Numbers
 from hybrid.matrix.space.workspace import Array
-from hybrid.solvers.bracket import Bracket, keep_bounds, told_again
+from hybrid.solvers.around import Bracket, keep_bounds, told_again
 from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.optimistic import Optimistic
 

@@ -15,22 +15,90 @@ far apart have the same digits.  Where z has left the shape of x, z takes the pl
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar, Protocol
 
 import numpy as np
 
-from hybrid.matrix.space.base import Clock, Criterion, Vector
+from hybrid.matrix.space.base import Clock, Criterion, Kept, Numbers, State, Vector
 from hybrid.matrix.space.bellman import STAGE, BellmanOperator, Held
 from hybrid.matrix.space.bounded_solution import WIDEST, width_of
 from hybrid.matrix.space.idr import IDR_VECTORS
 from hybrid.matrix.space.preconditioner import Preconditioner, plain_residual
-from hybrid.matrix.space.record import Kept, Numbers, State
 from hybrid.matrix.space.recurrence import Recurrence
 from hybrid.matrix.space.workspace import OPERANDS, Array, System, Workspace
 from hybrid.solvers.around import verified_around
 from hybrid.solvers.forecast import AGAIN, Forecast
-from hybrid.solvers.krylov_run import follow
+
+# A recurrence followed until it has arrived by a measure of its user's, or leads nowhere.
+
+_LOOK = 10  # products between two looks
+_HELPED = 0.9  # of the measure may be left for a beginning to have helped
+
+
+def follow(
+    operator: BellmanOperator,
+    recurrence: Recurrence,
+    measure: Callable[[], float],
+    close: Callable[[float], bool],
+    tell: Callable[[float], float],
+    most: float,
+    clock: Clock,
+    state: State,
+) -> float | None:
+    """Iterate until a measure of a fresh residual is close; None if it does not become so.
+
+    Parameters
+    ----------
+    operator : BellmanOperator
+        Whose products are counted.
+    recurrence : Recurrence
+        Not begun.
+    measure : callable
+        A look at the recurrence.
+    close : callable
+        Of what was measured.
+    tell : callable
+        Of what was measured: what is told as the difference that epsilon is compared with.
+    most : float
+        Products after which it gives up.
+    state : callable
+        Where the iteration is, for records.
+    """
+    before = math.inf
+    counted, stride = 0, max(max(_LOOK, 2 * operator.space.stride) // recurrence.cost, 1)
+    recurrence.restart()
+    best, found_at, fresh = math.inf, 0, True
+    while True:
+        now = measure()
+        # What has been measured may have taken a product as well.
+        operator.products += recurrence.products - counted
+        counted = recurrence.products
+        if not math.isfinite(now):
+            return None
+        if close(now):
+            if fresh:
+                return now
+            recurrence.refresh()
+            fresh = True
+            continue
+        if now < best:
+            best, found_at = now, counted
+        stale = counted - found_at >= recurrence.patience
+        if counted >= most or stale:
+            return None
+        clock.offer(state)
+        if clock.tick(operator.products, tell(now)):
+            clock.keep(state)
+            return None
+        standing = recurrence.advance(stride)
+        fresh = False
+        if standing.ended:
+            if best > _HELPED * before or not math.isfinite(recurrence.restart()):
+                operator.products += recurrence.products - counted
+                return None
+            before = best
+
 
 # Whether an iteration from below has grown, in every row, as it does now since it began.
 #
@@ -267,7 +335,6 @@ MORE_VECTORS = IDR_VECTORS + 2
 """Vectors held besides those of the iteration: the recurrence's, the diagonal in the workspace, a shape."""
 
 _OPERANDS = 2
-_LOOK = 10  # steps between two looks at the pace
 _LEAST = 40  # products that the first w may take at least
 _FIRST = 60.0  # products that a w takes where the iterates do not tell one, and more of z that is further off
 _SETTLED = 0.5  # relative change of a step beyond which the iterate has not the solution's shape

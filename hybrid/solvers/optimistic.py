@@ -4,7 +4,7 @@ Let f be monotone with a unique fixed point x*.  The iterates x_0 = 0, x_{k+1} =
 any u with ``f(u) <= u`` bounds x* from above, because the iterates from u fall towards x* (Park induction).
 Hartmanns and Kaminski (Optimistic value iteration, CAV 2020) guess ``u = (1 + epsilon) x_k`` and iterate
 until the guess passes, which it need not do on chains with a period.  Here the guess has the shape of the
-error itself: :mod:`hybrid.solvers.optimistic` for one matrix, :mod:`hybrid.solvers.weight_guess` over
+error itself: :mod:`hybrid.solvers.optimistic` for one matrix, :mod:`hybrid.solvers.policy_bounds` over
 choices.
 
 Rounding is directed: the iteration rounds down, so that every iterate is a lower bound, and the
@@ -20,8 +20,18 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from hybrid.matrix.space.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector
-from hybrid.matrix.space.bellman import STAGE, BellmanOperator, Guess, Held, Leap, Outcome, Rising
+from hybrid.matrix.space.base import (
+    CheckInterval,
+    Clock,
+    Criterion,
+    Kept,
+    MatrixOperator,
+    Numbers,
+    Progress,
+    Status,
+    Vector,
+)
+from hybrid.matrix.space.bellman import STAGE, BellmanOperator, Choosing, Guess, Held, Leap, Outcome, Rising
 from hybrid.matrix.space.bounded_solution import (
     ENCLOSING_VECTORS,
     TINY,
@@ -29,16 +39,12 @@ from hybrid.matrix.space.bounded_solution import (
     SearchEndedError,
     width_of,
 )
-from hybrid.matrix.space.check_interval import CheckInterval
-from hybrid.matrix.space.choosing import Choosing
-from hybrid.matrix.space.record import Kept, Numbers
 from hybrid.matrix.space.workspace import Array, Pair, Steps
-from hybrid.solvers.bracket import Bracket, keep_bounds, told_again
+from hybrid.solvers.around import Bracket, keep_bounds, told_again
 from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.krylov_bounds import KrylovBounds
-from hybrid.solvers.policy_bounds import PolicyBounds
+from hybrid.solvers.policy_bounds import PolicyBounds, WeightGuess
 from hybrid.solvers.strip_leap import StripLeap, StripSteps
-from hybrid.solvers.weight_guess import WeightGuess
 
 # Guesses of upper bounds in the shape of the error of the iterates, for one matrix.
 #
@@ -279,7 +285,7 @@ class Climb:
         return max(self._operator.space.stride, made // (2 * _LOOKS) * 2)
 
     def state(self) -> tuple[Mapping[str, Array], Numbers]:
-        """Return where the first run is; see `hybrid.matrix.space.record.State`."""
+        """Return where the first run is; see `hybrid.matrix.space.base.State`."""
         made, outcome, total = self._made, self._outcome, self._guess.total
         vectors = {"x": self._pair[made % 2]} | ({} if total is None else {"total": total})
         numbers = {"made": made, "iterations": outcome.iterations, "difference": outcome.difference}

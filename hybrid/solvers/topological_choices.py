@@ -22,14 +22,12 @@ from numpy.typing import NDArray
 
 from gpu_kernels import ChoiceRows
 from hybrid.base.lists import concatenated_ranges
-from hybrid.matrix.cpu.csr import CsrMatrix
-from hybrid.matrix.cpu.csr_components import Components, find_components
+from hybrid.matrix.cpu.csr import Components, CsrMatrix, find_components
 from hybrid.matrix.space.base import Clock, Criterion, Progress, Status, Vector
 from hybrid.matrix.space.bounded_solution import TINY, UNIT, BoundedSolution
-from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator
-from hybrid.matrix.space.choice_problem import ChoiceProblem, Quotient
+from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator, ChoiceProblem, Quotient
 from hybrid.solvers.optimistic import Optimistic
-from hybrid.solvers.strip_course import StripCourse
+from hybrid.solvers.strip_leap import StripCourse
 from hybrid.solvers.topological import Topological
 
 Int64Array = NDArray[np.int64]
@@ -226,7 +224,7 @@ class _Levels:
 
     def run(self, progress: Progress | None) -> Status:
         """Solve all levels; where that is interrupted, states not solved yet have no upper bound."""
-        from hybrid.matrix.cpu.choice_substitution import substitute_choices
+        from hybrid.matrix.cpu.choice_kernels import substitute_choices
 
         part, found, rows = self._part, self._found, self._part.rows
         for level in range(len(found.single_ptr) - 1):

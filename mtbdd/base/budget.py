@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mtbdd.base.errors import HybridError
-from mtbdd.base.wording import option
+from mtbdd.base.errors import HybridError, option
 
 
 class BudgetError(HybridError, RuntimeError):

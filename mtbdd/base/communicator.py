@@ -7,6 +7,7 @@ them have agreed on: whoever asks, asks all, in the same order, so that all go t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -202,3 +203,30 @@ def communicator_of(holder: object) -> Communicator:
     """Return the communicator that a matrix or a workspace has; that of a process alone where it has none."""
     found: Communicator = getattr(holder, "communicator", ALONE)
     return found
+
+
+# Which states are whose, where several processes share the vectors of a model.
+#
+# Diagrams stand for all states in every process; a vector has the process's own states alone.  A manager that
+# has a share (`Manager.sharing`) numbers the own members of every set, and sets that are made of vectors are
+# united over all processes.
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """What one process has of the states.
+
+    Attributes
+    ----------
+    communicator : Communicator
+    owners : tuple of Node
+        For every process its states, over row bits; disjoint, and all states together.
+    """
+
+    communicator: Communicator
+    owners: tuple[Any, ...]
+
+    @property
+    def own(self) -> Any:
+        """The states of this process."""
+        return self.owners[self.communicator.rank]

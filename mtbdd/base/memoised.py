@@ -2,11 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
+
+# The last few results of a function, kept up to a total size.
 
 T = TypeVar("T")
+
+
+class Recent(Generic[T]):
+    """Results by key; those asked for longest ago go first.
+
+    Parameters
+    ----------
+    most : int
+        What the sizes of all results may add up to.
+
+    Notes
+    -----
+    Time: O(1) a call, and O(1) for every result that goes. Threads may call at the same time.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: dict[Hashable, tuple[T, int]] = {}
+        self._total = 0
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable) -> T | None:
+        """Return a result, or None if it is not kept."""
+        with self._lock:
+            if key in self._held:
+                self._held[key] = self._held.pop(key)
+                return self._held[key][0]
+        return None
+
+    def keep(self, key: Hashable, result: T, size: int) -> None:
+        """Keep a result, unless it is too large by itself."""
+        if size > self._most:
+            return
+        gone = []
+        with self._lock:
+            before = self._held.pop(key, None)
+            self._held[key] = result, size
+            self._total += size - (0 if before is None else before[1])
+            while self._total > self._most:
+                oldest = next(iter(self._held))
+                gone.append((oldest, self._held.pop(oldest)))
+                self._total -= gone[-1][1][1]
+        # Out of the lock: what goes may have more to do as it goes.
+        del gone, before
 
 
 class Memoised:

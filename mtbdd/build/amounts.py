@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.language.reals import Enclosure
-from mtbdd.offset.masks import is_any
+from mtbdd.offset.places import is_any
 from mtbdd.diagrams.partition import Partition
 from mtbdd.offset.places import HOST
 from mtbdd.offset.states import StateIndex
-from mtbdd.offset.vectors import absorbed, written_out
+from mtbdd.offset.expansion import absorbed, written_out
 
 _UNIT = Fraction(1, 2**53)  # lemma: entry-units
 _UP = 1 + 2.0**-40  # lemma: interval-sum

@@ -27,7 +27,7 @@ from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.partition import Partition
 from mtbdd.build.reachable import reachable_states
 from mtbdd.diagrams.relation import Relation
-from mtbdd.build.symbolic_rewards import symbolic_reward
+from mtbdd.build.rewards import symbolic_reward
 from mtbdd.diagrams.transfer import transferred
 
 

@@ -2,32 +2,213 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from mtbdd.base.budget import check_budget
+from mtbdd.diagrams.encoding import Encoding
+from mtbdd.build.events import Event
+from mtbdd.diagrams.manager import Node
+from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.diagrams.partition import Partition
+import numpy as np
+from mtbdd.build.events import Event, Suspect, probability_suspects
+from mtbdd.build.expressions import ExpressionTranslator
+from mtbdd.language.errors import BuildError, format_state
+from mtbdd.language.errors import Fault
+from mtbdd.language.model_syntax import ResolvedModel
+from mtbdd.language.syntax import ModelType, Position
+from mtbdd.offset.states import index_states
+from mtbdd.base.errors import either
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-
-from mtbdd.build.assemble import assemble, row_divisors
-from mtbdd.base.budget import check_budget
 from mtbdd.build.choices import ChoiceLayer, ChoicePart, pack_choices, translate_choices
-from mtbdd.diagrams.encoding import Encoding
 from mtbdd.build.events import Event, translate_events
-from mtbdd.build.expressions import ExpressionTranslator
-from mtbdd.language.faults import BuildError
-from mtbdd.language.model_syntax import ResolvedModel
+from mtbdd.language.errors import BuildError
 from mtbdd.language.syntax import ModelType
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.order import Order, order_variables
 from mtbdd.build.reachable import reachable_states
-from mtbdd.build.refusals import (
-    deadlock_warnings,
-    initial_states,
-    model_fault,
-    refuse,
-    refuse_infinite,
-    suspects_of,
-)
 from mtbdd.diagrams.relation import Relation
-from mtbdd.offset.states import index_states
+
+
+# The transition matrix of a model from its events: identities, overlaps, normalisation, deadlocks.
+
+# lemma: entry-units
+_NEAR = 2.0**-50  # of 1: probabilities that add up so closely only have rounding errors
+_NEAR_UNITS = 9.0  # the same in units of 2^-53, its own computation included
+
+
+def enabled_choices(events: Sequence[Event], states: Node) -> Partition:
+    """Return the number of command combinations enabled in each of the given states."""
+    return Partition.total(events[0].rates.manager, (event.choices.only(states) for event in events))
+
+
+def row_divisors(events: Sequence[Event], states: Node) -> Partition:
+    """Return what every row of a DTMC is divided by, so that its probabilities add up to 1.
+
+    This is the number of enabled choices, or, where their probabilities add up to 1 only roughly, what they
+    add up to.
+    """
+    choices = enabled_choices(events, states)
+    totals = Partition(choices.manager)
+    for event in events:
+        totals = totals.plus(event.exits.only(states))
+    pairs = choices.combine(totals, lambda count, total: (count, total))
+    exact = totals.units == 0 and all(count == total for (count, total), _ in pairs)
+    units = 0.0 if exact else totals.units + _NEAR_UNITS  # lemma: entry-units
+    return pairs.map(lambda pair: pair[0] if abs(pair[1] / pair[0] - 1) <= _NEAR else pair[1], units)
+
+
+def assemble(
+    encoding: Encoding, events: Sequence[Event], reachable: Node, loops: Node, divisors: Partition | None
+) -> SymbolicMatrix:
+    """Return the matrix of all events over reachable states.
+
+    Parameters
+    ----------
+    encoding : Encoding
+    events : sequence of Event
+    reachable : Node
+        The reachable states; all rows outside are zero.
+    loops : Node
+        States without an event that get a self-loop of weight 1.
+    divisors : Partition or None
+        What to divide every row by (see `row_divisors`), if anything.
+
+    Notes
+    -----
+    Everything is put together over all potential states, where the diagrams are small, and cut
+    to the reachable ones once at the end.  Where two events share an entry their rates add
+    up; such events are found by one conjunction a pair of events.
+    """
+    manager = encoding.manager
+    parts = _disjoint([_Part.of(encoding, event) for event in events])
+    if divisors is not None and any(divisor != 1 for divisor, _ in divisors):
+        parts = [_Part(p.rates.divided(divisors), p.frame) for p in parts]
+    if loops != manager.false:
+        parts.append(_Part(Partition(manager, {1.0: loops}), manager.equal_bits(range(encoding.n_bits))))
+    return SymbolicMatrix.from_disjoint(manager, [(p.rates, p.frame) for p in parts]).only(reachable)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rates and the frame that keeps the variables they do not touch."""
+
+    rates: Partition
+    frame: Node
+
+    @classmethod
+    def of(cls, encoding: Encoding, event: Event) -> _Part:
+        """Return an event's part."""
+        return cls(event.rates, encoding.manager.equal_but(encoding.bits_of(event.touched)))
+
+    @cached_property
+    def support(self) -> Node:
+        """The non-zero entries."""
+        return self.rates.support & self.frame
+
+    def plus(self, other: _Part) -> _Part:
+        """Return the sum of two parts, frames worked in."""
+        rates = self.rates.only(self.frame).plus(other.rates.only(other.frame))
+        return _Part(rates, self.rates.manager.true)
+
+
+def _disjoint(parts: Sequence[_Part]) -> list[_Part]:
+    """Add up the parts whose supports meet, so that all that are left are pairwise disjoint."""
+    result: list[_Part] = []
+    union: Node | None = None
+    for part in parts:
+        check_budget()
+        false = part.rates.manager.false
+        meets = union is not None and union & part.support != false
+        union = part.support if union is None else union | part.support
+        if not meets:
+            result.append(part)
+            continue
+        apart: list[_Part] = []
+        meeting: list[_Part] = []
+        for other in result:
+            (apart if other.support & part.support == false else meeting).append(other)
+        for other in meeting:
+            part = part.plus(other)
+        result = [*apart, part]
+    return result
+
+
+# What a model is refused for, found on its diagrams: each fault with its place and a reachable state.
+
+_LEAST_NORMAL = 2.0**-1022  # below, doubles lose digits
+
+
+def model_fault(source: ResolvedModel, message: str) -> Fault:
+    """Return a fault of the model as a whole."""
+    return Fault(Position(source.file, 1, 1), message)
+
+
+def initial_states(source: ResolvedModel, encoding: Encoding, translator: ExpressionTranslator) -> Node:
+    """Return the set of initial states: the variables' initial values, or `init ... endinit`."""
+    if source.initial is None:
+        return encoding.state({v.name: int(v.initial) for v in source.variables})
+    translator.require_value(source.initial, encoding.valid)
+    states = translator.states(source.initial) & encoding.valid
+    if states == encoding.manager.false:
+        message = "no state satisfies init ... endinit: the model has no initial state"
+        raise BuildError([Fault(source.initial.position, message)])
+    return states
+
+
+def suspects_of(
+    source: ResolvedModel, translator: ExpressionTranslator, events: Sequence[Event]
+) -> list[Suspect]:
+    """Gather everything that must not be reachable."""
+    potential_errors = [s for event in events for s in event.potential_errors]
+    if source.type is not ModelType.CTMC:
+        potential_errors += probability_suspects(source, translator)
+    return potential_errors
+
+
+def refuse(encoding: Encoding, found: Node, potential_errors: Sequence[Suspect]) -> None:
+    """Raise for every suspect that is reachable, once a place and message."""
+    faults: dict[tuple[Position, str], Fault] = {}
+    for suspect in potential_errors:
+        hit = suspect.states & found
+        key = (suspect.position, suspect.message)
+        if hit != encoding.manager.false and key not in faults:
+            state = format_state(encoding.pick(hit))
+            faults[key] = Fault(suspect.position, f"{suspect.message}, in reachable state {state}")
+    if faults:
+        raise BuildError(sorted(faults.values(), key=lambda f: (f.position.line, f.position.column)))
+
+
+def refuse_infinite(source: ResolvedModel, encoding: Encoding, matrix: SymbolicMatrix) -> None:
+    """Raise for an entry beyond normal doubles: finite rates may multiply and add up to more or to less."""
+    size = np.abs(matrix.terminals)
+    for k in np.flatnonzero(~np.isfinite(size) | (size < _LEAST_NORMAL)).tolist():
+        entries = matrix.node & encoding.manager.cube(matrix.index_bits, k)
+        if entries != encoding.manager.false:
+            state = format_state(encoding.pick(entries))
+            message = "expected rates that multiply and add up to less than 1.79e308, the largest double"
+            got = "more"
+            if size[k] < 1:
+                message = "expected rates and probabilities that multiply to at least 2.23e-308 or to zero"
+                got = "less"
+            raise BuildError([model_fault(source, f"{message}, got {got} in reachable state {state}")])
+
+
+def deadlock_warnings(source: ResolvedModel, encoding: Encoding, deadlocks: Node, fix: bool) -> list[str]:
+    """Name a deadlock state: as a warning if they were fixed, as an error otherwise."""
+    if deadlocks == encoding.manager.false:
+        return []
+    count = index_states(encoding.manager, deadlocks).size
+    text = format_state(encoding.pick(deadlocks))
+    many = f"{count} states have" if count > 1 else "1 state has"
+    if not fix:
+        build = either("without --no-fix-deadlocks", "with fix_deadlocks=True")
+        hint = f"give it a transition or build {build}"
+        raise BuildError([model_fault(source, f"{many} no outgoing transition, for example {text}: {hint}")])
+    return [f"{many} no outgoing transition and got a self-loop, for example {text}"]
+
 
 _LARGE = 10_000  # nodes of all events' relations together from which other variable orders are tried
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from itertools import product
 
 from mtbdd.base.budget import check_budget
-from mtbdd.build.composition import Synchronisation, synchronisations
+from mtbdd.build.events import Synchronisation, synchronisations
 from mtbdd.diagrams.encoding import Encoding
 from mtbdd.build.events import Event, component, gathered, synchronise
 from mtbdd.build.expressions import ExpressionTranslator
-from mtbdd.language.faults import BuildError
+from mtbdd.language.errors import BuildError
 from mtbdd.language.errors import Fault
 from mtbdd.language.limits import raised
 from mtbdd.language.model_syntax import Command, ResolvedModel
@@ -134,7 +134,7 @@ def translate_choices(model: ResolvedModel, translator: ExpressionTranslator) ->
     Returns
     -------
     list of Event
-        In the order of `mtbdd.build.composition.synchronisations`; `choices` of each is 1 where it is enabled.
+        In the order of `mtbdd.build.events.synchronisations`; `choices` of each is 1 where it is enabled.
 
     Notes
     -----

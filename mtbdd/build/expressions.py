@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from mtbdd.build.effort import Effort
+from mtbdd.build.order import Effort
 from mtbdd.diagrams.encoding import EncodedVariable, Encoding
-from mtbdd.language.faults import format_state
+from mtbdd.language.errors import format_state
 from mtbdd.language.definedness import Definedness
 from mtbdd.language.enclosing import has_doubles, units_of
 from mtbdd.language.errors import EvaluationError, Fault
-from mtbdd.language.interning import Interner
+from mtbdd.language.walk import Interner
 from mtbdd.language.syntax import (
     Binary,
     Call,
@@ -33,7 +33,7 @@ from mtbdd.language.syntax import (
 )
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.partition import Partition, from_table
-from mtbdd.build.real_partitions import RealPartitions, constant_partition
+from mtbdd.build.tables import RealPartitions, constant_partition
 from mtbdd.build.tables import operators, set_from_table, tabulate, tabulated_assignment
 from bisect import bisect_left, bisect_right
 from mtbdd.diagrams.encoding import EncodedVariable, Encoding

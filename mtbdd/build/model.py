@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-
 import numpy as np
 from numpy.typing import NDArray
-
 from mtbdd.build.choices import ChoiceLayer, choice_relations
 from mtbdd.offset.convert import entry_units, offset_label
-from mtbdd.offset.diagonal import has_diagonal
+from mtbdd.offset.convert import has_diagonal
 from mtbdd.diagrams.encoding import Encoding
 from mtbdd.build.events import Event
 from mtbdd.build.expressions import ExpressionTranslator
@@ -28,22 +26,19 @@ from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
 from mtbdd.offset.states import StateIndex, index_states
-from mtbdd.offset.vectors import expand, expand_sum
+from mtbdd.offset.expansion import expand, expand_sum
 from dataclasses import dataclass
-from functools import cached_property
-import numpy as np
-from numpy.typing import NDArray
 from mtbdd.base.communicator import Communicator
-from mtbdd.diagrams.encoding import Encoding
 from mtbdd.offset.expansion import expand_values
-from mtbdd.build.expressions import ExpressionTranslator
-from mtbdd.build.given import GivenParts
 from mtbdd.language.syntax import Expression
-from mtbdd.diagrams.manager import Node
 from mtbdd.base.memoised import Memoised
 from mtbdd.diagrams.nodes import TRUE, read_nodes
 from mtbdd.build.numbering import numbering
-from mtbdd.offset.states import StateIndex, index_states
+from mtbdd.offset.divided import DividedMTBDD, divide, divide_all
+from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.base.communicator import Share
+from mtbdd.offset.states import StateIndex
+
 
 # The states of a model: their numbers, sets of them, and what they are in variables.
 
@@ -158,7 +153,7 @@ class SymbolicModel(ModelStates):
     translator : ExpressionTranslator
         Turns expressions over the variables into sets and partitions.
     divisors : Partition or None
-        What every row of a DTMC's text is divided by, see `mtbdd.build.assemble.row_divisors`; None: nothing.
+        What every row of a DTMC's text is divided by, see `mtbdd.build.build.row_divisors`; None: nothing.
     warnings : tuple of str
         What the user should know about the build.
     given : GivenParts or None
@@ -427,3 +422,55 @@ class SymbolicModel(ModelStates):
         """Return `event_exits` where a state is, and anything elsewhere: with diagrams of few variables."""
         exits, divisors = event.exits, self.divisors
         return exits if divisors is None or all(d == 1 for d, _ in divisors) else exits.divided(divisors)
+
+
+# A model as one of several processes has it: whole diagrams, and vectors of its own states.
+
+class PartModel(SymbolicModel):
+    """See `SymbolicModel`; made of one that is whole.
+
+    `index` has the own states, and so have all sets that are numbered; diagrams, counts and whole matrices
+    (`n_states`, `layer_transitions`) are those of the model.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    share : Share
+        Of its reachable states.
+    """
+
+    def __init__(self, model: SymbolicModel, share: Share) -> None:
+        given = model.given
+        super().__init__(
+            model.source, model.encoding, model.translator, model.events, model.relations, model.initial,
+            model.reachable, model.deadlocks, model.divisors, model.layers, model.warnings, given,
+        )  # fmt: skip
+        self._model = model
+        self.manager = model.manager.sharing(share)
+        self.build_seconds = model.build_seconds
+
+    @property
+    def whole(self) -> SymbolicModel:
+        """The model that it is a part of."""
+        return self._model
+
+    @property
+    def n_states(self) -> int:
+        """Number of reachable states, those of other processes among them."""
+        return self._model.n_states
+
+    def layer_transitions(self, layer: int) -> OffsetMTBDD:
+        """Return a layer's whole matrix, over the states of all processes."""
+        return self._model.layer_transitions(layer)
+
+    def numbered(
+        self, entries: SymbolicMatrix, rows: StateIndex, columns: StateIndex, transposed: bool = False
+    ) -> DividedMTBDD:
+        """See `SymbolicModel.numbered`; of the rows that are own."""
+        return divide(self.manager, entries, rows, columns, transposed)
+
+    def numbered_together(
+        self, entries: Sequence[SymbolicMatrix], rows: Sequence[StateIndex], columns: StateIndex
+    ) -> list[OffsetMTBDD]:
+        """See `SymbolicModel.numbered_together`; all receive the same elements of others."""
+        return list(divide_all(self.manager, entries, rows, columns)) if entries else []

@@ -21,7 +21,7 @@ import importlib.util
 from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
-from mtbdd.diagrams.codes import union_of_codes
+from mtbdd.diagrams.encoding import union_of_codes
 from mtbdd.diagrams.encoding import Encoding
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.nodes import read_nodes

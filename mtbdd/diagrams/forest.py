@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mtbdd.diagrams.value_diagrams import ValueDiagrams
-from mtbdd.diagrams.value_operations import Ids
+from mtbdd.diagrams.value_diagrams import Ids, ValueDiagrams
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ at a time.  A set of states is a `mtbdd.diagrams.manager.Node` over row bits, wi
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,8 +18,86 @@ from mtbdd.build.model import SymbolicModel
 from mtbdd.build.reach import fixpoint
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.relation import Relation
-from mtbdd.graph.predecessors import remove_choices, search_backward
 from mtbdd.offset.states import index_states
+
+# Searches backward over the choices of a decision process, on sets.
+#
+# Rounds start from what the last one found; within a round every step starts from what those before it added
+# as well, which saves rounds.
+
+
+def search_backward(model: SymbolicModel, target: Node, allowed: Sequence[Node]) -> Node:
+    """Return the states with a path to `target` by allowed choices, the target included.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+        An MDP.
+    target : Node
+        Over row bits.
+    allowed : sequence of Node
+        For every layer the states whose choice may be taken.
+
+    Notes
+    -----
+    Time: one relational product a step and round.
+    """
+    false = model.manager.false
+    found = frontier = target
+    left = model.manager.disjunction(allowed) & ~target
+    while frontier != false:
+        seen, new = frontier, false
+        for step in model.choice_relations:
+            hit = step.before(seen) & left & allowed[step.layer]
+            if hit != false:
+                seen, new, left = seen | hit, new | hit, left & ~hit
+        frontier, found = new, found | new
+    return found
+
+
+def remove_choices(model: SymbolicModel, gone: Node, kept: Sequence[Node]) -> tuple[Node, list[Node]]:
+    """Take states away, then choices that may lead to them, then states without any other, and so on.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+        An MDP.
+    gone : Node
+        The states to begin with.
+    kept : sequence of Node
+        For every layer the states whose choice is there; a state without one in any layer never goes.
+
+    Returns
+    -------
+    gone : Node
+        All that went.
+    kept : list of Node
+        The choices that are left.
+
+    Notes
+    -----
+    Time: as for `search_backward`.
+    """
+    false = model.manager.false
+    left = [own & ~gone for own in kept]
+    frontier = gone
+    while frontier != false:
+        seen, new = frontier, false
+        for step in model.choice_relations:
+            hit = step.before(seen) & left[step.layer]
+            if hit == false:
+                continue
+            left[step.layer] = left[step.layer] & ~hit
+            # Only a state that has just been hit can have its last choice hit.
+            for others in left:
+                hit = hit & ~others
+                if hit == false:
+                    break
+            else:
+                seen, new = seen | hit, new | hit
+        frontier, gone = new, gone | new
+    return gone, left
+
 
 _log = logging.getLogger(__name__)
 
@@ -204,3 +283,52 @@ def _cube(model: SymbolicModel, bits: list[bool]) -> Node:
     if not bits:
         return model.manager.true
     return model.manager.bdd.cube(dict(zip(model.manager.rows, bits, strict=True)))
+
+
+# Where some path of a kind begins: the fixed points of computation tree logic, on sets.
+#
+# A path is one that the graph has, however improbable ([CES86]); in an MDP any choice may be taken at any
+# time. States without a successor stay where they are.
+
+
+def some_next(model: SymbolicModel, target: Node) -> Node:
+    """Return the reachable states with a successor in a set.  Time: one relational product an event."""
+    found = model.deadlocks & target
+    for relation in model.relations:
+        found = found | relation.before(target)
+    return found & model.reachable
+
+
+def some_until(model: SymbolicModel, safe: Node, target: Node) -> Node:
+    """Return the states where some path stays in `safe` until it is in `target`.
+
+    Time: one relational product an event and round.
+    """
+    return backward(model, target, safe & ~target)
+
+
+def some_always(model: SymbolicModel, safe: Node) -> Node:
+    """Return the states where some infinite path stays in `safe` for ever.
+
+    Notes
+    -----
+    The greatest set in which every state has a successor.  States without one are taken away; only those
+    that lead to what went last can go next.  Time: two relational products an event and round, and as many
+    rounds as the longest path that leaves the set and cannot stay.
+    """
+    false = model.manager.false
+    left = safe & model.reachable
+    gone = left & ~some_next(model, left)
+    while gone != false:
+        left = left & ~gone
+        suspects = some_next(model, gone) & left
+        gone = suspects if suspects == false else suspects & ~some_next(model, left)
+    return left
+
+
+def successors(model: SymbolicModel, states: Node) -> Node:
+    """Return the successors of a set of reachable states.  Time: one relational product an event."""
+    found = model.deadlocks & states
+    for relation in model.relations:
+        found = found | relation.after(states)
+    return found

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from mtbdd.language.collector import paused_collector
-from mtbdd.language.composition_walk import walk_composition
 from mtbdd.language.constants import Ignored, check_given
 from mtbdd.language.definitions import Definitions, missing_message, work_out
 from mtbdd.language.errors import (
@@ -41,12 +39,18 @@ from mtbdd.language.model_syntax import (
     Update,
     Variable,
 )
-from mtbdd.language.names import BUILT_IN_LABELS, DeclaredNames, check_names, report_repeated
-from mtbdd.language.order import dependency_order
+from mtbdd.language.names import (
+    BUILT_IN_LABELS,
+    DeclaredNames,
+    check_names,
+    dependency_order,
+    report_repeated,
+)
+from mtbdd.language.parser import paused_collector
 from mtbdd.language.syntax import Expression, Literal, Position, Type
 from mtbdd.language.text import short_text
 from mtbdd.language.types import TypeChecker
-from mtbdd.language.walk import expression_variables
+from mtbdd.language.walk import expression_variables, walk_composition
 
 # Checking system blocks: known names, and every module exactly once.
 

@@ -13,7 +13,7 @@ from mtbdd.language.errors import EvaluationError, FaultCollector, listed, sugge
 from mtbdd.language.expression_parser import parse_expression
 from mtbdd.language.fold import Folder
 from mtbdd.language.model_syntax import Constant
-from mtbdd.language.rounded import LONGEST, Rounded, as_double, from_real, from_text
+from mtbdd.language.reals import LONGEST, Rounded, as_double, from_real, from_text
 from mtbdd.language.scalars import INT_LIMIT, Scalar
 from mtbdd.language.syntax import Literal, Position, Type
 from mtbdd.language.types import TypeChecker

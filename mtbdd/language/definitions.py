@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from mtbdd.base.wording import constants_given
+from mtbdd.base.errors import constants_given
 from mtbdd.language.errors import EvaluationError, Fault, FaultCollector, listed, shown_circle
 from mtbdd.language.fold import Folder
 from mtbdd.language.model_syntax import Constant, Formula, Label
-from mtbdd.language.names import BUILT_IN_LABELS
-from mtbdd.language.order import dependency_order
-from mtbdd.language.rounded import as_double
+from mtbdd.language.names import BUILT_IN_LABELS, dependency_order
+from mtbdd.language.reals import as_double
 from mtbdd.language.scalars import Scalar
 from mtbdd.language.syntax import Expression, LabelReference, Literal, Name, Type
 from mtbdd.language.text import short_text

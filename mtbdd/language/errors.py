@@ -146,3 +146,16 @@ def suggestion(name: str, candidates: Iterable[str]) -> str:
     compared = [c for c in islice(candidates, _CANDIDATES) if len(c) <= _LONGEST_NAME]
     close = get_close_matches(name, compared, n=1, cutoff=0.6)
     return f"; did you mean '{close[0]}'?" if close else ""
+
+
+# Faults of a model found while it is built: what is wrong, where in the text, in which state.
+
+
+class BuildError(LanguageError):
+    """A model that parses but cannot be built; carries every fault found, each with its place."""
+
+
+def format_state(values: dict[str, bool | int]) -> str:
+    """Return a state as text, `(a=1, b=true)`."""
+    parts = (f"{k}={str(v).lower() if isinstance(v, bool) else v}" for k, v in values.items())
+    return f"({', '.join(parts)})"

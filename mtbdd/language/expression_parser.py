@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from mtbdd.language.errors import Fault, SyntaxFaultError
-from mtbdd.language.rounded import from_text
+from mtbdd.language.reals import from_text
 from mtbdd.language.syntax import (
     Binary,
     Call,

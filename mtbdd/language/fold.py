@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from mtbdd.language.rounded import as_double
+from mtbdd.language.reals import as_double
 from mtbdd.language.scalars import Scalar, apply_binary, apply_call, apply_unary
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
 from mtbdd.language.types import is_double

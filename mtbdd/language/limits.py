@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 
-from mtbdd.base.wording import either
+from mtbdd.base.errors import either
 from mtbdd.language.limit_defaults import DEFAULT_LIMITS
 
 

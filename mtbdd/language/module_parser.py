@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
-from mtbdd.language.errors import SyntaxFaultError
+from mtbdd.language.errors import (
+    FaultCollector,
+    LanguageError,
+    SyntaxFaultError,
+    listed,
+    shown_circle,
+    suggestion,
+)
 from mtbdd.language.expression_parser import ExpressionParser
 from mtbdd.language.limits import current, raised
-from mtbdd.language.model_syntax import Assignment, Command, Module, Update, Variable
-from mtbdd.language.syntax import Expression, Position
+from mtbdd.language.model_syntax import Assignment, Command, Formula, Module, Update, Variable
+from mtbdd.language.names import dependency_order
+from mtbdd.language.syntax import Expression, Name, Position
+from mtbdd.language.walk import expression_variables, substitute
 
 
 @dataclass(frozen=True)
@@ -214,3 +225,249 @@ class ModuleParser(ExpressionParser):
             self.index += 1
             return self.tokens[self.index - 1]
         return self.name("a name in a renaming")
+
+
+# Module renaming: writing out `module b = a [old=new, ...] endmodule`.
+#
+# A formula used in the copied module stands for its definition, in which names are replaced, too; so a
+# formula whose definition mentions a renamed name is expanded before the renaming.
+
+
+def write_out(parts: Sequence[Module | Renaming], formulas: Sequence[Formula]) -> tuple[Module, ...]:
+    """Carry out all renamings, also those of modules that are renamings themselves.
+
+    Parameters
+    ----------
+    parts : sequence of Module or Renaming
+        The modules in the order of the text.
+    formulas : sequence of Formula
+        The model's formulas.
+
+    Returns
+    -------
+    tuple of Module
+        In the order of `parts`.
+
+    Raises
+    ------
+    LanguageError
+        With all faults: an unknown module, a circle of renamings, a name renamed twice, a variable
+        that keeps its name.
+    """
+    if not any(isinstance(part, Renaming) for part in parts):
+        return tuple(part for part in parts if isinstance(part, Module))
+    faults = FaultCollector()
+    # Of two modules with one name the first counts here; the check of names reports the second.
+    by_name: dict[str, Module | Renaming] = {}
+    for part in parts:
+        by_name.setdefault(part.name, part)
+    renamings = [part for part in parts if isinstance(part, Renaming)]
+    for renaming in renamings:
+        _check_pairs(renaming, faults)
+        if renaming.base not in by_name:
+            hint = suggestion(renaming.base, by_name) or f"; known are {listed(sorted(by_name))}"
+            faults.add(
+                renaming.position,
+                f"module '{renaming.name}' copies the unknown module '{renaming.base}'{hint}",
+            )
+    graph = {part.name: [part.base] for part in renamings}
+    order, cycles = dependency_order(graph)
+    for cycle in cycles:
+        circle = shown_circle(cycle, " = ")
+        faults.add(by_name[cycle[0]].position, f"modules copy one another: {circle}; write one of them out")
+    faults.raise_if_any()
+
+    expander = _Formulas.of(formulas)
+    size = _Size(parts)
+    size.copies(by_name, order)
+    modules = {part.name: part for part in by_name.values() if isinstance(part, Module)}
+    for name in order:
+        part = by_name[name]
+        if isinstance(part, Renaming):
+            modules[name] = _copy(modules[part.base], part, expander, size, faults)
+    faults.raise_if_any()
+    written: list[Module] = []
+    for part in parts:
+        if isinstance(part, Module):
+            written.append(part)
+        elif by_name[part.name] is part:
+            written.append(modules[part.name])
+        else:
+            written.append(Module(part.name, (), (), part.position))
+    return tuple(written)
+
+
+def _check_pairs(renaming: Renaming, faults: FaultCollector) -> None:
+    seen: set[str] = set()
+    for old, new, position in renaming.pairs:
+        if old in seen:
+            faults.add(position, f"'{old}' is renamed twice in module '{renaming.name}'; keep one renaming")
+        if (old in ("min", "max")) != (new in ("min", "max")):
+            faults.add(position, f"the functions min and max can only replace each other, got {old}={new}")
+        seen.add(old)
+
+
+class _Size:
+    """How large a model becomes with its copies written out, held against the limits."""
+
+    def __init__(self, parts: Sequence[Module | Renaming]) -> None:
+        self._limits = current()
+        written = [part for part in parts if isinstance(part, Module)]
+        self._commands = sum(len(part.commands) for part in written)
+        self._variables = sum(len(part.variables) for part in written)
+        self._nodes = 0
+
+    def copies(self, parts: Mapping[str, Module | Renaming], order: Sequence[str]) -> None:
+        """Count the variables and commands of all copies, of which none is made yet.
+
+        Parameters
+        ----------
+        parts : mapping of str to Module or Renaming
+            By their names.
+        order : sequence of str
+            Names that have each copy after what it copies.
+        """
+        sizes = {
+            name: (len(part.variables), len(part.commands))
+            for name, part in parts.items()
+            if isinstance(part, Module)
+        }
+        for name in order:
+            part = parts[name]
+            if isinstance(part, Renaming):
+                variables, commands = sizes[name] = sizes[part.base]
+                self._variables += variables
+                if self._variables > self._limits.variables:
+                    self._refuse(part, f"{self._limits.variables} variables", "variables")
+                self._commands += commands
+                if self._commands > self._limits.commands:
+                    self._refuse(part, f"{self._limits.commands} commands", "commands")
+
+    def nodes(self, count: int, renaming: Renaming) -> None:
+        """Count the nodes of a copy's expressions."""
+        self._nodes += count
+        if self._nodes > self._limits.nodes:
+            self._refuse(renaming, f"{self._limits.nodes} operators and names in its copies", "nodes")
+
+    @staticmethod
+    def _refuse(renaming: Renaming, limit: str, name: str) -> NoReturn:
+        message = (
+            f"expected a model with at most {limit}, got more with module '{renaming.name}' written out; "
+            f"copy fewer or smaller modules, or {raised(name)}"
+        )
+        raise LanguageError.single(renaming.position, message)
+
+
+@dataclass(frozen=True)
+class _Formulas:
+    """A model's formulas, and which of them mention a name.
+
+    Attributes
+    ----------
+    definitions : dict of str to Expression
+    place : dict of str to int
+        Of every formula that is on no circle: its place in an order that has each after those it mentions.
+    users : dict of str to list of str
+        For each name the formulas that mention it.
+    """
+
+    definitions: dict[str, Expression]
+    place: dict[str, int]
+    users: dict[str, list[str]]
+
+    @classmethod
+    def of(cls, formulas: Sequence[Formula]) -> _Formulas:
+        """Return the formulas with their relations.  Time: O(size of the formulas)."""
+        definitions = {formula.name: formula.expression for formula in formulas}
+        graph = {name: expression_variables(definition) for name, definition in definitions.items()}
+        # Formulas on a circle are left alone here; the check of names reports them.
+        order, _ = dependency_order(graph)
+        users: dict[str, list[str]] = {}
+        for name, mentioned in graph.items():
+            for used in mentioned:
+                users.setdefault(used, []).append(name)
+        return cls(definitions, {name: i for i, name in enumerate(order)}, users)
+
+    def above(self, names: Iterable[str]) -> list[str]:
+        """Return the formulas that mention these names or lead to them, each after those it mentions."""
+        found: set[str] = set()
+        pending = list(names)
+        while pending:
+            for user in self.users.get(pending.pop(), ()):
+                if user not in found and user in self.place:
+                    found.add(user)
+                    pending.append(user)
+        return sorted(found, key=self.place.__getitem__)
+
+
+def _copy(
+    base: Module, renaming: Renaming, formulas: _Formulas, size: _Size, faults: FaultCollector
+) -> Module:
+    """Return a module's copy with names replaced."""
+    new = {old: name for old, name, _ in renaming.pairs}
+    kept = [
+        variable.name for variable in base.variables if new.get(variable.name, variable.name) == variable.name
+    ]
+    if kept:
+        names = listed([f"'{name}'" for name in kept])
+        more = listed([f"{name}={name}_{renaming.name}" for name in kept])
+        faults.add(
+            renaming.position,
+            f"module '{renaming.name}' copies '{base.name}' without renaming its variables: {names} would be "
+            f"declared twice; add new names, like {more}",
+        )
+    rename = _Renamer(new, formulas, size, renaming)
+    variables = tuple(
+        Variable(
+            new.get(v.name, v.name),
+            None if v.low is None else rename(v.low),
+            None if v.high is None else rename(v.high),
+            None if v.initial is None else rename(v.initial),
+            renaming.position,
+        )
+        for v in base.variables
+    )
+    commands = tuple(
+        Command(
+            None if c.action is None else new.get(c.action, c.action),
+            rename(c.guard),
+            tuple(
+                Update(
+                    None if u.weight is None else rename(u.weight),
+                    tuple(
+                        Assignment(new.get(a.variable, a.variable), rename(a.expression), a.position)
+                        for a in u.assignments
+                    ),
+                    u.position,
+                )
+                for u in c.updates
+            ),
+            c.position,
+        )
+        for c in base.commands
+    )
+    return Module(renaming.name, variables, commands, renaming.position)
+
+
+class _Renamer:
+    """Renames names and functions in expressions, expanding formulas that mention a renamed one."""
+
+    def __init__(self, new: dict[str, str], formulas: _Formulas, size: _Size, renaming: Renaming) -> None:
+        position = renaming.position
+        self._renaming, self._size = renaming, size
+        self._done: dict[int, tuple[Expression, Expression]] = {}
+        self.functions = {old: name for old, name in new.items()}
+        self.mapping: dict[str, Expression] = {old: Name(position, name) for old, name in new.items()}
+        calls = "min" in new or "max" in new  # a call does not tell who mentions it
+        for name in list(formulas.place) if calls else formulas.above(new):
+            if name not in new:
+                definition = self(formulas.definitions[name])
+                if definition is not formulas.definitions[name]:
+                    self.mapping[name] = definition
+
+    def __call__(self, expression: Expression) -> Expression:
+        """Return the expression with all names replaced."""
+        before = len(self._done)
+        renamed = substitute(expression, self.mapping, self.functions, self._done)
+        self._size.nodes(len(self._done) - before, self._renaming)
+        return renamed

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from mtbdd.language.collector import paused_collector
 from mtbdd.language.expression_parser import ExpressionParser
 from mtbdd.language.model_syntax import (
     ActionRenaming,
@@ -24,10 +25,28 @@ from mtbdd.language.model_syntax import (
     SystemReference,
     Variable,
 )
-from mtbdd.language.module_parser import ModuleParser, Renaming
-from mtbdd.language.renaming import write_out
-from mtbdd.language.sources import read_source
+from mtbdd.language.module_parser import ModuleParser, Renaming, write_out
 from mtbdd.language.syntax import Expression, ModelType, Type
+from mtbdd.language.tokens import read_source
+
+# Keeping Python's cycle collector out of the way while large trees are built.
+
+
+@contextmanager
+def paused_collector() -> Iterator[None]:
+    """Pause the collection of reference cycles.
+
+    Syntax trees have no cycles, and are so many objects that live on that looking through them again and
+    again takes most of the time of a large model.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
 
 # Compositions of modules: the expressions between `system` and `endsystem`.
 #

@@ -1,6 +1,6 @@
 """The operators of the PRISM language on single values.
 
-Values are Python's bool, int and float; a float stands for a real number, see `mtbdd.language.rounded`, and
+Values are Python's bool, int and float; a float stands for a real number, see `mtbdd.language.reals`, and
 arithmetic is on these numbers, so that nothing is rounded but what is shown in the end.  What has no finite
 value (a division by zero, an overflow) is a fault at the place of the operator's expression.
 """
@@ -15,8 +15,7 @@ from typing import Any, NoReturn
 
 from mtbdd.language import reals
 from mtbdd.language.errors import EvaluationError, Fault
-from mtbdd.language.reals import RealOverflowError, UndecidedError
-from mtbdd.language.rounded import from_real, real_of
+from mtbdd.language.reals import RealOverflowError, UndecidedError, from_real, real_of
 from mtbdd.language.syntax import Position
 from mtbdd.language.text import value_text
 

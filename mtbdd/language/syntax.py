@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from mtbdd.language.rounded import real_of
+from mtbdd.language.reals import real_of
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Literal(Expression):
     """A constant: bool, int or float.
 
     Literals of different types differ: Python takes 1, 1.0 and True for equal, the language does not.
-    Floats are equal if they stand for the same real number, see `mtbdd.language.rounded`.
+    Floats are equal if they stand for the same real number, see `mtbdd.language.reals`.
     """
 
     value: bool | int | float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mtbdd.language.expression_parser import PRECEDENCE
-from mtbdd.language.rounded import decimal_text
+from mtbdd.language.reals import decimal_text
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
 from mtbdd.language.walk import children
 

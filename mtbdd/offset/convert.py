@@ -7,16 +7,130 @@ set); the triples of one level yield those of the next, and equal ones are unite
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.diagrams.manager import Manager
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.nodes import FALSE, NodeTable
-from mtbdd.offset.level import Level
-from mtbdd.offset.offset import SCALED_UNITS, OffsetMTBDD
+from mtbdd.offset.offset import SCALED_UNITS, Level, OffsetMTBDD
 from mtbdd.offset.states import StateIndex
 from mtbdd.offset.tuples import distinct_rows
+
+# Paths carried down by one level of an offset-labelled MTBDD, all at once.
+
+Array = Any
+"""A NumPy or CuPy array."""
+
+
+def descend(
+    xp: Any, matrix: OffsetMTBDD, k: int, node: Array, row: Array, column: Array, *carried: Array
+) -> tuple[Array, ...]:
+    """Replace every path by its continuations over the else edge and the then edge of its node.
+
+    Parameters
+    ----------
+    xp : module
+        Array module of the paths; the diagram's level is copied to it.
+    matrix : OffsetMTBDD
+    k : int
+        Level of the nodes; even levels test row bits, odd ones column bits.
+    node : array, shape (paths,), integers
+        Node of level k in which each path ends.
+    row, column : array, shape (paths,), integers
+        Sums of the offsets of the nodes left by their then edges.
+    *carried : array, shape (paths,)
+        Whatever else belongs to a path.
+
+    Returns
+    -------
+    tuple of arrays
+        `node` of level k + 1, `row`, `column` and what is carried, for all paths over else edges and then for
+        all paths over then edges. Paths to zero are left out.
+
+    Notes
+    -----
+    Time: O(paths) and the copy of the level.
+    """
+    level = matrix.levels[k]
+    low, high = xp.asarray(level.low)[node], xp.asarray(level.high)[node]
+    left, right = (xp.flatnonzero(xp.greater_equal(child, 0)) for child in (low, high))
+    step = xp.asarray(level.offset)[node[right]]
+    both = xp.concatenate((left, right))
+    row, column = row[both], column[both]
+    moved = row if k % 2 == 0 else column
+    moved[len(left) :] += step.astype(moved.dtype)
+    return xp.concatenate((low[left], high[right])), row, column, *(array[both] for array in carried)
+
+
+# The diagonal of a symbolic matrix, found on the diagram without any submatrix.
+
+
+def diagonal_of(symbolic: OffsetMTBDD) -> NDArray[np.float64]:
+    """Return the diagonal of a square matrix, shape (n,).
+
+    Raises
+    ------
+    ValueError
+        If rows and columns stand for different sets of states.
+
+    Notes
+    -----
+    Time: O(n), array sweeps over the levels: only paths whose row bits equal their column bits are followed.
+    """
+    node = np.zeros(symbolic.nodes[0], np.int32)
+    row = np.zeros(len(node), np.int64)
+    for k in range(0, symbolic.n_levels, 2):
+        outer, inner = symbolic.levels[k], symbolic.levels[k + 1]
+        step = outer.offset[node]
+        parts = []
+        for first, second in ((outer.low, inner.low), (outer.high, inner.high)):
+            middle = first[node]
+            there = np.flatnonzero(middle >= 0)
+            middle = middle[there]
+            if np.any(inner.offset[middle] != step[there]):
+                raise ValueError(
+                    "diagonal: rows and columns stand for different sets of states; "
+                    "take the diagonal of the whole matrix before restricting it"
+                )
+            below = second[middle]
+            kept = below >= 0
+            parts.append((below[kept], there[kept]))
+        (low, left), (high, right) = parts
+        node = np.concatenate((low, high))
+        row = np.concatenate((row[left], row[right] + step[right]))
+    result = np.zeros(symbolic.shape[0])
+    result[row] = symbolic.terminals[node]
+    return result
+
+
+def has_diagonal(symbolic: OffsetMTBDD) -> bool:
+    """Tell whether a square matrix has an entry on its diagonal.
+
+    Parameters
+    ----------
+    symbolic : OffsetMTBDD
+        Rows and columns stand for the same set of states.
+
+    Notes
+    -----
+    Time: O(nodes), array sweeps over the levels, down to the first one that no path to the diagonal reaches.
+    """
+    node = np.arange(symbolic.nodes[0])
+    for k in range(0, symbolic.n_levels, 2):
+        outer, inner = symbolic.levels[k], symbolic.levels[k + 1]
+        below = np.zeros(symbolic.nodes[k + 2], np.bool_)
+        for first, second in ((outer.low, inner.low), (outer.high, inner.high)):
+            middle = first[node]
+            child = second[middle[middle >= 0]]
+            below[child[child >= 0]] = True
+        node = np.flatnonzero(below)
+        if node.size == 0:
+            return False
+    return bool(node.size)
+
 
 _OUTSIDE = (
     "the matrix has an entry outside the given row and column states: expected all entries inside; "

@@ -17,8 +17,7 @@ from mtbdd.base.communicator import ALONE, Communicator
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.offset.convert import offset_label
-from mtbdd.offset.level import Level
-from mtbdd.offset.offset import OffsetMTBDD, zero_matrix
+from mtbdd.offset.offset import Level, OffsetMTBDD, zero_matrix
 from mtbdd.offset.states import StateIndex, index_states
 from mtbdd.offset.tuples import distinct_rows
 

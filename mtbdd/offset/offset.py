@@ -12,6 +12,7 @@ algorithm on the diagram a sweep of NumPy operations over whole levels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,11 +20,112 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtbdd.offset.level import Level
-from mtbdd.offset.path_counts import count_entries_below, count_paths_above
 from mtbdd.offset.tuples import distinct_rows
 
+# One level of a diagram in arrays.
+
+Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """The nodes of one of the 2n levels; even levels test row bits, odd levels column bits.
+
+    Attributes
+    ----------
+    low, high : ndarray, shape (nodes,), int32
+        Else and then child: node number in the next level, -1 for the zero submatrix.
+    offset : ndarray, shape (nodes,), int64
+        Rows (even level) or columns (odd level) below the else edge: what taking the then edge adds
+        to the row or column index.
+    """
+
+    low: Int32Array
+    high: Int32Array
+    offset: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+
+# Counting paths on an offset-labelled MTBDD: entries below and paths above every node, one sweep each.
+
+MAX_COUNT = 2**62 - 1
+"""Largest number of states or transitions; twice as many still fit 64 bits."""
+
+
+def count_entries_below(levels: Sequence[Level], terminals: int) -> tuple[Int64Array, ...]:
+    """Count the non-zeros of every node's submatrix.
+
+    Parameters
+    ----------
+    levels : sequence of Level
+        The 2n levels.
+    terminals : int
+        Nodes of level 2n.
+
+    Returns
+    -------
+    tuple of ndarray, each shape (nodes of its level,), int64
+        2n + 1 arrays; the entry of the root is the number of non-zeros of the matrix.
+
+    Raises
+    ------
+    OverflowError
+        There are more than 2^62.
+
+    Notes
+    -----
+    Time: O(nodes). A node's count is the sum of its children's, and 1 for a terminal ([Tealdi13] 4.4.1.1).
+    """
+    counts = [np.ones(terminals, np.int64)]
+    for level in reversed(levels):
+        below = np.append(counts[0], 0)
+        total = below[level.low] + below[level.high]
+        # A sum of two counts below 2^62 does not wrap.
+        if np.any(total > MAX_COUNT):
+            raise OverflowError("the matrix has more than 2^62 non-zero entries: expected a smaller model")
+        counts.insert(0, total)
+    return tuple(counts)
+
+
+def count_paths_above(levels: Sequence[Level], nodes: Sequence[int]) -> tuple[Int64Array, ...]:
+    """Count the paths from the root to every node.
+
+    Parameters
+    ----------
+    levels : sequence of Level
+        The 2n levels.
+    nodes : sequence of int
+        Nodes of each of the 2n + 1 levels.
+
+    Returns
+    -------
+    tuple of ndarray, each shape (nodes of its level,), int64
+        2n + 1 arrays; level 2n together has as many paths as the matrix has non-zeros.
+
+    Raises
+    ------
+    OverflowError
+        There are more than 2^62.
+
+    Notes
+    -----
+    Time: O(nodes).
+    """
+    counts = [np.ones(nodes[0], np.int64)]
+    for k, level in enumerate(levels):
+        total = np.zeros(nodes[k + 1], np.int64)
+        for child in (level.low, level.high):
+            there = child >= 0
+            np.add.at(total, child[there], counts[k][there])
+        if float(counts[k].sum(dtype=np.float64)) > MAX_COUNT:
+            raise OverflowError(f"more than 2^62 paths lead to level {k}: expected a smaller model")
+        counts.append(total)
+    return tuple(counts)
+
+
 Float64Array = NDArray[np.float64]
 
 ENTRY_UNITS = 16.0
@@ -284,3 +386,24 @@ def zero_matrix(n_bits: int, n_rows: int, n_columns: int) -> OffsetMTBDD:
 def _require(condition: bool, message: str) -> None:
     if not condition:
         raise ValueError(f"malformed offset-labelled MTBDD: {message}")
+
+
+# How many entries the rows of a matrix have at most, told by its diagram.
+
+
+def row_entries(matrix: OffsetMTBDD) -> int:
+    """Return a bound on the number of non-zeros in any row.
+
+    Notes
+    -----
+    Below a node that tests a column bit the counts of both children add up, below a row bit the
+    greater one counts.  Time: O(nodes).
+    """
+    counts = np.ones(len(matrix.terminals), dtype=np.int64)
+    for k in reversed(range(matrix.n_levels)):
+        level = matrix.levels[k]
+        # The number -1 of a zero submatrix picks the zero at the end.
+        padded = np.append(counts, 0)
+        low, high = padded[level.low], padded[level.high]
+        counts = np.maximum(low, high) if k % 2 == 0 else low + high
+    return int(counts.max(initial=0))

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.offset.divided import DividedMTBDD
-from mtbdd.offset.level import Level
-from mtbdd.offset.offset import ENTRY_UNITS, OffsetMTBDD
+from mtbdd.offset.offset import ENTRY_UNITS, Level, OffsetMTBDD
 
 Int64Array = NDArray[np.int64]
 

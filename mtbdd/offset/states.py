@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.diagrams.manager import Manager, Node
-from mtbdd.diagrams.node_pairs import distinct_pairs, nodes_of_pairs
-from mtbdd.diagrams.nodes import FALSE, read_nodes
+from mtbdd.diagrams.nodes import FALSE, distinct_pairs, nodes_of_pairs, read_nodes
 from mtbdd.diagrams.uniting import united
-from mtbdd.offset.path_counts import MAX_COUNT
+from mtbdd.offset.offset import MAX_COUNT
 from mtbdd.offset.places import HOST, VectorPlace
 
 

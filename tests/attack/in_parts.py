@@ -14,7 +14,7 @@ from hybrid.base.errors import NotConvergedError, OptionError, PropertyError, Un
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
-from hybrid.checking.gathering import gathered
+from hybrid.checking.filters import gathered
 from hybrid.checking.in_parts import in_parts, options_of_parts
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.properties.tree import Property

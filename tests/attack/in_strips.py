@@ -11,12 +11,12 @@ from unittest.mock import patch
 
 import hybrid
 import hybrid.analysis.choice_systems as choice_systems
-import hybrid.matrix.cpu.csr_components as csr_components
+import hybrid.matrix.cpu.csr as csr_components
 import hybrid.matrix.operators.choice_strips as choice_strips
 import hybrid.matrix.operators.row_strips as row_strips
 from hybrid.matrix.operators.row_strips import RowStrips
+from hybrid.solvers.topological import TopologicalStrips
 from hybrid.solvers.topological_choices import TopologicalChoices
-from hybrid.solvers.topological_strips import TopologicalStrips
 from mtbdd.build.model import SymbolicModel
 from tests.attack.cases import Case, Record, run_case
 

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpu_kernels import ChoiceGains, Device, TileMatrix, mark_entries
-from hybrid.analysis.choice_flow import choice_flow
+from hybrid.analysis.choice_systems import choice_flow
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.matrix.gpu.choice_gains import code_gains
+from hybrid.matrix.gpu.build import code_gains
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix, row_types_of
 from hybrid.matrix.gpu.tuning import LayoutOptions
 from hybrid.matrix.operators.hybrid_choices import hybrid_choices
 from hybrid.matrix.operators.layer_choices import LayerChoices, choice_slack, layer_choices_of
-from hybrid.matrix.space.choice_operator import ChoiceOperator
-from hybrid.matrix.space.choice_problem import ChoiceProblem, Quotient
+from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem, Quotient
 from mtbdd.build.model import SymbolicModel
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.stacked_layers import stack_layers

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.matrix.operators.layer_choices import LayerChoices
-from hybrid.matrix.space.choice_problem import Quotient
+from hybrid.matrix.space.choice_operator import Quotient
 from mtbdd.base.communicator import Communicator
 from mtbdd.offset.divided import DividedMTBDD, beside
 from mtbdd.offset.offset import OffsetMTBDD

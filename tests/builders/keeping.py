@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybrid.matrix.space.record import Kept, Place, State
-from hybrid.matrix.space.watch import Watch
+from hybrid.matrix.space.base import Kept, Place, State, Watch
 
 
 class Keeper(Watch):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybrid.matrix.space.watch import Watch
+from hybrid.matrix.space.base import Watch
 
 __all__ = ["Killed", "Killer"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mtbdd.offset.level import Level
-from mtbdd.offset.offset import OffsetMTBDD, zero_matrix
+from mtbdd.offset.offset import Level, OffsetMTBDD, zero_matrix
 from mtbdd.offset.tuples import distinct_rows
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hybrid.matrix.space.watch import Watch
+from hybrid.matrix.space.base import Watch
 
 __all__ = ["Stop", "StopAfter", "StopInSearch"]
 

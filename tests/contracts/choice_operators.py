@@ -12,8 +12,7 @@ from hybrid.analysis.run.options import CheckOptions
 from hybrid.matrix.operators.device_choices import device_choices
 from hybrid.matrix.operators.explicit_choices import ExplicitChoices, device_rows, write_choices
 from hybrid.matrix.operators.hybrid_choices import hybrid_choices
-from hybrid.matrix.space.choice_operator import ChoiceOperator
-from hybrid.matrix.space.choice_problem import ChoiceProblem, Quotient
+from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem, Quotient
 from tests.builders.choice_systems import Choices
 from tests.gpu_kernels.devices import DEVICES
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from hybrid.matrix.space.choice_operator import ChoiceOperator
-from hybrid.matrix.space.choice_problem import Quotient
+from hybrid.matrix.space.choice_operator import ChoiceOperator, Quotient
 from tests.builders.choice_systems import Choices, random_choices
 from tests.contracts.bellman import BellmanCase, chain_case, choice_case
 from tests.contracts.choice_operators import ONE_PASS, Operators, choice_parameters, make_operator
@@ -24,7 +23,7 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
         yield MATRICES[name]
         return
     # Matrices of tests are few items, which the host would lay out; what the device does is to be tested.
-    monkeypatch.setattr("gpu_kernels.runtime.staging.HOST_ITEMS", -1)
+    monkeypatch.setattr("gpu_kernels.runtime.device.HOST_ITEMS", -1)
     with device_of(kind) as device:
         yield lambda dense: ON_DEVICE[name](dense, device)
 
@@ -36,7 +35,7 @@ def operator_name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     if kind is None:
         yield name
         return
-    monkeypatch.setattr("gpu_kernels.runtime.staging.HOST_ITEMS", -1)
+    monkeypatch.setattr("gpu_kernels.runtime.device.HOST_ITEMS", -1)
     with device_of(kind):
         yield name
 

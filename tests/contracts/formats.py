@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse
 
 from gpu_kernels import FORMATS, Device, ExplicitMatrix
-from gpu_kernels.runtime.ragged import array_module
+from gpu_kernels.runtime.coded import array_module
 from tests.gpu_kernels.devices import to_numpy
 
 __all__ = ["PORTABLE", "assert_product", "assert_round_trip", "banded", "convert", "random_matrix"]

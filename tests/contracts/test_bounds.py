@@ -12,7 +12,7 @@ import pytest
 from hybrid.matrix.space.bounded_solution import ENCLOSING_VECTORS, UNIT, BoundedSolution
 from hybrid.solvers import Criterion, Interval, Optimistic, Status
 from hybrid.solvers.directed_system import DirectedSystem
-from hybrid.solvers.value_iteration import ValueIteration
+from hybrid.solvers.iteration import ValueIteration
 from tests.contracts.bellman import BellmanCase, choice_case
 from tests.contracts.choice_operators import choice_parameters
 from tests.contracts.matrices import Make, matrix_parameters

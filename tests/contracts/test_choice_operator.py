@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from hybrid.matrix.operators.device_choices import DeviceChoices
-from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator
-from hybrid.matrix.space.choice_problem import ChoiceProblem, Quotient
+from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator, ChoiceProblem, Quotient
 from tests.builders.choice_systems import Choices
 from tests.contracts.choice_operators import Operators
 

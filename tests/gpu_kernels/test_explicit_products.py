@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpu_kernels import Device, block_spmv
-from hybrid.matrix.gpu.task_layout import build_block_tasks
+from hybrid.matrix.gpu.product import build_block_tasks
 from tests.builders.matrices import from_dense, random_sparse
 from tests.gpu_kernels.devices import to_numpy
 

@@ -8,7 +8,7 @@ import pytest
 from gpu_kernels import Device, IDRKernels, compress
 from gpu_kernels.krylov import idr
 from hybrid.matrix.space.idr import Space
-from hybrid.matrix.space.shadows import DIRECTIONS, NumPyShadows
+from hybrid.matrix.space.passes import DIRECTIONS, NumPyShadows
 from tests.gpu_kernels.devices import to_numpy
 
 SIZES = (1, 31, 257, 1000)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_kernels.runtime.ragged import array_module, owners, pointers, ranges
+from gpu_kernels.runtime.coded import array_module, owners, pointers, ranges
 
 
 class OtherModule:

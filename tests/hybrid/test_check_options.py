@@ -17,7 +17,7 @@ from hybrid.analysis.run.options import CheckOptions
 from hybrid.app.cli.arguments import add_check
 from hybrid.base.check_options import OPTIONS, options_table
 from hybrid.base.errors import OptionError
-from mtbdd.base.wording import option
+from mtbdd.base.errors import option
 from tests.source_tree import ROOT
 
 COIN = "dtmc module m x : [0..2]; [] x=0 -> 0.5 : (x'=1) + 0.5 : (x'=2); endmodule"

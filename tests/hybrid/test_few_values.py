@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hybrid.base import few_values as module
-from hybrid.base.few_values import few_values
+from hybrid.base import arrays as module
+from hybrid.base.arrays import few_values
 
 
 @pytest.mark.parametrize("few", [0, 3, 5000])

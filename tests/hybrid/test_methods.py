@@ -7,8 +7,8 @@ from typing import Any, get_args
 import pytest
 
 from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.check_options import ESTIMATE, METHODS, WITH_BOUNDS, advised
 from hybrid.base.errors import OptionError
-from hybrid.base.methods import ESTIMATE, METHODS, WITH_BOUNDS, advised
 from hybrid.base.option_types import MethodName
 
 

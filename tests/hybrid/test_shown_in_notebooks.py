@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import hybrid
-from hybrid.analysis import choice_table
+from hybrid.analysis import scheduler as choice_table
 from hybrid.base.notebook import memory_picture, rows_table
 from hybrid.checking.answer import Answer
 from tests.builders.mdp_texts import SLOW_WAY

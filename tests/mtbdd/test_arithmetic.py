@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mtbdd.diagrams import arithmetic, products
+from mtbdd.diagrams import arithmetic
+from mtbdd.diagrams import arithmetic as products
 from mtbdd.diagrams.manager import Manager
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.partition import Partition

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mtbdd.build.rewards import action_rewards, reward_rates
-from mtbdd.language.faults import BuildError
+from mtbdd.language.errors import BuildError
 from mtbdd.offset.states import index_states
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.matrices import to_dense

@@ -7,8 +7,7 @@ import pytest
 
 from mtbdd.build.build import build_model
 from mtbdd.build.expressions import ExpressionTranslator
-from mtbdd.diagrams.codes import spell, union_of_codes
-from mtbdd.diagrams.encoding import Encoding
+from mtbdd.diagrams.encoding import Encoding, spell, union_of_codes
 from mtbdd.diagrams.manager import Manager
 from mtbdd.language import parse_model, resolve
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES

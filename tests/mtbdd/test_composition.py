@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtbdd.build.composition import synchronisations
+from mtbdd.build.events import synchronisations
 from mtbdd.language import parse_model, resolve
-from mtbdd.language.faults import BuildError
+from mtbdd.language.errors import BuildError
 from mtbdd.language.limits import Limits, limited
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.matrices import to_dense

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mtbdd.base.control_groups import cores_of_groups
+from mtbdd.base.memory import cores_of_groups
 
 
 def machine(root: Path, groups: str, **files: str) -> str:

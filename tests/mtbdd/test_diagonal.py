@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtbdd.offset.diagonal import diagonal_of, has_diagonal
+from mtbdd.offset.convert import diagonal_of, has_diagonal
 from mtbdd.offset.states import index_states
 from tests.builders.matrices import from_dense, random_sparse, to_dense
 from tests.builders.models import build

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hybrid.base.communicators.threads import in_threads
-from mtbdd.base.communicator import Communicator
-from mtbdd.base.shares import Share
+from mtbdd.base.communicator import Communicator, Share
 from mtbdd.diagrams.manager import Manager
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.offset.divided import DividedMTBDD, beside, divide, divide_all, places_of

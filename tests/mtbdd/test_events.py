@@ -12,8 +12,8 @@ from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.partition import Partition
 from mtbdd.language import parse_model, resolve
 from mtbdd.language.syntax import Binary, Expression, Literal, Position
+from mtbdd.offset.expansion import expand
 from mtbdd.offset.states import index_states
-from mtbdd.offset.vectors import expand
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 
 # Five and three values: assignments of the bits beyond them are no states.

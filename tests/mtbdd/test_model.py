@@ -9,7 +9,7 @@ import pytest
 
 from mtbdd.build.build import build_model
 from mtbdd.language import LanguageError
-from mtbdd.language.faults import BuildError
+from mtbdd.language.errors import BuildError
 from mtbdd.offset.states import index_states
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.matrices import to_dense

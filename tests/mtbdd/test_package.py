@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mtbdd.diagrams import package
-from mtbdd.diagrams.manager import Manager
-from mtbdd.diagrams.package import PackageError, diagram_package
+from mtbdd.diagrams import manager as package
+from mtbdd.diagrams.manager import Manager, PackageError, diagram_package
 from tests.source_tree import ROOT
 
 # Runs without CUDD, as where dd has no wheel with it.

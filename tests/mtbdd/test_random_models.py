@@ -209,7 +209,7 @@ def test_symbolic_model_equals_explicit_with_other_paths(text: str) -> None:
         patch.setattr("mtbdd.build.reach._PATIENCE", 1)
         patch.setattr("mtbdd.build.reach._CLOSURE_FLOOR", 0)
         patch.setattr("mtbdd.build.rewards._SYMBOLIC_BITS", -1)
-        patch.setattr("mtbdd.offset.vectors._PAIRS", 0)
+        patch.setattr("mtbdd.offset.expansion._PAIRS", 0)
         both = build_or_refuse(text, FASTEST)
         if both is not None:
             assert_same_model(*both)

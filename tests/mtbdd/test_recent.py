@@ -7,7 +7,7 @@ import gc
 import numpy as np
 import pytest
 
-from mtbdd.base.recent import Recent
+from mtbdd.base.memoised import Recent
 from mtbdd.diagrams import nodes
 from mtbdd.diagrams.manager import Manager
 from mtbdd.diagrams.nodes import read_nodes

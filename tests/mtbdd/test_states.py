@@ -10,10 +10,9 @@ from mtbdd.diagrams.manager import Manager
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.nodes import FALSE, TRUE, read_nodes
 from mtbdd.diagrams.partition import Partition, from_table
-from mtbdd.offset.expansion import expand_values
-from mtbdd.offset.path_counts import MAX_COUNT
+from mtbdd.offset.expansion import expand, expand_sum, expand_values
+from mtbdd.offset.offset import MAX_COUNT
 from mtbdd.offset.states import StateIndex, index_states
-from mtbdd.offset.vectors import expand, expand_sum
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.models import node_set
 
@@ -168,7 +167,7 @@ def test_expand_without_bits() -> None:
 def test_expand_sum_equals_tables(
     symbolic_product: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mtbdd.offset.vectors._PAIRS", symbolic_product)
+    monkeypatch.setattr("mtbdd.offset.expansion._PAIRS", symbolic_product)
     manager = Manager(5, FASTEST)
     codes = random_codes(rng, 5, 0.7)
     index = index_of(manager, codes)

@@ -7,12 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mtbdd.build import symbolic_rewards
-from mtbdd.build.rewards import action_rewards, state_rewards
-from mtbdd.build.symbolic_rewards import from_vector, symbolic_reward
+from mtbdd.build import rewards as symbolic_rewards
+from mtbdd.build.rewards import action_rewards, from_vector, state_rewards, symbolic_reward
 from mtbdd.diagrams.value_diagrams import ValueDiagrams
+from mtbdd.offset.expansion import expand
 from mtbdd.offset.states import index_states
-from mtbdd.offset.vectors import expand
 from tests.builders.models import build, node_set
 
 TEXT = """

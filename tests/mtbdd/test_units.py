@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from mtbdd.build.given import GivenReward
-from mtbdd.build.real_partitions import RealPartitions, constant_partition
 from mtbdd.build.rewards import relative_units
-from mtbdd.diagrams import arithmetic, products
+from mtbdd.build.tables import RealPartitions, constant_partition
+from mtbdd.diagrams import arithmetic
+from mtbdd.diagrams import arithmetic as products
 from mtbdd.diagrams.manager import Manager
 from mtbdd.diagrams.matrix import UNITED_UNITS, SymbolicMatrix
 from mtbdd.diagrams.partition import Partition

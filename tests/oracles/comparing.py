@@ -8,7 +8,7 @@ import numpy as np
 
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import action_rewards, reward_rates, state_rewards
-from mtbdd.language.faults import BuildError
+from mtbdd.language.errors import BuildError
 from tests.builders.matrices import to_dense
 from tests.builders.models import members
 from tests.oracles.mdps import ExplicitMdp

@@ -11,11 +11,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from hybrid.analysis.checkpoints.digests import model_digest, text_digest
-from hybrid.analysis.checkpoints.folder import ADVICE, FORMAT, damaged, put_text
+from hybrid.analysis.checkpoints.folder import ADVICE, FORMAT, damaged, model_digest, put_text, text_digest
 from hybrid.analysis.checkpoints.solution_record import SolutionRecord, Teller
 from hybrid.base.errors import CheckpointError, OptionError
-from hybrid.matrix.space.watch import Watch
+from hybrid.matrix.space.base import Watch
 from mtbdd.build.model import SymbolicModel
 from mtbdd.offset.states import StateIndex
 

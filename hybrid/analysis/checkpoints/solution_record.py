@@ -11,7 +11,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.checkpoints.digests import states_digest
 from hybrid.analysis.checkpoints.folder import (
     CHUNK,
     Description,
@@ -19,12 +18,13 @@ from hybrid.analysis.checkpoints.folder import (
     damaged,
     put_text,
     remove_others,
+    states_digest,
     vectors_of,
     write_vectors,
 )
 from hybrid.base.errors import CheckpointError
-from hybrid.matrix.parts.sharing import planned_owners
-from hybrid.matrix.space.record import Array, Kept, Place, State
+from hybrid.matrix.parts.plan import planned_owners
+from hybrid.matrix.space.base import Array, Kept, Place, State
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
 from mtbdd.offset.states import StateIndex, index_states
@@ -114,7 +114,7 @@ class Schedule(Teller, Protocol):
 
 
 class SolutionRecord:
-    """The states of one iteration as files of a folder; see `hybrid.matrix.space.record.IterationRecord`.
+    """The states of one iteration as files of a folder; see `hybrid.matrix.space.base.IterationRecord`.
 
     Parameters
     ----------

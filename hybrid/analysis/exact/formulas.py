@@ -11,15 +11,12 @@ import numpy as np
 
 from hybrid.analysis.bounded_until import Window
 from hybrid.analysis.exact.budgets import ExactBudgets
-from hybrid.analysis.exact.comparing import calculate
-from hybrid.analysis.exact.elimination import Budget
-from hybrid.analysis.exact.induction import WORK, BackwardInduction, Exact, finite
-from hybrid.analysis.exact.optima import ExactOptima
+from hybrid.analysis.exact.optima import WORK, BackwardInduction, Exact, ExactOptima, finite
 from hybrid.analysis.exact.reading import MAX_TRANSITIONS, ExactModel
-from hybrid.analysis.exact.systems import solve_systems
+from hybrid.analysis.exact.systems import Budget, solve_systems
 from hybrid.analysis.operator_values import maximises, until_form
-from hybrid.analysis.repeated import repeated_target
-from hybrid.analysis.reward_bounded import units_of
+from hybrid.analysis.quantified import repeated_target
+from hybrid.analysis.reward_budgets import units_of
 from hybrid.base.errors import NotExactError
 from hybrid.base.state_values import StateValues
 from hybrid.properties import registry
@@ -44,9 +41,37 @@ from mtbdd.build.model import SymbolicModel
 from mtbdd.build.reward_split import RewardSplit, split_by_reward
 from mtbdd.diagrams.manager import Node
 from mtbdd.graph.prob01 import backward, bottom_components, prob0, prob1
-from mtbdd.language.rounded import doubles_around, from_real, real_of
+from mtbdd.language.reals import doubles_around, from_real, real_of
 from mtbdd.language.syntax import Binary, Expression, Literal, ModelType, Unary
 from mtbdd.offset.states import states_from
+
+# Exact numbers joined and compared.
+
+
+def calculate(operator: str, a: Exact, b: Exact) -> Exact:
+    """Return ``a operator b`` for finite numbers."""
+    if not isinstance(a, Fraction) or not isinstance(b, Fraction):
+        raise NotExactError("infinite values are not calculated with exactly")
+    if operator == "+":
+        return a + b
+    if operator == "-":
+        return a - b
+    if operator == "*":
+        return a * b
+    if b == 0:
+        raise NotExactError("a division by zero has no exact value")
+    return a / b
+
+
+def compare_exactly(operator: str, a: Exact, b: Exact) -> bool:
+    """Return ``a operator b``."""
+    return {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b, "=": a == b, "!=": a != b}[operator]
+
+
+def between(value: Exact, lower: float, upper: float) -> bool:
+    """Whether an exact value lies between bounds."""
+    return lower <= value <= upper
+
 
 # A chain in rational numbers, and the exact answers of its state formulas' operators.
 
@@ -234,7 +259,7 @@ class ExactFormulas:
     asked : bool
         Whether exact answers were asked for: models and work are then limited by time and memory alone.
     most : int, optional
-        Operations that they may take where they were not; default `hybrid.analysis.exact.induction.WORK`.
+        Operations that they may take where they were not; default `hybrid.analysis.exact.optima.WORK`.
     """
 
     def __init__(

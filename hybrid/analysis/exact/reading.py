@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hybrid.base.errors import NotExactError
 from hybrid.matrix.explicit.extract import explicit_matrix
 from mtbdd.base.budget import check_budget
-from mtbdd.build.composition import synchronisations
+from mtbdd.build.events import synchronisations
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.state_order import for_diagram
 from mtbdd.diagrams.manager import Node
@@ -27,11 +27,11 @@ from mtbdd.language.enclosing import enclose
 from mtbdd.language.errors import EvaluationError
 from mtbdd.language.evaluate import evaluate
 from mtbdd.language.model_syntax import ELAPSED, Command, ResolvedModel, RewardItem, Update
-from mtbdd.language.rounded import real_of
+from mtbdd.language.reals import real_of
 from mtbdd.language.syntax import Expression, LabelReference, ModelType
 from mtbdd.language.walk import expression_variables, walk
 from mtbdd.offset.convert import offset_label
-from mtbdd.offset.vectors import expand
+from mtbdd.offset.expansion import expand
 
 # The rows and rewards of a model without a text, as the rational numbers that its doubles are.
 

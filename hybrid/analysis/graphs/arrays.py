@@ -10,9 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.runtime.csr import index_types
-from hybrid.matrix.explicit.choice_rows import LayerRows, merge_layers
-from hybrid.matrix.explicit.extract import explicit_matrix, explicit_sizes
-from hybrid.matrix.explicit.transitions import renumbered
+from hybrid.matrix.explicit.extract import (
+    LayerRows,
+    explicit_matrix,
+    explicit_sizes,
+    merge_layers,
+    renumbered,
+)
 from mtbdd.base.memory import free_memory_bytes
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.state_order import for_users

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hybrid.analysis.graphs.arrays import ModelGraph
 from hybrid.base.arrays import to_host
 from hybrid.base.errors import OptionError
-from mtbdd.base.wording import option
+from mtbdd.base.errors import option
 
 if TYPE_CHECKING:  # what a device needs is loaded when one is used
     from gpu_kernels import Device

@@ -1,8 +1,12 @@
 """Linear systems and exponentials of explicit models, for other libraries and as they are published."""
 
-from hybrid.analysis.linear.reachability import ReachabilitySystem, reachability_system
-from hybrid.analysis.linear.split import solve, split_system
-from hybrid.analysis.linear.system import LinearSystem
+from hybrid.analysis.linear.system import (
+    LinearSystem,
+    ReachabilitySystem,
+    reachability_system,
+    solve,
+    split_system,
+)
 from hybrid.analysis.linear.uniformisation import Transient, transient
 
 __all__ = [

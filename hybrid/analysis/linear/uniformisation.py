@@ -22,19 +22,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.runtime.coded import array_module
 from gpu_kernels.runtime.csr import CsrArrays
-from gpu_kernels.runtime.ragged import array_module
-from hybrid.analysis.distributions import times_of
-from hybrid.base.arrays import Array, to_host
+from hybrid.analysis.long_run import times_of
+from hybrid.base.arrays import Array, lies_on_device, on_host, to_host
 from hybrid.base.errors import NotConvergedError, OptionError
-from hybrid.base.foreign import lies_on_device, on_host
 from hybrid.matrix.explicit.operators import ExplicitOperator
 from hybrid.matrix.operators.hybrid_matrix import HybridMatrix
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.base import Status
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.solvers.poisson import poisson_weights
-from mtbdd.offset.row_entries import row_entries
+from mtbdd.offset.offset import row_entries
 
 # What uniformisation must know of a matrix: its product, a rate, and how much a step can stretch or round.
 #

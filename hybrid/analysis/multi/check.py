@@ -9,17 +9,25 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.multi.endings import Endings, endings
-from hybrid.analysis.multi.memory import objective_product
+from hybrid.analysis.multi.memory import Endings, endings, objective_product
 from hybrid.analysis.multi.objectives import Objective, objectives_of
-from hybrid.analysis.multi.polytopes import HalfSpace, Proposal, cleaned, mixed, widest_margin
-from hybrid.analysis.multi.queries import Found, ObjectiveSearch, achievable, greatest_value
+from hybrid.analysis.multi.queries import (
+    Found,
+    HalfSpace,
+    ObjectiveSearch,
+    Proposal,
+    achievable,
+    cleaned,
+    greatest_value,
+    mixed,
+    widest_margin,
+)
 from hybrid.analysis.multi.weighing import Weighing
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
+from hybrid.base.check_options import ENCLOSING, advised
 from hybrid.base.directed_rounding import rounded_up
 from hybrid.base.errors import UnsupportedError
-from hybrid.base.methods import ENCLOSING, advised
 from hybrid.properties.tree import MultiObjective
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node

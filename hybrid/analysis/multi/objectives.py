@@ -14,7 +14,7 @@ from hybrid.properties.tree import (
     Probability,
     Reward,
 )
-from mtbdd.language.rounded import real_of
+from mtbdd.language.reals import real_of
 from mtbdd.language.syntax import Expression, Literal
 
 MOST_OBJECTIVES = 12

@@ -12,13 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from hybrid.analysis.acceptance_sets import AcceptedPart
-from hybrid.analysis.choice_table import SUFFIXES
 from hybrid.analysis.memory_scheduler import MemoryScheduler, Remembering, labels_of, numbers_of
-from hybrid.analysis.multi.endings import Endings
+from hybrid.analysis.multi.memory import Endings
 from hybrid.analysis.multi.queries import Found
-from hybrid.analysis.multi.schedulers import Point
+from hybrid.analysis.multi.weighing import Point
 from hybrid.analysis.run.state_files import check_suffix
-from hybrid.analysis.scheduler import SchedulerMaker
+from hybrid.analysis.scheduler import SUFFIXES, SchedulerMaker
 from mtbdd.build.automaton_product import AutomatonMove, automaton_product
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 
-from hybrid.base.check_options import OPTIONS
+from hybrid.base.check_options import ENCLOSING, ESTIMATE, METHODS, OPTIONS, RELAXED, WITH_BOUNDS, advised
 from hybrid.base.errors import OptionError
-from hybrid.base.methods import ENCLOSING, ESTIMATE, METHODS, RELAXED, WITH_BOUNDS, advised
 from hybrid.base.option_types import (
     BackendName,
     CheckEngine,
@@ -18,13 +17,12 @@ from hybrid.base.option_types import (
     Representation,
     StorageName,
 )
-from hybrid.base.representations import check_representation
-from hybrid.base.storages import HOST_STORAGES, STORAGES, replacement_of
+from hybrid.base.representations import HOST_STORAGES, STORAGES, check_representation, replacement_of
 from hybrid.matrix.backends import Backend, choose_backend
-from hybrid.properties.automata.programs import AUTOMATON_TOOLS, command_words
+from hybrid.properties.automata.choosing import AUTOMATON_TOOLS, command_words
 from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power
 from hybrid.solvers.gauss_seidel import GaussSeidel
-from mtbdd.base.wording import option
+from mtbdd.base.errors import option
 from mtbdd.language.errors import suggestion
 
 if TYPE_CHECKING:
@@ -48,7 +46,7 @@ class CheckOptions:
     ----------
     engine : {"hybrid", "explicit", "auto"}
         The matrix as a decision diagram above explicit blocks, or written out; "auto" writes out matrices
-        whose diagrams are about as large, see `hybrid.checking.engine_choice`.
+        whose diagrams are about as large, see `hybrid.checking.checker`.
     backend : {"auto", "cpu", "gpu", "reference"}
         The explicit engine is not on "reference"; with it and with the method gauss-seidel "auto" is the cpu.
         What was chosen, and why, is told by ``answer.statistics``.

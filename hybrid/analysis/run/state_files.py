@@ -2,23 +2,406 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import errno
+import io
 import os
 import secrets
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.run.file_pieces import COLUMNS, head_line, opened_array, value_type, write_rows
-from hybrid.analysis.run.part_files import write_in_parts
-from hybrid.analysis.run.shared_file import failing_together, to_disk
 from hybrid.base.errors import OptionError
 from hybrid.base.state_values import StateTruth, StateValues
+from mtbdd.base.communicator import Communicator
 from mtbdd.build.model import SymbolicModel
-from mtbdd.build.state_table import states_in_parts, table_type
+from mtbdd.build.state_table import own_numbers, states_in_parts, table_of_range, table_of_states, table_type
+
+# What files of values of states are made of: headers of arrays, and rows of text.
+
+COLUMNS = ("value", "lower", "upper")
+"""What is told of every state, beside its variables."""
+
+
+def value_type(found: StateValues | StateTruth) -> np.dtype[Any]:
+    """Return the dtype of the columns."""
+    return np.dtype(np.bool_ if isinstance(found, StateTruth) else np.float64)
+
+
+def opened_array(archive: zipfile.ZipFile, name: str, kind: np.dtype[Any], size: int) -> IO[bytes]:
+    """Return an array's place in an archive, its header written: what follows are its elements."""
+    header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (size,)}
+    file = archive.open(f"{name}.npy", "w", force_zip64=True)
+    np.lib.format.write_array_header_2_0(file, header)
+    return file
+
+
+def head_line(model: SymbolicModel) -> str:
+    """Return the names of a table's columns as its first line."""
+    line = io.StringIO(newline="")
+    csv.writer(line).writerow([*(v.name for v in model.encoding.shown), *COLUMNS])
+    return line.getvalue()
+
+
+def write_rows(lines: TextIO, table: NDArray[Any], columns: Sequence[NDArray[Any]]) -> None:
+    """Write a row a state."""
+    cells = [_cells(column) for column in (*(table[name] for name in table.dtype.names or ()), *columns)]
+    csv.writer(lines).writerows(zip(*cells, strict=True))
+
+
+def _cells(column: NDArray[Any]) -> list[Any]:
+    """Return a column as what CSV holds: true and false, numbers with all digits, nothing for NaN."""
+    if column.dtype == np.bool_:
+        truths: list[str] = np.where(column, "true", "false").tolist()
+        return truths
+    if column.dtype.kind != "f" or bool(np.isfinite(column).all()):
+        numbers: list[Any] = column.tolist()
+        return numbers
+    cells = column.astype(object)
+    cells[np.isnan(column)] = ""
+    cells[column == np.inf] = "Infinity"
+    cells[column == -np.inf] = "-Infinity"
+    spelt: list[Any] = cells.tolist()
+    return spelt
+
+
+# A file that several processes write to at once.
+
+_PIECE = 1 << 24  # bytes that are read together
+
+
+@contextlib.contextmanager
+def failing_together(communicator: Communicator) -> Iterator[None]:
+    """Let what the operating system refuses one process be refused to all.
+
+    All processes come here at once, and ask each other nothing inside.
+
+    Raises
+    ------
+    OSError
+        That of the first process that has one; in all processes alike.
+    """
+    failure: OSError | None = None
+    try:
+        yield
+    except OSError as error:
+        failure = error
+    told = None
+    if failure is not None:
+        where = "" if communicator.size == 1 else f" (process {communicator.rank} of {communicator.size})"
+        told = f"{failure.errno or errno.EIO} {failure.strerror or failure}{where}"
+    text = communicator.first_text(told)
+    if text is not None:
+        number, _, reason = text.partition(" ")
+        raise OSError(int(number), reason) from failure
+
+
+class SharedFile:
+    """A file in a folder that all processes share, opened by each of them; what was in it is gone.
+
+    Parameters
+    ----------
+    communicator : Communicator
+    path : Path
+        The same file for all processes; the first one makes it if there is none.
+
+    Raises
+    ------
+    OSError
+        Some process cannot write it; in all processes alike.
+    """
+
+    def __init__(self, communicator: Communicator, path: Path) -> None:
+        self.communicator, self._path = communicator, path
+        self._descriptor = -1
+        try:
+            with self.together():
+                if communicator.rank == 0:
+                    self._descriptor = os.open(
+                        path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666
+                    )
+            with self.together():
+                if communicator.rank:
+                    self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> SharedFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close it; what was written is safe after `to_disk` alone."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1
+
+    def together(self) -> contextlib.AbstractContextManager[None]:
+        """See `failing_together`."""
+        return failing_together(self.communicator)
+
+    def put(self, place: int, data: Any) -> None:
+        """Write bytes at a place, whatever is there."""
+        left = memoryview(data).cast("B")
+        while left.nbytes:
+            done = os.pwrite(self._descriptor, left, place)
+            left, place = left[done:], place + done
+
+    def to_disk(self) -> None:
+        """Wait until what this process has written is there for others to read."""
+        os.fsync(self._descriptor)
+
+    def pieces(self, begin: int, end: int) -> Iterator[bytes]:
+        """Yield what all processes have written between two places, some at a time."""
+        # Opened afresh: what a network's file system keeps of other processes' writes may be old.
+        descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            while begin < end:
+                piece = os.pread(descriptor, min(_PIECE, end - begin), begin)
+                if not piece:
+                    raise OSError(
+                        errno.EIO, "the file is shorter than what was written: is it shared by all?"
+                    )
+                yield piece
+                begin += len(piece)
+        finally:
+            os.close(descriptor)
+
+
+def to_disk(path: Path) -> None:
+    """Wait until a file is on the disk, so that no crash leaves an empty one in the place of the old."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# Values of states that processes share, written by all of them at once into one file.
+
+_ROUND = 1 << 20  # states that all processes together write in one round, at most
+_STRETCH = 1 << 18  # states that one process writes in one round, at most
+
+Own = Callable[[NDArray[np.int64]], NDArray[Any]]
+"""Returns the records of some of the own states, by their indices."""
+
+
+def write_in_parts(path: Path, model: SymbolicModel, found: StateValues | StateTruth) -> None:
+    """Write the values of all states to one file, each process a part of it; see `write_state_values`.
+
+    Parameters
+    ----------
+    path : Path
+        The same file for all processes.
+    model : SymbolicModel
+        As this process has it.  All processes call it at once.
+    found : StateValues or StateTruth
+        Of the own states in index order.
+
+    Raises
+    ------
+    OSError
+        Some process cannot write it; in all processes alike.
+
+    Notes
+    -----
+    If the values are the same, the file has the same bytes as if one process had written it.  Every round
+    writes states of consecutive numbers, cut into one stretch a process.  A process sends the records of its
+    own states to the processes whose stretches they are in, and writes its stretch to the file.  So every
+    process writes contiguous pieces, however the states are divided.  The first process computes the
+    checksums of arrays, for which it reads the file once.  Memory: two numbers for every own state, and a few
+    copies of the records of a million states, all processes together.
+    """
+    communicator = model.communicator
+    with SharedFile(communicator, path) as file:
+        numbers, indices = own_numbers(model)
+        stretches = _Stretches(communicator, numbers, indices, model.n_states)
+        if path.suffix == ".csv":
+            _write_table(file, stretches, model, found)
+        else:
+            _write_arrays(file, stretches, model, found)
+
+
+# ------------------------------------------------------------------ who writes what
+
+
+class _Stretches:
+    """Records of states of consecutive numbers, received from the processes that own the states."""
+
+    def __init__(
+        self,
+        communicator: Communicator,
+        numbers: NDArray[np.int64],
+        indices: NDArray[np.int64],
+        total: int,
+    ) -> None:
+        self._communicator, self._numbers, self._indices = communicator, numbers, indices
+        self._total = total
+
+    def of(self, kind: np.dtype[Any], own: Own) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield this process's stretch of every round: its first number, and the records of its states."""
+        communicator = self._communicator
+        size = communicator.size
+        length = min(-(-min(_ROUND, self._total) // size), _STRETCH)
+        sent = np.dtype([("place", np.int32), ("told", kind)])
+        for begin in range(0, self._total, length * size):
+            starts = begin + length * np.arange(size + 1)
+            ends = np.searchsorted(self._numbers, starts)
+            mine = slice(int(ends[0]), int(ends[-1]))
+            records = np.empty(mine.stop - mine.start, sent)
+            records["told"] = own(self._indices[mine])
+            records["place"] = (self._numbers[mine] - begin) % length
+            outgoing = [records[a:b] for a, b in pairwise((ends - ends[0]).tolist())]
+            counts = communicator.gather(np.diff(ends))[:, communicator.rank].astype(np.int64)
+            incoming = [np.empty(int(count), sent) for count in counts]
+            communicator.exchange(_as_bytes(outgoing), _as_bytes(incoming))
+            incoming[communicator.rank] = outgoing[communicator.rank]
+            first = min(int(starts[communicator.rank]), self._total)
+            told = np.empty(min(length, self._total - first), kind)
+            if sum(part.size for part in incoming) != told.size:
+                raise RuntimeError("states are not owned by one process each")
+            for part in incoming:
+                told[part["place"]] = part["told"]
+            yield first, told
+
+
+def _as_bytes(arrays: list[NDArray[Any]]) -> list[NDArray[np.uint8]]:
+    """Return arrays as what every communicator can send."""
+    return [array.view(np.uint8) for array in arrays]
+
+
+# ------------------------------------------------------------------ what is written
+
+
+def _write_table(
+    file: SharedFile, stretches: _Stretches, model: SymbolicModel, found: StateValues | StateTruth
+) -> None:
+    """Write a header and a row a state; before each round processes tell the lengths of their rows."""
+    variables, cell = model.encoding.shown, value_type(found)
+    kind = np.dtype([("state", table_type(variables)), *((name, cell) for name in COLUMNS)])
+
+    def own(indices: NDArray[np.int64]) -> NDArray[Any]:
+        told = np.empty(indices.size, kind)
+        told["state"] = _states(model, indices)
+        for name, column in zip(COLUMNS, found.at(indices).columns(), strict=True):
+            told[name] = column
+        return told
+
+    head = head_line(model).encode()
+    with file.together():
+        if file.communicator.rank == 0:
+            file.put(0, head)
+    begin = len(head)
+    for _, told in stretches.of(kind, own):
+        lines = io.StringIO(newline="")
+        write_rows(lines, told["state"], [told[name] for name in COLUMNS])
+        text = lines.getvalue().encode()
+        sizes = file.communicator.gather([len(text)])[:, 0].astype(np.int64)
+        with file.together():
+            file.put(begin + int(sizes[: file.communicator.rank].sum()), text)
+        begin += int(sizes.sum())
+    with file.together():
+        file.to_disk()
+
+
+def _write_arrays(
+    file: SharedFile, stretches: _Stretches, model: SymbolicModel, found: StateValues | StateTruth
+) -> None:
+    """Write the elements of all arrays, then what lies between them."""
+    variables = model.encoding.shown
+    arrays = [(name, value_type(found)) for name in COLUMNS] + [("states", table_type(variables))]
+    begins = _begins(arrays, model.n_states)
+
+    def column(place: int) -> Own:
+        return lambda indices: found.at(indices).columns()[place]
+
+    takes: list[Own] = [column(place) for place in range(len(COLUMNS))]
+    takes.append(lambda indices: _states(model, indices))
+    for (_, kind), begin, own in zip(arrays, begins, takes, strict=True):
+        for first, told in stretches.of(kind, own):
+            with file.together():
+                file.put(begin + first * kind.itemsize, told.tobytes())
+    with file.together():
+        file.to_disk()
+    with file.together():
+        if file.communicator.rank == 0:
+            _frame(file, arrays, begins, model.n_states)
+            file.to_disk()
+
+
+def _states(model: SymbolicModel, indices: NDArray[np.int64]) -> NDArray[Any]:
+    """Return the variables' values in some of the own states; those of consecutive ones are quick to read."""
+    variables = model.encoding.shown
+    if indices.size and bool((np.diff(indices) == 1).all()):
+        return table_of_range(model.index, variables, int(indices[0]), int(indices[-1]) + 1)
+    return table_of_states(model.index, variables, indices)
+
+
+def _begins(arrays: Sequence[tuple[str, np.dtype[Any]]], size: int) -> list[int]:
+    """Return the byte at which the elements of every array begin: the headers before have fixed lengths."""
+    begins, end = [], 0
+    for name, kind in arrays:
+        head = io.BytesIO()
+        with zipfile.ZipFile(head, "w") as archive, opened_array(archive, name, kind, size):
+            begins.append(end + head.tell())
+        end = begins[-1] + size * kind.itemsize
+    return begins
+
+
+def _frame(
+    file: SharedFile, arrays: Sequence[tuple[str, np.dtype[Any]]], begins: Sequence[int], size: int
+) -> None:
+    """Write the headers of the archive around the elements, which are read again for their checksums."""
+    frame = _Frame(file)
+    with zipfile.ZipFile(frame, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for (name, kind), begin in zip(arrays, begins, strict=True):
+            with opened_array(archive, name, kind, size) as member:
+                if frame.tell() != begin:
+                    raise RuntimeError(f"{name}: expected at byte {begin} of the archive, got {frame.tell()}")
+                frame.is_there = True
+                for piece in file.pieces(begin, begin + size * kind.itemsize):
+                    member.write(piece)
+                frame.is_there = False
+
+
+class _Frame(io.RawIOBase):
+    """A file for `zipfile` to write to; while `is_there`, it skips the bytes, which the file has already."""
+
+    def __init__(self, file: SharedFile) -> None:
+        self._file, self._place = file, 0
+        self.is_there = False
+
+    def seekable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if whence != os.SEEK_SET:
+            raise io.UnsupportedOperation("expected a place from the beginning")
+        self._place = offset
+        return offset
+
+    def write(self, data: Any) -> int:
+        length = memoryview(data).nbytes
+        if not self.is_there:
+            self._file.put(self._place, data)
+        self._place += length
+        return length
+
 
 SUFFIXES = (".csv", ".npz")
 _PART = 1 << 18  # states held as arrays of their own
@@ -64,9 +447,9 @@ def write_state_values(path: str | Path, model: SymbolicModel, found: StateValue
     if model.communicator.size > 1:
         write_in_parts(Path(path), model, found)
     elif Path(path).suffix == ".csv":
-        _write_table(Path(path), model, found)
+        _write_table_state_files(Path(path), model, found)
     else:
-        _write_arrays(Path(path), model, found)
+        _write_arrays_state_files(Path(path), model, found)
 
 
 def publish_state_values(path: str | Path, model: SymbolicModel, found: StateValues | StateTruth) -> None:
@@ -108,7 +491,7 @@ def _parts(model: SymbolicModel, found: StateValues | StateTruth) -> Iterator[tu
         yield found.at(numbers if model.numbering is None else model.numbering[numbers]).columns()
 
 
-def _write_arrays(path: Path, model: SymbolicModel, found: StateValues | StateTruth) -> None:
+def _write_arrays_state_files(path: Path, model: SymbolicModel, found: StateValues | StateTruth) -> None:
     """Write one array after the other."""
     kind = value_type(found)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
@@ -129,7 +512,7 @@ def _write_array(
             file.write(np.ascontiguousarray(part, dtype=kind).tobytes())
 
 
-def _write_table(path: Path, model: SymbolicModel, found: StateValues | StateTruth) -> None:
+def _write_table_state_files(path: Path, model: SymbolicModel, found: StateValues | StateTruth) -> None:
     """Write a header and a row a state."""
     with path.open("w", newline="", encoding="utf-8") as lines:
         lines.write(head_line(model))

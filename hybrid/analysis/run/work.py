@@ -3,14 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
 
 from hybrid.analysis.checkpoints.checkpoint import Checkpoint
 from hybrid.base.errors import NotConvergedError
 from hybrid.matrix.space.bounded_solution import BoundedSolution
 from hybrid.solvers import Solution, Status
 from mtbdd.offset.states import StateIndex
+
+# What a quotient saved, and what it took.
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """How a model became smaller before a property was answered.
+
+    Attributes
+    ----------
+    states, transitions : int
+        Of the model.
+    blocks : int
+        States of its quotient.
+    block_transitions : int or None
+        Transitions of its quotient; None if so little was saved that the model itself was checked.
+    rounds : int
+        Of refinement.
+    seconds : float
+        Wall time of listing, refining, proving and compressing.
+    """
+
+    states: int
+    transitions: int
+    blocks: int
+    block_transitions: int | None
+    rounds: int
+    seconds: float
+
+    def record(self) -> dict[str, Any]:
+        """Return the numbers as plain JSON values."""
+        return asdict(self)
+
 
 _WITHOUT_SYSTEMS = {"uniformisation": "windows of time", "steps": "numbers of steps"}
 """What is done by methods that no option chooses."""

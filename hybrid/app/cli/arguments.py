@@ -6,11 +6,17 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from hybrid.app.cli.command_parser import CommandParser
-from hybrid.app.cli.common_arguments import add_constants, add_matrix, add_model, add_option, add_output
-from hybrid.app.cli.limit_arguments import add_limits
-from hybrid.app.cli.prism_spellings import add_check_spellings
-from hybrid.app.cli.property_arguments import add_properties
-from hybrid.app.cli.simulate_arguments import add_simulate
+from hybrid.app.cli.common_arguments import (
+    add_check_spellings,
+    add_constants,
+    add_limits,
+    add_matrix,
+    add_model,
+    add_option,
+    add_output,
+    add_properties,
+    add_simulate,
+)
 
 TYPE_CHECKING = False
 
@@ -551,6 +557,6 @@ def _read_standard_input(found: argparse.Namespace, fail: Callable[[str], NoRetu
     if len(positions) > 1:
         fail("standard input is one text: '-' stands for the model or for the properties")
     if positions:
-        from mtbdd.language.sources import StandardInput
+        from mtbdd.language.tokens import StandardInput
 
         setattr(found, positions[0], StandardInput())

@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import errno
 import json
+import os
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,44 @@ from hybrid.properties import Properties, load_properties, parse_properties, res
 from hybrid.properties.resolve import with_repeated_names
 from mtbdd.language.errors import Fault, LanguageError, listed, suggestion
 from mtbdd.language.model_syntax import ResolvedModel
-from mtbdd.language.sources import StandardInput, near_file
+from mtbdd.language.tokens import StandardInput, near_file
+
+# `--threads N` and HYBRID_NUM_THREADS: how many threads a command works with.
+
+_POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+"""What the libraries below read when they are imported."""
+
+
+@contextmanager
+def limited_threads(count: int | None) -> Iterator[None]:
+    """Let a command work with so many threads; None leaves what the environment says.
+
+    Raises
+    ------
+    OptionError
+        The environment says something that is no number of threads.
+
+    Notes
+    -----
+    Pools of the libraries below are bounded, too, unless they are loaded already, or bounded by variables of
+    their own.
+    """
+    given = os.environ.get("HYBRID_NUM_THREADS")
+    if count is None and not given:
+        yield
+        return
+    from hybrid.matrix.cpu.threads import read_thread_count, set_thread_count
+
+    wanted = read_thread_count(given or "") if count is None else count
+    if "numpy" not in sys.modules:
+        for name in _POOLS:
+            os.environ.setdefault(name, str(wanted))
+    before = set_thread_count(wanted)
+    try:
+        yield
+    finally:
+        set_thread_count(before)
+
 
 PROPERTY_SUFFIXES = (".props", ".pctl", ".csl", ".prop")
 """How names of files of properties end."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from contextlib import nullcontext
 
+from hybrid.app.cli.check_pictures import draw_automaton, drawn_file
 from hybrid.app.cli.console import Console
-from hybrid.app.cli.drawing import draw_automaton, drawn_file
 from hybrid.base.errors import InterchangeError, PropertyError, UnsupportedError
 from hybrid.properties.automata.hoa_writing import automaton_dot, hoa_text
 from hybrid.properties.automata.reading_formulas import automaton_of

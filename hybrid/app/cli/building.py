@@ -3,15 +3,108 @@
 from __future__ import annotations
 
 import argparse
+import resource
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gpu_kernels import device_problem
+from hybrid.analysis.run.work import Work
 from hybrid.app.cli.asked_properties import PROPERTY_SUFFIXES, with_hint
 from hybrid.app.cli.console import Console
+from hybrid.base.units import seconds_text
 from hybrid.models.loading import load
 from hybrid.models.model import Model
+from mtbdd.build.model import SymbolicModel
 from mtbdd.language import LanguageError, parse_constants
 from mtbdd.language.constants import Ignored
+
+# What the command line says about a model: the JSON object and the text.
+
+
+def model_record(model: SymbolicModel) -> dict[str, Any]:
+    """Return the model's part of the JSON output."""
+    found = model.statistics
+    return {
+        "file": model.source.file,
+        "type": model.type.value,
+        "constants": dict(model.source.constants),
+        "states": found.states,
+        "transitions": found.transitions,
+        "choices": found.choices,
+        "build": _build(model),
+        "build_seconds": found.seconds,
+        "mtbdd_nodes": found.mtbdd_nodes,
+        "terminals": found.terminals,
+        "peak_rss_mb": peak_rss_mb(),
+    }
+
+
+def _build(model: SymbolicModel) -> str | None:
+    """Return how a text was built; None for what is no text."""
+    if model.given is None:
+        return "symbolic"
+    return "explicit" if model.given.is_listed else None
+
+
+def peak_rss_mb() -> float:
+    """Return the greatest resident memory of this process so far, in MB (10^6 bytes)."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak * (1 if sys.platform == "darwin" else 1024) / 1e6, 1)
+
+
+def model_text(record: dict[str, Any]) -> str:
+    """Return the model's part of the plain output."""
+    constants = ", ".join(f"{k}={_plain(v)}" for k, v in record["constants"].items())
+    lines = [
+        f"model        {record['file']} ({record['type']})",
+        f"constants    {constants}" if constants else "",
+        f"states       {record['states']:,}",
+        f"choices      {record['choices']:,}" if record["choices"] is not None else "",
+        f"transitions  {record['transitions']:,}",
+        f"MTBDD        {record['mtbdd_nodes']:,} nodes, {record['terminals']:,} terminals",
+        f"built in     {record['build_seconds']:.3f} s, peak memory {record['peak_rss_mb']:.0f} MB",
+    ]
+    return "\n".join(line for line in lines if line)
+
+
+def _plain(value: bool | int | float) -> str:
+    """Return a constant as the language writes it."""
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}"
+
+
+# What would make a device usable, told once, where it would have mattered.
+
+_LONG = 10.0  # seconds of iterations from which a device may be worth having
+_WANTING = "no GPU: "  # what reasons say where none can be used
+_SLOW = 1e-3  # seconds an iteration, below which launches eat up what a device gains
+
+
+class DeviceHint:
+    """Adds up iterations that were made on the host for want of a device."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+
+    def add(self, work: Work) -> None:
+        """Take the work of an answer into account."""
+        if _WANTING in (work.backend_reason or "") and work.seconds >= _SLOW * max(work.iterations, 1):
+            self._seconds += work.seconds
+
+    def tell(self, console: Console) -> None:
+        """Tell it, if iterations took long."""
+        problem = device_problem() if self._seconds >= _LONG else None
+        if problem is not None:
+            console.note(
+                f"iterations took {seconds_text(self._seconds)} on the CPU, a GPU may be faster: {problem}"
+            )
+
+
+def shortened_reason(work: Work) -> str:
+    """Return why work was done where it was, without what one could do about it."""
+    reason = work.backend_reason or ""
+    problem = device_problem() if _WANTING in reason else None
+    return reason if problem is None else reason.replace(problem, problem.split("; ")[0])
 
 
 def built_model(

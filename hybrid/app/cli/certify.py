@@ -18,7 +18,7 @@ from hybrid.checking.answer import Answer
 from hybrid.properties import Properties, Property
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language import parse_constants
-from mtbdd.language.sources import read_source
+from mtbdd.language.tokens import read_source
 
 if TYPE_CHECKING:
     from hybrid.checking.certificates.making import CertificateMaker, Made

@@ -11,30 +11,27 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from gpu_kernels import begin_warm_up, take_card
-from hybrid.analysis.choice_table import SUFFIXES as SCHEDULER_SUFFIXES
 from hybrid.analysis.quantified import Witness
 from hybrid.analysis.run.options import SOLUTION_KEYWORDS, CheckOptions
-from hybrid.analysis.run.reduction import Reduction
 from hybrid.analysis.run.state_files import check_suffix
+from hybrid.analysis.run.work import Reduction
+from hybrid.analysis.scheduler import SUFFIXES as SCHEDULER_SUFFIXES
 from hybrid.app.cli.asked_properties import (
+    limited_threads,
     list_properties,
     read_properties,
     resolved_asked,
     selected_properties,
 )
-from hybrid.app.cli.building import built_model
+from hybrid.app.cli.building import built_model, model_record, shortened_reason
 from hybrid.app.cli.certify import Certifier
 from hybrid.app.cli.check_pictures import CheckPictures
-from hybrid.app.cli.console import Console
-from hybrid.app.cli.device_hint import shortened_reason
+from hybrid.app.cli.console import Console, value_text
 from hybrid.app.cli.excerpts import Excerpts
 from hybrid.app.cli.experiments import expand_ranges
 from hybrid.app.cli.following import Following
-from hybrid.app.cli.model_record import model_record
-from hybrid.app.cli.outputs import refuse_overwriting
+from hybrid.app.cli.output_file import refuse_overwriting
 from hybrid.app.cli.report import Report, unanswered
-from hybrid.app.cli.thread_limit import limited_threads
-from hybrid.app.cli.values import value_text
 from hybrid.app.experiments import of_model
 from hybrid.base.check_options import MINUTES, OPTIONS
 from hybrid.base.communicators.mpi import MpiCommunicator, mpi_communicator
@@ -44,10 +41,8 @@ from hybrid.checking.answer import Answer, fraction_text
 from hybrid.checking.checker import Checker
 from hybrid.checking.checkpoints import checkpoint_of
 from hybrid.checking.filters import LISTING, Range
-from hybrid.checking.in_parts import options_of_parts, part_of
-from hybrid.checking.on_disk import arrays_on_disk, options_on_disk
-from hybrid.checking.refusing import reason
-from hybrid.matrix.cpu.compile_ahead import compile_ahead
+from hybrid.checking.in_parts import arrays_on_disk, options_of_parts, options_on_disk, part_of, reason
+from hybrid.matrix.cpu.entries import compile_ahead
 from hybrid.matrix.cpu.threads import VARIABLE, available_cores, is_bound_to_cores
 from hybrid.properties import Properties, Property
 from hybrid.properties.tree import Filter, MultiObjective
@@ -55,7 +50,7 @@ from mtbdd.base.budget import check_budget
 from mtbdd.base.communicator import ALONE, Communicator
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language import LanguageError, parse_constants
-from mtbdd.language.faults import format_state
+from mtbdd.language.errors import format_state
 
 if TYPE_CHECKING:
     from hybrid.models.lumping import LumpingChecker
@@ -90,7 +85,7 @@ def refuse_with_bisimulation(options: argparse.Namespace, chosen: CheckOptions, 
     """
     if not options.bisimulation:
         return
-    from hybrid.models.lumping.refusing import refuse_with_quotient
+    from hybrid.models.lumping.questions import refuse_with_quotient
 
     refuse_with_quotient(
         chosen,

@@ -92,7 +92,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def _refuse(self, left: Sequence[str]) -> NoReturn:
         """End with an error that tells what was not understood."""
-        from hybrid.app.cli.prism_options import advice_on
+        from hybrid.app.cli.excerpts import advice_on
         from mtbdd.language.errors import suggestion
 
         if instead := advice_on(left[0]):

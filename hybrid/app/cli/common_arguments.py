@@ -3,18 +3,216 @@
 from __future__ import annotations
 
 import argparse
+import re
 
 from hybrid.app.cli.command_parser import JoinTexts
-from hybrid.app.cli.limit_arguments import add_limits
-from hybrid.app.cli.prism_spellings import add_const_spelling
 from hybrid.base.check_options import OPTIONS
+from mtbdd.language.limit_defaults import DEFAULT_LIMITS
 
-# Help does without `typing`, which takes long to import.
+# What `typing` has by this name takes long to import.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+
+# The options `--timeout`, `--memory` and `--limit`, which `hybrid.app.cli.bounded` obeys.
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_DURATIONS = {"": 1, "s": 1, "m": 60, "h": 3600}
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+_WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
+_SHOWN = 60  # characters of a value that are shown where it is refused
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    """Add the options to a command."""
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        metavar="S",
+        help="end after S seconds, with the answers found so far; s, m (minutes) or h may follow",
+    )
+    parser.add_argument(
+        "--memory", type=_bytes, metavar="BYTES", help="end beyond so much memory; K, M, G, T may follow"
+    )
+    parser.add_argument(
+        "--limit",
+        dest="limits",
+        type=_limit,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a limit on what texts may ask for; may be repeated; by default "
+        + ", ".join(f"{name}={value}" for name, value in DEFAULT_LIMITS.items()),
+    )
+
+
+def _seconds(text: str) -> float:
+    seconds = _measured(text, _DURATIONS)
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(
+            f"expected a positive number of seconds, or one like 90s, 5m or 1.5h, got {text[:_SHOWN]!r}"
+        )
+    return seconds
+
+
+def _bytes(text: str) -> int:
+    size = _measured(text.upper(), _UNITS)
+    if not 1 <= size < 2.0**63:
+        raise argparse.ArgumentTypeError(
+            f"expected a positive number of bytes, like 4G or 500M, got {text[:_SHOWN]!r}"
+        )
+    return int(size)
+
+
+def _measured(text: str, units: dict[str, int]) -> float:
+    """Return a number times the unit behind it; 0 where it is none."""
+    unit = text[-1:] if text[-1:] in units else ""
+    number = text.removesuffix(unit)
+    return float(number) * units[unit] if _NUMBER.fullmatch(number) else 0.0
+
+
+def _limit(text: str) -> tuple[str, int]:
+    from mtbdd.language.limits import Limits  # help is shown without
+
+    name, _, value = text.partition("=")
+    if not _WHOLE.fullmatch(value):
+        raise argparse.ArgumentTypeError(
+            f"expected NAME=VALUE, the value a whole number of at most 18 digits, got {text[:_SHOWN]!r}"
+        )
+    try:
+        Limits().changed(name, int(value))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return name, int(value)
+
+
+# The properties that a command line asks for, as options: a text or a file, and which of it.
+
+
+class _Places(argparse.Action):
+    """Adds properties by name, or as ints by place: told from 1, kept from 0."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        chosen: list[str | int] = list(namespace.chosen)
+        for key in (text.strip() for text in values.split(",")):
+            if not (key.isascii() and key.isdigit()):
+                chosen.append(key)
+            elif int(key) < 1 or len(key) > 9:
+                raise argparse.ArgumentError(
+                    self, f"expected a name or a place counted from 1, got {key}; --property counts from 0"
+                )
+            else:
+                chosen.append(int(key) - 1)
+        namespace.chosen = chosen
+
+
+def add_properties(parser: argparse.ArgumentParser, without: str) -> argparse._ArgumentGroup:
+    """Add the position for properties, which of them are meant, and PRISM's spellings.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+    without : str
+        What happens without properties.
+
+    Returns
+    -------
+    argument group
+        Of the options that choose, for more of the kind.
+    """
+    parser.add_argument(
+        "property",
+        nargs="?",
+        metavar="PROPERTY|FILE",
+        help=f"a property, a file of properties, or - for properties on standard input; without it {without}",
+    )
+    which = parser.add_argument_group("which properties, and how they are told")
+    which.add_argument(
+        "--prop",
+        dest="chosen",
+        action=_Places,
+        default=[],
+        metavar="NAME|NUMBER",
+        help="take only this property of the file: its name, or its place counted from 1; several are "
+        "separated by commas; may be repeated",
+    )
+    which.add_argument(
+        "--property",
+        dest="chosen",
+        action="append",
+        default=[],
+        metavar="NAME|INDEX",
+        help="the same, but with places counted from 0",
+    )
+    which.add_argument(
+        "--list",
+        action="store_true",
+        help="list the properties with their places, counted from 1, and end; no model is built",
+    )
+    hidden = argparse.SUPPRESS
+    parser.add_argument(
+        "-pf",
+        "-pctl",
+        "-csl",
+        dest="property_text",
+        action=JoinTexts,
+        const=";\n",
+        metavar="PROPERTY",
+        help=hidden,
+    )
+    parser.add_argument(
+        "-prop", "-property", dest="chosen", action=_Places, metavar="NAME|NUMBER", help=hidden
+    )
+    return which
+
+
+# PRISM's spellings of options, beside those of `hybrid`; `hybrid.app.cli.excerpts.SAME` lists them.
+
+
+def add_const_spelling(parser: argparse.ArgumentParser) -> None:
+    """Let `-const` be `--const`."""
+    parser.add_argument("-const", dest="const", action=JoinTexts, const=",", help=argparse.SUPPRESS)
+
+
+def add_check_spellings(parser: argparse.ArgumentParser) -> None:
+    """Add PRISM's spellings of how `check` solves, hidden in its help."""
+    hidden = argparse.SUPPRESS
+    parser.add_argument("-epsilon", "-e", dest="epsilon", type=float, help=hidden)
+    parser.add_argument("-paretoepsilon", dest="pareto_epsilon", type=float, help=hidden)
+    parser.add_argument("-absolute", "-abs", dest="absolute", action="store_true", help=hidden)
+    parser.add_argument("-relative", "-rel", dest="absolute", action="store_false", help=hidden)
+    parser.add_argument("-exact", dest="exact", action="store_true", help=hidden)
+    parser.add_argument("-maxiters", dest="max_iters", type=int, help=hidden)
+    parser.add_argument("-omega", dest="omega", type=float, help=hidden)
+    for names, method in (
+        (("-power", "-pow"), "power"),
+        (("-jacobi", "-jac"), "jacobi"),
+        (("-gaussseidel", "-gs"), "gauss-seidel"),
+        (("-jor",), "jor"),
+        (("-intervaliter", "-ii"), "interval"),
+    ):
+        parser.add_argument(*names, dest="method", action="store_const", const=method, help=hidden)
+    for names, engine in (
+        (("-hybrid",), "hybrid"),
+        (("-sparse", "-s"), "explicit"),
+        (("-explicit", "-ex"), "explicit"),
+        (("-mtbdd", "-m"), "symbolic"),
+    ):
+        parser.add_argument(*names, dest="engine", action="store_const", const=engine, help=hidden)
+    parser.add_argument("-nofixdl", dest="no_fix_deadlocks", action="store_true", help=hidden)
+
+
+# Help does without `typing`, which takes long to import.
+
 
 MOST_THREADS = 1024
 
@@ -175,3 +373,45 @@ def _level(text: str) -> str | int:
 
     near = suggestion(text, _LEVELS)
     raise argparse.ArgumentTypeError(f"{text!r} is not auto, min-memory, min-time or a number{near}")
+
+
+# The options of `hybrid simulate`.
+
+
+def add_simulate(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="a model in the PRISM language (dtmc, ctmc or mdp), or - for one on standard input",
+    )
+    add_properties(parser, "the paths are written")
+    add_constants(parser, "values of the constants that the texts leave open")
+    parser.add_argument(
+        "--steps",
+        type=int,
+        metavar="N",
+        help="steps of every path (default 100); with a property at most so many (default 100000)",
+    )
+    parser.add_argument(
+        "--paths", type=int, metavar="K", help="how many paths (default 1; with a property 10000)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="S", help="of the random numbers (default 0); a seed repeats"
+    )
+    parser.add_argument("--until", type=float, metavar="T", help="end paths of a ctmc at this time")
+    parser.add_argument(
+        "--start",
+        default="",
+        action=JoinTexts,
+        const=",",
+        metavar="x=1,y=2",
+        help="values of variables in the first state, instead of their initial ones; may be repeated",
+    )
+    parser.add_argument("--rewards", action="store_true", help="also write what the paths earn")
+    parser.add_argument("--to", metavar="FILE.csv", help="where to write the paths (default standard output)")
+    parser.add_argument(
+        "--confidence", type=float, metavar="C", help="of the interval of an estimate (default 0.99)"
+    )
+    add_limits(parser)
+    add_output(parser)

@@ -14,7 +14,126 @@ import zlib
 from pathlib import Path
 
 from mtbdd.language.errors import LanguageError
-from mtbdd.language.sources import read_source
+from mtbdd.language.tokens import read_source
+
+# Options of PRISM and Storm: those that mean the same here, and what to do in the place of others.
+
+SAME: dict[str, str] = {
+    "-const": "--const",
+    "-pf, -pctl, -csl": "PROPERTY as text",
+    "-prop, -property": "--prop",
+    "-epsilon, -e": "--epsilon",
+    "-paretoepsilon": "--pareto-epsilon",
+    "-absolute, -abs": "--absolute",
+    "-relative, -rel": "without --absolute",
+    "-exact": "--exact",
+    "-maxiters": "--max-iters",
+    "-omega": "--omega",
+    "-power, -pow": "--method power",
+    "-jacobi, -jac": "--method jacobi",
+    "-gaussseidel, -gs": "--method gauss-seidel",
+    "-jor": "--method jor",
+    "-intervaliter, -ii": "--method interval",
+    "-hybrid": "--engine hybrid",
+    "-sparse, -s": "--engine explicit",
+    "-explicit, -ex": "--engine explicit",
+    "-mtbdd, -m": "--engine symbolic",
+    "-nofixdl": "--no-fix-deadlocks",
+}
+"""Options of PRISM that `hybrid check` takes, and what they stand for here."""
+
+ELSEWHERE = {
+    "absolute": "write --absolute",
+    "aroptions": "abstraction refinement is not there: chains and decision processes alone",
+    "bgaussseidel, bgs, bpgs, bjor, bsor": "there are no backward sweeps: take --method gauss-seidel",
+    "buildchoicelab, buildfull, buildstateval": "it is not needed: all of it is known of every model",
+    "config, settings": "settings are not kept: a script keeps options",
+    "constants, constdefs": "give constants with --const",
+    "counterexample": "critical subsystems are not searched: --witness shows a path of E and A",
+    "cuddmaxmem, javamaxmem, cudd:maxmem, sylvan:maxmem": "bound the memory of all parts with --memory",
+    "cuddepsilon": "it is not needed: terminals are told apart by their numbers",
+    "ctmc, dtmc, mdp": "give the type of files that do not tell it with --type",
+    "cvar, propsasmulti": "ask for several objectives with multi(...)",
+    "ddlib": "it is not needed: diagrams are CUDD's; --package autoref does without",
+    "debug, trace": "set the loggers mtbdd, hybrid and gpu_kernels of Python's logging",
+    "dir": "paths are those of the shell: leave it out",
+    "eqsolver, gmm++:method, eigen:method": "choose how to solve with --method",
+    "expvisittimes": "ask R=? [ C ] with a reward of 1 in the states",
+    "explicit-drn, explicit-umb, jani-umb": "give the file itself: hybrid check MODEL.drn",
+    "exportadv, exportadvmdp, exportstrat, exportscheduler": "write schedulers with --scheduler FILE",
+    "exportbuild": "write models with 'hybrid export MODEL --to FILE...'",
+    "exportbsccs, exportmecs, exportsccs": "count them with 'hybrid graph MODEL --scc --mec'",
+    "exportcdf": "run an experiment over the bound: --const T=0:1:20 --csv FILE",
+    "exportdd": "write diagrams with 'hybrid export MODEL --to FILE.dd'",
+    "exportdot, exporttransdot, exporttransdotstates": "draw with 'hybrid export MODEL --to FILE.dot'",
+    "exportiterations": "draw the bounds over the iterations with --plot-convergence FILE",
+    "exportlabels": "write labels with 'hybrid export MODEL --to FILE.lab'",
+    "exportmatlab, exportmrmc, exportrows": "write matrices with 'hybrid export MODEL --to FILE.mtx'",
+    "exportmodel": "write models with 'hybrid export MODEL --to FILE...'",
+    "exportprism, exportprismconst": "it is not there: the text that was read is the model",
+    "exportproplabels": "it is not there: labels of properties files are used, not written",
+    "exportresult, exportresults": "write answers with --csv FILE, or --json",
+    "exportrewards, exportstaterewards": "write rewards with 'hybrid export MODEL --to FILE.srew'",
+    "exportstates": "write states with 'hybrid export MODEL --to FILE.sta'",
+    "exporttrans": "write models with 'hybrid export MODEL --to FILE.tra'",
+    "exporttransrewards": "write rewards with 'hybrid export MODEL --to FILE.trew'",
+    "exportvector": "write the values of all states with --values FILE",
+    "fair": "fairness of schedulers is not assumed here: leave it out for optima over all schedulers",
+    "fixdl": "it is the default: leave it out",
+    "importinitdist": "chains begin in their initial states, each as likely as the others",
+    "importlabels": "give labels with --labels FILE",
+    "importmodel, importtrans": "give the file itself: hybrid check MODEL.tra",
+    "importpepa": "let PRISM write the model with -exportprism, and give that",
+    "importstaterewards, staterew": "give rewards of states with --state-rewards FILE",
+    "importstates": "give variables' values with --states FILE",
+    "importtransrewards, transrew": "give rewards of transitions with --transition-rewards FILE",
+    "jani, janiproperty": "JANI is not read: give the model in PRISM's language",
+    "javaparams, javastack, ng": "it is not needed: nothing runs on Java",
+    "ltl2dasyntax, ltl2datool": "name a translator with --automaton-tool",
+    "maxiter": "write --max-iters",
+    "minmax:method, native:method": "choose how to solve with --method",
+    "help": "'hybrid help check' shows the options",
+    "modpoliter, politer, valiter": "value iteration between bounds is the default; --method has others",
+    "nofair": "it is the default: leave it out",
+    "nofixdl": "write --no-fix-deadlocks",
+    "nopre, noprob0, noprob1": "it is not there: bounds rest on what the graph decides",
+    "noprobchecks, sumroundoff": "it is not there: rows of probabilities must add up to 1 within 1e-5",
+    "nossdetect": "it is not needed: steps are left out only where the bounds say so",
+    "o1, o2": "choose the order of variables with --order",
+    "param, parametric": "parameters have numbers here: --const p=0.1:0.1:0.9 runs a range of them",
+    "pgs, psor, sor": "take --method gauss-seidel with --omega",
+    "precision": "write --epsilon",
+    "progress": "it is told on terminals: leave it out, or write --quiet for none",
+    "prism, explicit": "give the file itself: hybrid check MODEL",
+    "ptamethod": "timed automata are not supported",
+    "qvbs": "give the set's PRISM models as files",
+    "sbl, sbmax, gsl, gsmax": "choose the level with --level",
+    "sim": "estimate with 'hybrid simulate MODEL PROPERTY'",
+    "simapprox, simmethod, simwidth": "the number of paths decides the width: hybrid simulate --paths K",
+    "simconf": "write 'hybrid simulate MODEL PROPERTY --confidence C', which is 1 - x",
+    "simpath": "sample paths with 'hybrid simulate MODEL --steps N'",
+    "simpathlen": "write 'hybrid simulate MODEL PROPERTY --steps N'",
+    "simsamples": "write 'hybrid simulate MODEL PROPERTY --paths K'",
+    "sound": "it is the default: answers lie between bounds",
+    "statistics": "sizes and times are always printed: leave it out",
+    "ss, steadystate": "ask S=? [ states ], or use model.steady_state() in Python",
+    "test, testall": "RESULT comments are read over: leave it out",
+    "timeout": "write --timeout S",
+    "topological": "it is chosen by itself where it promises to be quicker: leave it out",
+    "tr, transient": "ask P=? [ F[t,t] states ], or use model.transient(t) in Python",
+    "version": "write hybrid --version",
+    "verbose, extraddinfo, extrareachinfo": "write --verbose; filter(printall, ...) lists values",
+}
+"""Options of PRISM and Storm that mean nothing here, without dashes, and what to do."""
+
+
+def advice_on(option: str) -> str:
+    """Return what to do in the place of an option of PRISM or Storm that is none here; otherwise nothing."""
+    if not option.startswith("-"):
+        return ""
+    name = option.partition("=")[0].lstrip("-")
+    return next((advice for names, advice in ELSEWHERE.items() if name in names.split(", ")), "")
+
 
 _WIDTH = 100
 """Characters of a line that are shown."""

@@ -7,11 +7,9 @@ import contextlib
 import json
 from typing import Any
 
-from hybrid.app.cli.building import built_model
+from hybrid.app.cli.building import built_model, model_record
 from hybrid.app.cli.console import Console
-from hybrid.app.cli.model_record import model_record
-from hybrid.app.cli.output_file import OutputFile
-from hybrid.app.cli.outputs import refuse_overwriting
+from hybrid.app.cli.output_file import OutputFile, refuse_overwriting
 from hybrid.base.units import bytes_text
 from hybrid.models.interchange.formats import targets_of, writable_format, write_model
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hybrid.app.cli.console import Console
-from hybrid.matrix.space.watch import Watch
-from hybrid.solvers.trace import Trace
+from hybrid.matrix.space.base import Watch
+from hybrid.solvers.iteration import Trace
 from mtbdd.base.budget import BudgetError, check_budget
 
 

@@ -14,11 +14,10 @@ import numpy as np
 from gpu_kernels import current_device, device_problem
 from hybrid.analysis.graphs import Decomposition, ModelGraph, decompose, mec_decomposition, model_graph
 from hybrid.analysis.graphs.decompositions import SCC_VARIANTS, DeviceGraph, device_options
-from hybrid.app.cli.building import built_model
+from hybrid.app.cli.building import built_model, model_record, model_text
+from hybrid.app.cli.check_pictures import draw_model, drawn_file
 from hybrid.app.cli.console import Console
-from hybrid.app.cli.drawing import draw_model, drawn_file
-from hybrid.app.cli.model_record import model_record, model_text
-from hybrid.app.cli.outputs import refuse_overwriting
+from hybrid.app.cli.output_file import refuse_overwriting
 from hybrid.base.errors import OptionError
 from hybrid.base.units import bytes_text, seconds_text
 from mtbdd.build.model import SymbolicModel

@@ -6,11 +6,10 @@ import argparse
 import json
 from contextlib import nullcontext
 
-from hybrid.app.cli.building import built_model
+from hybrid.app.cli.building import built_model, model_record, model_text
+from hybrid.app.cli.check_pictures import draw_diagram, drawn_file
 from hybrid.app.cli.console import Console
-from hybrid.app.cli.drawing import draw_diagram, drawn_file
-from hybrid.app.cli.model_record import model_record, model_text
-from hybrid.app.cli.outputs import refuse_overwriting
+from hybrid.app.cli.output_file import refuse_overwriting
 from hybrid.base.units import bytes_text
 
 

@@ -6,12 +6,9 @@ import argparse
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from hybrid.app.cli.building import built_model
-from hybrid.app.cli.console import Console
-from hybrid.app.cli.model_record import model_record, model_text
-from hybrid.app.cli.output_file import OutputFile
-from hybrid.app.cli.outputs import refuse_overwriting
-from hybrid.app.cli.screen import Screen
+from hybrid.app.cli.building import built_model, model_record, model_text
+from hybrid.app.cli.console import Console, Screen
+from hybrid.app.cli.output_file import OutputFile, refuse_overwriting
 from hybrid.app.explorer.model_choices import matrix_held, square_matrices
 from hybrid.app.explorer.report import LevelReport, report_levels
 from hybrid.base.drawing.figures import check_ending
@@ -184,8 +181,7 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
         seconds = measure_levels(matrix, backend, console.progress, held)
     plan = None
     if options.parts is not None:
-        from hybrid.matrix.parts.plan import plan_parts
-        from hybrid.matrix.parts.sharing import fields_of
+        from hybrid.matrix.parts.plan import fields_of, plan_parts
 
         console.progress("choosing the parts")
         plan = plan_parts(model.index, square_matrices(model), options.parts, fields_of(model))

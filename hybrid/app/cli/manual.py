@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 
 from hybrid.app.cli.arguments import EXIT_STATUS, FIRST_STEPS
+from hybrid.app.cli.excerpts import SAME
 from hybrid.app.cli.grammar import Entry, command_line
-from hybrid.app.cli.prism_options import SAME
+
+# `hybrid completion` and `hybrid man`: texts that are made from the parser.
+
+
+def print_text(options: argparse.Namespace) -> int:
+    """Print the text that a command makes; return the exit status."""
+    import sys
+
+    if options.command == "completion":
+        from hybrid.app.cli.completion import completion
+
+        text = completion(options.shell)
+    else:
+        text = manual_markdown() if options.markdown else manual_roff()
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return 1
+    except OSError as error:
+        print(f"error: cannot write to standard output: {error.strerror or error}", file=sys.stderr)
+        return 2
+    return 0
+
 
 _PURPOSE = "numerical probabilistic model checking on compressed symbolic matrices"
 _INPUT = (

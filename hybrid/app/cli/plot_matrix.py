@@ -9,19 +9,20 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels.runtime.csr import CsrArrays
-from hybrid.app.cli.building import built_model
+from hybrid.app.cli.building import built_model, model_record, model_text
 from hybrid.app.cli.console import Console
-from hybrid.app.cli.model_record import model_record, model_text
-from hybrid.app.cli.output_file import OutputFile
-from hybrid.app.cli.outputs import refuse_overwriting
+from hybrid.app.cli.output_file import OutputFile, refuse_overwriting
 from hybrid.base.drawing.figures import check_ending
 from hybrid.base.errors import OptionError
 from hybrid.base.units import bytes_text
-from hybrid.matrix.explicit.density import density_of_diagram, density_of_rows
-from hybrid.matrix.explicit.extract import explicit_matrix
-from hybrid.matrix.explicit.measures import StructureMeasures, measure_structure
+from hybrid.matrix.explicit.density import (
+    StructureMeasures,
+    density_of_diagram,
+    density_of_rows,
+    measure_structure,
+)
+from hybrid.matrix.explicit.extract import explicit_matrix, renumbered
 from hybrid.matrix.explicit.reorder import bfs_order
-from hybrid.matrix.explicit.transitions import renumbered
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.state_order import for_users, keeps_text
 

@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybrid.analysis.run.state_files import write_state_values
 from hybrid.analysis.run.work import Work
+from hybrid.app.cli.bounded import json_line
+from hybrid.app.cli.building import DeviceHint, model_record, model_text
 from hybrid.app.cli.certify import Certifier
 from hybrid.app.cli.console import Console
-from hybrid.app.cli.device_hint import DeviceHint
-from hybrid.app.cli.journal import json_line
-from hybrid.app.cli.model_record import model_record, model_text
 from hybrid.app.cli.output_file import OutputFile, told_of
 from hybrid.base.errors import HybridError, OptionError
 from hybrid.checking.answer import Answer, json_listing
-from hybrid.checking.listing import Listing
+from hybrid.checking.filters import Listing
 from hybrid.properties import Property
 from mtbdd.base.communicator import ALONE, Communicator
 from mtbdd.build.model import SymbolicModel

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hybrid.app.cli.screen import Screen
-from hybrid.app.cli.values import value_text
+from hybrid.app.cli.console import Screen, value_text
 from hybrid.base.units import seconds_text
 from hybrid.checking.answer import Answer
 from hybrid.properties import Property

@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 
-from mtbdd.diagrams.package import VARIABLE, PackageError, diagram_package
+from mtbdd.diagrams.manager import VARIABLE, PackageError, diagram_package
 
 _CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy-cuda11x", "cupy")
 _MISSING = "not installed"

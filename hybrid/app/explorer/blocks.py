@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.matrix.explicit.density import grid_of
-from mtbdd.offset.descent import descend
+from mtbdd.offset.convert import descend
 from mtbdd.offset.offset import OffsetMTBDD
 
 Int64Array = NDArray[np.int64]

@@ -13,7 +13,7 @@ import numpy as np
 from hybrid.app.explorer.tables import levels_of
 from hybrid.base.option_types import BackendName, Representation
 from hybrid.matrix.levels.table import LevelTable
-from hybrid.matrix.space.choice_problem import ChoiceProblem
+from hybrid.matrix.space.choice_operator import ChoiceProblem
 from mtbdd.base.memory import free_memory_bytes
 from mtbdd.offset.offset import OffsetMTBDD
 

@@ -72,7 +72,7 @@ def model_choices(model: SymbolicModel, backend: str = "cpu") -> list[LayerChoic
     -----
     A check takes the part of these matrices that lies between the states which it has to solve for.
     """
-    from hybrid.matrix.levels.stacked_curve import MOST_LAYERS
+    from hybrid.matrix.levels.curve import MOST_LAYERS
     from hybrid.matrix.operators.layer_choices import layer_choices_of
 
     if not model.is_mdp:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hybrid.app.explorer.tables import levels_of
 from hybrid.matrix.backends import Backend
 from hybrid.matrix.backends.base import MatrixTable
-from hybrid.matrix.backends.select_level import weigh_parts
+from hybrid.matrix.backends.host import weigh_parts
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.layers import LayerCurve
 from hybrid.matrix.levels.weighing import weigh
@@ -51,8 +51,8 @@ def weigh_levels(
     if isinstance(table, LayerCurve | LevelCurve):
         return weigh_parts(_parts(matrix, table), table, backend).sizes
     from gpu_kernels import current_device
+    from hybrid.matrix.levels.curve import StackedCurve
     from hybrid.matrix.levels.probe_choices import build_level
-    from hybrid.matrix.levels.stacked_curve import StackedCurve
 
     assert isinstance(table, StackedCurve)
     return weigh(table.weights(backend.name), partial(build_level, current_device(), table)).sizes

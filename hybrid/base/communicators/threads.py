@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hybrid.base.errors import HybridError
+from hybrid.base.errors import HybridError, PropertyError
 from mtbdd.base.communicator import Communicator, Float64Array
 
 T = TypeVar("T")
@@ -174,3 +174,22 @@ def in_threads(size: int, run: Callable[[Communicator], T]) -> list[T]:
     if meeting.failure is not None:
         raise meeting.failure
     return results
+
+
+# The end of what several processes find together: all have it, or none.
+
+
+def failure_of_all(communicator: Communicator, failure: HybridError | None) -> HybridError | None:
+    """Wait for all at the end of an answer, and return why this process has none; None if all have one.
+
+    Parameters
+    ----------
+    communicator : Communicator
+    failure : HybridError or None
+        Why this process has none by itself.
+    """
+    was_ended = isinstance(failure, PartEndedError)
+    why = communicator.meet(None if failure is None else "" if was_ended else str(failure))
+    if why is not None and (failure is None or was_ended):
+        return PropertyError(why)
+    return failure

@@ -21,8 +21,8 @@ import numpy as np
 from hybrid.base.disk import kernels
 from hybrid.base.errors import DiskError, OptionError
 from hybrid.base.units import bytes_text
+from mtbdd.base.errors import option
 from mtbdd.base.memory import stored_in
-from mtbdd.base.wording import option
 
 # NumPy's interface for other memory ([NEP 49]): functions of C in the place of ``malloc`` and ``free``.
 #

@@ -8,12 +8,122 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hybrid.base.drawing.figures import check_ending, new_figure, save_figure, shown_text, styled
-from hybrid.base.drawing.graph_picture import GraphArrow, GraphNode, GraphPicture
 from hybrid.base.errors import OptionError
+from mtbdd.offset.offset import OffsetMTBDD
+
+# What a picture of a small graph consists of, whoever draws it.
+
+
+@dataclass(frozen=True)
+class GraphNode:
+    """A node: its lines of text, its layer from the top, and what it is.
+
+    Attributes
+    ----------
+    lines : tuple of str
+    layer : int
+    kind : {"state", "choice", "node", "terminal", "note"}
+    double : bool
+        Whether it has a double line, as initial states have.
+    marked : bool
+        Whether it has the other colour, as states with labels have.
+    """
+
+    lines: tuple[str, ...]
+    layer: int
+    kind: str = "state"
+    double: bool = False
+    marked: bool = False
+
+
+@dataclass(frozen=True)
+class GraphArrow:
+    """An arrow between nodes, by their numbers; dashed for an else edge, without a head into a choice."""
+
+    source: int
+    target: int
+    label: str = ""
+    dashed: bool = False
+    head: bool = True
+
+
+@dataclass(frozen=True)
+class GraphPicture:
+    """A graph to be drawn.
+
+    Attributes
+    ----------
+    nodes, arrows : sequence
+    ranked : bool
+        Whether nodes of one layer have to stand side by side; else layers are a hint for who needs one.
+    title : str
+    """
+
+    nodes: Sequence[GraphNode]
+    arrows: Sequence[GraphArrow]
+    ranked: bool = False
+    title: str = ""
+
+
+# Small offset-labelled MTBDDs as pictures: nodes by level with offsets, terminals with values.
+
+MOST_NODES = 200
+"""Nodes of a diagram that a picture can show."""
+
+
+def diagram_picture(matrix: OffsetMTBDD, bits: Sequence[str] = (), title: str = "") -> GraphPicture:
+    """Return the picture of an offset-labelled MTBDD.
+
+    Parameters
+    ----------
+    matrix : OffsetMTBDD
+    bits : sequence of str
+        Names of the 2n levels; default x1, y1, x2, y2, ...
+    title : str
+
+    Returns
+    -------
+    GraphPicture
+        A node is a circle with its offset, the number of rows or columns below its else edge. Else edges are
+        dashed; then edges, which add the offset, are not. Edges to zero are left out. On the left stands
+        the level with its bit.
+
+    Raises
+    ------
+    OptionError
+        The diagram has more than 200 nodes.
+    """
+    size = sum(matrix.nodes)
+    if size > MOST_NODES:
+        raise OptionError(
+            f"a picture of a diagram shows at most {MOST_NODES} nodes, got {size}; choose smaller constants"
+        )
+    names = list(bits) or [f"{'xy'[k % 2]}{k // 2 + 1}" for k in range(matrix.n_levels)]
+    nodes = [GraphNode((f"{k}: {name}",), k, "note") for k, name in enumerate(names)]
+    nodes.append(GraphNode((f"{matrix.n_levels}: value",), matrix.n_levels, "note"))
+    first = []
+    for k, level in enumerate(matrix.levels):
+        first.append(len(nodes))
+        nodes += [GraphNode((f"{offset}",), k, "node") for offset in level.offset.tolist()]
+    first.append(len(nodes))
+    nodes += [
+        GraphNode((f"{value:.6g}",), matrix.n_levels, "terminal") for value in matrix.terminals.tolist()
+    ]
+    arrows = []
+    for k, level in enumerate(matrix.levels):
+        for children, is_else in ((level.low, True), (level.high, False)):
+            arrows += [
+                GraphArrow(first[k] + node, first[k + 1] + child, dashed=is_else)
+                for node, child in enumerate(children.tolist())
+                if child >= 0
+            ]
+    return GraphPicture(nodes, arrows, ranked=True, title=title)
+
 
 # Graphs drawn by matplotlib, for machines without Graphviz: nodes in layers, ordered to cross few arrows.
 

@@ -20,15 +20,13 @@ from scipy.sparse.linalg import splu
 
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.scope import Scope
+from hybrid.base.check_options import ENCLOSING, advised
 from hybrid.base.errors import CertificateError, NotCertifiableError
-from hybrid.base.methods import ENCLOSING, advised
 from hybrid.base.state_values import StateValues
 from hybrid.checking.answer import Answer
 from hybrid.checking.certificates.archive import Certificate, PartVectors, write_certificate
-from hybrid.checking.certificates.condition import Condition
-from hybrid.checking.certificates.conditions import Average, Next
-from hybrid.checking.certificates.judge import Finding, Judge
-from hybrid.checking.certificates.operators import Operator
+from hybrid.checking.certificates.conditions import Average, Condition, Next
+from hybrid.checking.certificates.judge import Finding, Judge, Operator
 from hybrid.checking.certificates.states import count_valuations
 from hybrid.checking.certificates.subject import PropertyText, Subject, number_text
 from hybrid.checking.checker import Checker

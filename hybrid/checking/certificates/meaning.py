@@ -14,8 +14,7 @@ from typing import Any
 
 from hybrid.base.errors import NotCertifiableError
 from mtbdd.language.model_syntax import Constant, Formula, Label
-from mtbdd.language.reals import Enclosure
-from mtbdd.language.rounded import Rounded
+from mtbdd.language.reals import Enclosure, Rounded
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
 from mtbdd.language.walk import walk
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from hybrid.base.errors import NotCertifiableError
 from hybrid.checking.certificates.archive import digest
+from hybrid.checking.certificates.judge import NUMBER_FILTERS, TRUTH_FILTERS, Operator, Question
 from hybrid.checking.certificates.meaning import Exact, Meaning, exact_number
-from hybrid.checking.certificates.operators import NUMBER_FILTERS, TRUTH_FILTERS, Operator, Question
 from hybrid.checking.certificates.states import States, initial_numbers
 from hybrid.checking.certificates.table import RationalTable
 from hybrid.checking.certificates.transitions import Transitions, expand
@@ -35,8 +35,8 @@ from hybrid.properties.tree import (
 )
 from mtbdd.language import parse_model, resolve
 from mtbdd.language.model_syntax import ModelSyntax, ResolvedModel, RewardStructure
-from mtbdd.language.sources import read_source
 from mtbdd.language.syntax import Binary, Expression, LabelReference, ModelType, Name, Unary
+from mtbdd.language.tokens import read_source
 from mtbdd.language.walk import children, walk
 
 # A property as the operators that have to be certified, inner ones first.

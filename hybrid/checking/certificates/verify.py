@@ -12,9 +12,8 @@ from typing import Any
 
 from hybrid.base.errors import CertificateError, NotCertifiableError
 from hybrid.checking.certificates.archive import Certificate, read_certificate
-from hybrid.checking.certificates.judge import Finding, Judge
+from hybrid.checking.certificates.judge import Finding, Judge, Question
 from hybrid.checking.certificates.meaning import Meaning
-from hybrid.checking.certificates.operators import Question
 from hybrid.checking.certificates.subject import PropertyText, Subject, number_text
 from hybrid.properties.tree import Property
 from mtbdd.language.errors import LanguageError

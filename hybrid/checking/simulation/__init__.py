@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from hybrid.checking.simulation.estimates import Estimate, estimate
 from hybrid.checking.simulation.paths import simulate
-from hybrid.checking.simulation.record import SamplePaths
+from hybrid.checking.simulation.walk import SamplePaths
 
 __all__ = ["Estimate", "SamplePaths", "estimate", "simulate"]

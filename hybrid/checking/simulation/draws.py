@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.simulation.variables import Array
+from hybrid.checking.simulation.functions import Array
 
 WIDTH = 1024
 """Paths of a group."""

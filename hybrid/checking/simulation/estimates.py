@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from hybrid.base.errors import OptionError, UnknownError, UnsupportedError
 from hybrid.checking.simulation.draws import Doubles
-from hybrid.checking.simulation.earnings import Earnings
-from hybrid.checking.simulation.functions import MISSING, TRUE, condition
+from hybrid.checking.simulation.functions import MISSING, TRUE, Columns, Ints, condition
 from hybrid.checking.simulation.monitors import (
     FAILS,
     HOLDS,
@@ -29,16 +28,14 @@ from hybrid.checking.simulation.monitors import (
     NextMonitor,
     UntilMonitor,
 )
-from hybrid.checking.simulation.rules import Rules
+from hybrid.checking.simulation.rules import Earnings, Rules
 from hybrid.checking.simulation.sampler import Constants, Model, Sampler, resolved_model
-from hybrid.checking.simulation.variables import Columns, Ints
 from hybrid.properties import Property, parse_properties, registry, resolve_properties
 from hybrid.properties.registry import Capability, has_operator, without_negations
 from hybrid.properties.tree import Path, Probability, Reward, TimeBound
 from mtbdd.base.budget import check_budget
 from mtbdd.language.enclosing import enclose
-from mtbdd.language.errors import Fault
-from mtbdd.language.faults import BuildError
+from mtbdd.language.errors import BuildError, Fault
 from mtbdd.language.model_syntax import ResolvedModel
 from mtbdd.language.syntax import Expression, LabelReference, Literal, ModelType
 from mtbdd.language.walk import expression_variables, walk

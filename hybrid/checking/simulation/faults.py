@@ -7,13 +7,11 @@ from typing import NoReturn
 
 import numpy as np
 
-from hybrid.checking.simulation.functions import MISSING, TRUE, Number, condition
+from hybrid.checking.simulation.functions import MISSING, TRUE, Columns, Ints, Number, condition
 from hybrid.checking.simulation.rules import Rules, SimulatedEvent
-from hybrid.checking.simulation.variables import Columns, Ints
 from mtbdd.build.expressions import NO_VALUE
-from mtbdd.language.errors import EvaluationError, Fault
+from mtbdd.language.errors import BuildError, EvaluationError, Fault
 from mtbdd.language.evaluate import evaluate
-from mtbdd.language.faults import BuildError
 from mtbdd.language.model_syntax import Command
 from mtbdd.language.syntax import Expression, Literal, ModelType, Position
 

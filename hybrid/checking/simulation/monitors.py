@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.checking.simulation.draws import Doubles
-from hybrid.checking.simulation.earnings import Earnings
-from hybrid.checking.simulation.variables import Array, Ints
+from hybrid.checking.simulation.functions import Array, Ints
+from hybrid.checking.simulation.rules import Earnings
 from hybrid.checking.simulation.walk import DrawnStep
 
 Bools = NDArray[np.bool_]

@@ -9,8 +9,7 @@ from typing import ClassVar, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.base.arriving import ArrivingVector
-from hybrid.base.halo import Halo, HostHalo
+from hybrid.base.halo import ArrivingVector, Halo, HostHalo
 from hybrid.base.option_types import BackendName
 from hybrid.matrix.injection.injected import inject_level
 from hybrid.matrix.injection.tasks import TaskList, cut_tasks
@@ -22,8 +21,8 @@ from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.together import EmptySweeps, TogetherWorkspace
 from hybrid.matrix.space.workspace import Workspace
 from mtbdd.base.communicator import Communicator
+from mtbdd.base.errors import option
 from mtbdd.base.memory import require_memory
-from mtbdd.base.wording import option
 from mtbdd.offset.divided import DividedMTBDD
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.places import HOST, VectorPlace

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from gpu_kernels import BlockTasks, PairMatrix, TileMatrix, current_device
-from hybrid.base.foreign import lies_on_device
+from hybrid.base.arrays import lies_on_device
 from hybrid.base.halo import Halo
 from hybrid.matrix.backends.base import Backend, MatrixTable, Product
 from hybrid.matrix.backends.host import CpuBackend
@@ -32,7 +32,7 @@ class GpuBackend(Backend):
     @property
     def place(self) -> VectorPlace:
         """See `Backend.place`."""
-        from hybrid.matrix.gpu.places import DevicePlace
+        from hybrid.matrix.gpu.halo import DevicePlace
 
         return DevicePlace(current_device())
 
@@ -85,8 +85,8 @@ class GpuBackend(Backend):
         self, product: Product | None, operator: MatrixOperator, halo: Halo, communicator: Communicator
     ) -> Workspace:
         """See `Backend.workspace_together`."""
-        from hybrid.matrix.gpu.divided_product import DividedGpuProduct
         from hybrid.matrix.gpu.divided_workspace import DividedDeviceWorkspace, run_divided
+        from hybrid.matrix.gpu.product import DividedGpuProduct
 
         own, device, there = (
             cast(DividedGpuProduct | None, product),
@@ -102,15 +102,14 @@ class GpuBackend(Backend):
         return _product(matrix, build_layout(curve, level, own_columns=own))
 
     def _in_tasks(self, matrix: OffsetMTBDD, tasks: TaskList) -> Product:
-        from hybrid.matrix.gpu.task_layout import tasks_on_device
+        from hybrid.matrix.gpu.product import tasks_on_device
 
         return _product(matrix, tasks_on_device(current_device(), matrix.shape, tasks))
 
 
 def _product(matrix: OffsetMTBDD, layout: TileMatrix | PairMatrix | BlockTasks) -> GpuProduct:
     """Return the product of a matrix, or of a process's rows of one, as it is laid out."""
-    from hybrid.matrix.gpu.divided_product import DividedGpuProduct
-    from hybrid.matrix.gpu.product import GpuProduct
+    from hybrid.matrix.gpu.product import DividedGpuProduct, GpuProduct
 
     kind = DividedGpuProduct if isinstance(matrix, DividedMTBDD) else GpuProduct
     return kind(current_device(), layout)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from hybrid.base import components as backward_search
 from mtbdd.base.compiled import njit
+
+# The searches of :mod:`hybrid.base.components`, compiled; importing needs Numba.
+
+search_states = njit(cache=True, nogil=True)(backward_search.search_states)
+withdraw_states = njit(cache=True, nogil=True)(backward_search.withdraw_states)
 
 
 @njit(cache=True, nogil=True)

@@ -23,7 +23,7 @@ _NOTHING = np.zeros(0)
 
 
 class CpuShadows:
-    """See `hybrid.matrix.space.shadows.ShadowPasses`; sums do not depend on the number of threads."""
+    """See `hybrid.matrix.space.passes.ShadowPasses`; sums do not depend on the number of threads."""
 
     def shadow_sums(self, x: Vector, weights: Vector | None) -> Vector:
         """Return the scalar products with the shadow vectors, and of x with itself."""

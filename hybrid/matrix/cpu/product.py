@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.base.arriving import ArrivingVector
+from hybrid.base.halo import ArrivingVector
 from hybrid.base.operands import LINE, aligned_empty
 from hybrid.matrix.cpu import kernels
 from hybrid.matrix.cpu.arguments import Each, Fixed
 from hybrid.matrix.cpu.layout import CpuLayout
 from hybrid.matrix.cpu.pool import run_kernel
-from hybrid.matrix.cpu.staged_product import NO_STEP, Stage, StagedProduct, Vector
-from hybrid.matrix.cpu.stages import Stages, cut_stages
+from hybrid.matrix.cpu.staged_product import NO_STEP, Stage, StagedProduct, Stages, Vector, cut_stages
 from hybrid.matrix.cpu.threads import threads_for
 
 # Products with several vectors at once on the CPU: columns in blocks of eight or four.

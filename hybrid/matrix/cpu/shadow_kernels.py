@@ -1,4 +1,4 @@
-"""Compiled passes of IDR(s) over vectors, rows begin .. end; see `hybrid.matrix.space.shadows.ShadowPasses`.
+"""Compiled passes of IDR(s) over vectors, rows begin .. end; see `hybrid.matrix.space.passes.ShadowPasses`.
 
 Rows are taken block by block, so that a block of the vectors that are written to stays in the first-level
 cache while others are added.  Sums are those of pieces, which the rows of a call begin and end with.

@@ -2,21 +2,171 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.base.arriving import ArrivingVector
+from hybrid.base.halo import ArrivingVector
 from hybrid.matrix.cpu.arguments import Each, Fixed
 from hybrid.matrix.cpu.pool import run_kernel, run_together
-from hybrid.matrix.cpu.stages import Stages, greatest_changes
 from hybrid.matrix.reference import relax_in_place
 
+# A product in stages: early rows while the late columns are received, then late rows.
+
+Int64Array = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+
+_MOST = 8
+"""Stages of the early rows at most."""
+
+_LEAST_TERMS = 1 << 16
+"""Terms of early rows, about fifty microseconds of work, below which calls of their own do not pay."""
+
+_STAGE_TERMS = 1 << 18
+"""Terms of a stage, about a fifth of a millisecond, while there are fewer stages than `_MOST`."""
+
+
+class Run(Protocol[T_contra]):
+    """Runs the kernel of a product, one call a stage and thread."""
+
+    def __call__(
+        self, x: Float64Array, stages: Sequence[T_contra], advance: Callable[[], None] | None = None
+    ) -> Float64Array:
+        """Call `advance` after every stage; return the changes of each call of the kernel, (calls, 3)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stages(Generic[T]):
+    """The rows of a product in stages; T holds the arguments of the kernel for one stage.
+
+    Attributes
+    ----------
+    all : sequence of T
+        All rows as one stage.
+    early, late : sequence of T
+        Stages of the rows that read no late columns, and of the other rows; both empty where waiting for the
+        late columns first is expected to be faster.
+    """
+
+    all: Sequence[T]
+    early: Sequence[T]
+    late: Sequence[T]
+
+    def run(self, run: Run[T], x: ArrivingVector) -> Float64Array:
+        """Multiply early rows, advancing the messages between stages; wait for them; multiply late rows."""
+        if not self.early:
+            return run(x.received(), self.all)
+        changes = run(x.own, self.early, x.advance if x.is_under_way else None)
+        x.finish()
+        return np.concatenate((changes, run(x.whole, self.late)))
+
+
+def greatest_changes(found: Float64Array) -> tuple[float, float] | None:
+    """Return the greatest absolute and relative change of a step.
+
+    Parameters
+    ----------
+    found : ndarray, shape (calls, 3), float64
+        Of every call of the kernel: greatest absolute and relative change, and a number that is finite only
+        if all new values are.
+
+    Returns
+    -------
+    tuple of float, float, or None
+        None where some new value is no finite number.
+    """
+    if math.isfinite(found[:, 2].sum()):
+        return float(found[:, 0].max()), float(found[:, 1].max())
+    return None
+
+
+def cut_stages(size: int, terms: int) -> list[tuple[int, int]]:
+    """Cut early rows into stages, between which MPI advances its messages: some move within its calls alone.
+
+    Parameters
+    ----------
+    size : int
+        Chunks or tasks of the early rows.
+    terms : int
+        Terms of all of them.
+
+    Returns
+    -------
+    list of tuple of int, int
+        Half-open ranges of 0 .. size, at most eight; none where there is too little work for stages.
+    """
+    count = 0 if terms < _LEAST_TERMS else min(_MOST, 1 + terms // _STAGE_TERMS)
+    cuts = np.unique(np.linspace(0, size, count + 1).astype(np.int64)).tolist()
+    return list(zip(cuts[:-1], cuts[1:], strict=True))
+
+
+# Late rows: those that read late columns, which other processes send; they are multiplied last.
+#
+# Early columns are those of a process's own states: their elements of x need not be received.
+
+_BLOCK = 1 << 10
+"""Elements that are copied or not as one."""
+
+
+@dataclass(frozen=True, eq=False)
+class LateColumns:
+    """Which groups of rows are late, and which early columns these groups read besides.
+
+    Attributes
+    ----------
+    is_late : ndarray, shape (groups,), bool
+    stretches : ndarray, shape (stretches, 2), int64
+        Half-open ranges of early columns, ascending: those that late groups read, and those with the numbers
+        of their rows, whose old values a relaxation reads.
+    """
+
+    is_late: NDArray[np.bool_]
+    stretches: Int64Array
+
+
+def find_late_columns(ptr: Int64Array, rows: Int64Array, reach: Int64Array, early: int | None) -> LateColumns:
+    """Tell groups of rows that read late columns from others.
+
+    Parameters
+    ----------
+    ptr : ndarray, shape (groups + 1,), int64
+        Submatrices of every group.
+    rows : ndarray, shape (groups, 2), int64
+        Half-open range of the rows of every group.
+    reach : ndarray, shape (submatrices, 2), int64
+        Half-open range of the columns that are loaded for every submatrix.  What is loaded only to be
+        multiplied by zero counts, since it must not be infinite by chance.
+    early : int or None
+        Number of early columns, which are the first ones; None where all are.
+
+    Notes
+    -----
+    Time: O(submatrices + columns / 1024).
+    """
+    groups = len(ptr) - 1
+    if early is None:
+        return LateColumns(np.zeros(groups, bool), np.zeros((0, 2), np.int64))
+    owner = np.repeat(np.arange(groups), np.diff(ptr))
+    is_late = np.zeros(groups, bool)
+    is_late[owner[reach[:, 1] > early]] = True
+    ranges = np.clip(np.concatenate((reach[is_late[owner]], rows[is_late])), 0, early)
+    ranges = ranges[ranges[:, 0] < ranges[:, 1]]
+    blocks = -(-early // _BLOCK)
+    steps = np.zeros(blocks + 1, np.int64)
+    np.add.at(steps, ranges[:, 0] // _BLOCK, 1)
+    np.add.at(steps, -(-ranges[:, 1] // _BLOCK), -1)
+    edges = np.diff(np.cumsum(steps[:-1]) > 0, prepend=False, append=False)
+    return LateColumns(is_late, np.minimum(np.flatnonzero(edges).reshape(-1, 2) * _BLOCK, early))
+
+
 Vector = NDArray[np.float64] | NDArray[np.float32]
 Stage = Fixed
 """Arguments of a kernel that stand for the matrix, or for a part of its rows."""

@@ -18,13 +18,14 @@ from numba import types
 from numba.core import cgutils as _untyped_cgutils
 from numba.extending import intrinsic
 
-from hybrid.matrix.cpu.vector_code import Terms, fetch_add
-from hybrid.matrix.cpu.vector_values import (
+from hybrid.matrix.cpu.vector_code import (
     EIGHT,
     I64,
     VECTOR,
+    Terms,
     constant,
     emit_either,
+    fetch_add,
     inside,
     load_some,
     load_vector,

@@ -9,13 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.base.arriving import ArrivingVector
+from hybrid.base.halo import ArrivingVector
 from hybrid.matrix.cpu import task_kernels
 from hybrid.matrix.cpu.arguments import Fixed
-from hybrid.matrix.cpu.late_columns import LateColumns, find_late_columns
 from hybrid.matrix.cpu.pool import run_kernel
-from hybrid.matrix.cpu.staged_product import NO_STEP, Stage, StagedProduct, Vector
-from hybrid.matrix.cpu.stages import Stages, cut_stages
+from hybrid.matrix.cpu.staged_product import (
+    NO_STEP,
+    LateColumns,
+    Stage,
+    StagedProduct,
+    Stages,
+    Vector,
+    cut_stages,
+    find_late_columns,
+)
 from hybrid.matrix.cpu.threads import threads_for
 from hybrid.matrix.injection.tasks import TaskList
 
@@ -81,7 +88,7 @@ class CpuTaskProduct(StagedProduct):
 
         One sweep over the tasks serves all columns; each has the bits of its own `multiply`.
         """
-        from hybrid.matrix.cpu.many_task_kernels import multiply_tasks
+        from hybrid.matrix.cpu.many_kernels import multiply_tasks
 
         threads, counter = threads_for(self._cost), np.zeros(1, np.int64)
         kernel: Any = multiply_tasks

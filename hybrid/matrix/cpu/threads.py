@@ -6,7 +6,7 @@ import functools
 import os
 
 from hybrid.base.errors import OptionError
-from mtbdd.base.control_groups import cores_of_groups
+from mtbdd.base.memory import cores_of_groups
 
 _SERIAL = 20_000
 """Elements, or terms, below which waking other threads costs more than it saves."""

@@ -8,9 +8,13 @@ from gpu_kernels.runtime.csr import CsrArrays
 from mtbdd.base.lazy_loading import lazy_names
 
 if TYPE_CHECKING:
-    from hybrid.matrix.explicit.density import density_of_diagram, density_of_rows
+    from hybrid.matrix.explicit.density import (
+        StructureMeasures,
+        density_of_diagram,
+        density_of_rows,
+        measure_structure,
+    )
     from hybrid.matrix.explicit.extract import ExplicitSizes, explicit_matrix, explicit_sizes
-    from hybrid.matrix.explicit.measures import StructureMeasures, measure_structure
     from hybrid.matrix.explicit.operators import ExplicitOperator, FunctionOperator
     from hybrid.matrix.explicit.reorder import Reordering, bfs_order, frontier_order
 
@@ -19,14 +23,14 @@ _HOMES = {
     "ExplicitSizes": "extract",
     "FunctionOperator": "operators",
     "Reordering": "reorder",
-    "StructureMeasures": "measures",
+    "StructureMeasures": "density",
     "bfs_order": "reorder",
     "density_of_diagram": "density",
     "density_of_rows": "density",
     "explicit_matrix": "extract",
     "explicit_sizes": "extract",
     "frontier_order": "reorder",
-    "measure_structure": "measures",
+    "measure_structure": "density",
 }
 
 __all__ = [

@@ -8,19 +8,24 @@ submatrix. So the rows come out in order, and nothing is sorted that has the siz
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
+from gpu_kernels import ChoiceRows
+from gpu_kernels.runtime.coded import owners, pointers
 from gpu_kernels.runtime.csr import CsrArrays, index_types
-from gpu_kernels.runtime.ragged import owners, pointers
 from hybrid.base.arrays import Array
+from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.injection.injected import enumerate_paths
 from hybrid.matrix.injection.submatrices import expand_nodes
-from mtbdd.base.memory import free_memory_bytes
-from mtbdd.base.wording import either
+from mtbdd.base.errors import either
+from mtbdd.base.memory import free_memory_bytes, require_memory
+from mtbdd.build.numbering import inverse
 from mtbdd.offset.offset import OffsetMTBDD
 
 BACKENDS = ("cpu", "gpu")
@@ -230,3 +235,179 @@ class _Assembly:
         place = self._first_row[here][owner] + xp.arange(n_rows, dtype=np.int64) - row_ptr[owner]
         ends = item_ptr[pointers(xp, slots[owner])]
         counts[place] = ends[1:] - ends[:-1]
+
+
+# The layers of a decision process in one: a row a choice, the choices of every state one after another.
+
+
+@dataclass(frozen=True, eq=False)
+class LayerRows:
+    """The choices of one layer, by state.
+
+    Attributes
+    ----------
+    number : int
+        The layer's.
+    states : ndarray, shape (choices,), int64, or None
+        The states that have a choice, ascending; None for those with transitions.
+    lengths : ndarray, shape (choices,), integers
+        Transitions of every choice; where `states` is None, of every state.
+    columns : ndarray, shape (transitions,), int32 or int64
+        Their targets, choice after choice.
+    values : ndarray, shape (transitions,), float64, or None
+        Their probabilities, for all layers or for none.
+    gains : ndarray, shape (choices,), float64, or None
+        What each choice is worth by itself, for all layers or for none.
+    """
+
+    number: int
+    states: NDArray[np.int64] | None
+    lengths: NDArray[Any]
+    columns: NDArray[Any]
+    values: NDArray[np.float64] | None = None
+    gains: NDArray[np.float64] | None = None
+
+
+def merge_layers(
+    layers: Sequence[LayerRows], n_states: int, number: DTypeLike = np.uint16, n_columns: int | None = None
+) -> ChoiceRows:
+    """Merge layers by counting.
+
+    Parameters
+    ----------
+    layers : sequence of LayerRows
+        In the order that the choices of a state shall have.
+    n_states : int
+        Sources.
+    number : dtype
+        Of the layers' numbers.
+    n_columns : int, optional
+        Targets; default as many.
+
+    Returns
+    -------
+    ChoiceRows
+        On the host; with values and gains if the layers have them.
+
+    Notes
+    -----
+    Time: O(transitions + states * layers).
+    """
+    choices, transitions = np.zeros(n_states, np.int64), np.zeros(n_states, np.int64)
+    for own in layers:
+        if own.states is None:
+            choices += own.lengths > 0
+            transitions += own.lengths
+        else:
+            choices[own.states] += 1
+            transitions[own.states] += own.lengths
+    choice, cursor = pointers(np, choices), pointers(np, transitions)[:-1]
+    total, entries = int(choice[-1]), int(transitions.sum())
+    index, column = index_types(n_states if n_columns is None else n_columns, max(entries, total))
+    choice_ptr = choice.astype(index)
+    offsets: NDArray[Any] = np.full(total + 1, entries, index)
+    columns: NDArray[Any] = np.empty(entries, column)
+    values = None if any(own.values is None for own in layers) else np.empty(entries)
+    gains = None if any(own.gains is None for own in layers) else np.empty(total)
+    numbers: NDArray[Any] = np.empty(total, number)
+    for own in layers:
+        states = np.flatnonzero(own.lengths) if own.states is None else own.states
+        lengths = (own.lengths[states] if own.states is None else own.lengths).astype(np.int64)
+        here, starts = choice[states], cursor[states]
+        where = concatenated_ranges(starts, lengths)
+        columns[where] = own.columns
+        if values is not None:
+            values[where] = own.values
+        offsets[here], numbers[here] = starts, own.number
+        if gains is not None:
+            gains[here] = own.gains
+        cursor[states] += lengths
+        choice[states] += 1
+    return ChoiceRows(choice_ptr, offsets, columns, values, gains, numbers)
+
+
+# A model's transitions as a diagram that can be written out for SciPy, states numbered as users see them.
+
+
+class ModelTransitions(OffsetMTBDD):
+    """The offset-labelled matrix of a model, or of one layer of it, over all states.
+
+    It is used like any `mtbdd.OffsetMTBDD`; its own rows and columns are in the diagram's order, those of
+    `to_scipy` are the states' numbers.
+    """
+
+    @classmethod
+    def of(cls, matrix: OffsetMTBDD, numbering: Callable[[], NDArray[np.int64] | None]) -> ModelTransitions:
+        """Return a matrix, with all that it knows, over states that `numbering` puts in users' order."""
+        made = cls(**{field.name: getattr(matrix, field.name) for field in fields(matrix)})
+        made.__dict__.update(matrix.__dict__)
+        made.__dict__["_numbering"] = numbering
+        return made
+
+    @cached_property
+    def places(self) -> NDArray[np.int64] | None:
+        """The index in the diagram of every state by number, shape (n,); None: the same."""
+        found: NDArray[np.int64] | None = self.__dict__["_numbering"]()
+        return found
+
+    def transpose(self) -> ModelTransitions:
+        """Return the transposed matrix, states numbered alike."""
+        return ModelTransitions.of(super().transpose(), self.__dict__["_numbering"])
+
+    def to_scipy(self, memory_budget: int | None = None) -> Any:
+        """Write the matrix out as a sparse matrix of SciPy.
+
+        Parameters
+        ----------
+        memory_budget : int, optional
+            Bytes that it may take; default what is free.
+
+        Returns
+        -------
+        scipy.sparse.csr_matrix, shape (n, n), float64
+            Probabilities, in a CTMC rates, self-loops included; row and column k are state k of
+            ``model.state_table()``.  Columns ascend within the rows.
+
+        Raises
+        ------
+        MemoryError
+            There is no room, told before anything is allocated, with required and available bytes.
+
+        Notes
+        -----
+        Time: O(entries + nodes); with a variable order other than the text's O(entries log entries).
+        """
+        matrix = explicit_matrix(self, memory_budget=memory_budget)
+        if self.places is not None:
+            matrix = renumbered(matrix, self.places)
+        return matrix.to_scipy()
+
+
+def renumbered(matrix: CsrArrays, places: NDArray[np.int64]) -> CsrArrays:
+    """Return a square matrix with rows and columns in another order, shape (n, n).
+
+    Parameters
+    ----------
+    matrix : CsrArrays
+        On the host.
+    places : ndarray of int64, shape (n,)
+        Row and column k of the result are row and column ``places[k]`` of the matrix.
+
+    Raises
+    ------
+    MemoryError
+        There is no room for the lists that this takes.
+    """
+    entries = len(matrix.values)
+    require_memory(44 * entries, f"{entries} entries in another order", "load the model with order='model'")
+    lengths = np.diff(matrix.row_starts).astype(np.int64)[places]
+    source = concatenated_ranges(matrix.row_starts[:-1].astype(np.int64)[places], lengths)
+    columns: Any = inverse(places)[matrix.columns[source]]
+    rows = np.repeat(np.arange(matrix.shape[0]), lengths)
+    order = np.lexsort((columns, rows))
+    return CsrArrays(
+        matrix.shape,
+        pointers(np, lengths).astype(matrix.row_starts.dtype),
+        columns[order].astype(matrix.columns.dtype),
+        matrix.values[source[order]],
+    )

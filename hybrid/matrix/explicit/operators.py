@@ -11,17 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels import Device, current_device
+from gpu_kernels.explicit import FORMATS
+from gpu_kernels.runtime.coded import array_module
 from gpu_kernels.runtime.csr import CsrArrays
-from hybrid.base.arrays import Array, to_host
-from hybrid.base.foreign import lies_on_device, on_host, through_host
-from hybrid.base.linear_protocol import LinearProtocol, TransposedProtocol
-from hybrid.base.operands import as_columns
-from hybrid.base.storages import replacement_of
+from hybrid.base.arrays import Array, lies_on_device, on_host, through_host, to_host
+from hybrid.base.operands import LinearProtocol, TransposedProtocol, as_columns
+from hybrid.base.representations import replacement_of
 from hybrid.matrix.cpu.csr import CsrMatrix, csr_of
+from hybrid.matrix.explicit.extract import ExplicitSizes
 from hybrid.matrix.reference import relax_in_place
+from hybrid.matrix.space.base import DEFAULT_VECTORS
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.workspace import Workspace
-from mtbdd.base.wording import option
+from mtbdd.base.errors import option
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.places import HOST, VectorPlace
 
@@ -29,6 +31,114 @@ if TYPE_CHECKING:
     # Loaded on first use: a matrix on the host needs no format of the device.
     from gpu_kernels import ExplicitMatrix
     from hybrid.matrix.gpu.colours import ColouredRows
+
+
+# In which format a device multiplies an explicit matrix fastest: the one place where that is decided.
+#
+# A format that gives a row to a thread is as slow as its longest row, about 0.1 microseconds an entry, and
+# formats that cut entries into equal parts take over where there are long rows.  Among the first, sliced ELL
+# reads whole lines at once and pads rows to the longest of their slice; row-compressed storage pads nothing.
+# On an H200 sliced ELL was a tenth faster where padding made up 18 % (kanban), and a tenth slower where it
+# made up 30 % (polling); both took less than half of cuSPARSE's time.  With rows of up to 32,768 entries
+# (herman) a thread a row took 3 ms and more, equal parts 0.044 ms, cuSPARSE 0.060 ms.  Values go by a
+# dictionary wherever its numbers have 16 bits.
+
+_LONG_ROW = 256
+"""Entries of a row beyond which one thread keeps all others waiting."""
+
+_LONG_MEAN = 64
+"""Entries a row, on average, beyond which neighbouring threads have no line in common."""
+
+_MOST_PADDING = 1.25
+"""Elements an entry beyond which sliced ELL loses to row-compressed storage."""
+
+_DICTIONARY = 1 << 16
+"""Distinct values, at most, of a dictionary whose numbers have 16 bits."""
+
+_CHUNK = 1 << 24
+"""Values sorted together."""
+
+_SLICE = 32
+"""Rows of a slice of sliced ELL."""
+
+_SORTED_BYTES = 32
+"""Bytes of temporary arrays a value of a chunk, where the dictionary is made."""
+
+
+def choose_storage(matrix: CsrArrays, free_bytes: int, n_values: int | None = None) -> str:
+    """Return the name of the format, one of `gpu_kernels.FORMATS`.
+
+    Parameters
+    ----------
+    matrix : CsrArrays
+        On the host or on the device.
+    free_bytes : int
+        What the conversion may take.
+    n_values : int, optional
+        A bound on the number of distinct values, such as a diagram's number of terminals; without it
+        they are counted.
+
+    Returns
+    -------
+    str
+        "cmsr-stream" where rows are long, "csell" where they are short and alike, else "cmsr";
+        without the first c where a dictionary does not pay.
+
+    Notes
+    -----
+    Time: O(rows), and O(entries log(values)) to count values.  Synchronises: yes.
+    """
+    known_few = n_values is not None and n_values <= _DICTIONARY
+    compact = known_few or _has_few(matrix.values)
+    return _layout(matrix, free_bytes, "c" if compact else "")
+
+
+def least_device_bytes(sizes: ExplicitSizes, n_values: int) -> int:
+    """Return the bytes that a device needs to extract a matrix, to store it and to solve with it.
+
+    Parameters
+    ----------
+    sizes : ExplicitSizes
+        For the backend gpu.
+    n_values : int
+        A bound on the number of distinct values.
+
+    Notes
+    -----
+    With the storage that needs least; formats that need more are chosen only if there is room for them.
+    """
+    numbers = (1 if n_values <= 1 << 8 else 2) if n_values <= _DICTIONARY else 0
+    conversion = numbers * sizes.entries + (_SORTED_BYTES * min(sizes.entries, _CHUNK) if numbers else 0)
+    return max(sizes.peak_bytes, sizes.matrix_bytes + conversion) + 8 * DEFAULT_VECTORS * max(sizes.shape)
+
+
+def _layout(matrix: CsrArrays, free_bytes: int, prefix: str) -> str:
+    """Return the format by the lengths of the rows; `prefix` says whether values go by a dictionary."""
+    xp, rows, entries = matrix.xp, matrix.shape[0], matrix.nnz
+    if rows == 0 or entries == 0:
+        return f"{prefix}msr"
+    lengths = xp.diff(matrix.row_starts)
+    if entries > _LONG_MEAN * rows or int(lengths.max()) > _LONG_ROW:
+        return f"{prefix}msr-stream"
+    padded = xp.zeros(-(-rows // _SLICE) * _SLICE, lengths.dtype)
+    padded[:rows] = lengths
+    elements = _SLICE * int(padded.reshape(-1, _SLICE).max(axis=1).sum())
+    sliced = f"{prefix}sell"
+    required = FORMATS[sliced].conversion_bytes(rows, entries, elements)
+    return sliced if elements <= _MOST_PADDING * entries and required <= free_bytes else f"{prefix}msr"
+
+
+def _has_few(values: Array) -> bool:
+    """Tell whether the distinct values fit a dictionary; stops at the first part that has too many."""
+    xp: Any = array_module(values)
+    known = xp.zeros(0, np.int64)
+    for begin in range(0, len(values), _CHUNK):
+        part = xp.unique(values[begin : begin + _CHUNK].view(np.int64))
+        known = xp.unique(xp.concatenate((known, part)))
+        if len(known) > _DICTIONARY:
+            return False
+    return True
+
 
 Vector = NDArray[np.float64]
 
@@ -74,8 +184,8 @@ class Relaxing(LinearProtocol):
         if self.device is None:
             self.multiply(x, out)
             return relax_in_place(x, b, diagonal, omega, out)
-        from hybrid.matrix.gpu.operands import relax_once
-        from hybrid.matrix.gpu.unfused import Unfused
+        from hybrid.matrix.gpu.sweeps import Unfused
+        from hybrid.matrix.gpu.workspace import relax_once
 
         run = Unfused(self.device, self.multiply, self.shape[0])
         return relax_once(self.device, run, x, b, diagonal, omega, out)
@@ -85,7 +195,7 @@ class Relaxing(LinearProtocol):
         """Where vectors over its rows and columns are made."""
         if self.device is None:
             return HOST
-        from hybrid.matrix.gpu.places import DevicePlace
+        from hybrid.matrix.gpu.halo import DevicePlace
 
         return DevicePlace(self.device)
 
@@ -94,7 +204,7 @@ class Relaxing(LinearProtocol):
         if self.device is None:
             held = csr_of(self)
             return HostWorkspace(self, sweeps=None if held is None else held.sweeps)
-        from hybrid.matrix.gpu.unfused import Unfused
+        from hybrid.matrix.gpu.sweeps import Unfused
         from hybrid.matrix.gpu.workspace import DeviceWorkspace
 
         device: Any = self.device if self.recorded else _Unrecorded(self.device)
@@ -133,7 +243,7 @@ class ExplicitOperator(Relaxing, TransposedProtocol):
         Where the matrix lies; default the host for NumPy arrays and the current device for CuPy arrays.
     storage : str
         On a device: a name of :data:`gpu_kernels.explicit.FORMATS`, to which the matrix is converted, or
-        "auto" for the one that `hybrid.matrix.explicit.storage.choose_storage` expects to be fastest.
+        "auto" for the one that `hybrid.matrix.explicit.operators.choose_storage` expects to be fastest.
     n_values : int, optional
         A bound on the number of distinct values, which saves counting them for "auto".
 
@@ -181,7 +291,6 @@ class ExplicitOperator(Relaxing, TransposedProtocol):
             self.storage, self.stored = "csr", CsrMatrix(matrix.to_scipy())
             return
         from gpu_kernels import FORMATS
-        from hybrid.matrix.explicit.storage import choose_storage
 
         if storage == "auto":
             storage = choose_storage(matrix, self.device.free_bytes(), n_values)
@@ -326,8 +435,6 @@ def write_out(symbolic: OffsetMTBDD, backend: str, storage: str = "auto") -> Exp
     if backend == "cpu":
         held = ExplicitOperator(explicit_matrix(symbolic))
     else:
-        from hybrid.matrix.explicit.storage import least_device_bytes
-
         device, values = current_device(), len(symbolic.terminals)
         required = least_device_bytes(explicit_sizes(symbolic, "gpu"), values)
         available = device.free_bytes()

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gpu_kernels.runtime.coded import array_module, owners, pointers, ranges
 from gpu_kernels.runtime.csr import CsrArrays
-from gpu_kernels.runtime.ragged import array_module, owners, pointers, ranges
 from hybrid.base.arrays import Array
 
 _UNSEEN = np.uint64(2**64 - 1)

@@ -38,7 +38,7 @@ tile's terms are then in *layer segments*; a row has a layer if its codes in the
 A chain is the case of one layer segment a round, without marks.
 
 The stages: :mod:`hybrid.matrix.gpu.tile_terms` cuts row types into tiles and finds their terms;
-:mod:`hybrid.matrix.gpu.tile_rounds` forms segments and rounds; :mod:`hybrid.matrix.gpu.tile_table` writes
+:mod:`hybrid.matrix.gpu.tile_terms` forms segments and rounds; :mod:`hybrid.matrix.gpu.tile_table` writes
 codes and marks; :mod:`hybrid.matrix.gpu.tile_table` puts these together; :mod:`hybrid.matrix.gpu.tile_layout`
 bundles groups in items and packs all for :class:`gpu_kernels.TileMatrix`.
 """

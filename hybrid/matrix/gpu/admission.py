@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from gpu_kernels import Device
-from hybrid.matrix.gpu.cost import rank_levels
-from hybrid.matrix.gpu.pair_cost import pair_build_bytes
+from hybrid.matrix.gpu.cost import pair_build_bytes, rank_levels
 from hybrid.matrix.injection.row_types import RowTypes, TypedMatrix
 from hybrid.matrix.space.base import DEFAULT_VECTORS
-from mtbdd.base.wording import option
+from mtbdd.base.errors import option
 
 SMALL_ENTRIES = 1 << 20
 """Entries below which a product takes less time than launching it."""

@@ -24,8 +24,7 @@ from hybrid.base.arrays import Array
 from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.gpu.build import build_layout
 from hybrid.matrix.gpu.cost import types_of_level
-from hybrid.matrix.gpu.sweeps import DeviceSteps
-from hybrid.matrix.gpu.unfused import Unfused
+from hybrid.matrix.gpu.sweeps import DeviceSteps, Unfused
 from hybrid.matrix.gpu.workspace import DeviceWorkspace
 from hybrid.matrix.injection.groups import enumerate_groups, group_arrows
 from hybrid.matrix.injection.row_types import TypedMatrix

@@ -18,9 +18,9 @@ from gpu_kernels import (
 )
 from hybrid.base.arrays import Array, to_host
 from hybrid.base.halo import Halo
-from hybrid.matrix.gpu.divided_product import DividedGpuProduct
+from hybrid.matrix.gpu.idr import RepeatedSteps
 from hybrid.matrix.gpu.passes import DeviceImages, DevicePasses
-from hybrid.matrix.gpu.polynomial import RepeatedSteps
+from hybrid.matrix.gpu.product import DividedGpuProduct
 from hybrid.matrix.gpu.sweeps import RECORDED, DeviceSteps, Run
 from hybrid.matrix.gpu.workspace import DeviceSystem, DeviceWorkspace
 from hybrid.matrix.space.base import Criterion, Vector

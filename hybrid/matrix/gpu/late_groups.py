@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_kernels.runtime.ragged import pointers
+from gpu_kernels.runtime.coded import pointers
 from hybrid.base.arrays import Array, counts, to_host
 from hybrid.matrix.injection.groups import RowGroups, enumerate_groups
 from hybrid.matrix.injection.row_types import RowTypes

@@ -101,7 +101,7 @@ class DevicePasses:
 
 
 class DeviceShadows:
-    """See `hybrid.matrix.space.shadows.ShadowPasses`; of vectors on a device."""
+    """See `hybrid.matrix.space.passes.ShadowPasses`; of vectors on a device."""
 
     def __init__(self, device: Device) -> None:
         self._device = device

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpu_kernels import (
     BlockTasks,
     Device,
+    Mode,
     PairMatrix,
     Step,
     TileMatrix,
     product_step,
+    relax_rows,
     run_block_tasks,
     run_pairs,
     run_tiles,
     run_tiles_many,
 )
 from hybrid.base.arrays import Array, to_host
-from hybrid.matrix.gpu.operands import relax_once
-from hybrid.matrix.gpu.workspace import DeviceWorkspace
+from hybrid.base.halo import ArrivingVector
+from hybrid.matrix.gpu.halo import ArrivingOnDevice
+from hybrid.matrix.gpu.workspace import DeviceWorkspace, relax_once
+from hybrid.matrix.injection.injected import inject_level
+from hybrid.matrix.injection.tasks import TaskList, cut_tasks
+from mtbdd.offset.offset import OffsetMTBDD
 
 
 class GpuProduct:
@@ -93,3 +101,103 @@ class GpuProduct:
     def workspace(self) -> DeviceWorkspace:
         """Return memory and operations for a solution on the device."""
         return DeviceWorkspace(self.device, self.run, isinstance(self.matrix, TileMatrix))
+
+
+# The representation of [Tealdi13] on the device: injected submatrices and tasks for the block kernel.
+
+
+def build_block_tasks(device: Device, matrix: OffsetMTBDD, k: int, wide: bool = False) -> BlockTasks:
+    """Inject level k, cut the instances at every 256 rows, and copy all to the device.
+
+    Parameters
+    ----------
+    device : Device
+    matrix : OffsetMTBDD
+    k : int
+        Injection level, 0 .. 2n.
+    wide : bool
+        Use 64-bit indices although 32 bits would do.
+
+    Returns
+    -------
+    BlockTasks
+        The second representation of [Tealdi13] 4.4.1.2.
+
+    Raises
+    ------
+    MemoryError
+        If the device has no room for it, with required and available bytes; it is made on the host first.
+    """
+    return tasks_on_device(device, matrix.shape, cut_tasks(inject_level(matrix, k)), wide)
+
+
+def tasks_on_device(
+    device: Device, shape: tuple[int, int], tasks: TaskList, wide: bool = False
+) -> BlockTasks:
+    """Copy the tasks of a matrix to the device; see `build_block_tasks`."""
+    cut, blocks = tasks.instances, tasks.blocks
+    return BlockTasks.on_device(
+        device,
+        shape,
+        wide,
+        task_ptr=tasks.task_ptr,
+        row=cut["row"],
+        column=cut["column"],
+        submatrix=cut["submatrix"],
+        offset_begin=cut["offset_begin"],
+        offset_end=cut["offset_end"],
+        entry_ptr=blocks.ptr,
+        entry_row=blocks.row,
+        entry_column=blocks.column,
+        entry_value=blocks.value,
+    )
+
+
+# A process's rows of a matrix on a device: rows without columns of others go first.
+
+
+class DividedGpuProduct(GpuProduct):
+    """See `GpuProduct` and `hybrid.matrix.backends.base.ProductMeanwhile`.
+
+    Notes
+    -----
+    Tiles read the own elements of x and those of others where they are.  Pairs and tasks, which read one
+    vector, wait first, for a vector of both; their steps relax rows in a launch of its own.
+    """
+
+    stretches: NDArray[np.int64] = np.zeros((0, 2), np.int64)
+
+    def run_meanwhile(self, step: Step, x: ArrivingVector, out: Array) -> None:
+        """Queue a step over all rows. Synchronises: where elements of others come by way of the hosts."""
+        arriving = cast(ArrivingOnDevice, x)
+        if isinstance(self.matrix, TileMatrix):
+            run_tiles(self.device, self.matrix, step, x.own, out, arriving.others, "early")
+            with arriving.behind():
+                run_tiles(self.device, self.matrix, step, x.own, out, arriving.others, "late")
+            x.finish()
+            return
+        whole = arriving.received()
+        if step.mode == Mode.PRODUCT:
+            self.run(step, whole, out)
+            return
+        self.run(product_step(), whole, self._scratch)
+        relax_rows(self.device, step, x.own, out, product=self._scratch)
+
+    @cached_property
+    def _scratch(self) -> Array:
+        """Products before they are relaxed; kept, as recorded launches write there again."""
+        return self.device.xp.empty(self.matrix.n_rows)
+
+    def multiply_meanwhile(self, x: ArrivingVector, out: Array) -> None:
+        """See `ProductMeanwhile`."""
+        self.run_meanwhile(product_step(), x, out)
+
+    def relax_meanwhile(
+        self, x: ArrivingVector, b: Array | None, diagonal: Array, omega: float, out: Array
+    ) -> tuple[float, float]:
+        """See `ProductMeanwhile`."""
+
+        def run(step: Step, _: Any, target: Array) -> None:
+            self.run_meanwhile(step, x, target)
+
+        return relax_once(self.device, run, x.own, b, diagonal, omega, out)

@@ -2,10 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from gpu_kernels import Device, IterationState, Step, add_scaled, finish_iteration
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_kernels import (
+    Device,
+    IterationState,
+    Mode,
+    Step,
+    TileMatrix,
+    add_scaled,
+    current_device,
+    finish_iteration,
+    made_for,
+    relax_rows,
+    run_tiles,
+)
 from hybrid.base.arrays import Array
+from hybrid.matrix.gpu.admission import check_memory
+from hybrid.matrix.gpu.cost import layout_items
+from hybrid.matrix.gpu.tile_layout import build_tile_matrix
+from hybrid.matrix.gpu.tuning import LayoutOptions
+from hybrid.matrix.injection.row_types import RowTypes
+from hybrid.matrix.space.workspace import Steps
+
+# Steps of matrices whose products relax nothing on the way.
+
+
+class Unfused:
+    """Runs steps as a product and a sweep over its rows; who wants products alone is spared the sweep.
+
+    Parameters
+    ----------
+    device : Device
+    multiply : callable
+        Queues a product: ``multiply(x, out)``.
+    n_rows : int
+        Rows; a vector is allocated at the first step, so that products queued beyond the end of an iteration
+        harm nothing.
+    """
+
+    def __init__(self, device: Device, multiply: Callable[[Array, Array], None], n_rows: int) -> None:
+        self._device, self._multiply, self._n_rows = device, multiply, n_rows
+        self._product: Array | None = None
+
+    def __call__(self, step: Step, x: Array, out: Array) -> None:
+        """Queue a step over all rows."""
+        if step.mode == Mode.PRODUCT:
+            self._multiply(x, out)
+            return
+        if self._product is None:
+            self._product = self._device.xp.empty(self._n_rows)
+        self._multiply(x, self._product)
+        relax_rows(self._device, step, x, out, product=self._product)
+
 
 RECORDED = 10
 """Steps in a recording; an even number, so that the vectors are back in their places afterwards."""
@@ -116,3 +169,67 @@ class DeviceSteps:
         xp, real = self._device.xp, self._state.differences.dtype
         made = xp.full(1, self._made, real) if self._measures_only else self._state.status[1:].astype(real)
         return xp.concatenate((made, self.changes))
+
+
+# The rows of a matrix in strips on a device: steps over the rows of one strip alone.
+
+_SHAPE = LayoutOptions(slices=1)
+"""Small items: a strip has few rows for a card, and a step takes as long as its longest item."""
+
+
+class DeviceStrips:
+    """See :class:`hybrid.solvers.strip_leap.StripSteps`.
+
+    Parameters
+    ----------
+    device : Device
+    tiles : TileMatrix
+        With strips.
+    shares : sequence of float
+        What a step over each strip costs beside one over all rows.
+    """
+
+    def __init__(self, device: Device, tiles: TileMatrix, shares: Sequence[float]) -> None:
+        self._device, self._tiles, self.shares = device, tiles, shares
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tiles."""
+        return self._tiles.nbytes
+
+    def steps(self, steps: Steps) -> list[DeviceSteps]:
+        """Return steps of the matrix on the device over the rows of each strip alone."""
+        assert isinstance(steps, DeviceSteps)
+        return [steps.over(partial(self._run, number)) for number in range(len(self.shares))]
+
+    def _run(self, number: int, step: Step, x: Array, out: Array) -> None:
+        run_tiles(self._device, self._tiles, step, x, out, part=number)
+
+
+def build_strips(types: RowTypes, k: int, strip: NDArray[np.int64], shares: Sequence[float]) -> DeviceStrips:
+    """Lay the strips of a level out on the current device.
+
+    Parameters
+    ----------
+    types : RowTypes
+        Blocks shared when equal.
+    k : int
+        Level.
+    strip : ndarray, shape (groups,), int64
+        The strip of every group.
+    shares : sequence of float
+        See `DeviceStrips`.
+
+    Raises
+    ------
+    MemoryError
+        The device has no room.
+    """
+    device = current_device()
+    check_memory(device, types, k)
+    tiles = made_for(
+        device, layout_items(types, k), lambda place: build_tile_matrix(place, types, k, _SHAPE, strip=strip)
+    )
+    if tiles is None:
+        raise RuntimeError("classes of equal blocks are exact, yet were refused as inexact")
+    return DeviceStrips(device, tiles, shares)

@@ -9,15 +9,18 @@ import numpy as np
 
 from gpu_kernels import Tuning
 from gpu_kernels.compressed.tiles import LANES, PAD
-from gpu_kernels.runtime.ragged import owners, pointers, ranges, shares
+from gpu_kernels.runtime.coded import owners, pointers, ranges, shares
 from hybrid.base.arrays import Array, counts, scramble
 from hybrid.matrix.gpu.late_groups import groups_apart
-from hybrid.matrix.gpu.tile_rounds import LayerSegments, Rounds, fill_rounds, form_segments
 from hybrid.matrix.gpu.tile_terms import (
+    LayerSegments,
+    Rounds,
     TileCuts,
     TileTerms,
     cut_types,
+    fill_rounds,
     first_slices,
+    form_segments,
     list_terms,
     slice_entries,
     split_tiles,
@@ -32,7 +35,7 @@ from hybrid.matrix.gpu.tuning import (
 )
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.injection.submatrices import CooBlocks, class_submatrices
-from mtbdd.offset.masks import is_all
+from mtbdd.offset.places import is_all
 from mtbdd.offset.stacked_layers import StackedLayers
 from mtbdd.offset.tuples import numbered, stable_order
 

@@ -20,6 +20,7 @@ from gpu_kernels import (
     Mode,
     Step,
     add_scaled,
+    coded_step,
     compare_rows,
     compress,
     finish_iteration,
@@ -27,15 +28,109 @@ from gpu_kernels import (
     product_step,
 )
 from hybrid.base.arrays import Array, to_host
-from hybrid.matrix.gpu.idr import DeviceIDR
-from hybrid.matrix.gpu.krylov import DeviceBiCGStab
-from hybrid.matrix.gpu.polynomial import PolynomialSystem
+from hybrid.matrix.gpu.idr import DeviceBiCGStab, DeviceIDR, PolynomialSystem
 from hybrid.matrix.gpu.sweeps import RECORDED, DeviceSteps, Run
 from hybrid.matrix.space.base import Criterion, Vector
 from hybrid.matrix.space.preconditioner import Preconditioner
 from hybrid.matrix.space.recurrence import Recurrence
 from hybrid.matrix.space.workspace import OPERANDS, Workspace
-from mtbdd.base.wording import option
+from mtbdd.base.errors import option
+
+# Products and steps of operators on the device, for vectors that lie there and for those of the host.
+
+
+def multiply(product: Any, x: Array, out: Array | None) -> Array:
+    """Return M x, on the device.
+
+    Parameters
+    ----------
+    product : GpuProduct
+        The operator's representation.
+    x : cupy.ndarray, shape (n_columns,), real
+        Or another library's array with the CUDA interface. Copied if it is not contiguous float64.
+    out : cupy.ndarray, shape (n_rows,), float64, optional
+        Where to write the result.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an operand has the wrong type or shape, or they overlap.
+
+    Notes
+    -----
+    Synchronises: no.
+    """
+    xp = product.device.xp
+    # Another library's array on the device, without a copy.
+    x = x if isinstance(x, xp.ndarray) else xp.asarray(x)
+    if x.shape != (product.matrix.n_columns,):
+        raise ValueError(f"x: expected shape ({product.matrix.n_columns},), got {x.shape}")
+    if x.dtype.kind not in "fiub":
+        raise TypeError(f"x: expected real numbers, got dtype {x.dtype}")
+    vector = xp.ascontiguousarray(x, dtype=float)
+    target = xp.empty(product.matrix.n_rows) if out is None else out
+    product.multiply(vector, target)
+    return target
+
+
+def multiply_columns(product: Any, x: Array) -> Array:
+    """Return M X for the columns of a device array, shape (n_columns, k), on the device.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the operand has the wrong type or shape.
+
+    Notes
+    -----
+    Synchronises: no. One sweep over a matrix in tiles serves several columns; others go one by one.
+    """
+    xp, matrix = product.device.xp, product.matrix
+    columns = x if isinstance(x, xp.ndarray) else xp.asarray(x)
+    if columns.ndim != 2 or columns.shape[0] != matrix.n_columns:
+        raise ValueError(
+            f"x: expected {matrix.n_columns} rows, one a column of the matrix, got shape {columns.shape}"
+        )
+    if columns.dtype.kind not in "fiub":
+        raise TypeError(f"x: expected real numbers, got dtype {columns.dtype}")
+    out = xp.empty((matrix.n_rows, columns.shape[1]))
+    product.multiply_many(columns, out)
+    return out
+
+
+def relax_once(
+    device: Device, run: Run, x: Array, b: Array | None, diagonal: Array, omega: float, out: Array
+) -> tuple[float, float]:
+    """Write ``(1 - omega) x + omega (b + M x) / diagonal`` to ``out``.
+
+    Parameters
+    ----------
+    device : Device
+    run : callable
+        Queues a step over all rows of M.
+    x, b, diagonal, out : ndarray, shape (n,), float64
+        Each of them lies on the device or on the host.
+
+    Returns
+    -------
+    tuple of float, float
+        Greatest absolute change and greatest change relative to the new value.
+
+    Notes
+    -----
+    Synchronises: yes, for the two numbers. Iterations that leave them on the device have a workspace.
+    """
+    xp = device.xp
+    state = IterationState.create(device)
+    step = coded_step(device, Mode.JACOBI, diagonal, b, omega, state)
+    target = out if isinstance(out, xp.ndarray) else xp.empty(len(out))
+    run(step, xp.asarray(x), target)
+    finish_iteration(device, state, -1.0, False)
+    if target is not out:
+        out[:] = to_host(target)
+    absolute, relative = to_host(state.differences).tolist()
+    return absolute, relative
+
 
 _STRIDE = 2 * RECORDED
 """Steps between two looks. Half would do to look once in ten steps; the rest is left for other questions."""
@@ -61,7 +156,7 @@ class DeviceWorkspace(Workspace):
     device : Device
     run : callable
         Queues a step over all rows: ``run(step, x, out)``. Once the state of the step has ended it must leave
-        ``out`` as it is; :class:`hybrid.matrix.gpu.unfused.Unfused` makes one from a product.
+        ``out`` as it is; :class:`hybrid.matrix.gpu.sweeps.Unfused` makes one from a product.
     has_single : bool
         Whether it multiplies vectors of single precision as well.
 
@@ -181,7 +276,7 @@ class DeviceWorkspace(Workspace):
         return self.xp.stack([x[begin : begin + _PART].max() for begin in range(0, x.size, _PART)]).max()
 
     def all(self, mask: Array) -> Array:
-        """Queue the question whether all elements are true; see `mtbdd.offset.masks`."""
+        """Queue the question whether all elements are true; see `mtbdd.offset.places`."""
         return mask.view(np.uint8).min() if mask.size else self.xp.ones(())
 
     def any(self, mask: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels.runtime.ragged import pointers, ranges
+from gpu_kernels.runtime.coded import pointers, ranges
 from hybrid.base.arrays import Array
 from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.injection.row_types import RowTypes

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels.runtime.ragged import pointers
+from gpu_kernels.runtime.coded import pointers
 from hybrid.base.errors import OptionError
 from hybrid.matrix.injection.submatrices import CooBlocks, Submatrix, expand_nodes
-from mtbdd.offset.descent import descend
+from mtbdd.offset.convert import descend
 from mtbdd.offset.offset import OffsetMTBDD
 
 Int64Array = NDArray[np.int64]

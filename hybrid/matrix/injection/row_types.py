@@ -4,7 +4,7 @@ Fix a level k. The instances that start with the same row bits cover the same ro
 and the classes of their submatrices, ordered by column, form the *row type* of the group. Few row types serve
 many groups, so all that is computed per row type (merged rows, slices) is computed once.
 
-Row types need no enumeration of groups: :mod:`hybrid.matrix.injection.row_type_level` takes those of one
+Row types need no enumeration of groups: :mod:`hybrid.matrix.injection.row_types` takes those of one
 level to the next, one array sweep a level, and the groups of a row type are counted like paths. Levels are
 found when they are asked for: a choice of level seldom looks at the deepest ones, which are the most work.
 """
@@ -13,10 +13,216 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from hybrid.matrix.injection.block_classes import BlockClasses
-from hybrid.matrix.injection.row_type_level import RowTypeLevel, level_below, root_level
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_kernels.runtime.coded import pointers
+from hybrid.base.lists import concatenated_ranges, distinct_lists
+from hybrid.matrix.injection.submatrices import BlockClasses, find_block_classes
+from mtbdd.offset.offset import OffsetMTBDD
+
+# The row types of one level, and those of the next: lists of submatrices, followed down the diagram.
+#
+# A row type is a list of classes of one level; taking a row bit maps every class to its child, while a column
+# bit keeps both children: that is the subset construction which makes an automaton deterministic, with lists
+# in place of sets.
+
+Int64Array = NDArray[np.int64]
+Int32Array = NDArray[np.int32]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class RowTypeLevel:
+    """The row types of one level and the edges by which the row types of the level above reach them.
+
+    Attributes
+    ----------
+    ptr : ndarray, shape (types + 1,), int64
+        Slots of type t are ``ptr[t] .. ptr[t + 1]``.
+    blocks : ndarray, shape (slots,), int32
+        Class of the submatrix in each slot; slots are ordered by column.
+    groups : ndarray, shape (types,), int64
+        Number of groups (row prefixes) of each type.
+    rows : ndarray, shape (types,), int64
+        Rows that a group of each type covers.
+    entries : ndarray, shape (types,), int64
+        Entries of a group of each type: those of the submatrices in its slots.
+    parent : ndarray, shape (edges,), int64
+        Type in the level above from which each edge comes; no edges at level 0.
+    then : ndarray, shape (edges,), bool
+        Whether the edge takes the then side of a row bit; False throughout below a column bit.
+    child : ndarray, shape (edges,), int64
+        Type of this level to which the edge leads.
+    edge_ptr : ndarray, shape (edges + 1,), int64
+        Where the slots of the edge's child type lie in ``source`` and ``side``.
+    source : ndarray, shape (edge_ptr[-1],), int32
+        For every slot of the child, the slot of the parent type that it comes from.
+    side : ndarray, shape (edge_ptr[-1],), bool
+        For every slot of the child, whether its node is the then child of the parent slot's node.
+    """
+
+    ptr: Int64Array
+    blocks: Int32Array
+    groups: Int64Array
+    rows: Int64Array
+    entries: Int64Array
+    parent: Int64Array
+    then: BoolArray
+    child: Int64Array
+    edge_ptr: Int64Array
+    source: Int32Array
+    side: BoolArray
+
+    @property
+    def n_types(self) -> int:
+        """Number of row types."""
+        return len(self.ptr) - 1
+
+    @property
+    def lengths(self) -> Int64Array:
+        """Slots of every type, shape (types,)."""
+        return self.ptr[1:] - self.ptr[:-1]
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return int(self.groups.sum())
+
+    @property
+    def group_slots(self) -> int:
+        """Slots of all groups together."""
+        return int((self.groups * self.lengths).sum())
+
+    def edges_of(self, n_types: int) -> Int64Array:
+        """Return the edge of every type of the level above on either side, shape (n_types, 2); -1: none."""
+        table = np.full((n_types, 2), -1, np.int64)
+        table[self.parent, self.then.astype(np.int64)] = np.arange(len(self.parent))
+        return table
+
+
+def root_level(classes: BlockClasses) -> RowTypeLevel:
+    """Return the row types of level 0: the root alone, or none where the matrix has no entry."""
+    size = classes.matrix.nodes[0]
+    none = np.zeros(0, np.int64)
+    return RowTypeLevel(
+        ptr=np.arange(size + 1, dtype=np.int64),
+        blocks=np.zeros(size, np.int32),
+        groups=np.ones(size, np.int64),
+        rows=classes.matrix.rows[0],
+        entries=classes.matrix.entries_below[0],
+        parent=none,
+        then=np.zeros(0, bool),
+        child=none,
+        edge_ptr=np.zeros(1, np.int64),
+        source=np.zeros(0, np.int32),
+        side=np.zeros(0, bool),
+    )
+
+
+def level_below(above: RowTypeLevel, classes: BlockClasses, k: int) -> RowTypeLevel:
+    """Return the row types of level k + 1.
+
+    Parameters
+    ----------
+    above : RowTypeLevel
+        Those of level k.
+    classes : BlockClasses
+    k : int
+        Below the number of levels of the matrix.
+
+    Notes
+    -----
+    Time and memory: O(slots log types).
+    """
+    # Below a row bit each type has an edge per side, below a column bit one edge that keeps both sides.
+    low, high = (child[above.blocks] for child in classes.children(k))
+    edges = _row_edges(above, low, high) if k % 2 == 0 else _column_edges(above, low, high)
+    return _merge(above, edges, classes, k + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Edges:
+    """Edges out of the types of a level, the lists that they lead to not yet numbered."""
+
+    parent: Int64Array
+    then: BoolArray
+    ptr: Int64Array
+    blocks: Int32Array
+    source: Int32Array
+    side: BoolArray
+
+
+def _row_edges(above: RowTypeLevel, low: Int32Array, high: Int32Array) -> _Edges:
+    """Return the edges below a row bit: of every type one to its else children, one to its then children."""
+    owner, slot = _owners(above)
+    kept = [np.flatnonzero(low >= 0), np.flatnonzero(high >= 0)]
+    counts = [np.bincount(owner[k], minlength=above.n_types) for k in kept]
+    present = [np.flatnonzero(c) for c in counts]
+    lengths = np.concatenate([c[p] for c, p in zip(counts, present, strict=True)])
+    return _Edges(
+        parent=np.concatenate(present),
+        then=np.repeat([False, True], [len(p) for p in present]),
+        ptr=pointers(np, lengths),
+        blocks=np.concatenate((low[kept[0]], high[kept[1]])),
+        source=slot[np.concatenate(kept)].astype(np.int32),
+        side=np.repeat([False, True], [len(k) for k in kept]),
+    )
+
+
+def _column_edges(above: RowTypeLevel, low: Int32Array, high: Int32Array) -> _Edges:
+    """Return the edges below a column bit: of every type one, to the children of both sides in its slots."""
+    owner, slot = _owners(above)
+    # Else before then under every slot keeps the slots ordered by column.
+    child = np.empty(2 * len(low), low.dtype)
+    child[0::2], child[1::2] = low, high
+    kept = np.flatnonzero(child >= 0)
+    lengths = np.bincount(owner[kept >> 1], minlength=above.n_types)
+    return _Edges(
+        parent=np.arange(above.n_types),
+        then=np.zeros(above.n_types, bool),
+        ptr=pointers(np, lengths),
+        blocks=child[kept],
+        source=slot[kept >> 1].astype(np.int32),
+        side=(kept & 1).astype(bool),
+    )
+
+
+def _owners(level: RowTypeLevel) -> tuple[Int64Array, Int64Array]:
+    """Type of every slot and position of every slot within its type."""
+    owner = np.arange(level.n_types).repeat(level.lengths)
+    return owner, np.arange(len(level.blocks)) - level.ptr[owner]
+
+
+def _merge(above: RowTypeLevel, edges: _Edges, classes: BlockClasses, k: int) -> RowTypeLevel:
+    """Return level k: the distinct lists that the edges lead to are its types; their groups are added up."""
+    first, child = distinct_lists(edges.ptr, (edges.blocks,))
+    ptr, blocks = edges.ptr, edges.blocks
+    groups = np.zeros(len(first), np.int64)
+    np.add.at(groups, child, above.groups[edges.parent])
+    if len(first) < len(child):
+        lengths = (ptr[1:] - ptr[:-1])[first]
+        blocks = blocks[concatenated_ranges(ptr[first], lengths)]
+        ptr = pointers(np, lengths)
+    own = classes.entries(k)[blocks]
+    return RowTypeLevel(
+        ptr=ptr,
+        blocks=blocks,
+        groups=groups,
+        rows=classes.matrix.rows[k][classes.representative[k][blocks[ptr[:-1]]]],
+        # `reduceat` needs lists that are not empty, and none is.
+        entries=np.add.reduceat(own, ptr[:-1]) if own.size else own,
+        parent=edges.parent,
+        then=edges.then,
+        child=child,
+        edge_ptr=edges.ptr,
+        source=edges.source,
+        side=edges.side,
+    )
+
 
 T = TypeVar("T")
 
@@ -112,3 +318,51 @@ class TypedMatrix(Protocol):
 
     def once(self, function: Callable[[Any], T]) -> T:
         """Return what a function makes of the matrix; see :class:`mtbdd.base.memoised.Memoised`."""
+
+
+# Sums of the rows of a matrix, from its row types alone: no level is chosen and nothing is injected.
+
+
+def row_type_sums(matrix: OffsetMTBDD, slot_limit: int = SLOT_LIMIT) -> NDArray[np.float64] | None:
+    """Return the sums of the rows.
+
+    Parameters
+    ----------
+    matrix : OffsetMTBDD
+        With some entry.
+    slot_limit : int
+        See :func:`hybrid.matrix.injection.row_types.RowTypes`.
+
+    Returns
+    -------
+    ndarray, shape (n_rows,), float64, or None
+        None if the row types are too many to be found.  A sum of m entries has at most m - 1 roundings.
+
+    Notes
+    -----
+    The row types of the last level are lists of terminals: each is added up once, and its sum is written to
+    all rows of the type.  Time: one sweep over the row types, and O(rows) for every row bit.  A product with
+    ones needs both sweeps of a level curve first, and a layout.
+    """
+    types = RowTypes(find_block_classes(matrix, scaled=False), slot_limit)
+    if not types.reaches(matrix.n_levels):
+        return None
+    classes, last = types.classes, types[matrix.n_levels]
+    sums = np.add.reduceat(matrix.terminals[classes.representative[-1][last.blocks]], last.ptr[:-1])
+    row, kind = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    for depth in range(matrix.n_levels):
+        above, below = types[depth], types[depth + 1]
+        edge = below.edges_of(above.n_types)
+        if depth % 2 == 1:
+            kind = below.child[edge[kind, 0]]
+            continue
+        # All submatrices of a group split at the same row, so the first one tells where.
+        first = classes.representative[depth][above.blocks[above.ptr[:-1]]]
+        step = matrix.levels[depth].offset[first]
+        row = np.stack((row, row + step[kind]), axis=1).ravel()
+        taken = edge[kind].ravel()
+        kept = np.flatnonzero(taken >= 0)
+        row, kind = row[kept], below.child[taken[kept]]
+    found = np.zeros(matrix.n_rows)
+    found[row] = sums[kind]
+    return found

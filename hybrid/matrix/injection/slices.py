@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels.runtime.ragged import pointers
+from gpu_kernels.runtime.coded import pointers
 from hybrid.base.errors import OptionError
 from hybrid.base.lists import concatenated_ranges, distinct_lists
-from hybrid.matrix.injection.row_type_level import RowTypeLevel
+from hybrid.matrix.injection.row_types import RowTypeLevel
 from hybrid.matrix.injection.submatrices import CooBlocks
 from mtbdd.offset.tuples import distinct_rows
 

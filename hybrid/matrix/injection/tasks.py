@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels.runtime.ragged import pointers
+from gpu_kernels.runtime.coded import pointers
 from hybrid.matrix.injection.injected import InjectedMatrix
 from hybrid.matrix.injection.submatrices import CooBlocks
 

@@ -135,7 +135,7 @@ def layer_levels(matrices: Sequence[OffsetMTBDD], backend: str) -> LevelTable:
         are not too many; else those of layers one by one.
     """
     if backend == "gpu":
-        from hybrid.matrix.levels.stacked_curve import MOST_LAYERS, stacked_curve
+        from hybrid.matrix.levels.curve import MOST_LAYERS, stacked_curve
         from mtbdd.offset.stacked_layers import stack_layers
 
         _check_layers(matrices)

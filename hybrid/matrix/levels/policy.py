@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hybrid.base.errors import OptionError
 from hybrid.base.units import bytes_text, seconds_text
 from hybrid.matrix.levels.table import CandidateLevel, LevelTable
-from mtbdd.base.wording import option
+from mtbdd.base.errors import option
 
 LEVEL_POLICIES = ("auto", "min-memory", "min-time")
 

@@ -27,9 +27,9 @@ from hybrid.matrix.gpu.admission import check_memory
 from hybrid.matrix.gpu.cost import layout_items
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.tuning import LayoutOptions, choose_shape, choose_tuning
+from hybrid.matrix.levels.curve import StackedCurve, stacked_curve
 from hybrid.matrix.levels.policy import choose_level
 from hybrid.matrix.levels.probe import PROBE_ENTRIES, Fastest, recorded_seconds, similar_levels
-from hybrid.matrix.levels.stacked_curve import StackedCurve, stacked_curve
 from hybrid.matrix.levels.weighing import weigh
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.stacked_layers import stack_layers

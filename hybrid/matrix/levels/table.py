@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from hybrid.base.near_least import near_least
+from hybrid.base.directed_rounding import near_least
 from hybrid.base.units import counted
 from hybrid.matrix.levels.weighing import Weight
 

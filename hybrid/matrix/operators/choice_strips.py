@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 from gpu_kernels import ChoiceRows
 from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.cpu.csr import CsrMatrix
-from hybrid.matrix.explicit.choice_rows import LayerRows, merge_layers
+from hybrid.matrix.explicit.extract import LayerRows, merge_layers
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.operators.explicit_choices import ExplicitChoices
-from hybrid.matrix.operators.group_units import ordered_units, strips_of_units
 from hybrid.matrix.operators.hybrid_choices import HeldLayer, HybridChoices
 from hybrid.matrix.operators.hybrid_matrix import HybridMatrix
-from hybrid.matrix.operators.written_groups import WrittenGroups
-from hybrid.matrix.space.choice_problem import ChoiceProblem, Quotient
+from hybrid.matrix.operators.row_strips import WrittenGroups, ordered_units, strips_of_units
+from hybrid.matrix.space.choice_operator import ChoiceProblem, Quotient
 from mtbdd.offset.states import StateIndex
 
 Int64Array = NDArray[np.int64]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hybrid.matrix.gpu.strips import DeviceStrips, build_strips
+from hybrid.matrix.gpu.sweeps import DeviceStrips, build_strips
 from hybrid.matrix.injection.row_types import RowTypes
-from hybrid.matrix.operators.group_units import strips_of_units
-from hybrid.matrix.operators.row_strips import find_units
+from hybrid.matrix.operators.row_strips import find_units, strips_of_units
 
 _LEAST_ROWS = 1 << 20
 """Rows of a matrix below which a step over all of them takes hardly longer than one over a strip."""

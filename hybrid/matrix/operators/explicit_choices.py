@@ -12,17 +12,15 @@ from gpu_kernels import ChoiceRows, ChoiceStep, Device, current_device, run_choi
 from gpu_kernels.runtime.csr import index_types
 from hybrid.matrix.cpu.passes import CpuPasses
 from hybrid.matrix.cpu.pool import run_rows
-from hybrid.matrix.explicit.choice_rows import LayerRows, merge_layers
-from hybrid.matrix.explicit.extract import explicit_matrix, explicit_sizes
-from hybrid.matrix.operators.device_choice_operator import DeviceOperator
-from hybrid.matrix.operators.host_choices import NoMatrix, finish_on_host, run_state_by_state
+from hybrid.matrix.explicit.extract import LayerRows, explicit_matrix, explicit_sizes, merge_layers
+from hybrid.matrix.operators.device_choices import DeviceOperator
+from hybrid.matrix.operators.hybrid_choices import NoMatrix, finish_on_host, run_state_by_state
 from hybrid.matrix.operators.layer_choices import LayerChoices
-from hybrid.matrix.space.choice_operator import BOUND_VECTORS, NO_CHOICE, ChoiceOperator
-from hybrid.matrix.space.choice_problem import ChoiceProblem
+from hybrid.matrix.space.choice_operator import BOUND_VECTORS, NO_CHOICE, ChoiceOperator, ChoiceProblem
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.workspace import Array
+from mtbdd.base.errors import option
 from mtbdd.base.memory import free_memory_bytes
-from mtbdd.base.wording import option
 
 Vector = NDArray[np.float64]
 

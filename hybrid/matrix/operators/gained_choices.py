@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 
 from hybrid.matrix.backends import Backend
 from hybrid.matrix.explicit.operators import ExplicitOperator
-from hybrid.matrix.operators.divided_matrix import DividedMatrix
-from hybrid.matrix.operators.hybrid_matrix import HybridMatrix
-from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator
-from hybrid.matrix.space.choice_problem import ChoiceProblem
+from hybrid.matrix.operators.hybrid_matrix import DividedMatrix, HybridMatrix
+from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator, ChoiceProblem
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.workspace import Array, Workspace
 

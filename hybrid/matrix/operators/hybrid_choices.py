@@ -2,41 +2,203 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.base.arriving import ArrivingVector
-from hybrid.base.few_values import few_values
+from hybrid.base.arrays import few_values
+from hybrid.base.halo import ArrivingVector
 from hybrid.base.option_types import LevelOption, Representation
 from hybrid.matrix.backends import Backend, CpuBackend
 from hybrid.matrix.backends.base import MatrixTable, Product
-from hybrid.matrix.backends.select_level import select_level
+from hybrid.matrix.backends.host import select_level
 from hybrid.matrix.cpu.pool import run_rows
 from hybrid.matrix.levels.layers import layer_curve
 from hybrid.matrix.levels.table import LevelTable
 from hybrid.matrix.levels.task_table import layer_tasks, task_table
-from hybrid.matrix.operators.divided_matrix import DividedMatrix, operator_of
-from hybrid.matrix.operators.eligibility import NOTHING_TO_MULTIPLY, Ineligible
-from hybrid.matrix.operators.host_choices import NoMatrix, finish_on_host
-from hybrid.matrix.operators.hybrid_matrix import HybridMatrix
+from hybrid.matrix.operators.hybrid_matrix import DividedMatrix, HybridMatrix, operator_of
 from hybrid.matrix.operators.inject import inject_transposed
 from hybrid.matrix.operators.layer_choices import LayerChoices
-from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator
-from hybrid.matrix.space.choice_problem import ChoiceProblem
+from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator, ChoiceProblem
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.together import TogetherWorkspace
 from hybrid.matrix.space.workspace import Array, Workspace
+from mtbdd.base.communicator import Communicator
 from mtbdd.offset.divided import DividedMTBDD
 from mtbdd.offset.offset import OffsetMTBDD
 
-# What choices of a layer are worth by themselves, by dictionary where few values are met.
+# Work on host vectors that steps over choices share: the end of a step, and steps state by state.
 
 Vector = NDArray[np.float64]
+
+PART_ROWS = 1 << 13
+"""States, at least, of a part that is improved state by state."""
+
+MOST_PARTS = 8
+"""Parts that are improved at the same time."""
+
+
+def finish_on_host(x: Vector, out: Vector, factor: float, shape: Vector | None) -> Vector:
+    """Scale, add and measure with the compiled kernel; return the greatest changes, shape (2,)."""
+    from hybrid.matrix.cpu import choice_kernels as kernels
+    from hybrid.matrix.cpu.arguments import Each
+    from hybrid.matrix.cpu.pool import run_rows
+    from hybrid.matrix.cpu.threads import threads_for
+
+    changes = np.zeros((threads_for(out.size), 3))
+    added = np.zeros(0) if shape is None else shape
+    kernel: Any = kernels.finish_rows
+    run_rows(kernel, out.size, x, factor, added, shape is not None, out, Each(changes))
+    return _greatest(changes)
+
+
+def run_state_by_state(size: int, run: Callable[[int, int, int, Vector], None]) -> Vector:
+    """Call ``run(begin, end, thread, changes)`` for parts of the states; return the greatest changes.
+
+    Within a part states are improved one after another; of other parts they take the values from before the
+    step.  Parts depend on the number of states alone, so that results do not on that of threads.
+
+    Parameters
+    ----------
+    size : int
+    run : callable
+        Writes to `changes`, shape (3,), what `hybrid.matrix.cpu.choice_kernels.finish_rows` does.
+
+    Returns
+    -------
+    ndarray, shape (2,), float64
+        As `ChoiceOperator.changes`.
+    """
+    from hybrid.matrix.cpu.pool import run_together
+    from hybrid.matrix.cpu.threads import threads_for
+
+    parts = min(max(size // PART_ROWS, 1), MOST_PARTS)
+    cuts = [size * k // parts for k in range(parts + 1)]
+    changes = np.zeros((parts, 3))
+    threads = min(threads_for(size), parts)
+
+    def work(number: int) -> None:
+        for part in range(number, parts, threads):
+            run(cuts[part], cuts[part + 1], number, changes[part])
+
+    run_together(work, threads)
+    return _greatest(changes)
+
+
+def _greatest(changes: Vector) -> Vector:
+    """Return the greatest changes of all parts, infinite where values are no finite numbers."""
+    if not math.isfinite(float(changes[:, 2].sum())):
+        return np.full(2, np.inf)
+    greatest: Vector = changes[:, :2].max(axis=0, initial=0.0)
+    return greatest
+
+
+class NoMatrix:
+    """Stands for the matrix of a system in which every choice leaves the unknown states for certain."""
+
+    def __init__(self, size: int) -> None:
+        self.shape = (size, size)
+
+    def multiply(self, x: Vector, out: Vector | None = None) -> Vector:
+        """Return zeros."""
+        result = np.zeros(self.shape[0]) if out is None else out
+        result[:] = 0.0
+        return result
+
+    def jacobi_step(
+        self, x: Vector, out: Vector, b: Vector | None, diagonal: Vector, omega: float
+    ) -> tuple[float, float]:
+        """Refuse: steps over choices are no relaxation steps."""
+        raise NotImplementedError("a system without transitions has no relaxation steps")
+
+
+# Why a device does not take the layers of a decision process fused, and what is done instead.
+
+NOTHING_TO_MULTIPLY = "every choice leaves the unknown states at once: there is nothing to multiply"
+"""Why such a system stays on the CPU, whatever was asked for."""
+
+_SMALL_STATES = 1 << 16
+"""Unknown states below which ``auto`` never takes the device."""
+
+
+@dataclass(frozen=True)
+class Ineligible:
+    """A reason against a fused step.
+
+    Attributes
+    ----------
+    reason : str
+        In words.
+    is_final : bool
+        Whether it speaks against the device altogether, so that ``auto`` takes the CPU; else layers may still
+        go one by one there.
+    """
+
+    reason: str
+    is_final: bool
+
+    def applied_to(self, engine: Backend) -> Backend:
+        """Return the backend to take instead of the device, with the reason; other backends stay.
+
+        Parameters
+        ----------
+        engine : Backend
+            The backend chosen so far.
+        """
+        if engine.name != "gpu":
+            return engine
+        if self.is_final and engine.is_free:
+            return CpuBackend(self.reason)
+        return replace(engine, reason=f"{engine.reason}; layers one by one: {self.reason}")
+
+
+def why_ineligible(engine: Backend, problem: ChoiceProblem) -> Ineligible | None:
+    """Return why the layers are not held for a fused step, with a row for every unknown state in each.
+
+    Parameters
+    ----------
+    engine : Backend
+        That matrices are asked for on.
+    problem : ChoiceProblem
+
+    Returns
+    -------
+    Ineligible or None
+        None if they are; the same in all processes that share the states.
+    """
+    if engine.name != "gpu":
+        return Ineligible(engine.reason, True)
+    size = int(problem.communicator.total([problem.size])[0])
+    if size == 0:
+        return Ineligible("no state is unknown", True)
+    if engine.is_free and size < _SMALL_STATES:
+        return Ineligible(
+            f"{size} unknown states are too few for the GPU to be faster (below {_SMALL_STATES})", True
+        )
+    return None
+
+
+def refusal_of_all(communicator: Communicator, own: Ineligible | None) -> Ineligible | None:
+    """Return why the first process that refuses does so: then no process takes a fused step.
+
+    Parameters
+    ----------
+    communicator : Communicator
+    own : Ineligible or None
+        Why this process refuses; None if it does not.
+    """
+    reason = communicator.first_text(None if own is None else own.reason)
+    is_final = communicator.any(own is not None and own.is_final)
+    return None if reason is None else Ineligible(reason, is_final)
+
+
+# What choices of a layer are worth by themselves, by dictionary where few values are met.
+
 
 _CODES = 1 << 16
 _SAMPLES = 1 << 12, 1 << 16, 1 << 20  # first elements, which tell whether a vector has few values

@@ -12,26 +12,29 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gpu_kernels import current_device
-from hybrid.base.foreign import lies_on_device, on_host, through_host
-from hybrid.base.linear_protocol import TransposedProtocol
+from hybrid.base.arrays import lies_on_device, on_host, through_host
+from hybrid.base.halo import ArrivingVector, Halo
 from hybrid.base.notebook import block, facts_table, memory_picture
-from hybrid.base.operands import aligned_empty, as_columns, as_vector, check_out
+from hybrid.base.operands import TransposedProtocol, aligned_empty, as_columns, as_vector, check_out
 from hybrid.base.option_types import Representation
 from hybrid.matrix.backends import Backend, Product
-from hybrid.matrix.backends.base import MatrixTable
+from hybrid.matrix.backends.base import MatrixTable, ProductMeanwhile
 from hybrid.matrix.injection.injected import InjectedMatrix, inject_level
 from hybrid.matrix.injection.tasks import TaskList, cut_tasks
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.policy import LevelChoice
 from hybrid.matrix.levels.task_table import TaskTable
-from hybrid.matrix.reference import ReferenceProduct, ReferenceTaskProduct
-from mtbdd.offset.diagonal import diagonal_of
+from hybrid.matrix.reference import ReferenceProduct, ReferenceTaskProduct, relax_in_place
+from mtbdd.base.communicator import Communicator
+from mtbdd.offset.convert import diagonal_of
+from mtbdd.offset.divided import DividedMTBDD
 from mtbdd.offset.offset import OffsetMTBDD
-from mtbdd.offset.places import VectorPlace
+from mtbdd.offset.places import HOST, VectorPlace
 
 if TYPE_CHECKING:
     from hybrid.matrix.gpu.colours import ColouredTiles
     from hybrid.matrix.space.workspace import Workspace
+
 
 # Sizes of a matrix and of its representation, and the choices behind them.
 
@@ -228,7 +231,7 @@ class HybridMatrix(TransposedProtocol):
         if lies_on_device(x):
             if not self.engine.holds(x):
                 return through_host(self._multiply_many, x)  # type: ignore[no-any-return]
-            from hybrid.matrix.gpu.operands import multiply_columns
+            from hybrid.matrix.gpu.workspace import multiply_columns
 
             product: Float64Array = multiply_columns(self.product, x)
             return product
@@ -268,7 +271,7 @@ class HybridMatrix(TransposedProtocol):
                         "leave out away, or inject with backend='gpu'"
                     )
                 return through_host(self.multiply, x)  # type: ignore[no-any-return]
-            from hybrid.matrix.gpu.operands import multiply
+            from hybrid.matrix.gpu.workspace import multiply
 
             product: Float64Array = multiply(self.product, x, out)
             return product
@@ -365,3 +368,127 @@ class HybridMatrix(TransposedProtocol):
                 f"matrix: {what} needs a square matrix, this one is {self.shape[0]} x {self.shape[1]}"
             )
         return self.shape[0]
+
+
+# A process's rows of a matrix as an operator: others' elements of x are received during every product.
+
+Vector = NDArray[np.float64]
+
+
+def operator_of(
+    matrix: OffsetMTBDD, held: HybridMatrix | None, engine: Backend, halo: Halo | None = None
+) -> HybridMatrix | DividedMatrix:
+    """Return a symbolic matrix as an operator: what it is held in, or together with other processes.
+
+    Parameters
+    ----------
+    matrix : OffsetMTBDD
+    held : HybridMatrix or None
+        None where a divided matrix has no own entries.
+    engine : Backend
+    halo : Halo, optional
+        See `DividedMatrix`.
+    """
+    if isinstance(matrix, DividedMTBDD):
+        return DividedMatrix(held, matrix, engine, halo)
+    assert held is not None
+    return held
+
+
+class DividedMatrix:
+    """The own rows of a symbolic matrix; vectors have the own elements.
+
+    All processes call `multiply`, `jacobi_step` and what a workspace measures in the same order.
+
+    Parameters
+    ----------
+    matrix : HybridMatrix or None
+        Of the own rows, over own columns and halo; None where no own row has an entry.
+    divided : DividedMTBDD
+        What it was made of.
+    engine : Backend
+    halo : Halo, optional
+        Shared with other matrices over the same columns.
+
+    Notes
+    -----
+    A product sends what others need, and multiplies rows that need nothing of others before it waits for what
+    they send.  Every row has the same bits as if it had waited first.
+    """
+
+    def __init__(
+        self,
+        matrix: HybridMatrix | None,
+        divided: DividedMTBDD,
+        engine: Backend,
+        halo: Halo | None = None,
+    ) -> None:
+        self.matrix, self._engine = matrix, engine
+        self.halo = engine.halo(divided) if halo is None else halo
+        self.communicator: Communicator = divided.communicator
+        self.shape = divided.n_rows, divided.own_columns
+        self.symbolic: OffsetMTBDD = divided
+        self.level = None if matrix is None else matrix.level
+        self.storage = None if matrix is None else matrix.storage
+        self.backend = engine.name
+        carried = f", elements are carried {self.halo.way}" if self.halo.way else ""
+        self.backend_reason = f"{divided.communicator.size} parts share the states{carried}"
+        self.nbytes = 0 if matrix is None else matrix.nbytes
+        product = None if matrix is None else matrix.product
+        self._meanwhile = product if isinstance(product, ProductMeanwhile) else None
+        if self._meanwhile is not None:
+            self.halo.cover(self._meanwhile.stretches)
+
+    @property
+    def nnz(self) -> int:
+        """Number of non-zeros in the own rows."""
+        return 0 if self.matrix is None else self.matrix.nnz
+
+    @property
+    def place(self) -> VectorPlace:
+        """Where its vectors lie."""
+        return self._engine.place
+
+    def multiply(self, x: Vector, out: Vector | None = None) -> Vector:
+        """Return the own elements of ``M x``, written to `out` if given."""
+        if self.place is HOST:
+            vector = as_vector(x, self.shape[1], "x")
+            result = np.empty(self.shape[0]) if out is None else check_out(out, self.shape[0], vector)
+        else:
+            vector, result = x, self.place.xp.empty(self.shape[0]) if out is None else out
+        with self.halo.exchange(vector) as arriving:
+            return self.multiply_arriving(arriving, result)
+
+    def row_sums(self) -> Vector:
+        """Return the sums of the own rows; nothing is received."""
+        return self.multiply_arriving(self.halo.ones(), self.place.xp.empty(self.shape[0]))
+
+    def jacobi_step(
+        self, x: Vector, out: Vector, b: Vector | None, diagonal: Vector, omega: float
+    ) -> tuple[float, float]:
+        """Write a relaxation step to `out`; return the greatest differences of the own elements.
+
+        The workspace's steps have those of all processes.  Vectors are contiguous, and do not overlap.
+        """
+        with self.halo.exchange(x) as arriving:
+            if self.matrix is None:
+                out[...] = 0.0
+                return relax_in_place(x, b, diagonal, float(omega), out)
+            if self._meanwhile is not None:
+                return self._meanwhile.relax_meanwhile(arriving, b, diagonal, float(omega), out)
+            return self.matrix.product.relax(arriving.received(), b, diagonal, float(omega), out)
+
+    def workspace(self) -> Workspace:
+        """Return memory and operations for a solution of all processes."""
+        product = None if self.matrix is None else self.matrix.product
+        return self._engine.workspace_together(product, self, self.halo, self.communicator)
+
+    def multiply_arriving(self, x: ArrivingVector, out: Vector) -> Vector:
+        """Write the own elements of ``M x`` to `out`, those first for which nothing is awaited."""
+        if self.matrix is None:
+            out[...] = 0.0
+        elif self._meanwhile is not None:
+            self._meanwhile.multiply_meanwhile(x, out)
+        else:
+            self.matrix.product.multiply(x.received(), out)
+        return out

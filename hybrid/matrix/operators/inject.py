@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hybrid.base.foreign import lies_on_device, on_host
+from hybrid.base.arrays import lies_on_device, on_host
 from hybrid.base.operands import as_columns, as_vector, check_out
 from hybrid.base.option_types import BackendName, LevelOption, Representation
 from hybrid.base.representations import check_representation
 from hybrid.matrix.backends import Backend, choose_backend
 from hybrid.matrix.backends.base import MatrixTable, Product
-from hybrid.matrix.backends.select_level import select_level
-from hybrid.matrix.explicit.transitions import ModelTransitions
+from hybrid.matrix.backends.host import select_level
+from hybrid.matrix.explicit.extract import ModelTransitions
 from hybrid.matrix.levels.curve import level_curve
 from hybrid.matrix.levels.task_table import task_table
 from hybrid.matrix.operators.hybrid_matrix import Float64Array, HybridMatrix

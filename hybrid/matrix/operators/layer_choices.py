@@ -16,16 +16,15 @@ from numpy.typing import NDArray
 
 from hybrid.matrix.operators.rounding import ratio_units
 from hybrid.matrix.space.bounded_solution import UNIT
-from hybrid.matrix.space.choice_problem import Quotient
+from hybrid.matrix.space.choice_operator import Quotient
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.partition import Partition
 from mtbdd.graph.components import EndComponents
-from mtbdd.offset.offset import OffsetMTBDD
-from mtbdd.offset.row_entries import row_entries
+from mtbdd.offset.expansion import expand_sum
+from mtbdd.offset.offset import OffsetMTBDD, row_entries
 from mtbdd.offset.states import StateIndex, index_states
-from mtbdd.offset.vectors import expand_sum
 
 Vector = NDArray[np.float64]
 RewardOf = Callable[[int, StateIndex], Vector]

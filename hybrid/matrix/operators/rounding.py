@@ -7,18 +7,61 @@ rounding if all terms are non-negative (Higham, Accuracy and Stability of Numeri
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.explicit.operators import ExplicitOperator
-from hybrid.matrix.operators.divided_matrix import DividedMatrix
-from hybrid.matrix.operators.hybrid_matrix import HybridMatrix
+from hybrid.matrix.operators.hybrid_matrix import DividedMatrix, HybridMatrix
 from hybrid.matrix.space.bounded_solution import UNIT
 from mtbdd.base.communicator import communicator_of
-from mtbdd.offset.offset import SCALED_UNITS, OffsetMTBDD
-from mtbdd.offset.row_entries import row_entries
+from mtbdd.language.reals import doubles_around, real_of
+from mtbdd.offset.offset import SCALED_UNITS, OffsetMTBDD, row_entries
+
+# What a step leaves of a reward's worth, and what it takes, with the errors of both.
+
+
+@dataclass(frozen=True)
+class Discount:
+    """A number d between 0 and 1.
+
+    Attributes
+    ----------
+    factor : float
+        d.
+    rest : float
+        1 - d, with its own digits: the difference of doubles would have few of them where d is near 1.
+    units : float
+        Bound on the relative error of either, in units of rounding.
+    """
+
+    factor: float
+    rest: float
+    units: float
+
+    @staticmethod
+    def of(value: float) -> Discount:
+        """Return the discount that a number of a property means."""
+        exact = real_of(value)
+        low, high = doubles_around(value)
+        least, most = (exact, exact) if isinstance(exact, Fraction) else (Fraction(low), Fraction(high))
+        spread = float((most - least) / (1 - most)) * 2.0**53
+        return Discount(float(value), float(1 - most), 1.0 + spread)
+
+    def bound(self, greatest: float, units: float = 0.0) -> float:
+        """Return a bound on all that can be earned, from the most that a step earns.
+
+        Parameters
+        ----------
+        greatest : float
+        units : float
+            Its relative error in units of rounding.
+        """
+        return greatest / self.rest * (1.0 + (units + self.units + 8.0) * 2.0**-52)  # lemma: rounding
+
 
 Vector = NDArray[np.float64]
 

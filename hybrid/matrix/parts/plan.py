@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,15 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.errors import OptionError
-from hybrid.matrix.parts.prefixes import MOST_PREFIXES, PrefixGroups, groups_for, prefix_groups, told_by
-from hybrid.matrix.parts.search import choose_parts, consecutive_parts, turned_parts
-from hybrid.matrix.parts.uses import (
+from hybrid.matrix.parts.search import (
+    MOST_PREFIXES,
     ColumnUses,
+    PrefixGroups,
+    choose_parts,
     column_uses,
+    consecutive_parts,
+    groups_for,
     nodes_of_parts,
+    prefix_groups,
     prefix_pairs,
+    told_by,
     transitions_of_groups,
+    turned_parts,
 )
+from mtbdd.base.communicator import Communicator
+from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.states import StateIndex
 
@@ -309,7 +319,7 @@ def plan_parts(
     Predicted time is entries and, for each row, what three entries cost.  Rows that share few of the last
     nodes with others take longer, up to a quarter where polling's server is at a station of the last bits;
     this has no number in the prediction, and is shared out.  Time: that of
-    `hybrid.matrix.parts.uses.column_uses` and `hybrid.matrix.parts.search.choose_parts`, twice; nothing has
+    `hybrid.matrix.parts.search.column_uses` and `hybrid.matrix.parts.search.choose_parts`, twice; nothing has
     the length of the state space.
     """
     if parts < 1 or parts > max(index.size, 1):
@@ -421,3 +431,74 @@ def _pieces(uses: ColumnUses, part: Int64Array, p: int) -> tuple[Int64Array, Int
     runs = np.flatnonzero(begins)
     lengths = np.add.reduceat(size, runs) if len(runs) else size
     return start[runs], lengths, owner
+
+
+# Whose states are whose: a plan of parts as sets of states.
+
+
+def owners_of(model: SymbolicModel, plan: PartPlan) -> tuple[Node, ...]:
+    """Return for every part its states, disjoint sets over row bits.
+
+    Time: O(prefix groups) calls of the package.
+    """
+    manager, groups = model.manager, plan.groups
+    _, first = np.unique(groups.number, return_index=True)
+    prefixes = model.index.bits_at(groups.start[first])[:, list(groups.tested)].tolist()
+    names = [manager.rows[bit] for bit in groups.tested]
+    cubes = [_cube(manager, dict(zip(names, row, strict=True))) for row in prefixes]
+    return tuple(
+        model.reachable & manager.disjunction(cubes[group] for group in np.flatnonzero(plan.part == part))
+        for part in range(len(plan.parts))
+    )
+
+
+def _cube(manager: Manager, values: dict[str, bool]) -> Node:
+    return manager.bdd.cube(values) if values else manager.true
+
+
+def planned_owners(model: SymbolicModel, parts: int) -> tuple[Node, ...]:
+    """Cut a model's states into parts of equal work with little to exchange; see `plan_parts`.
+
+    Raises
+    ------
+    OptionError
+        If there are fewer states than parts.
+    """
+    matrices = [model.layer_transitions(layer) for layer in range(len(model.layers))]
+    return owners_of(model, plan_parts(model.index, matrices, parts, fields_of(model)))
+
+
+def fields_of(model: SymbolicModel) -> list[tuple[int, ...]]:
+    """Return the bits of every variable, in their order."""
+    return [variable.bits for variable in model.encoding.variables]
+
+
+def require_same(model: SymbolicModel, communicator: Communicator) -> None:
+    """Refuse to go on where processes have built different models.
+
+    Raises
+    ------
+    OptionError
+        In all processes alike.
+
+    Notes
+    -----
+    Digests of the diagrams are compared.  Time: O(nodes).
+    """
+    if len(set(communicator.gather_bytes(matrix_digest(model)))) > 1:
+        raise OptionError(
+            "the processes have built different models: start all of them with the same files, constants and "
+            "versions"
+        )
+
+
+def matrix_digest(model: SymbolicModel) -> bytes:
+    """Return a digest of a model's kind, variables and matrices, 32 bytes.  Time: O(nodes)."""
+    digest = hashlib.sha256(repr((model.type.value, len(model.layers), model.encoding.shown)).encode())
+    for layer in range(len(model.layers)):
+        matrix = model.layer_transitions(layer)
+        for level in matrix.levels:
+            for array in (level.low, level.high, level.offset):
+                digest.update(array.tobytes())
+        digest.update(matrix.terminals.tobytes())
+    return digest.digest()

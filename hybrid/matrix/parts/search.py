@@ -8,18 +8,329 @@ and Mattheyses [FM82], over two parts or more; it minimises the greatest halo, w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.matrix.parts.uses import ColumnUses
+from mtbdd.offset.convert import descend
+from mtbdd.offset.offset import OffsetMTBDD
+from mtbdd.offset.states import StateIndex
+from mtbdd.offset.tuples import distinct_rows
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+
+# Prefix groups: the states that share some of the first bits of their codes.
+
 Int64Array = NDArray[np.int64]
+
+MOST_PREFIXES = 256
+"""Prefix groups beyond which no deeper cut is tried; the search takes time with their square."""
+
+_WANTED = 16
+"""Prefix groups a part from which a deeper cut is not needed."""
+
+
+@dataclass(frozen=True, eq=False)
+class PrefixGroups:
+    """The states cut by some of their first bits.
+
+    Attributes
+    ----------
+    bits : int
+        How many bits of a state's code are its prefix; the states of a prefix are consecutive.
+    start : ndarray, shape (prefixes,), int64
+        First state of every prefix, in the order of states.
+    tested : tuple of int
+        Those of the first bits that tell groups apart.
+    number : ndarray, shape (prefixes,), int64
+        Group of every prefix.
+    size : ndarray, shape (groups,), int64
+        States of every group.
+    """
+
+    bits: int
+    start: Int64Array
+    tested: tuple[int, ...]
+    number: Int64Array
+    size: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.size)
+
+    def of(self, state: Int64Array) -> Int64Array:
+        """Return the group of every state.  Time: O(len(state) log prefixes)."""
+        return self.number[np.searchsorted(self.start, state, "right") - 1]
+
+    def describe(self) -> str:
+        """Return which bits tell groups apart, in words."""
+        if self.tested == tuple(range(self.bits)):
+            return f"the first {self.bits} bits of the states"
+        return f"{len(self.tested)} of the first {self.bits} bits of the states"
+
+
+def prefix_groups(index: StateIndex, bits: int) -> PrefixGroups:
+    """Cut the states by their first bits.
+
+    Parameters
+    ----------
+    index : StateIndex
+    bits : int
+        0 .. index.n_bits
+
+    Notes
+    -----
+    Time: O(groups) for every bit.
+    """
+    node = np.zeros(min(index.size, 1), np.int64)
+    start = np.zeros(len(node), np.int64)
+    for bit in range(bits):
+        low, high = index.low[bit][node], index.high[bit][node]
+        below = np.where(low >= 0, index.counts[bit + 1][low], 0)
+        child = np.stack((low, high), axis=1).ravel()
+        first = np.stack((start, start + below), axis=1).ravel()
+        kept = child >= 0
+        node, start = child[kept].astype(np.int64), first[kept]
+    size = index.counts[bits][node]
+    return PrefixGroups(bits, start, tuple(range(bits)), np.arange(len(size)), size)
+
+
+def told_by(prefixes: PrefixGroups, values: NDArray[np.bool_], tested: Sequence[int]) -> PrefixGroups:
+    """Make prefixes one group whose bits agree in some places.
+
+    Parameters
+    ----------
+    prefixes : PrefixGroups
+        Every prefix a group.
+    values : ndarray, shape (prefixes, bits), bool
+        Their bits.
+    tested : sequence of int
+        Bits of a prefix; groups are in the order of their values, the first bit counting most.
+    """
+    number = np.zeros(len(prefixes), np.int64)
+    for bit in tested:
+        # Numbered afresh after every bit, so that any number of bits will do.
+        _, number = np.unique(2 * number + values[:, bit], return_inverse=True)
+    size = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
+    np.add.at(size, number, prefixes.size)
+    return PrefixGroups(prefixes.bits, prefixes.start, tuple(tested), number, size)
+
+
+def groups_for(index: StateIndex, parts: int) -> PrefixGroups:
+    """Return the cut with the fewest bits that leaves enough groups to choose parts from.
+
+    Enough are 16 groups a part; a cut into more than 256 groups is taken only where those before it have
+    fewer groups than there are parts.
+
+    Parameters
+    ----------
+    index : StateIndex
+    parts : int
+        At least 1.
+    """
+    chosen = prefix_groups(index, 0)
+    for bits in range(1, index.n_bits + 1):
+        deeper = prefix_groups(index, bits)
+        if len(deeper) > MOST_PREFIXES and len(chosen) >= parts:
+            break
+        chosen = deeper
+        if len(chosen) >= _WANTED * parts:
+            break
+    return chosen
+
+
+# Which columns the rows of every prefix group use, found on the diagram itself.
+
+
+MOST_USES = 1 << 19
+"""Pairs of a prefix group and a range of columns beyond which ranges are not cut any finer."""
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnUses:
+    """Ranges of columns, and which prefix groups have an entry in which.
+
+    Attributes
+    ----------
+    start, size : ndarray, shape (ranges,), int64
+        First column of every range and how many it has, in order, disjoint.
+    owner : ndarray, shape (ranges,), int64
+        The prefix group whose states the columns of a range are.
+    group, range : ndarray, shape (uses,), int64
+        Rows of the group use columns of the range; every pair once.
+    level : int
+        Level of the diagram at which the ranges are the columns of a node; at the last level they are
+        single columns, and what is used is exact; before it, a range counts as used if one column is.
+    """
+
+    start: Int64Array
+    size: Int64Array
+    owner: Int64Array
+    group: Int64Array
+    range: Int64Array
+    level: int
+
+
+def transitions_of_groups(matrices: Sequence[OffsetMTBDD], groups: PrefixGroups) -> Int64Array:
+    """Count the entries in the rows of every prefix group, shape (groups,), of all matrices together.
+
+    Notes
+    -----
+    Time: O(paths to the level below the prefixes), by counts of entries kept on the diagram.
+    """
+    total = np.zeros(len(groups), np.int64)
+    for matrix in matrices:
+        node, row, _ = _paths(matrix, 2 * groups.bits)
+        np.add.at(total, groups.of(row), matrix.entries_below[2 * groups.bits][node])
+    return total
+
+
+def prefix_pairs(
+    matrices: Sequence[OffsetMTBDD], least: int, ends: Sequence[int], most: int
+) -> tuple[int, Int64Array, Int64Array, Int64Array]:
+    """Find the prefixes of rows and columns between which there are entries.
+
+    Parameters
+    ----------
+    matrices : sequence of OffsetMTBDD
+    least : int
+        Bits that a prefix has in any case.
+    ends : sequence of int
+        Other lengths that a prefix may have.
+    most : int
+        Pairs beyond which none of them is tried.
+
+    Returns
+    -------
+    bits : int
+        Length of a prefix, the greatest that may be.
+    row, column : ndarray, shape (pairs,), int64
+        First row and first column of every pair, which is once for each matrix, or more often.
+    entries : ndarray, shape (pairs,), int64
+        How many there are.
+    """
+    paths = [_paths(matrix, 2 * least) for matrix in matrices]
+    bits, found = least, paths
+    for bit in range(least, max((m.n_levels // 2 for m in matrices), default=0)):
+        for k in (2 * bit, 2 * bit + 1):
+            paths = [descend(np, m, k, *own) for m, own in zip(matrices, paths, strict=True)]
+        if sum(len(own[0]) for own in paths) > most:
+            break
+        if bit + 1 in ends:
+            bits, found = bit + 1, paths
+    none = np.zeros(0, np.int64)
+    entries = [m.entries_below[2 * bits][own[0]] for m, own in zip(matrices, found, strict=True)]
+    row, column = (np.concatenate([own[i] for own in found] or [none]) for i in (1, 2))
+    return bits, row, column, np.concatenate(entries or [none])
+
+
+def column_uses(matrices: Sequence[OffsetMTBDD], groups: PrefixGroups, most: int = MOST_USES) -> ColumnUses:
+    """Find the columns that the rows of every prefix group use.
+
+    Parameters
+    ----------
+    matrices : sequence of OffsetMTBDD
+        Square matrices over the states of the groups: one of a chain, the layers of a decision process.
+    groups : PrefixGroups
+    most : int
+        Ranges are cut finer, level by level, until there are more pairs than this.
+
+    Returns
+    -------
+    ColumnUses
+
+    Notes
+    -----
+    Below the prefixes only columns are told apart: triples (group, column, node), each once, are taken down
+    level by level.  Time and memory: O(most log most) a level.
+    """
+    depth = 2 * groups.bits
+    found = []
+    for matrix in matrices:
+        node, row, column = _paths(matrix, depth)
+        found.append(_distinct(groups.of(row), column, node.astype(np.int64)))
+    level = depth
+    for k in range(depth, max((m.n_levels for m in matrices), default=0), 2):
+        finer = [_below(matrix, k, *uses) for matrix, uses in zip(matrices, found, strict=True)]
+        if sum(len(uses[0]) for uses in finer) > most:
+            break
+        found, level = finer, k + 2
+    group = np.concatenate([uses[0] for uses in found] or [np.zeros(0, np.int64)])
+    column = np.concatenate([uses[1] for uses in found] or [np.zeros(0, np.int64)])
+    width = np.concatenate(
+        [matrix.columns[level][uses[2]] for matrix, uses in zip(matrices, found, strict=True)]
+        or [np.zeros(0, np.int64)]
+    )
+    first, number = distinct_rows((group, column))
+    group, column, width = group[first], column[first], width[first]
+    start, place = np.unique(column, return_inverse=True)
+    size = np.zeros(len(start), np.int64)
+    size[place] = width
+    return ColumnUses(start, size, groups.of(start), group, place.astype(np.int64), level)
+
+
+def nodes_of_parts(
+    matrices: Sequence[OffsetMTBDD], groups: PrefixGroups, part: Int64Array, parts: int
+) -> Int64Array:
+    """Count the nodes below the prefixes that the rows of every part lead to, shape (parts,).
+
+    Parameters
+    ----------
+    matrices : sequence of OffsetMTBDD
+    groups : PrefixGroups
+    part : ndarray, shape (groups,), int64
+    parts : int
+
+    Notes
+    -----
+    Time: O(parts * nodes).
+    """
+    depth, total = 2 * groups.bits, np.zeros(parts, np.int64)
+    for matrix in matrices:
+        node, row, _ = _paths(matrix, depth)
+        there = np.zeros((parts, matrix.nodes[depth]), bool)
+        there[part[groups.of(row)], node] = True
+        for k in range(depth, matrix.n_levels):
+            total += there.sum(axis=1)
+            own, node = np.nonzero(there)
+            there = np.zeros((parts, matrix.nodes[k + 1]), bool)
+            for child in (matrix.levels[k].low[node], matrix.levels[k].high[node]):
+                there[own[child >= 0], child[child >= 0]] = True
+    return total
+
+
+def _paths(matrix: OffsetMTBDD, depth: int) -> tuple[Int64Array, ...]:
+    """Return the nodes of a level with the row and the column of every path to them."""
+    size = matrix.nodes[0]
+    found: tuple[Int64Array, ...] = tuple(np.zeros(size, np.int64) for _ in range(3))
+    for k in range(depth):
+        found = descend(np, matrix, k, *found)
+    return found
+
+
+def _distinct(*columns: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
+    first, _ = distinct_rows(columns)
+    group, column, node = (values[first] for values in columns)
+    return group, column, node
+
+
+def _below(
+    matrix: OffsetMTBDD, k: int, group: Int64Array, column: Int64Array, node: Int64Array
+) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Take triples two levels down: rows are forgotten, columns kept."""
+    rows, columns = matrix.levels[k], matrix.levels[k + 1]
+    child = np.concatenate((rows.low[node], rows.high[node])).astype(np.int64)
+    there = child >= 0
+    group, column, node = _distinct(np.tile(group, 2)[there], np.tile(column, 2)[there], child[there])
+    child = np.concatenate((columns.low[node], columns.high[node])).astype(np.int64)
+    there = child >= 0
+    column = np.concatenate((column, column + columns.offset[node]))
+    return _distinct(np.tile(group, 2)[there], column[there], child[there])
+
 
 _PASSES = 6
 """Passes of one descent at most."""

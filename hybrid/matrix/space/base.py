@@ -7,22 +7,205 @@ diagonal, by repeated products with M; the matrix may be held in any form that o
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels import seconds_loading
 from hybrid.base.errors import OptionError
-from hybrid.matrix.space.record import IterationRecord, Kept, Place, State
-from hybrid.matrix.space.watch import Watch
 from mtbdd.base.communicator import communicator_of
-from mtbdd.base.wording import option
+from mtbdd.base.errors import option
+
+# Vectors worked on part by part: operands and temporary results stay in the first-level cache.
+
+PART = 1 << 14
+"""Elements of a part."""
+
+
+def parts(size: int) -> Iterator[slice]:
+    """Cut a vector into parts."""
+    return (slice(begin, min(begin + PART, size)) for begin in range(0, size, PART))
+
+
+# What is kept of an iteration while it runs, so that another run can go on from there.
+
+Array = Any
+"""An array of a workspace."""
+
+Numbers = Mapping[str, float]
+"""What a method has to know besides its vectors."""
+
+State = Callable[[], tuple[Mapping[str, Array], Numbers]]
+"""Returns the vectors, shape (n,), float64, and the numbers from which a method can go on; called at once."""
+
+
+class Place(Protocol):
+    """Reads and writes vectors of a `hybrid.matrix.space.workspace.Workspace`."""
+
+    xp: Any
+
+    def vector(self, values: Any) -> Array:
+        """Return a copy in the workspace."""
+
+    def to_host(self, array: Array) -> Any:
+        """Return a NumPy array."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What an earlier run has left of an iteration.
+
+    Attributes
+    ----------
+    vectors : dict of str to array, shape (n,)
+        In the workspace; theirs who asked.
+    numbers : dict of str to float
+    is_finished : bool
+        Whether the iteration had arrived.
+    """
+
+    vectors: dict[str, Array]
+    numbers: dict[str, float]
+    is_finished: bool
+
+
+class IterationRecord(Protocol):
+    """The record of one solution; processes that share the states call it together."""
+
+    def resume(self, space: Place, name: str, size: int, target: float | None) -> Kept | None:
+        """Return what has been kept, if anything; to be called first.
+
+        Parameters
+        ----------
+        space : Place
+            Where the vectors shall be.
+        name : str
+            Of the method: what another one has left is of no use.
+        size : int
+            Elements of the vectors.
+        target : float, optional
+            The difference that ends the iteration.
+
+        Raises
+        ------
+        CheckpointError
+            What is there is damaged.
+        """
+
+    def offer(self, state: State) -> None:
+        """Keep a state if it is time to."""
+
+    def keep(self, state: State, is_finished: bool = False, seconds: float = 0.0) -> None:
+        """Keep a state now.
+
+        Parameters
+        ----------
+        is_finished : bool
+            It is the solution, which took so many seconds; one that is found again as quickly as it would be
+            read is not kept.
+        """
+
+    def rescue(self, state: State) -> None:
+        """Keep a state now, unless other processes would have to."""
+
+
+# How many steps to queue before looking at an iteration that ends once a difference is below a target.
+
+_MOST = 200  # steps between two looks: progress is told, and little is lost where the forecast is wrong
+
+
+class CheckInterval:
+    """Forecasts from geometric decay; half of what is forecast is queued, so that little is done in vain.
+
+    Parameters
+    ----------
+    stride : int
+        Steps to queue at least; with 1, every step is looked at.
+    """
+
+    def __init__(self, stride: int) -> None:
+        self._stride = stride
+        self._before: tuple[int, float] | None = None
+        self._forecast = 0
+
+    def steps(self, most: int) -> int:
+        """Return how many steps to queue now, `most` at most."""
+        if self._stride == 1:
+            return min(1, most)
+        wanted = min(max(self._stride, self._forecast // 2), _MOST)
+        return min(wanted - wanted % 2, most)
+
+    def look(self, iteration: int, difference: float, target: float) -> None:
+        """Take note of a difference, and of the one that would end the iteration."""
+        if self._stride == 1:
+            return
+        before, self._before = self._before, (iteration, difference)
+        self._forecast = 0
+        if before is None or not 0.0 < target < difference < before[1] < math.inf:
+            return
+        fall = math.log(before[1] / difference) / (iteration - before[0])
+        self._forecast = int(min(math.log(difference / target) / fall, 2 * _MOST)) if fall > 0 else 0
+
+
+# Who follows iterations: hears how far they are, and may have them end with the bounds that they have.
+
+
+class Watch:
+    """Called with (iteration, difference) as any callable that is told progress, and told more.
+
+    Where a plain callable raises, an iteration is lost.  A watch may set `stopped` instead while a method
+    with bounds iterates (`gently`): the method ends after the step that it is at, and returns its bounds
+    with `Status.INTERRUPTED`.  No other iteration begins after that: `begin` raises what stopped the last.
+
+    Attributes
+    ----------
+    stopped : BaseException or None
+        Why an iteration was ended.
+    is_pressing : bool
+        Whether to call at the end of this step, and not only about twice a second.
+    record : IterationRecord or None
+        Of the one solution that it follows.
+    """
+
+    stopped: BaseException | None = None
+    is_pressing: bool = False
+    record: IterationRecord | None = None
+
+    def __call__(self, iteration: int, difference: float) -> None:
+        """Hear that so many steps are done, and their difference: what is compared with epsilon."""
+
+    def look(self, iteration: int, difference: float) -> None:
+        """Hear of every look that a method takes at its difference, those between two calls as well."""
+
+    @property
+    def unrecorded(self) -> Callable[[int, float], None] | None:
+        """What follows parts of the solution, which have no record of their own."""
+        return self
+
+    def begin(self, target: float | None, steps: int | None) -> None:
+        """Hear that an iteration begins; raise `stopped` if one was ended.
+
+        Parameters
+        ----------
+        target : float, optional
+            The difference that ends it; None where it is ended otherwise.
+        steps : int, optional
+            How many steps it takes at most; None where that is not known.
+        """
+        if self.stopped is not None:
+            raise self.stopped
+
+    def gently(self) -> AbstractContextManager[None]:
+        """Return a context in which calls set `stopped` in place of raising, and signals wait for them."""
+        return nullcontext()
+
 
 Vector = NDArray[np.float64]
 Progress = Callable[[int, float], None]
@@ -185,7 +368,7 @@ class Clock:
     Parameters
     ----------
     progress : callable, optional
-        A `Watch` is told more, and may end the iteration; see :class:`hybrid.matrix.space.watch.Watch`.
+        A `Watch` is told more, and may end the iteration; see :class:`hybrid.matrix.space.base.Watch`.
     target, steps
         See `Watch.begin`.
     """

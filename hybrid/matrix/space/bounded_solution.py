@@ -26,12 +26,12 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels.runtime.ragged import array_module
+from gpu_kernels.runtime.coded import array_module
 from hybrid.base.arrays import extremes
 from hybrid.matrix.space.base import Criterion, MatrixOperator, Progress, Solution, Vector
 from hybrid.matrix.space.workspace import Array, Workspace
 from mtbdd.base.communicator import ALONE, Communicator
-from mtbdd.offset.masks import is_any
+from mtbdd.offset.places import is_any
 
 UNIT = 2.0**-53  # lemma: rounding
 """Greatest relative error of one rounded operation."""

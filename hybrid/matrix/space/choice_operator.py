@@ -8,18 +8,74 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.matrix.space.base import Vector
+from hybrid.matrix.space.base import Numbers, Vector
+from hybrid.matrix.space.bellman import Choosing
 from hybrid.matrix.space.bounded_solution import least_closure, underflow_of
-from hybrid.matrix.space.choice_problem import ChoiceProblem
-from hybrid.matrix.space.choosing import Choosing
 from hybrid.matrix.space.host import HostWorkspace
-from hybrid.matrix.space.record import Numbers
 from hybrid.matrix.space.workspace import Array, Pair, Workspace
+from mtbdd.base.communicator import ALONE, Communicator
+
+# What is asked of choices: how many states, which optimum, which states share a value.
+
+
+@dataclass(frozen=True, eq=False)
+class Quotient:
+    """States that share one value, the best of any of them: end components made one state by vectors.
+
+    Attributes
+    ----------
+    members : ndarray, shape (m,), int64
+        Places among the unknown states, group by group.
+    starts : ndarray, shape (groups,), int64
+        Where each group begins in `members`.
+    shared : ndarray, shape (groups,), int64
+        The number of every group among those that have members in several processes; -1 for the others.
+    n_shared : int
+        How many such groups there are, those without own members among them.
+    """
+
+    members: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    shared: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    n_shared: int = 0
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Members of each group."""
+        return np.diff(np.append(self.starts, len(self.members)))
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceProblem:
+    """The best over all choices of some unknown states.
+
+    Attributes
+    ----------
+    size : int
+        Unknown states.
+    maximise : bool
+        Whether the best is the greatest.
+    quotient : Quotient or None
+        States that share one value.
+    slack : float
+        Bound on the relative error of one step, operands included.
+    communicator : Communicator
+        Who decides together where processes share the states.
+    """
+
+    size: int
+    maximise: bool
+    quotient: Quotient | None = None
+    slack: float = 0.0
+    communicator: Communicator = ALONE
+
 
 # The rows of a policy as a matrix, on those of all choices.
 
@@ -440,3 +496,71 @@ class ChoiceOperator(Choosing):
         first = np.full(len(groups.shared), True)
         first[is_shared] = np.min(alike.gather(found), axis=0)[groups.shared[is_shared]] >= alike.rank
         return first
+
+
+# Steps under one choice a state: a choice operator with its policy and its gains held fast.
+
+
+class FixedPolicy(ChoiceOperator):
+    """``x -> A x + r`` with the rows A of a policy, on the matrices of another operator.
+
+    Parameters
+    ----------
+    choices : ChoiceOperator
+        Without groups; its gains do not count.
+    policy : ndarray, shape (size,), uint16
+        The layer that each state takes.
+    rewards : ndarray, shape (size,), float64
+        r, not negative.
+
+    Notes
+    -----
+    Several of them share one operator's matrices, one after the other: `changes` are those of its last step.
+    """
+
+    def __init__(self, choices: ChoiceOperator, policy: Policy, rewards: NDArray[Any]) -> None:
+        alike = choices.problem.communicator
+        super().__init__(ChoiceProblem(choices.size, True, None, choices.slack, alike), choices.space)
+        self._choices_of = choices
+        self.backend, self.backend_reason = choices.backend, choices.backend_reason
+        self.level, self.storage = choices.level, choices.storage
+        self.nbytes, self.operand_bytes = choices.nbytes, choices.operand_bytes
+        self.least_entry = choices.least_entry
+        self._policy = choices.space.xp.asarray(policy)
+        self._rewards = choices.space.vector(rewards)
+        self._scaled: dict[float, Array] = {1.0: self._rewards}
+
+    @property
+    def has_policies(self) -> bool:
+        """See `Choosing.has_policies`: there is nothing to choose."""
+        return False
+
+    def improve(
+        self,
+        x: Array,
+        out: Array,
+        factor: float = 1.0,
+        *,
+        shape: Array | None = None,
+        policy: Array | None = None,
+    ) -> None:
+        """See `ChoiceOperator.improve`; there is one choice, whatever the policy given."""
+        if shape is None:
+            if factor not in self._scaled:
+                self._scaled[factor] = factor * self._rewards
+            shape = self._scaled[factor]
+        self._choices_of.improve(x, out, factor, shape=shape, policy=self._policy)
+        self.changes = self._choices_of.changes
+
+    def follow(self, x: Array, out: Array, policy: Array) -> None:
+        """See `ChoiceOperator.follow`; there is one choice, whatever the policy given."""
+        self._choices_of.follow(x, out, self._policy)
+
+    def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
+        raise NotImplementedError("the operator beneath makes whole steps")
+
+    def _choices(self, x: Array) -> tuple[Array, Array]:
+        raise NotImplementedError("there is nothing to choose")
+
+    def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
+        raise NotImplementedError("the operator beneath makes whole steps")

@@ -15,8 +15,8 @@ from hybrid.matrix.space.passes import NumPyPasses, Passes
 from hybrid.matrix.space.repeated import OMEGA, RepeatedSystem, repeat
 from hybrid.matrix.space.swept import RowSweeps, SweptSystem
 from hybrid.matrix.space.workspace import Pair, Steps, Workspace
+from mtbdd.base.errors import option
 from mtbdd.base.memory import require_memory
-from mtbdd.base.wording import option
 
 # Several steps of a uniformised chain on the host, as one.
 

@@ -35,8 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.shadow_signs import DIRECTIONS
+from hybrid.matrix.space.passes import ShadowPasses
 from hybrid.matrix.space.recurrence import Standing
-from hybrid.matrix.space.shadows import ShadowPasses
 
 IDR_VECTORS = 3 + 2 * DIRECTIONS
 """Vectors of the recurrence, its operands and weights not among them."""

@@ -11,8 +11,7 @@ from hybrid.base.halo import Halo
 from hybrid.matrix.reference import relax_in_place
 from hybrid.matrix.space.base import MatrixOperator, Vector
 from hybrid.matrix.space.host import HostWorkspace
-from hybrid.matrix.space.passes import Passes
-from hybrid.matrix.space.shadows import ShadowPasses
+from hybrid.matrix.space.passes import Passes, ShadowPasses
 from hybrid.matrix.space.swept import RowSweeps
 from hybrid.matrix.space.workspace import Array
 from mtbdd.base.communicator import Communicator

@@ -1,6 +1,6 @@
 """Building by diagrams, unless listing the states is sure to cost less.
 
-Diagrams are begun first.  What their translation is about to cost is told by counts (`mtbdd.build.effort`);
+Diagrams are begun first.  What their translation is about to cost is told by counts (`mtbdd.build.order`);
 whenever that has doubled, the states are explored for a share of it, each time from where the search was.
 A search that comes to its end decides: the model is small, and its commands are costly.  Counts decide, no
 clock: every machine builds a text the same way.
@@ -13,12 +13,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mtbdd.base.budget import BudgetError
-from mtbdd.base.errors import HybridError
-from mtbdd.base.wording import option
+from mtbdd.base.errors import HybridError, option
 from mtbdd.build.build import build_model
-from mtbdd.build.effort import EffortError, watched
 from mtbdd.build.model import SymbolicModel
-from mtbdd.build.order import Order
+from mtbdd.build.order import EffortError, Order, watched
 from mtbdd.language import LanguageError
 from mtbdd.language.model_syntax import ResolvedModel
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels.runtime.ragged import pointers
+from gpu_kernels.runtime.coded import pointers
+from hybrid.checking.simulation.functions import Ints, Variables
 from hybrid.checking.simulation.rules import Rules
-from hybrid.checking.simulation.variables import Ints, Variables
 from hybrid.models.exploration.explore import Explored, explore
 from hybrid.models.exploration.programs import UnsuitableError
 from hybrid.models.interchange.compressing import compressed
@@ -21,8 +21,7 @@ from mtbdd.build.model import SymbolicModel
 from mtbdd.build.order import Order
 from mtbdd.build.rewards import relative_units
 from mtbdd.language.enclosing import enclose
-from mtbdd.language.errors import Fault
-from mtbdd.language.faults import BuildError
+from mtbdd.language.errors import BuildError, Fault
 from mtbdd.language.model_syntax import Command, ResolvedModel, RewardItem, RewardStructure
 from mtbdd.language.syntax import Expression, ModelType
 

@@ -9,11 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.simulation.variables import Variables
+from hybrid.checking.simulation.functions import Variables
 from hybrid.models.exploration.explore import StateCodes
 from hybrid.models.exploration.programs import Code, Programs
-from mtbdd.build.composition import synchronisations
-from mtbdd.build.events import adds_up, total_weight
+from mtbdd.build.events import adds_up, synchronisations, total_weight
 from mtbdd.language.evaluate import evaluate
 from mtbdd.language.model_syntax import Command, ResolvedModel
 from mtbdd.language.syntax import Binary, Expression, Literal, ModelType, Name

@@ -12,19 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.checking.simulation.faults import refuse_state, refuse_update
-from hybrid.checking.simulation.functions import NO_INTEGER
+from hybrid.checking.simulation.functions import NO_INTEGER, Columns, Ints, Variables
 from hybrid.checking.simulation.rules import Alternative, Rules, SimulatedEvent
-from hybrid.checking.simulation.start import initial_columns
-from hybrid.checking.simulation.variables import Columns, Ints, Variables
+from hybrid.checking.simulation.sampler import initial_columns
 from mtbdd.base.budget import check_budget
+from mtbdd.base.errors import option
 from mtbdd.base.memory import require_memory
-from mtbdd.base.wording import option
-from mtbdd.build.composition import synchronisations
-from mtbdd.language.errors import Fault
-from mtbdd.language.faults import BuildError
+from mtbdd.build.events import synchronisations
+from mtbdd.language.errors import BuildError, Fault
 from mtbdd.language.limits import current, raised
 from mtbdd.language.model_syntax import Command
-from mtbdd.language.rounded import Rounded
+from mtbdd.language.reals import Rounded
 from mtbdd.language.syntax import Literal, ModelType
 
 Codes = NDArray[Any]

@@ -1,6 +1,6 @@
 """The machine that works out an expression in one state, compiled; importing it needs Numba.
 
-Values and errors are those of `mtbdd.language.running_errors`.  Where they leave open what a comparison says,
+Values and errors are those of `mtbdd.language.enclosing`.  Where they leave open what a comparison says,
 or a number has no value, the machine gives up: the caller asks the engine's own evaluation then.
 """
 

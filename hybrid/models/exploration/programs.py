@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.simulation.variables import Variables
-from mtbdd.language.interning import Interner
-from mtbdd.language.running_errors import RunningErrors
+from hybrid.checking.simulation.functions import Variables
+from mtbdd.language.enclosing import RunningErrors
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, Literal, Name, Unary
+from mtbdd.language.walk import Interner
 
 # Instructions: a program is a list of them in postfix form.  An integer or a truth stands on the stack as an
-# integer, another number as a double with a bound on its error, as in `mtbdd.language.running_errors`.
+# integer, another number as a double with a bound on its error, as in `mtbdd.language.enclosing`.
 # What stands behind the name is the instruction's argument.
 INTEGER = 0  # place among the integers
 DOUBLE = 1  # place among the doubles

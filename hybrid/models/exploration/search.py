@@ -9,17 +9,16 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.checking.simulation.functions import Ints, Variables
 from hybrid.checking.simulation.rules import Rules
-from hybrid.checking.simulation.start import initial_columns
-from hybrid.checking.simulation.variables import Ints, Variables
+from hybrid.checking.simulation.sampler import initial_columns
 from hybrid.models.exploration.commands import CompiledCommands
 from hybrid.models.exploration.explore import Explored, StateCodes, Successors
 from hybrid.models.exploration.search_kernel import DONE, TROUBLE, Room, add_states, insert_codes, search
 from mtbdd.base.budget import check_budget
+from mtbdd.base.errors import option
 from mtbdd.base.memory import require_memory
-from mtbdd.base.wording import option
-from mtbdd.language.errors import Fault
-from mtbdd.language.faults import BuildError
+from mtbdd.language.errors import BuildError, Fault
 from mtbdd.language.model_syntax import ResolvedModel
 from mtbdd.language.syntax import ModelType, Position
 

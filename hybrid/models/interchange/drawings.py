@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from hybrid.base.drawing.graph_picture import GraphArrow, GraphNode, GraphPicture
-from hybrid.base.drawing.graphs import quoted
+from hybrid.base.drawing.graphs import GraphArrow, GraphNode, GraphPicture, quoted
 from hybrid.base.errors import InterchangeError, OptionError
 from hybrid.models.interchange.explicit_model import ExplicitModel
-from mtbdd.base.wording import either
+from mtbdd.base.errors import either
 
 MOST_STATES = 200
 """States of a model that a picture can show."""

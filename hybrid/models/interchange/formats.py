@@ -12,8 +12,8 @@ from typing import Any
 from hybrid.base.errors import InterchangeError, OptionError
 from hybrid.models.interchange.explicit_model import ExplicitModel
 from mtbdd.build.model import SymbolicModel
-from mtbdd.language.sources import near_file
 from mtbdd.language.syntax import ModelType
+from mtbdd.language.tokens import near_file
 
 _PACKED = (".gz", ".xz")
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gpu_kernels.runtime.ragged import pointers
+from gpu_kernels.runtime.coded import pointers
 from hybrid.base.errors import InterchangeError
 from hybrid.base.option_types import ModelTypeName
 from hybrid.models.interchange.compressing.compress import compressed

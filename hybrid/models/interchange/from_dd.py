@@ -24,7 +24,7 @@ from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
 from mtbdd.diagrams.transfer import BACK_ENDS, is_manager, is_node, manager_names, transferred
-from mtbdd.language.faults import BuildError, format_state
+from mtbdd.language.errors import BuildError, format_state
 from mtbdd.language.syntax import ModelType
 from mtbdd.offset.states import index_states
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels.runtime.ragged import pointers
+from gpu_kernels.runtime.coded import pointers
 from hybrid.base.errors import InterchangeError
 from hybrid.models.interchange.explicit_model import ExplicitModel, Mask, Numbers, Vector
 from mtbdd.diagrams.arithmetic import divide, sum_over
@@ -15,7 +15,7 @@ from mtbdd.diagrams.encoding import Encoding
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.partition import Partition
-from mtbdd.language.faults import format_state
+from mtbdd.language.errors import format_state
 from mtbdd.language.syntax import ModelType
 
 TOLERANCE = 1e-5

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.graphs.arrays import choice_actions, graph_bytes, model_graph
-from hybrid.matrix.explicit.extract import explicit_matrix
-from hybrid.matrix.explicit.transitions import renumbered
+from hybrid.matrix.explicit.extract import explicit_matrix, renumbered
 from hybrid.models.interchange.explicit_model import (
     ArrayPlaces,
     ExplicitModel,
@@ -19,8 +18,8 @@ from hybrid.models.interchange.explicit_model import (
     StateVariable,
     Vector,
 )
+from mtbdd.base.errors import either
 from mtbdd.base.memory import free_memory_bytes
-from mtbdd.base.wording import either
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import (
     action_reward_error,

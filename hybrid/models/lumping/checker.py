@@ -12,12 +12,11 @@ from hybrid.base.errors import HybridError, PropertyError, UnknownError
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
-from hybrid.checking.every_state import EveryState
 from hybrid.checking.filters import Range
+from hybrid.checking.formulas import EveryState
 from hybrid.models.lumping.partition import WrittenChoices
-from hybrid.models.lumping.questions import Questions
+from hybrid.models.lumping.questions import Questions, refuse_filters, refuse_with_quotient
 from hybrid.models.lumping.quotient import ModelQuotient, quotient
-from hybrid.models.lumping.refusing import refuse_filters, refuse_with_quotient
 from hybrid.properties.tree import Property
 from mtbdd.base.budget import BudgetError
 from mtbdd.build.model import SymbolicModel

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels.runtime.ragged import pointers
+from gpu_kernels.runtime.coded import pointers
 from hybrid.analysis.graphs.arrays import graph_bytes
+from hybrid.base.arrays import few_values
 from hybrid.base.errors import UnsupportedError
-from hybrid.base.few_values import few_values
 from hybrid.models.interchange.explicit_model import Numbers, Vector
 from hybrid.models.interchange.write_out import ListedChoices, listed_choices
 from mtbdd.base.budget import check_budget

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels.runtime.ragged import pointers
-from hybrid.analysis.run.reduction import Reduction
+from gpu_kernels.runtime.coded import pointers
+from hybrid.analysis.run.work import Reduction
 from hybrid.base.errors import HybridError
 from hybrid.models.interchange.compressing import compressed
 from hybrid.models.interchange.compressing.compress import with_loops

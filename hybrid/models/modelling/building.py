@@ -18,21 +18,19 @@ from hybrid.base.errors import ModellingError
 from hybrid.models.model import Model
 from hybrid.models.modelling.quantities import ModelVariable, Quantity
 from hybrid.models.modelling.translator import PythonExpression, TableTranslator
-from mtbdd.build.assemble import assemble, row_divisors
+from mtbdd.build.build import assemble, initial_states, refuse, row_divisors, suspects_of
 from mtbdd.build.choices import ChoiceLayer, ChoicePart, choice_relations, pack_choices, translate_choices
 from mtbdd.build.events import Event, Suspect, translate_events
 from mtbdd.build.given import GivenReward
 from mtbdd.build.given_model import given_model, given_variable
 from mtbdd.build.reachable import reachable_states
-from mtbdd.build.refusals import initial_states, refuse, suspects_of
 from mtbdd.diagrams.arithmetic import add, scaled
 from mtbdd.diagrams.encoding import Encoding
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
-from mtbdd.language.errors import listed, suggestion
-from mtbdd.language.faults import BuildError, format_state
+from mtbdd.language.errors import BuildError, format_state, listed, suggestion
 from mtbdd.language.limits import current, raised
 from mtbdd.language.model_syntax import Assignment, Command, Module, ResolvedModel, ResolvedVariable, Update
 from mtbdd.language.syntax import ModelType, Position

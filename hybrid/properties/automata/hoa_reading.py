@@ -12,17 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.errors import InterchangeError
-from hybrid.properties.automata.acceptance import (
+from hybrid.properties.automata.automaton import (
     ALL,
+    MOST_PROPOSITIONS,
     NONE,
     Acceptance,
+    DeterministicAutomaton,
     all_accepted,
     any_accepted,
     finitely,
     infinitely,
 )
-from hybrid.properties.automata.automaton import MOST_PROPOSITIONS, DeterministicAutomaton
-from mtbdd.language.sources import read_source, unknown_byte
+from mtbdd.language.tokens import read_source, unknown_byte
 
 # The words of a text in the Hanoi omega-automata format.
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hybrid.base.errors import PropertyError
 from hybrid.properties.automata.automaton import DeterministicAutomaton
 from hybrid.properties.automata.choosing import choose_automaton
-from hybrid.properties.automata.formulas import Formula, FormulaStore
-from hybrid.properties.automata.from_properties import from_path
-from hybrid.properties.lone_path import parse_path
+from hybrid.properties.automata.formulas import Formula, FormulaStore, from_path
+from hybrid.properties.parser import parse_path
 from hybrid.properties.tree import STATE_OPERATORS
 from mtbdd.language.syntax import Binary, Expression, LabelReference, Literal, Name, Unary
 from mtbdd.language.text import to_text

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.components import components_from_bottom
-from hybrid.properties.automata.acceptance import ALL, NONE, Acceptance, infinitely
-from hybrid.properties.automata.automaton import DeterministicAutomaton
+from hybrid.properties.automata.automaton import ALL, NONE, Acceptance, DeterministicAutomaton, infinitely
 
 Ints = NDArray[np.int64]
 

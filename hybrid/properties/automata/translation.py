@@ -10,16 +10,17 @@ from itertools import combinations
 import numpy as np
 
 from hybrid.base.errors import UnsupportedError
-from hybrid.properties.automata.acceptance import (
+from hybrid.properties.automata.automaton import (
     ALL,
+    MOST_PROPOSITIONS,
     NONE,
     Acceptance,
+    DeterministicAutomaton,
     all_accepted,
     any_accepted,
     finitely,
     infinitely,
 )
-from hybrid.properties.automata.automaton import MOST_PROPOSITIONS, DeterministicAutomaton
 from hybrid.properties.automata.formulas import (
     Formula,
     FormulaStore,
@@ -29,8 +30,7 @@ from hybrid.properties.automata.formulas import (
     subformulas,
 )
 from hybrid.properties.automata.guards import mark_list
-from hybrid.properties.automata.progression import Progression
-from hybrid.properties.automata.propositional import FALSE, TRUE
+from hybrid.properties.automata.progression import FALSE, TRUE, Progression
 from hybrid.properties.automata.reduction import merged, numbered, reduced
 from mtbdd.base.budget import check_budget
 

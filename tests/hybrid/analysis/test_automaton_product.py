@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hybrid.analysis.model_automata import automaton_moves
-from hybrid.analysis.model_products import model_product
+from hybrid.analysis.ltl import automaton_moves, model_product
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.matrix.levels.layers import layer_curve
 from hybrid.properties.automata.automaton import DeterministicAutomaton
@@ -101,9 +100,7 @@ def test_the_order_with_the_lower_minimum_is_taken(text: str, monkeypatch: pytes
     nodes = propositions(model, automaton)
     for below, sizes in ((False, [5, 6]), (True, [6, 5])):
         left = iter(sizes)
-        monkeypatch.setattr(
-            "hybrid.analysis.model_products._least_bytes", lambda product, left=left: next(left)
-        )
+        monkeypatch.setattr("hybrid.analysis.ltl._least_bytes", lambda product, left=left: next(left))
         found = model_product(model, automaton, nodes, CheckOptions.of())
         own = found.model.encoding.by_name["automaton_" if "automaton :" in text else "automaton"]
         assert (own.bits[0] > 0) == below

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.analysis.conditional_probabilities import _quotient
+from hybrid.analysis.operator_values import _quotient
 from hybrid.base.errors import HybridError
 from hybrid.base.state_values import StateValues
 from hybrid.properties import parse_properties

@@ -11,10 +11,10 @@ import pytest
 
 import hybrid
 from hybrid.base.errors import HybridError, PropertyError
-from hybrid.matrix.operators.discount import Discount
+from hybrid.matrix.operators.rounding import Discount
 from hybrid.properties import parse_properties, resolve_properties
 from mtbdd.language import LanguageError
-from mtbdd.language.rounded import from_text
+from mtbdd.language.reals import from_text
 from tests.builders.labelled import LabelledModel, random_labelled
 from tests.builders.models import build
 from tests.exploring import rounds

@@ -12,12 +12,12 @@ import pytest
 import hybrid
 from hybrid.analysis import long_run, systems, transient
 from hybrid.analysis.budget_system import BudgetSystem, FlowMaker
-from hybrid.analysis.choice_rewards import reward_units
 from hybrid.analysis.choice_systems import _digits_lost
 from hybrid.analysis.long_run import _apart_from_zero, _Flow
+from hybrid.analysis.rewards import reward_units
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.transient import TransientAnalysis
-from hybrid.matrix.operators.discount import Discount
+from hybrid.matrix.operators.rounding import Discount
 from hybrid.matrix.space.bounded_solution import TINY, UNIT
 from hybrid.models.interchange import ExplicitModel, ExplicitReward
 from hybrid.models.interchange.compressing import compressed

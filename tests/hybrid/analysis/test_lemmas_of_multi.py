@@ -15,13 +15,21 @@ import hybrid
 from hybrid.analysis.choice_systems import ChoiceMatrices
 from hybrid.analysis.multi import weighing as weighing_module
 from hybrid.analysis.multi.check import MultiFound, explore_curve
-from hybrid.analysis.multi.endings import Endings
-from hybrid.analysis.multi.memory import ObjectiveProduct
+from hybrid.analysis.multi.memory import Endings, ObjectiveProduct
 from hybrid.analysis.multi.objectives import Objective
-from hybrid.analysis.multi.polytopes import HalfSpace, Proposal, cleaned, meets, mixed, repaired
-from hybrid.analysis.multi.queries import Found, ObjectiveSearch, achievable, greatest_value
-from hybrid.analysis.multi.schedulers import Point
-from hybrid.analysis.multi.weighing import Weighing, Weighted
+from hybrid.analysis.multi.queries import (
+    Found,
+    HalfSpace,
+    ObjectiveSearch,
+    Proposal,
+    achievable,
+    cleaned,
+    greatest_value,
+    meets,
+    mixed,
+    repaired,
+)
+from hybrid.analysis.multi.weighing import Point, Weighing, Weighted
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
 from hybrid.base.directed_rounding import rounded_down, rounded_up

@@ -12,7 +12,7 @@ import pytest
 
 import hybrid
 from gpu_kernels import Device
-from hybrid.matrix.operators.eligibility import NOTHING_TO_MULTIPLY
+from hybrid.matrix.operators.hybrid_choices import NOTHING_TO_MULTIPLY
 from tests.builders.known_answers import OF_MDPS
 from tests.builders.mdp_texts import COINS, ROOMS, SLOW_WAY, WAITING_ROOM
 from tests.builders.models import build

@@ -11,14 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hybrid
-from hybrid.analysis.held_matrices import injected
-from hybrid.analysis.row_sums import leaving_rates, moving_rates
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
-from hybrid.analysis.systems import solve_gain
+from hybrid.analysis.systems import injected, leaving_rates, moving_rates, solve_gain
 from hybrid.matrix.operators.rounding import step_slack
-from mtbdd.offset.offset import SCALED_UNITS
-from mtbdd.offset.row_entries import row_entries
+from mtbdd.offset.offset import SCALED_UNITS, row_entries
 from tests.builders.models import build
 from tests.builders.random_chains import RandomChain
 

@@ -15,9 +15,8 @@ import hybrid
 from hybrid.base.directed_rounding import GREATEST, added, divided, multiplied, outward
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking import filters
-from hybrid.checking.arithmetic import apply_arithmetic, apply_call, choose, constant_values, negate
-from hybrid.checking.combine import compare
-from mtbdd.language.rounded import from_text
+from hybrid.checking.arithmetic import apply_arithmetic, apply_call, choose, compare, constant_values, negate
+from mtbdd.language.reals import from_text
 
 doubles = st.floats(allow_nan=False, allow_infinity=False)
 small = st.one_of(

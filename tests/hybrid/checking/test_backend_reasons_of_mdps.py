@@ -34,7 +34,7 @@ def reason(prop: str = WIN, text: str = SLOW_WAY, free: int = 1 << 40, **options
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every system pass for a large one."""
-    monkeypatch.setattr("hybrid.matrix.operators.eligibility._SMALL_STATES", 1)
+    monkeypatch.setattr("hybrid.matrix.operators.hybrid_choices._SMALL_STATES", 1)
     monkeypatch.setattr("hybrid.matrix.operators.device_choices.SMALL_ENTRIES", 1)
     monkeypatch.setattr("hybrid.matrix.gpu.admission.SMALL_ENTRIES", 1)
 
@@ -58,7 +58,7 @@ def test_too_few_states_stay_on_the_cpu(prop: str) -> None:
 
 
 def test_too_few_entries_stay_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.matrix.operators.eligibility._SMALL_STATES", 1)
+    monkeypatch.setattr("hybrid.matrix.operators.hybrid_choices._SMALL_STATES", 1)
     assert reason() == ("cpu", "2 non-zeros of all layers are too few for the GPU to be faster")
 
 

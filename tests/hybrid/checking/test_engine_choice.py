@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import hybrid
-import hybrid.checking.engine_choice as engine_choice
+import hybrid.checking.checker as engine_choice
 from hybrid.__main__ import main
 from tests.builders.flat_texts import opinions
 from tests.source_tree import ROOT

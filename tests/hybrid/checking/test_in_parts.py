@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.analysis.held_matrices import injected
 from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.systems import injected
 from hybrid.base.communicators.threads import in_threads
 from hybrid.base.errors import HybridError, OptionError, UnsupportedError
 from hybrid.base.state_values import StateValues
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
-from hybrid.checking.gathering import gathered
+from hybrid.checking.filters import gathered
 from hybrid.checking.in_parts import in_parts, part_of
 from hybrid.matrix.operators.rounding import step_slack
 from hybrid.matrix.space.host import workspace_of

@@ -11,7 +11,7 @@ import pytest
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
-from hybrid.matrix.space.watch import Watch
+from hybrid.matrix.space.base import Watch
 from hybrid.properties import parse_properties, resolve_properties
 from mtbdd.base.budget import BudgetError
 from mtbdd.build.model import SymbolicModel

@@ -14,7 +14,7 @@ from hybrid.checking.answer import Answer
 from hybrid.checking.arithmetic import apply_arithmetic
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.rounding import step_slack
-from mtbdd.offset.row_entries import row_entries
+from mtbdd.offset.offset import row_entries
 from tests.builders.matrices import from_dense
 from tests.builders.models import build
 

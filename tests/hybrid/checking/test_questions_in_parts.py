@@ -21,7 +21,7 @@ from hybrid.base.state_values import StateValues
 from hybrid.checking import filters
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
-from hybrid.checking.gathering import gathered
+from hybrid.checking.filters import gathered
 from hybrid.checking.in_parts import in_parts, options_of_parts
 from hybrid.properties import parse_properties, resolve_properties
 from mtbdd.build.model import SymbolicModel

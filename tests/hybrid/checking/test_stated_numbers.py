@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import hybrid
 from hybrid.base.state_values import StateValues
-from hybrid.checking.extremes import selected
+from hybrid.checking.filters import selected
 from tests.builders.models import build
 
 HALVES = """dtmc module m s:[0..55]; b:bool; [] s<54 & !b -> 0.5:(s'=s+1) + 0.5:(b'=true);

@@ -11,16 +11,14 @@ import pytest
 from gpu_kernels import Device
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.matrix.operators.inject import inject
-from hybrid.matrix.space.base import Status
+from hybrid.matrix.space.base import Status, Watch
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.host_recurrence import HostBiCGStab
 from hybrid.matrix.space.idr import IDR, IDR_VECTORS
 from hybrid.matrix.space.recurrence import Standing
-from hybrid.matrix.space.watch import Watch
 from hybrid.solvers import AverageReward, Criterion
-from hybrid.solvers.average_krylov import AnchoredSolution
+from hybrid.solvers.average_krylov import AnchoredSolution, GainResult
 from hybrid.solvers.forecast import Forecast
-from hybrid.solvers.gain_result import GainResult
 from tests.builders.closed_classes import exact_average, queue, random_class
 from tests.builders.linear_systems import Dense
 from tests.builders.matrices import from_dense

@@ -8,12 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid.matrix.operators import host_choices
+from hybrid.matrix.operators import hybrid_choices as host_choices
 from hybrid.matrix.operators.explicit_choices import ExplicitChoices, write_choices
 from hybrid.matrix.operators.layer_choices import LayerChoices
 from hybrid.matrix.space.bounded_solution import UNIT
-from hybrid.matrix.space.choice_operator import ChoiceOperator, GaussSeidelSteps, last_trial
-from hybrid.matrix.space.choice_problem import ChoiceProblem, Quotient
+from hybrid.matrix.space.choice_operator import (
+    ChoiceOperator,
+    ChoiceProblem,
+    GaussSeidelSteps,
+    Quotient,
+    last_trial,
+)
 from hybrid.solvers import Criterion, Optimistic, Status
 from tests.builders.choice_systems import Choices, random_choices
 from tests.builders.linear_systems import exact_solution

@@ -9,7 +9,7 @@ from hybrid.base.operands import PIECE
 from hybrid.matrix.cpu.passes import CpuShadows
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.idr import IDR, Space
-from hybrid.matrix.space.shadows import DIRECTIONS, NumPyShadows, signs
+from hybrid.matrix.space.passes import DIRECTIONS, NumPyShadows, signs
 from tests.builders.linear_systems import Dense, linear_system
 
 

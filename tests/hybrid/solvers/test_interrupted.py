@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, diags_array
 
-from hybrid.matrix.cpu.csr import CsrMatrix
-from hybrid.matrix.cpu.csr_components import find_components
+from hybrid.matrix.cpu.csr import CsrMatrix, find_components
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.solvers import AverageReward, Criterion, Interval, Jacobi, Optimistic, Status
 from hybrid.solvers.topological import Topological

@@ -11,10 +11,10 @@ import pytest
 
 from gpu_kernels import Device
 from hybrid.matrix.operators.inject import inject
+from hybrid.matrix.space.base import Watch
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.idr import IDR
-from hybrid.matrix.space.watch import Watch
 from hybrid.solvers import Criterion, Optimistic, Status
 from hybrid.solvers.around import verified_around
 from hybrid.solvers.directed_system import DirectedSystem

@@ -11,9 +11,8 @@ from scipy.sparse import csr_matrix
 import hybrid
 from gpu_kernels import Device
 from hybrid.matrix.cpu.csr import CsrMatrix
-from hybrid.matrix.gpu.krylov import DeviceBiCGStab
-from hybrid.matrix.gpu.places import DevicePlace
-from hybrid.matrix.gpu.polynomial import PolynomialBiCGStab
+from hybrid.matrix.gpu.halo import DevicePlace
+from hybrid.matrix.gpu.idr import DeviceBiCGStab, PolynomialBiCGStab
 from hybrid.matrix.gpu.workspace import DeviceWorkspace
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.base import Status
@@ -21,8 +20,7 @@ from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.preconditioned import PreconditionedBiCGStab
 from hybrid.matrix.space.swept import PROBES
 from hybrid.solvers import AverageReward, Criterion
-from hybrid.solvers.average_krylov import AnchoredSolution, Reached
-from hybrid.solvers.lean_average import LEAN_VECTORS, LeanCourse
+from hybrid.solvers.average_krylov import LEAN_VECTORS, AnchoredSolution, LeanCourse, Reached
 from tests.builders.closed_classes import exact_average
 from tests.builders.linear_systems import Dense
 from tests.builders.matrices import from_dense

@@ -15,7 +15,7 @@ from hybrid.matrix.space.bellman import Outcome
 from hybrid.matrix.space.bounded_solution import ENCLOSING_VECTORS, UNIT
 from hybrid.matrix.space.host import workspace_of
 from hybrid.solvers import AverageReward, Criterion, Interval, Optimistic, Status
-from hybrid.solvers.average_bounds import average_bounds
+from hybrid.solvers.average_krylov import average_bounds
 from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.poisson import poisson_weights
 from tests.builders.linear_systems import Dense, exact_solution, linear_system

@@ -13,23 +13,19 @@ import pytest
 
 import hybrid
 from gpu_kernels import Device
-from hybrid.matrix.gpu.idr import DeviceIDR
-from hybrid.matrix.gpu.polynomial import PolynomialIDR
+from hybrid.matrix.gpu.idr import DeviceIDR, PolynomialIDR
 from hybrid.matrix.operators.layer_choices import LayerChoices
 from hybrid.matrix.space.base import Clock
 from hybrid.matrix.space.bellman import Held, Outcome
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
-from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator
-from hybrid.matrix.space.choice_problem import Quotient
-from hybrid.matrix.space.fixed_policy import FixedPolicy
+from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator, FixedPolicy, Quotient
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.idr import IDR
 from hybrid.matrix.space.recurrence import Standing
 from hybrid.matrix.space.repeated import RepeatedIDR, RepeatedSystem
 from hybrid.solvers import Criterion, Optimistic, Status
 from hybrid.solvers.optimistic import leap_for
-from hybrid.solvers.policy_bounds import MORE_VECTORS, PolicyBounds, PolicyCourse
-from hybrid.solvers.weight_guess import WeightGuess
+from hybrid.solvers.policy_bounds import MORE_VECTORS, PolicyBounds, PolicyCourse, WeightGuess
 from tests.builders.choice_systems import Choices
 from tests.builders.failing_recurrences import FAILURES
 from tests.builders.linear_systems import exact_solution
@@ -261,7 +257,7 @@ def test_who_is_told_to_end_tries_nothing_else(monkeypatch: pytest.MonkeyPatch) 
         return own(self)
 
     monkeypatch.setattr(IDR, "restart", restart)
-    monkeypatch.setattr("hybrid.solvers.krylov_run._LOOK", 1)
+    monkeypatch.setattr("hybrid.solvers.krylov_bounds._LOOK", 1)
     for count in range(15, 400, 5):
         found = solved(operator_of(True), "always", progress=StopAfter(count))
         assert found.status in (Status.INTERRUPTED, Status.CONVERGED)

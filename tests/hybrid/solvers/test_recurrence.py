@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hybrid.matrix.space.base import PART, parts
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.host_recurrence import HostBiCGStab
-from hybrid.matrix.space.parts import PART, parts
 from tests.builders.linear_systems import Dense, linear_system
 
 ORTHOGONAL = 1e-8

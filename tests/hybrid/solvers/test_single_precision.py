@@ -12,7 +12,7 @@ from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.base import Status
 from hybrid.matrix.space.idr import IDR
 from hybrid.solvers import AverageReward, Criterion
-from hybrid.solvers.gain_result import GainResult
+from hybrid.solvers.average_krylov import GainResult
 from tests.builders.closed_classes import exact_average, queue, random_class
 from tests.builders.matrices import from_dense, random_codes, random_sparse
 

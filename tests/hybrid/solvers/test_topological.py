@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from hybrid.matrix.cpu.csr import CsrMatrix
-from hybrid.matrix.cpu.csr_components import find_components
+from hybrid.matrix.cpu.csr import CsrMatrix, find_components
 from hybrid.matrix.space.bounded_solution import TINY, UNIT
 from hybrid.solvers import Criterion, Optimistic, Status
-from hybrid.solvers.topological import Topological
-from hybrid.solvers.topological_strips import TopologicalStrips
+from hybrid.solvers.topological import Topological, TopologicalStrips
 from tests.builders.linear_systems import Dense, exact_solution
 from tests.builders.stopping import StopAfter
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hybrid
-from hybrid.solvers.trace import Trace
+from hybrid.solvers.iteration import Trace
 from tests.builders.mdp_texts import SLOW_WAY
 from tests.builders.models import build
 

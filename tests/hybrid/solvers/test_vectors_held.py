@@ -26,8 +26,8 @@ from hybrid.solvers import (
     Power,
     Topological,
 )
-from hybrid.solvers.lean_average import LEAN_VECTORS
-from hybrid.solvers.value_iteration import ValueIteration
+from hybrid.solvers.average_krylov import LEAN_VECTORS
+from hybrid.solvers.iteration import ValueIteration
 from tests.builders.models import build
 
 SIZE = 1 << 16

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mtbdd.language import LanguageError, parse_constants, parse_model, resolve
-from mtbdd.language.rounded import Rounded, real_of
+from mtbdd.language.reals import Rounded, real_of
 
 MODULE = " module m x : [0..1]; endmodule"
 

@@ -11,13 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtbdd.language.enclosing import enclose, has_doubles, units_of
+from mtbdd.language.enclosing import LEAST, enclose, has_doubles, units_of
 from mtbdd.language.errors import EvaluationError
 from mtbdd.language.evaluate import evaluate
 from mtbdd.language.expression_parser import parse_expression
-from mtbdd.language.reals import bounds
-from mtbdd.language.rounded import real_of
-from mtbdd.language.running_errors import LEAST
+from mtbdd.language.reals import bounds, real_of
 from mtbdd.language.scalars import TooCloseError
 
 X = np.arange(-3, 5)[:, None]

@@ -13,8 +13,18 @@ from hypothesis import strategies as st
 from mtbdd.language import reals
 from mtbdd.language.expression_parser import parse_expression
 from mtbdd.language.fold import Folder
-from mtbdd.language.reals import Enclosure, Real, RealOverflowError, UndecidedError
-from mtbdd.language.rounded import Rounded, decimal_text, doubles_around, from_real, from_text, real_of
+from mtbdd.language.reals import (
+    Enclosure,
+    Real,
+    RealOverflowError,
+    Rounded,
+    UndecidedError,
+    decimal_text,
+    doubles_around,
+    from_real,
+    from_text,
+    real_of,
+)
 from mtbdd.language.syntax import Literal
 
 fractions = st.fractions(min_value=-1000, max_value=1000, max_denominator=10**6)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mtbdd.language import LanguageError, parse_expression, parse_model, resolve, to_text
 from mtbdd.language.model_syntax import ResolvedVariable
-from mtbdd.language.order import dependency_order
+from mtbdd.language.names import dependency_order
 from mtbdd.language.syntax import Name
 from mtbdd.language.walk import walk
 from tests.builders.language_texts import TEXT

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mtbdd.language.enclosing import Approximation, RunningErrors
 from mtbdd.language.evaluate import evaluate
 from mtbdd.language.expression_parser import parse_expression
-from mtbdd.language.reals import bounds
-from mtbdd.language.rounded import real_of
-from mtbdd.language.running_errors import Approximation, RunningErrors
+from mtbdd.language.reals import bounds, real_of
 
 X = np.arange(1, 8)
 TENTH = f"{Decimal(0.1)}"

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels.runtime.ragged import pointers
+from gpu_kernels.runtime.coded import pointers
 from hybrid.base.errors import InterchangeError, OptionError
 from hybrid.base.lists import concatenated_ranges
-from hybrid.checking.engine_choice import saves_little
+from hybrid.checking.checker import saves_little
 from hybrid.models.interchange.compressing.moves import (
     ListedEntries,
     Moves,
@@ -30,7 +30,7 @@ from hybrid.models.interchange.compressing.states import (
 )
 from hybrid.models.interchange.explicit_model import ExplicitModel, ExplicitReward, Mask, Numbers, Vector
 from hybrid.models.interchange.validate import validate
-from mtbdd.base.wording import option
+from mtbdd.base.errors import option
 from mtbdd.build.choices import ChoiceLayer, ChoicePart
 from mtbdd.build.given import GivenReward, TakenCommands
 from mtbdd.build.given_model import given_model

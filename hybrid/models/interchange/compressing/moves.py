@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels.runtime.ragged import pointers
-from hybrid.base.few_values import few_values
+from gpu_kernels.runtime.coded import pointers
+from hybrid.base.arrays import few_values
 from hybrid.models.interchange.compressing.states import EncodedStates, StateColumns
 from hybrid.models.interchange.explicit_model import ExplicitModel, Numbers, Vector
-from mtbdd.build.from_lists import BitRows, diagram_of
+from mtbdd.build.given import BitRows, diagram_of
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.matrix import SymbolicMatrix, merge_close
 from mtbdd.diagrams.partition import Partition

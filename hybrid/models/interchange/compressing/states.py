@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.base.few_values import few_values
+from hybrid.base.arrays import few_values
 from hybrid.models.interchange.explicit_model import (
     ExplicitModel,
     Mask,
@@ -18,7 +18,7 @@ from hybrid.models.interchange.explicit_model import (
     Vector,
     narrowed,
 )
-from mtbdd.build.from_lists import BitRows, diagram_of
+from mtbdd.build.given import BitRows, diagram_of
 from mtbdd.build.given_model import given_variable
 from mtbdd.diagrams.encoding import EncodedVariable, Encoding
 from mtbdd.diagrams.manager import Node

@@ -25,7 +25,7 @@ from hybrid.models.interchange.text.source import (
     require_count,
     require_room,
 )
-from mtbdd.base.wording import option
+from mtbdd.base.errors import option
 from mtbdd.language.syntax import ModelType
 
 Place = Callable[[int], str]

@@ -29,15 +29,13 @@ from mtbdd.build.choices import ChoiceLayer, ChoicePart
 from mtbdd.build.given import GivenReward
 from mtbdd.build.given_model import given_model, given_variable
 from mtbdd.build.model import SymbolicModel
-from mtbdd.build.symbolic_rewards import symbolic_reward
+from mtbdd.build.rewards import symbolic_reward
 from mtbdd.diagrams.encoding import Encoding
 from mtbdd.diagrams.forest import Forest
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
-from mtbdd.diagrams.value_diagrams import ValueDiagrams
-from mtbdd.diagrams.value_nodes import MOST_NODES
-from mtbdd.language.errors import Fault, LanguageError
-from mtbdd.language.faults import BuildError, format_state
+from mtbdd.diagrams.value_diagrams import MOST_NODES, ValueDiagrams
+from mtbdd.language.errors import BuildError, Fault, LanguageError, format_state
 from mtbdd.language.syntax import ModelType, Position
 from mtbdd.offset.states import index_states
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from hybrid.base.errors import InterchangeError
 from hybrid.models.interchange.streams import DAMAGE, decompressed
 from mtbdd.base.memory import free_memory_bytes
-from mtbdd.language.sources import UNKNOWN_BYTE
 from mtbdd.language.syntax import ModelType
+from mtbdd.language.tokens import UNKNOWN_BYTE
 
 Mask = NDArray[np.bool_]
 

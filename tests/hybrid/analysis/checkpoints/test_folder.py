@@ -17,8 +17,7 @@ from scipy import sparse
 import hybrid
 import hybrid.analysis.checkpoints.solution_record as solution_record
 from hybrid.__main__ import main
-from hybrid.analysis.checkpoints.digests import model_digest
-from hybrid.analysis.checkpoints.folder import Description
+from hybrid.analysis.checkpoints.folder import Description, model_digest
 from hybrid.analysis.checkpoints.solution_record import SolutionRecord
 from hybrid.base.errors import CheckpointError, OptionError
 from mtbdd.offset.states import StateIndex, index_states
@@ -266,7 +265,7 @@ def test_what_is_not_gone_on_with_is_not_written_over(tmp_path: Path) -> None:
 
 _DIGEST = f"""
 import hybrid
-from hybrid.analysis.checkpoints.digests import model_digest
+from hybrid.analysis.checkpoints.folder import model_digest
 for name, constants in (("kanban", {{"t": 1}}), ("coin", {{"K": 2}}), ("herman", {{}})):
     print(model_digest(hybrid.load(f"{ROOT}/examples/{{name}}.prism", constants=constants)))
 """

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from hybrid.analysis.exact.elimination import Budget, solve_rationals
+from hybrid.analysis.exact.systems import Budget, solve_rationals
 from hybrid.base.errors import NotExactError
 from tests.oracles.chains import solve_exactly
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hybrid
-from hybrid.analysis.exact.deciding import attained, settle
 from hybrid.analysis.exact.formulas import ExactFormulas
+from hybrid.analysis.exact.objectives import attained, settle
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.base.errors import NotExactError
 from hybrid.base.state_values import StateTruth, StateValues

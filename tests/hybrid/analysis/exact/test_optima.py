@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 import hybrid
 from hybrid.analysis.exact import optima as policies
-from hybrid.analysis.exact.elimination import Budget
 from hybrid.analysis.exact.formulas import ExactFormulas
-from hybrid.analysis.exact.induction import Exact
-from hybrid.analysis.exact.optima import Option, solve_optima
+from hybrid.analysis.exact.optima import Exact, Option, solve_optima
 from hybrid.analysis.exact.reading import ExactModel
+from hybrid.analysis.exact.systems import Budget
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.base.errors import NotExactError, UnsupportedError
 from hybrid.checking.checker import Checker

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hybrid.analysis.exact import optima as policies
-from hybrid.analysis.exact.elimination import Budget
 from hybrid.analysis.exact.optima import Option, solve_optima
+from hybrid.analysis.exact.systems import Budget
 
 ONE, HALF = Fraction(1), Fraction(1, 2)
 STAY_OR_LEAVE = [

@@ -17,7 +17,7 @@ from hybrid.matrix.injection.injected import inject_level
 from hybrid.models.exploration.programs import UnsuitableError
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import reward_error, reward_rates, state_reward_error, state_rewards
-from mtbdd.language.faults import BuildError
+from mtbdd.language.errors import BuildError
 from tests.builders.models import build
 
 UNIT = Fraction(1, 2**53)
@@ -117,7 +117,7 @@ def test_wide_expressions_are_as_exact_as_narrow_ones(monkeypatch: pytest.Monkey
         [] true -> 1/(x+y+1) : (x'=floor(x*0.1/0.1)); endmodule"""
     whole = build(text)
     monkeypatch.setattr("mtbdd.build.expressions._GRID_BITS", 0)
-    monkeypatch.setattr("mtbdd.build.real_partitions._LEAF_COMBINATIONS", 1)
+    monkeypatch.setattr("mtbdd.build.tables._LEAF_COMBINATIONS", 1)
     split = build(text)
     assert whole.n_states == split.n_states
     assert_entries(whole)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from hybrid.analysis.exact import systems
 from hybrid.analysis.exact import systems as lifting
-from hybrid.analysis.exact.elimination import Budget, solve_rationals
-from hybrid.analysis.exact.systems import PRIMES, solve_by_lifting, solve_systems
+from hybrid.analysis.exact.systems import PRIMES, Budget, solve_by_lifting, solve_rationals, solve_systems
 from hybrid.base.errors import NotExactError
 from mtbdd.base.budget import Budget as Limits
 from mtbdd.base.budget import BudgetError, spending

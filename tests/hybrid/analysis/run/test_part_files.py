@@ -11,15 +11,14 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from hybrid.analysis.run import part_files
-from hybrid.analysis.run.shared_file import SharedFile
-from hybrid.analysis.run.state_files import publish_state_values, write_state_values
+from hybrid.analysis.run import state_files as part_files
+from hybrid.analysis.run.state_files import SharedFile, publish_state_values, write_state_values
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking.in_parts import in_parts
-from mtbdd.build import own_numbers as numbering
+from mtbdd.build import state_table as numbering
 from mtbdd.build.build import build_model
 from mtbdd.build.model import SymbolicModel
-from mtbdd.build.own_numbers import own_numbers
+from mtbdd.build.state_table import own_numbers
 from mtbdd.language import parse_model, resolve
 from mtbdd.offset.states import states_from
 from tests.exploring import each, rounds

@@ -18,7 +18,7 @@ from hybrid.__main__ import main
 from hybrid.app.cli.bounded import run_bounded
 from hybrid.app.cli.console import Console
 from mtbdd.base.budget import Budget, BudgetError, Course, check_budget, spending
-from mtbdd.base.wording import on_command_line
+from mtbdd.base.errors import on_command_line
 from mtbdd.language.limits import Limits, current
 
 COUNTER = """dtmc

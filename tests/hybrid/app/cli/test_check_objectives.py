@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hybrid.__main__ import main
-from hybrid.base.drawing.pareto import frontier
+from hybrid.base.drawing.figures import frontier
 from hybrid.base.errors import OptionError
 
 MODEL = """mdp
@@ -136,7 +136,7 @@ def test_the_frontier_of_points() -> None:
 
 
 def test_one_objective_is_no_picture() -> None:
-    from hybrid.base.drawing.pareto import plot_pareto
+    from hybrid.base.drawing.figures import plot_pareto
 
     with pytest.raises(OptionError, match="got 1"):
         plot_pareto({"objectives": ["P"]}, "a.svg")

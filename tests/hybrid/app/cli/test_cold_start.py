@@ -63,7 +63,7 @@ def test_an_answer_of_a_device_loads_no_sparse_matrices(engine: str, name: str) 
     files = [str(ROOT / "examples" / f"{name}.{kind}") for kind in ("prism", "props")]
     engine, comma, _ = engine.partition(",")
     arguments = ["check", *files, *more, "--engine", engine, "--backend", "gpu", "--quiet"]
-    here = "import gpu_kernels.runtime.staging as staging; staging.HOST_ITEMS = 0; " if comma else ""
+    here = "import gpu_kernels.runtime.device as staging; staging.HOST_ITEMS = 0; " if comma else ""
     found = loaded(f"{here}from hybrid.__main__ import main; main({arguments})")
     assert "cupy" in found
     assert not found & {"cupyx.scipy.sparse", "scipy.sparse", "numpy.f2py"}

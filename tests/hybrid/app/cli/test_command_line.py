@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybrid.app.cli.arguments import parse_arguments
-from hybrid.app.cli.prism_options import SAME
+from hybrid.app.cli.excerpts import SAME
 from tests.builders.command_lines import GIVEN, PROPERTIES, WALK, refused, run, values
 
 # ------------------------------------------------------------------ order, constants, standard input

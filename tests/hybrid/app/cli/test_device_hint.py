@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from hybrid.analysis.run.work import Work
-from hybrid.app.cli import device_hint
+from hybrid.app.cli import building as device_hint
+from hybrid.app.cli.building import DeviceHint, shortened_reason
 from hybrid.app.cli.console import Console
-from hybrid.app.cli.device_hint import DeviceHint, shortened_reason
 
 PROBLEM = "the card is at home; go and fetch it"
 REASON = f"compiled kernels on all cores; no GPU: {PROBLEM}"

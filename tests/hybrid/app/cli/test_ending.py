@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 _BEFORE = """
 import atexit, os, sys, threading, time
-from hybrid.app.cli.ending import end
+from hybrid.app.cli.signals import end
 atexit.register(os.write, 2, b"registered ")
 print("answer")
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hybrid.app.cli.arguments import parse_arguments
-from hybrid.app.cli.prism_options import advice_on
+from hybrid.app.cli.excerpts import advice_on
 from tests.builders.command_lines import GIVEN, WALK, refused, run, values
 
 

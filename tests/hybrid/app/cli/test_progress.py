@@ -20,8 +20,7 @@ from typing import TextIO
 import pytest
 
 from hybrid.app.cli.advance import Advance, Snapshot, duration
-from hybrid.app.cli.console import ProgressLine
-from hybrid.app.cli.screen import LEAST_WIDTH
+from hybrid.app.cli.console import LEAST_WIDTH, ProgressLine
 from tests.source_tree import ROOT
 
 pytest.importorskip("rich", reason="progress on terminals is drawn with rich, which is not installed")

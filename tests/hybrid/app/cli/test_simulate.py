@@ -135,7 +135,7 @@ def test_estimates_found_before_an_end_are_written(
             raise end
         return left.pop()(*arguments, **options)
 
-    monkeypatch.setattr("hybrid.app.cli.estimating.estimate_property", ending)
+    monkeypatch.setattr("hybrid.app.cli.simulate.estimate_property", ending)
     left.append(estimate_property)
     status, out, _ = run(capsys, model, "P=? [ F x=1 ]; P=? [ F x=2 ]", "--const", "n=3", "--json")
     record = json.loads(out)
@@ -239,7 +239,7 @@ def test_a_spent_budget_keeps_what_is_written(
             raise BudgetError("spent")
 
     monkeypatch.setattr("hybrid.checking.simulation.sampler.check_budget", check)
-    monkeypatch.setattr("hybrid.checking.simulation.rows._ROWS", 100)
+    monkeypatch.setattr("hybrid.checking.simulation.paths._ROWS", 100)
     file = tmp_path / "paths.csv"
     with pytest.raises(BudgetError):
         main(["simulate", model, "--const", "n=3", "--to", str(file), "--steps", "49", "--paths", "99"])

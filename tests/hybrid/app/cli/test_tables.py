@@ -12,8 +12,8 @@ import pytest
 
 import hybrid
 from hybrid.__main__ import main
+from hybrid.app.cli.console import Screen
 from hybrid.app.cli.run_table import RunTable
-from hybrid.app.cli.screen import Screen
 from hybrid.properties import parse_properties
 
 pytest.importorskip("rich", reason="tables on terminals are drawn with rich, which is not installed")

@@ -14,7 +14,7 @@ from hybrid.app.cli.versions import versions
 from hybrid.base.errors import OptionError
 from hybrid.matrix.cpu.threads import MOST, thread_count
 from hybrid.models.interchange.formats import FORMATS
-from mtbdd.diagrams.package import PACKAGES
+from mtbdd.diagrams.manager import PACKAGES
 from tests.builders.command_lines import GIVEN, refused, run, values
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from hybrid.app.explorer import blocks
 from hybrid.app.explorer.blocks import SHOWN, block_picture
-from mtbdd.offset.descent import descend
+from mtbdd.offset.convert import descend
 from mtbdd.offset.offset import OffsetMTBDD, zero_matrix
 from tests.builders.matrices import banded, from_dense, random_codes, random_sparse
 

@@ -8,11 +8,16 @@ from typing import Any
 
 import pytest
 
-import hybrid.base.drawing.convergence as convergence
-import hybrid.base.drawing.experiments as experiments
-from hybrid.base.drawing.convergence import plot_convergence
-from hybrid.base.drawing.experiments import axis_constant, plot_experiment
-from hybrid.base.drawing.figures import COLOURS, line_style, shown_text
+import hybrid.base.drawing.figures as convergence
+import hybrid.base.drawing.figures as experiments
+from hybrid.base.drawing.figures import (
+    COLOURS,
+    axis_constant,
+    line_style,
+    plot_convergence,
+    plot_experiment,
+    shown_text,
+)
 from hybrid.base.errors import OptionError
 
 

@@ -10,9 +10,14 @@ import numpy as np
 import pytest
 
 import hybrid.base.drawing.graphs as layered
-from hybrid.base.drawing.diagrams import diagram_picture
-from hybrid.base.drawing.graph_picture import GraphArrow, GraphNode, GraphPicture
-from hybrid.base.drawing.graphs import dot_text, draw_graph
+from hybrid.base.drawing.graphs import (
+    GraphArrow,
+    GraphNode,
+    GraphPicture,
+    diagram_picture,
+    dot_text,
+    draw_graph,
+)
 from hybrid.base.errors import OptionError
 from hybrid.models.interchange.drawings import graph_picture
 from mtbdd.language.syntax import ModelType

@@ -15,7 +15,7 @@ ALLOWED = (
     "mtbdd.base.errors",
     "mtbdd.language",
     "mtbdd.base.lazy_loading",
-    "mtbdd.base.wording",
+    "mtbdd.base.errors",
 )
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hybrid
+from hybrid.checking.simulation.functions import Columns, Ints
 from hybrid.checking.simulation.rules import Rules
-from hybrid.checking.simulation.variables import Columns, Ints
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language.syntax import ModelType
 

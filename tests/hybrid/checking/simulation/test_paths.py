@@ -13,7 +13,7 @@ import hybrid
 from hybrid.base.errors import OptionError
 from hybrid.checking.simulation import SamplePaths, simulate
 from hybrid.checking.simulation.draws import WIDTH
-from hybrid.checking.simulation.rows import csv_texts
+from hybrid.checking.simulation.paths import csv_texts
 from hybrid.checking.simulation.rules import Rules
 from hybrid.checking.simulation.sampler import Sampler
 from mtbdd.language import LanguageError, parse_model, resolve
@@ -156,9 +156,9 @@ def test_lines_are_the_same_however_they_are_cut(monkeypatch: pytest.MonkeyPatch
     sampler = Sampler(Rules(resolved(RACE)), 25, 3, 2, until=2.5, rewards=True)
     whole = "".join(csv_texts(sampler))
     for rows, piece, lines in ((1 << 18, 99, 5), (30, 99, 1000), (7, 6, 4), (60, 10, 1000)):
-        monkeypatch.setattr("hybrid.checking.simulation.rows._ROWS", rows)
-        monkeypatch.setattr("hybrid.checking.simulation.rows._PIECE", piece)
-        monkeypatch.setattr("hybrid.checking.simulation.rows._LINES", lines)
+        monkeypatch.setattr("hybrid.checking.simulation.paths._ROWS", rows)
+        monkeypatch.setattr("hybrid.checking.simulation.paths._PIECE", piece)
+        monkeypatch.setattr("hybrid.checking.simulation.paths._LINES", lines)
         assert "".join(csv_texts(sampler)) == whole
     header, *lines_of = whole.splitlines()
     assert header == "path,step,time,action,x,reward time,reward 2"
@@ -208,7 +208,7 @@ def test_compiled_draws_are_those_of_array_operations(
     """tandem's queues are too long for a table of both."""
     found = []
     for begin in (1, 10**9):
-        monkeypatch.setattr("hybrid.checking.simulation.event_draw.COMPILED_FROM", begin)
+        monkeypatch.setattr("hybrid.checking.simulation.walk.COMPILED_FROM", begin)
         path = examples_folder / f"{name}.prism"
         found.append(
             simulate(path, 60, 300, constants=constants, start={"sc": 3999} if name == "tandem" else None)
@@ -231,12 +231,12 @@ module a
 endmodule"""
     found = []
     for begin in (1, 10**9):
-        monkeypatch.setattr("hybrid.checking.simulation.event_draw.COMPILED_FROM", begin)
+        monkeypatch.setattr("hybrid.checking.simulation.walk.COMPILED_FROM", begin)
         found.append(simulate(resolved(text), 120, 200, start={"x": 0}))
     for variable, states in found[0].states.items():
         np.testing.assert_array_equal(states, found[1].states[variable])
     assert (found[0].actions == -1).any() and (found[0].actions == 0).any()
-    monkeypatch.setattr("hybrid.checking.simulation.event_draw.COMPILED_FROM", 1)
+    monkeypatch.setattr("hybrid.checking.simulation.walk.COMPILED_FROM", 1)
     for fault in (FAULTS["negative"], FAULTS["together"], FAULTS["too much"]):
         with pytest.raises(LanguageError, match=fault[3]):
             simulate(resolved(faulty(*fault[:3])), 20, 20)

@@ -10,8 +10,8 @@ import pytest
 
 import hybrid
 from hybrid.checking.simulation import simulate
+from hybrid.checking.simulation.functions import Columns
 from hybrid.checking.simulation.rules import Rules
-from hybrid.checking.simulation.variables import Columns
 from mtbdd.language import parse_model, resolve
 from tests.builders.models import build
 from tests.hybrid.checking.simulation.helpers import columns_of, engine_matrix, rules_matrix

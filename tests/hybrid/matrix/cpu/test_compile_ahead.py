@@ -13,8 +13,8 @@ import pytest
 pytest.importorskip("numba")
 
 from hybrid.__main__ import main
-from hybrid.matrix.cpu import compile_ahead as ahead
-from mtbdd.base.kernel_store import KernelStore, store_of
+from hybrid.matrix.cpu import entries as ahead
+from mtbdd.base.compiled import KernelStore, store_of
 from tests.source_tree import ROOT
 
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import hybrid.matrix.cpu.stages as stages
-from hybrid.base.arriving import ArrivingVector
-from hybrid.matrix.cpu.late_columns import find_late_columns
+import hybrid.matrix.cpu.staged_product as stages
+from hybrid.base.halo import ArrivingVector
 from hybrid.matrix.cpu.layout import build_cpu_layout
 from hybrid.matrix.cpu.product import CpuProduct
+from hybrid.matrix.cpu.staged_product import find_late_columns
 from hybrid.matrix.cpu.task_product import CpuTaskProduct
-from hybrid.matrix.injection.block_classes import find_block_classes
 from hybrid.matrix.injection.injected import inject_level
 from hybrid.matrix.injection.row_types import RowTypes
+from hybrid.matrix.injection.submatrices import find_block_classes
 from hybrid.matrix.injection.tasks import cut_tasks
 from mtbdd.base.communicator import Exchange
 from mtbdd.offset.offset import OffsetMTBDD

@@ -10,12 +10,12 @@ from scipy.sparse import csr_matrix
 
 from hybrid.matrix.cpu import sweep
 from hybrid.matrix.cpu.csr import CsrMatrix
-from hybrid.matrix.cpu.csr_sweep import CsrSweep
+from hybrid.matrix.cpu.csr_kernels import CsrSweep
 from hybrid.matrix.cpu.layout import build_cpu_layout
-from hybrid.matrix.cpu.sweep_schedule import parts_for, schedule_sweep
+from hybrid.matrix.cpu.sweep import parts_for, schedule_sweep
 from hybrid.matrix.cpu.threads import set_thread_count
-from hybrid.matrix.injection.block_classes import find_block_classes
 from hybrid.matrix.injection.row_types import RowTypes
+from hybrid.matrix.injection.submatrices import find_block_classes
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.solvers.gauss_seidel import _sweep_of as solver_sweep

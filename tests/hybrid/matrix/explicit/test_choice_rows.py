@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hybrid.matrix.explicit.choice_rows import LayerRows, merge_layers
+from hybrid.matrix.explicit.extract import LayerRows, merge_layers
 
 STATES = 40
 

@@ -24,7 +24,7 @@ from hybrid.matrix.explicit import (
     measure_structure,
 )
 from hybrid.matrix.explicit import density as density_module
-from hybrid.matrix.explicit import measures as measures_module
+from hybrid.matrix.explicit import density as measures_module
 from hybrid.matrix.explicit.reorder import _two_keys
 from mtbdd.offset.offset import zero_matrix
 from tests.builders.matrices import from_dense, random_codes, random_sparse

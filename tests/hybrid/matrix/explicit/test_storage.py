@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix, random_array
 
 from gpu_kernels import Device
 from hybrid.matrix.explicit import CsrArrays, ExplicitOperator, explicit_sizes
-from hybrid.matrix.explicit.storage import choose_storage, least_device_bytes
+from hybrid.matrix.explicit.operators import choose_storage, least_device_bytes
 from tests.builders.matrices import from_dense
 from tests.gpu_kernels.devices import to_numpy
 
@@ -53,7 +53,7 @@ def test_many_values_have_no_dictionary(monkeypatch: pytest.MonkeyPatch) -> None
     assert choose_storage(matrix, ROOM, n_values=100_000) == "sell"
     assert choose_storage(rows_of([7] * 9_600, n_values=65_536), ROOM) == "csell"
     # Part by part: as many values are found.
-    monkeypatch.setattr("hybrid.matrix.explicit.storage._CHUNK", 1000)
+    monkeypatch.setattr("hybrid.matrix.explicit.operators._CHUNK", 1000)
     assert choose_storage(matrix, ROOM) == "sell"
 
 

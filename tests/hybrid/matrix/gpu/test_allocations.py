@@ -16,9 +16,9 @@ from hybrid.matrix.gpu.sweeps import RECORDED, DeviceSteps
 from hybrid.matrix.operators.device_choices import DeviceChoices, device_choices
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.layer_choices import LayerChoices
-from hybrid.matrix.space.choice_problem import ChoiceProblem
+from hybrid.matrix.space.choice_operator import ChoiceProblem
 from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power
-from hybrid.solvers.value_iteration import ValueIteration
+from hybrid.solvers.iteration import ValueIteration
 from tests.builders.matrices import from_dense
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 from tests.hybrid.matrix.gpu.allocations import CountingModule, memory_at_looks

@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 from gpu_kernels import Device, use_device
 from gpu_kernels.runtime._loader import Kernel, Macros
 from hybrid.matrix.explicit import CsrArrays, ExplicitOperator, FunctionOperator
-from hybrid.matrix.gpu.krylov import RECORDED
+from hybrid.matrix.gpu.idr import RECORDED
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.host import workspace_of
 from hybrid.solvers import BiCGStab, Criterion, Solution, Status

@@ -11,7 +11,7 @@ import pytest
 
 import hybrid.matrix.gpu
 from gpu_kernels import Device, Host, copied_to
-from gpu_kernels.runtime.ragged import owners, pointers, ranges
+from gpu_kernels.runtime.coded import owners, pointers, ranges
 from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.gpu.build import build_pairs
 from hybrid.matrix.gpu.cost import rank_levels
@@ -19,10 +19,9 @@ from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.tile_table import cut_tiles, fill_tiles, gather_units, share_cells
 from hybrid.matrix.gpu.tile_terms import cut_types, list_terms, slice_entries
 from hybrid.matrix.gpu.tuning import TileShape
-from hybrid.matrix.injection.block_classes import find_block_classes
 from hybrid.matrix.injection.groups import enumerate_groups
 from hybrid.matrix.injection.row_types import RowTypes
-from hybrid.matrix.injection.submatrices import class_submatrices
+from hybrid.matrix.injection.submatrices import class_submatrices, find_block_classes
 from hybrid.matrix.levels.curve import level_curve
 from mtbdd.offset.tuples import distinct, distinct_rows, stable_order
 from tests.builders.matrices import banded, from_dense, random_sparse

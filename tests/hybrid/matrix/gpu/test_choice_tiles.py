@@ -17,7 +17,7 @@ from gpu_kernels import (
     run_tiles,
 )
 from gpu_kernels.compressed.tiles import LANES
-from hybrid.matrix.gpu.choice_gains import code_gains
+from hybrid.matrix.gpu.build import code_gains
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix, row_types_of
 from hybrid.matrix.gpu.tuning import LayoutOptions
 from hybrid.matrix.levels.curve import level_curve

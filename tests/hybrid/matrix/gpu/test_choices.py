@@ -19,7 +19,7 @@ from gpu_kernels import (
     mark_entries,
     run_choices,
 )
-from hybrid.matrix.gpu.choice_gains import code_gains
+from hybrid.matrix.gpu.build import code_gains
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix, row_types_of
 from hybrid.matrix.gpu.tuning import LayoutOptions
 from hybrid.matrix.levels.probe_choices import build_choices

@@ -27,24 +27,24 @@ from gpu_kernels import (
     run_tiles,
 )
 from gpu_kernels.compressed.tiles import TileMatrix
-from hybrid.analysis.held_matrices import injected
 from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.systems import injected
 from hybrid.base.arrays import to_host
 from hybrid.base.communicators.threads import in_threads
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.in_parts import in_parts
 from hybrid.matrix.gpu.carriers import Neighbours, gather, joined_neighbours, leaving_elements
-from hybrid.matrix.gpu.divided_product import DividedGpuProduct
 from hybrid.matrix.gpu.passes import DevicePasses
+from hybrid.matrix.gpu.product import DividedGpuProduct
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.levels.curve import level_curve
-from hybrid.matrix.operators.divided_matrix import DividedMatrix
+from hybrid.matrix.operators.hybrid_matrix import DividedMatrix
 from hybrid.matrix.space.host import workspace_of
-from hybrid.matrix.space.shadows import DIRECTIONS, NumPyShadows
+from hybrid.matrix.space.passes import DIRECTIONS, NumPyShadows
 from hybrid.properties import parse_properties, resolve_properties
+from hybrid.solvers.average_krylov import LEAN_VECTORS, LeanCourse
 from hybrid.solvers.average_reward import AverageCourse, AverageReward
-from hybrid.solvers.lean_average import LEAN_VECTORS, LeanCourse
 from mtbdd.base.communicator import Communicator
 from mtbdd.build.model import SymbolicModel
 from mtbdd.offset.states import states_from
@@ -542,7 +542,7 @@ def test_f14_cards_with_little_memory(
         return Checker(own, CheckOptions(backend="gpu")).answer(prop)
 
     monkeypatch.setattr(HostDevice, "free_bytes", lambda self: free.get(part(), 1 << 40))
-    for name in ("hybrid.matrix.gpu.build.check_memory", "hybrid.matrix.gpu.strips.check_memory"):
+    for name in ("hybrid.matrix.gpu.build.check_memory", "hybrid.matrix.gpu.sweeps.check_memory"):
         monkeypatch.setattr(name, lambda *_, **__: None)
     monkeypatch.setattr(LeanCourse, "__post_init__", made)
     monkeypatch.setattr(AverageCourse, "begin", begun)

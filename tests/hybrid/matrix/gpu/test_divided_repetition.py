@@ -9,11 +9,11 @@ import pytest
 
 import hybrid
 from gpu_kernels import Device
-from hybrid.analysis.held_matrices import injected
 from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.systems import injected
 from hybrid.base.arrays import to_host
 from hybrid.checking.in_parts import in_parts
-from hybrid.matrix.operators.divided_matrix import DividedMatrix
+from hybrid.matrix.operators.hybrid_matrix import DividedMatrix
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.preconditioner import plain_residual
 from hybrid.matrix.space.repeated import OMEGA, STEPS, RepeatedBiCGStab, RepeatedIDR, RepeatedSystem

@@ -11,10 +11,10 @@ import pytest
 
 import hybrid
 from gpu_kernels import use_device
-from hybrid.matrix.gpu.task_layout import build_block_tasks
+from hybrid.matrix.gpu.product import build_block_tasks
 from hybrid.matrix.operators.inject import inject
 from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power
-from hybrid.solvers.lean_average import LEAN_VECTORS
+from hybrid.solvers.average_krylov import LEAN_VECTORS
 from tests.builders.matrices import banded, from_dense, random_sparse
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 

@@ -9,8 +9,15 @@ from gpu_kernels import Device, Mode, PairMatrix, PairTuning, TileMatrix, coded_
 from gpu_kernels.compressed.steps import IterationState
 from hybrid.matrix.gpu.admission import reason_for_cpu
 from hybrid.matrix.gpu.build import PairOptions, build_pairs, build_product
-from hybrid.matrix.gpu.cost import predicted_level_seconds, rank_levels, uses_pairs
-from hybrid.matrix.gpu.pair_cost import count_pairs, has_long_rows, longest_row, pair_build_bytes
+from hybrid.matrix.gpu.cost import (
+    count_pairs,
+    has_long_rows,
+    longest_row,
+    pair_build_bytes,
+    predicted_level_seconds,
+    rank_levels,
+    uses_pairs,
+)
 from hybrid.matrix.gpu.product import GpuProduct
 from hybrid.matrix.gpu.tuning import LayoutOptions
 from hybrid.matrix.injection.groups import enumerate_groups
@@ -200,7 +207,7 @@ def test_pairs_are_counted_without_listing_groups(scaled: bool) -> None:
 
 
 def test_pairs_stop_being_counted_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.matrix.gpu.pair_cost.PAIR_LIMIT", 12)
+    monkeypatch.setattr("hybrid.matrix.gpu.cost.PAIR_LIMIT", 12)
     curve = level_curve(from_dense(ring(6)))
     counts = count_pairs(curve.plain.classes)
     assert [c.pairs for c in counts] == [1, 2, 4, 6, 12]
@@ -223,7 +230,7 @@ def test_long_rows_are_held_as_pairs_and_others_as_tiles(
     product.multiply(x, out)
     np.testing.assert_allclose(out, ring(9) @ x, rtol=1e-12)
     # A single row is enough where it is long enough.
-    monkeypatch.setattr("hybrid.matrix.gpu.pair_cost.LONGEST_ROW", 100)
+    monkeypatch.setattr("hybrid.matrix.gpu.cost.LONGEST_ROW", 100)
     lone = level_curve(from_dense(one_long_row(128)))
     assert longest_row(lone.plain) == 128
     assert has_long_rows(lone)

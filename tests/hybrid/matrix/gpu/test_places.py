@@ -11,8 +11,8 @@ import pytest
 import hybrid
 from gpu_kernels import Device
 from hybrid.base import arrays
-from hybrid.base.foreign import lies_on_device
-from hybrid.matrix.gpu.places import DevicePlace
+from hybrid.base.arrays import lies_on_device
+from hybrid.matrix.gpu.halo import DevicePlace
 from hybrid.solvers import AverageReward, Criterion
 from mtbdd.build.build import build_model
 from mtbdd.build.model import SymbolicModel
@@ -244,7 +244,7 @@ def test_long_rewards_are_made_again_and_short_ones_kept(
         made.append(1)
         return enclosed_rewards(*given)
 
-    monkeypatch.setattr("hybrid.analysis.held_matrices._SHORT", short)
+    monkeypatch.setattr("hybrid.analysis.systems._SHORT", short)
     for name in ("hybrid.analysis.long_run.enclosed_rewards", "hybrid.analysis.rewards.enclosed_rewards"):
         monkeypatch.setattr(name, rewards)
     found = hybrid.check(model, text, backend="gpu")

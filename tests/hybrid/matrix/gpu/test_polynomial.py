@@ -11,8 +11,7 @@ from scipy.sparse import csr_matrix
 from gpu_kernels import CodedVector, Device, IterationState, Mode, Step, compress
 from hybrid.matrix.explicit import CsrArrays, ExplicitOperator, FunctionOperator
 from hybrid.matrix.gpu.build import PairOptions, build_pairs
-from hybrid.matrix.gpu.idr import DeviceIDR
-from hybrid.matrix.gpu.polynomial import PolynomialIDR, PolynomialSystem, RepeatedSteps
+from hybrid.matrix.gpu.idr import DeviceIDR, PolynomialIDR, PolynomialSystem, RepeatedSteps
 from hybrid.matrix.gpu.product import GpuProduct
 from hybrid.matrix.gpu.workspace import DeviceSystem
 from hybrid.matrix.levels.curve import level_curve

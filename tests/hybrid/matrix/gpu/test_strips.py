@@ -12,8 +12,7 @@ import hybrid
 from gpu_kernels import Device, Step, TileMatrix
 from gpu_kernels.compressed.steps import Mode
 from hybrid.base.arrays import to_host
-from hybrid.matrix.gpu.strips import DeviceStrips
-from hybrid.matrix.gpu.sweeps import DeviceSteps
+from hybrid.matrix.gpu.sweeps import DeviceSteps, DeviceStrips
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.levels.curve import level_curve
 from hybrid.matrix.operators.device_strips import device_strips
@@ -146,7 +145,7 @@ def test_without_room_all_rows_are_iterated(
     def refuse(*arguments: Any) -> None:
         raise MemoryError("no room")
 
-    monkeypatch.setattr("hybrid.matrix.gpu.strips.check_memory", refuse)
+    monkeypatch.setattr("hybrid.matrix.gpu.sweeps.check_memory", refuse)
     model = hybrid.load(str(examples_folder / "brp.prism"), constants={"N": 24, "MAX": 2})
     expected = hybrid.check(model, "P=? [ F s=FAILED ]", backend="cpu")
     found = hybrid.check(model, "P=? [ F s=FAILED ]", backend="gpu")

@@ -7,8 +7,7 @@ import pytest
 
 from gpu_kernels import Device, Mode, coded_step
 from gpu_kernels.compressed.steps import IterationState
-from hybrid.matrix.gpu.product import GpuProduct
-from hybrid.matrix.gpu.task_layout import build_block_tasks
+from hybrid.matrix.gpu.product import GpuProduct, build_block_tasks
 from hybrid.matrix.injection.injected import inject_level
 from hybrid.matrix.injection.tasks import cut_tasks
 from hybrid.matrix.reference import ReferenceTaskProduct

@@ -9,7 +9,7 @@ import pytest
 
 from gpu_kernels import Device, compress, use_device
 from hybrid.base.arrays import extremes
-from hybrid.matrix.gpu.unfused import Unfused
+from hybrid.matrix.gpu.sweeps import Unfused
 from hybrid.matrix.gpu.workspace import DeviceWorkspace
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.bounded_solution import UNIT

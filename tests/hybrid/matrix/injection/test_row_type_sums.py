@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.matrix.injection.row_type_sums import row_type_sums
+from hybrid.matrix.injection.row_types import row_type_sums
 from tests.builders.matrices import banded, from_dense, random_codes, random_sparse
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from hybrid.matrix.cpu.layout import CpuLayout, build_cpu_layout
 from hybrid.matrix.cpu.product import CpuProduct
-from hybrid.matrix.injection.block_classes import find_block_classes
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.injection.slices import WIDTH
+from hybrid.matrix.injection.submatrices import find_block_classes
 from mtbdd.offset.offset import OffsetMTBDD
 from tests.builders.matrices import from_dense, random_codes, random_sparse
 from tests.exploring import each

@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hybrid
-from hybrid.base.near_least import near_least
-from hybrid.matrix.gpu.pair_cost import has_long_rows, longest_row
+from hybrid.base.directed_rounding import near_least
+from hybrid.matrix.gpu.cost import has_long_rows, longest_row
 from hybrid.matrix.injection import row_types
-from hybrid.matrix.levels.curve import LevelCurve, RowTypeKinds, level_curve, row_type_bytes
+from hybrid.matrix.levels.curve import LevelCurve, RowTypeKinds, StackedCurve, level_curve, row_type_bytes
 from hybrid.matrix.levels.layers import layer_curve, layer_levels
 from hybrid.matrix.levels.policy import choose_level, rank_by_time
-from hybrid.matrix.levels.stacked_curve import StackedCurve
 from hybrid.matrix.levels.table import LevelTable
 from mtbdd.offset.offset import OffsetMTBDD
 from tests.builders.matrices import banded, from_dense, random_sparse
@@ -105,7 +104,7 @@ def test_a_level_that_is_set_up_sooner_is_taken_unless_its_products_are_long(
         def seconds(types: object, k: int, soon: int = soon) -> float:
             return 0.0 if k == soon + first else 1.0
 
-        for module in ("hybrid.matrix.gpu.cost", "hybrid.matrix.levels.stacked_curve"):
+        for module in ("hybrid.matrix.gpu.cost", "hybrid.matrix.levels.curve"):
             monkeypatch.setattr(f"{module}.layout_seconds", seconds)
         choice = choose_level(table, "auto", "gpu")
         assert choice.level == chosen
@@ -228,8 +227,8 @@ def test_neither_kind_is_offered_where_it_ends() -> None:
 @given(seed=st.integers(0, 2**32), longest=st.integers(1, 40))
 def test_long_rows_are_noticed_without_the_deepest_row_types(seed: int, longest: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hybrid.matrix.gpu.pair_cost.LONGEST_ROW", longest)
-        patch.setattr("hybrid.matrix.gpu.pair_cost.LONG_ROW", 1 << 20)
+        patch.setattr("hybrid.matrix.gpu.cost.LONGEST_ROW", longest)
+        patch.setattr("hybrid.matrix.gpu.cost.LONG_ROW", 1 << 20)
         for matrix in matrices(seed):
             curve = level_curve(matrix)
             assert has_long_rows(curve) == (longest_row(curve.plain) >= longest)

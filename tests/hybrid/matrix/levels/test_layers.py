@@ -22,18 +22,16 @@ from hybrid.matrix.injection.injected import InjectedMatrix, inject_level
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.injection.submatrices import class_submatrices, expand_nodes
 from hybrid.matrix.injection.tasks import TaskList, cut_tasks
-from hybrid.matrix.levels.curve import level_curve
+from hybrid.matrix.levels.curve import StackedCurve, level_curve, stacked_curve
 from hybrid.matrix.levels.layers import LayerCurve, layer_curve, layer_levels, least_instance_bytes
 from hybrid.matrix.levels.policy import choose_level
-from hybrid.matrix.levels.stacked_curve import StackedCurve, stacked_curve
 from hybrid.matrix.levels.table import CandidateLevel
 from hybrid.matrix.operators.device_choices import device_choices
 from hybrid.matrix.operators.hybrid_choices import hybrid_choices
 from hybrid.matrix.operators.layer_choices import LayerChoices
-from hybrid.matrix.space.choice_problem import ChoiceProblem
+from hybrid.matrix.space.choice_operator import ChoiceProblem
 from mtbdd.build.model import SymbolicModel
-from mtbdd.offset.level import Level
-from mtbdd.offset.offset import OffsetMTBDD
+from mtbdd.offset.offset import Level, OffsetMTBDD
 from mtbdd.offset.stacked_layers import stack_layers
 from tests.builders.matrices import all_ones, from_dense, random_codes, random_sparse, to_dense
 from tests.builders.mdp_texts import COINS, GRID, ROOMS, SLOW_WAY, WAITING_ROOM

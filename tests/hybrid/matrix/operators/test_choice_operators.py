@@ -11,8 +11,7 @@ from hybrid.analysis.run.options import CheckOptions
 from hybrid.matrix.operators.explicit_choices import ExplicitChoices, write_choices
 from hybrid.matrix.operators.hybrid_choices import hybrid_choices
 from hybrid.matrix.operators.layer_choices import LayerChoices, choice_slack, layer_choices_of
-from hybrid.matrix.space.choice_operator import ChoiceOperator
-from hybrid.matrix.space.choice_problem import ChoiceProblem, Quotient
+from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem, Quotient
 from mtbdd.build.model import SymbolicModel
 from tests.builders.choice_systems import best_of
 from tests.builders.matrices import to_dense

@@ -12,15 +12,14 @@ import pytest
 import hybrid
 from gpu_kernels import ChoiceRows
 from hybrid.analysis import choice_systems
-from hybrid.matrix.cpu import csr_components
+from hybrid.matrix.cpu import csr as csr_components
 from hybrid.matrix.operators import choice_strips
 from hybrid.matrix.operators.choice_strips import ChoiceStrips, WholeStrip
 from hybrid.matrix.operators.explicit_choices import ExplicitChoices, write_choices
 from hybrid.matrix.operators.hybrid_choices import HybridChoices
 from hybrid.matrix.operators.layer_choices import LayerChoices
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
-from hybrid.matrix.space.choice_operator import ChoiceOperator
-from hybrid.matrix.space.choice_problem import ChoiceProblem, Quotient
+from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem, Quotient
 from hybrid.solvers import Criterion, Optimistic, Status, topological_choices
 from hybrid.solvers.topological_choices import StripsOfChoices, TopologicalChoices
 from mtbdd.offset.states import StateIndex

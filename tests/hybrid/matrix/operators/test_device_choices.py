@@ -12,7 +12,7 @@ from gpu_kernels import Device
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.matrix.operators.device_choices import device_choices
 from hybrid.matrix.operators.layer_choices import LayerChoices
-from hybrid.matrix.space.choice_problem import ChoiceProblem
+from hybrid.matrix.space.choice_operator import ChoiceProblem
 from mtbdd.offset.offset import OffsetMTBDD
 from tests.builders.matrices import from_dense
 

@@ -17,9 +17,8 @@ from hybrid.matrix.gpu import carriers
 from hybrid.matrix.gpu.carriers import joined_neighbours
 from hybrid.matrix.operators import device_choices as fused
 from hybrid.matrix.operators.device_choices import DeviceChoices, DividedDeviceChoices, fused_choices
-from hybrid.matrix.operators.eligibility import Ineligible
-from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator
-from hybrid.matrix.space.choice_problem import ChoiceProblem, Quotient
+from hybrid.matrix.operators.hybrid_choices import Ineligible
+from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator, ChoiceProblem, Quotient
 from mtbdd.base.communicator import Communicator
 from mtbdd.offset.offset import OffsetMTBDD
 from tests.builders.choice_systems import Choices, random_choices
@@ -40,7 +39,7 @@ Told = dict[str, Any]
 @pytest.fixture
 def built_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the device make what the host would make of few items."""
-    monkeypatch.setattr("gpu_kernels.runtime.staging.HOST_ITEMS", -1)
+    monkeypatch.setattr("gpu_kernels.runtime.device.HOST_ITEMS", -1)
 
 
 def problem_of(

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.analysis.held_matrices import injected
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.base.arriving import ArrivingVector
+from hybrid.analysis.systems import injected
+from hybrid.base.halo import ArrivingVector
 from hybrid.checking.in_parts import in_parts
 from hybrid.matrix.space.host import HostSystem, workspace_of
 from hybrid.matrix.space.swept import SweptSystem

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from hybrid.matrix.cpu.csr import CsrMatrix
-from hybrid.matrix.operators.group_units import Units, ordered_units, strips_of_units
+from hybrid.matrix.operators.row_strips import Units, ordered_units, strips_of_units
 
 
 @pytest.mark.parametrize("n", [1, 7, 60])

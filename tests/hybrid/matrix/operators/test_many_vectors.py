@@ -120,7 +120,7 @@ LAYOUTS = (
 def test_tiles_serve_several_vectors(
     device: Device, rng: np.random.Generator, options: LayoutOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpu_kernels.runtime.staging.HOST_ITEMS", -1)
+    monkeypatch.setattr("gpu_kernels.runtime.device.HOST_ITEMS", -1)
     full = np.diag(rng.uniform(1, 2, 100))
     full[40] = rng.uniform(1, 2, 100)
     full[60:80] = 0.0

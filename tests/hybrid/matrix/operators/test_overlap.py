@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 import hybrid
 import hybrid.base.halo as halo
-import hybrid.matrix.cpu.stages as stages
-from hybrid.analysis.held_matrices import injected
+import hybrid.matrix.cpu.staged_product as stages
 from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.systems import injected
 from hybrid.base.communicators.threads import ThreadCommunicator
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.in_parts import in_parts
-from hybrid.matrix.operators.divided_matrix import DividedMatrix
+from hybrid.matrix.operators.hybrid_matrix import DividedMatrix
 from hybrid.properties import parse_properties, resolve_properties
 from mtbdd.base.communicator import Exchange
 from mtbdd.build.model import SymbolicModel
@@ -134,8 +134,8 @@ def test_answers_have_the_bits_of_those_that_wait_first(
 
 _TWO = """
 import numpy as np
-import hybrid, hybrid.matrix.cpu.stages as stages
-from hybrid.analysis.held_matrices import injected
+import hybrid, hybrid.matrix.cpu.staged_product as stages
+from hybrid.analysis.systems import injected
 from hybrid.checking.in_parts import in_parts
 from hybrid.base.communicators.mpi import mpi_communicator
 from hybrid.analysis.run.options import CheckOptions
@@ -164,7 +164,7 @@ print(f"alike {alike.rank}")
 """
 
 _FAILING = """
-import hybrid, hybrid.matrix.cpu.stages as stages
+import hybrid, hybrid.matrix.cpu.staged_product as stages
 from mpi4py import MPI
 from hybrid.base.communicators.mpi import _Requests
 stages._LEAST_TERMS = stages._STAGE_TERMS = 1000

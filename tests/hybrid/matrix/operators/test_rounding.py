@@ -13,11 +13,11 @@ import hybrid
 from hybrid.analysis import transient as chain_steps
 from hybrid.analysis.transient_errors import StepErrors
 from hybrid.base.state_values import StateValues
-from hybrid.matrix.operators.discount import Discount
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.layer_choices import choice_slack, choice_totals
 from hybrid.matrix.operators.rounding import (
     TINIEST,
+    Discount,
     far_from_underflow,
     ratio_units,
     scaled_bounds,
@@ -29,8 +29,7 @@ from hybrid.matrix.space.bounded_solution import UNIT, guard_underflow, underflo
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language.evaluate import evaluate
 from mtbdd.language.expression_parser import parse_expression
-from mtbdd.offset.offset import SCALED_UNITS
-from mtbdd.offset.row_entries import row_entries
+from mtbdd.offset.offset import SCALED_UNITS, row_entries
 from tests.builders.matrices import from_dense
 from tests.builders.models import build
 

@@ -14,8 +14,9 @@ from hybrid.matrix.operators import row_strips
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.row_strips import RowStrips
 from hybrid.matrix.space.bounded_solution import UNIT
-from hybrid.solvers import Criterion, Optimistic, Status, topological_strips
-from hybrid.solvers.topological_strips import TopologicalStrips
+from hybrid.solvers import Criterion, Optimistic, Status
+from hybrid.solvers import topological as topological_strips
+from hybrid.solvers.topological import TopologicalStrips
 from tests.builders.keeping import Keeper
 from tests.builders.linear_systems import exact_solution
 from tests.builders.matrices import from_dense

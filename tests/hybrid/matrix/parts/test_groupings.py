@@ -9,10 +9,16 @@ from hypothesis import strategies as st
 
 import hybrid
 from examples.generate import polling
-from hybrid.matrix.parts.plan import PrefixUses, groupings, plan_of, plan_parts, prefix_uses
-from hybrid.matrix.parts.prefixes import groups_for, prefix_groups, told_by
-from hybrid.matrix.parts.sharing import fields_of, owners_of
-from hybrid.matrix.parts.uses import column_uses, nodes_of_parts
+from hybrid.matrix.parts.plan import (
+    PrefixUses,
+    fields_of,
+    groupings,
+    owners_of,
+    plan_of,
+    plan_parts,
+    prefix_uses,
+)
+from hybrid.matrix.parts.search import column_uses, groups_for, nodes_of_parts, prefix_groups, told_by
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.states import StateIndex, index_states
 from tests.builders.matrices import to_dense

@@ -15,9 +15,16 @@ from hybrid.app.explorer.model_choices import square_matrices
 from hybrid.base.errors import OptionError
 from hybrid.matrix.parts import search
 from hybrid.matrix.parts.plan import plan_parts
-from hybrid.matrix.parts.prefixes import groups_for, prefix_groups
-from hybrid.matrix.parts.search import choose_parts, consecutive_parts, turned_parts
-from hybrid.matrix.parts.uses import column_uses, nodes_of_parts, transitions_of_groups
+from hybrid.matrix.parts.search import (
+    choose_parts,
+    column_uses,
+    consecutive_parts,
+    groups_for,
+    nodes_of_parts,
+    prefix_groups,
+    transitions_of_groups,
+    turned_parts,
+)
 from mtbdd.offset.offset import OffsetMTBDD, zero_matrix
 from tests.builders.matrices import to_dense
 from tests.builders.plans import BITS, index_of, random_case, received

@@ -13,7 +13,7 @@ from hybrid.__main__ import main
 from hybrid.models.exploration import automatic
 from hybrid.models.model import Model
 from mtbdd.build.build import build_model
-from mtbdd.build.effort import EffortError, watched
+from mtbdd.build.order import EffortError, watched
 from mtbdd.language import LanguageError, load_model, parse_model, resolve
 from mtbdd.language.limits import Limits
 from tests.builders.flat_texts import epidemic, gate, opinions, oscillators

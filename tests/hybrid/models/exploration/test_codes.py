@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.checking.simulation.variables import Variables
+from hybrid.checking.simulation.functions import Variables
 from hybrid.models.exploration.explore import KnownStates, StateCodes
 from mtbdd.language import parse_model, resolve
 

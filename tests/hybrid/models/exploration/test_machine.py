@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybrid.checking.simulation.variables import Variables
+from hybrid.checking.simulation.functions import Variables
 from hybrid.models.exploration import programs as programs_module
 from hybrid.models.exploration.machine import work_out
 from hybrid.models.exploration.programs import Programs, UnsuitableError
@@ -19,8 +19,7 @@ from mtbdd.language import parse_model, resolve
 from mtbdd.language.errors import EvaluationError
 from mtbdd.language.evaluate import evaluate
 from mtbdd.language.expression_parser import parse_expression
-from mtbdd.language.reals import bounds
-from mtbdd.language.rounded import real_of
+from mtbdd.language.reals import bounds, real_of
 from mtbdd.language.syntax import Binary, Expression, Literal, Name
 from tests.mtbdd.language.strategies import HERE, typed
 

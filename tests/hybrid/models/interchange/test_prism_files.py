@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hybrid.models.interchange import ExplicitModel, InterchangeError, read_model
 from hybrid.models.interchange.prism.reading import read_pexp, read_prism_files
-from mtbdd.base.wording import on_command_line
+from mtbdd.base.errors import on_command_line
 from mtbdd.language.syntax import ModelType
 from tests.builders.explicit_models import write_listed
 from tests.builders.text_models import assert_same, random_model

@@ -13,7 +13,7 @@ import hybrid
 from hybrid.models.interchange.from_dd import from_dd
 from hybrid.models.interchange.symbolic.file import FunctionWriter, write_symbolic
 from mtbdd.build.rewards import reward_rates, state_rewards
-from mtbdd.language.faults import BuildError
+from mtbdd.language.errors import BuildError
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.models import build
 from tests.builders.symbolic_files import CTMC, DTMC, MDP, round_trip

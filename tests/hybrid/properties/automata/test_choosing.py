@@ -14,9 +14,9 @@ import hybrid
 from hybrid.__main__ import main
 from hybrid.base.errors import InterchangeError, OptionError, UnsupportedError
 from hybrid.properties.automata import choosing
+from hybrid.properties.automata.choosing import program_output, program_text
 from hybrid.properties.automata.formulas import FormulaStore
 from hybrid.properties.automata.hoa_writing import hoa_text
-from hybrid.properties.automata.programs import program_output, program_text
 from hybrid.properties.automata.reading_formulas import automaton_of
 from mtbdd.base.budget import Budget, BudgetError, spending
 
@@ -109,7 +109,7 @@ def test_hostile_output_is_told(code: str, message: str, tmp_path: Path) -> None
 
 
 def test_too_much_output_ends_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.properties.automata.programs._BYTES", 1 << 16)
+    monkeypatch.setattr("hybrid.properties.automata.choosing._BYTES", 1 << 16)
     with pytest.raises(InterchangeError, match="expected at most 65536 bytes of HOA, got more"):
         program_output(tool(tmp_path, "while True: print('HOA: v1' * 1000)"), "F p0")
 
