@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from gpu_kernels import explicit as formats
+    from gpu_kernels import explicit as explicit
     from gpu_kernels import graph as graph
     from gpu_kernels.compressed.block_tasks import BlockTasks, block_spmv, run_block_tasks
     from gpu_kernels.compressed.choice_rows import ChoiceRows, run_choice_rows
@@ -210,7 +210,7 @@ _HOMES = {
     "window_words": "runtime.pushes",
 }
 
-_PARTS = ("formats", "graph")
+_PARTS = ("explicit", "graph")
 
 if not TYPE_CHECKING:  # type checkers have the imports above
 

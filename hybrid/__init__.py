@@ -11,6 +11,10 @@ next to nothing.
 
 from __future__ import annotations
 
+import sys
+
+from mtbdd.base.lazy_loading import MovedModules
+
 # What `typing` has by this name takes 30 ms to import, in which an interrupt still shows a traceback.
 TYPE_CHECKING = False
 
@@ -115,10 +119,41 @@ _PARTS = {
     "properties": "hybrid.properties",
     "simulation": "hybrid.checking.simulation",
     "solvers": "hybrid.solvers",
+    "analysis": "hybrid.analysis",
+    "app": "hybrid.app",
+    "base": "hybrid.base",
+    "checking": "hybrid.checking",
+    "matrix": "hybrid.matrix",
+    "models": "hybrid.models",
 }
 
 _GONE = {"ordering": "orders are not searched for any more, order='auto' of hybrid.load looks at three"}
 """What the version before had, and what to use in its place."""
+
+# Where packages were before: `import hybrid.linear` finds them for one release, with a warning.
+_MOVED = {
+    "hybrid.automata": "hybrid.properties.automata",
+    "hybrid.backends": "hybrid.matrix.backends",
+    "hybrid.certificates": "hybrid.checking.certificates",
+    "hybrid.cpu": "hybrid.matrix.cpu",
+    "hybrid.errors": "hybrid.base.errors",
+    "hybrid.exact": "hybrid.analysis.exact",
+    "hybrid.explicit": "hybrid.matrix.explicit",
+    "hybrid.exploration": "hybrid.models.exploration",
+    "hybrid.explorer": "hybrid.app.explorer",
+    "hybrid.gpu": "hybrid.matrix.gpu",
+    "hybrid.graphs": "hybrid.analysis.graphs",
+    "hybrid.injection": "hybrid.matrix.injection",
+    "hybrid.interchange": "hybrid.models.interchange",
+    "hybrid.levels": "hybrid.matrix.levels",
+    "hybrid.linear": "hybrid.analysis.linear",
+    "hybrid.lumping": "hybrid.models.lumping",
+    "hybrid.modelling": "hybrid.models.modelling",
+    "hybrid.operators": "hybrid.matrix.operators",
+    "hybrid.simulation": "hybrid.checking.simulation",
+}
+
+sys.meta_path.insert(0, MovedModules(_MOVED))
 
 if not TYPE_CHECKING:  # type checkers have the imports above, and report a name that is not among them
 

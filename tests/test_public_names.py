@@ -176,7 +176,7 @@ PARTS = sorted({module for module, _ in NAMES if module.count(".") == 1})
 
 def test_parts_are_attributes_of_their_packages_without_an_import() -> None:
     pages = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs/api").glob("*.md"))
-    documented = set(re.findall(r"currentmodule:: (\w+\.\w+)$", pages, re.MULTILINE))
+    documented = set(re.findall(r"currentmodule:: (\w+(?:\.\w+)+)$", pages, re.MULTILINE))
     assert {
         "hybrid.analysis.linear",
         "hybrid.analysis.graphs",
@@ -189,9 +189,9 @@ def test_parts_are_attributes_of_their_packages_without_an_import() -> None:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         module = importlib.import_module(package)
-        assert {f"{package}.{name}" for name in module._PARTS} == {
-            name for name in documented if name.startswith(f"{package}.")
-        }
+        parts = module._PARTS
+        places = set(parts.values()) if isinstance(parts, dict) else {f"{package}.{name}" for name in parts}
+        assert {name for name in documented if name.startswith(f"{package}.")} <= places
         for name in module._PARTS:
             vars(module).pop(name, None)
             assert isinstance(getattr(module, name), ModuleType)

@@ -22,6 +22,23 @@ _FORMATS = ("gpu_kernels", "hybrid/matrix/explicit")
 _SHARED = ("hybrid/matrix/parts", "hybrid/base/communicators")
 _BOUNDS = ("hybrid/analysis", "hybrid/solvers")
 
+_FORMER = {
+    "hybrid/matrix/gpu": "hybrid/gpu",
+    "hybrid/matrix/explicit": "hybrid/explicit",
+    "hybrid/matrix/parts": "hybrid/parts",
+    "hybrid/base/communicators": "hybrid/communicators",
+    "hybrid/matrix/cpu": "hybrid/cpu",
+    "hybrid/matrix/injection": "hybrid/injection",
+    "hybrid/matrix/levels": "hybrid/levels",
+    "hybrid/models/interchange": "hybrid/interchange",
+    "hybrid/properties/automata": "hybrid/automata",
+    "hybrid/models/lumping": "hybrid/lumping",
+    "hybrid/analysis/graphs": "hybrid/graphs",
+    "hybrid/checking/simulation": "hybrid/simulation",
+    "mtbdd/build/automaton_product.py": "mtbdd/automaton_product.py",
+}
+"""Where sources stood when records were taken."""
+
 MEASURED: dict[str, tuple[str, ...]] = {
     "agreement": _HOST,
     "attack": _HOST,
@@ -128,10 +145,16 @@ def age(record: Row) -> str:
     commit = made.removesuffix("+changes")
     if _git("cat-file", "-e", f"{commit}^{{commit}}") is None:
         return "  Its commit is not in this repository."
-    count = int(_git("rev-list", "--count", f"{commit}..HEAD", "--", *MEASURED[record["file"]]) or 0)
+    count = int(_git("rev-list", "--count", f"{commit}..HEAD", "--", *_places(record["file"])) or 0)
     if count == 0:
         return ""
     return f"  Since then {count:,} commit{'s' if count > 1 else ''} changed what it measures."
+
+
+def _places(name: str) -> list[str]:
+    """Return what a record measures, with the places where it stood before."""
+    places = MEASURED[name]
+    return [*places, *(_FORMER[place] for place in places if place in _FORMER)]
 
 
 def without_ages(text: str) -> str:

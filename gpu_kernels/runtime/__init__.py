@@ -1,1 +1,1 @@
-"""..."""
+"""Devices, memory, compiled kernels and arrays that all kernels share."""

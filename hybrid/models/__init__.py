@@ -1,1 +1,11 @@
-"""..."""
+"""Models from texts, files, arrays and Python; lists of states; quotients."""
+
+from __future__ import annotations
+
+from mtbdd.base.lazy_loading import lazy_names
+
+# What `typing` has by this name takes long to import.
+TYPE_CHECKING = False
+
+if not TYPE_CHECKING:  # parts are attributes without an import of their own
+    __getattr__ = lazy_names(__name__, {}, ("exploration", "interchange", "lumping", "modelling"))

@@ -46,3 +46,52 @@ def lazy_names(
         return value
 
     return imported
+
+
+class MovedModules:
+    """Finds modules by the names that they had before, for one release, and warns of the new ones.
+
+    Parameters
+    ----------
+    moved : mapping of str to str
+        For every package that has moved its new name; modules within it move along.
+    """
+
+    def __init__(self, moved: Mapping[str, str]) -> None:
+        self._moved = dict(moved)
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
+        """Return how a module is loaded that has another name now; None for all others."""
+        parts = name.split(".")
+        for k in range(len(parts), 1, -1):
+            old = ".".join(parts[:k])
+            if old in self._moved:
+                from importlib.util import spec_from_loader
+
+                loader: Any = _MovedModule(".".join((self._moved[old], *parts[k:])))
+                return spec_from_loader(name, loader)
+        return None
+
+
+class _MovedModule:
+    """Loads a module by its new name, and has the old one mean the same module."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def create_module(self, spec: Any) -> Any:
+        """Return the module itself, with a warning that names it."""
+        from warnings import warn
+
+        module = import_module(self._name)
+        self._kept = module.__spec__
+        warn(
+            f"{spec.name} is {self._name} now; the old name goes with the next release",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return module
+
+    def exec_module(self, module: Any) -> None:
+        """Leave the module as it is: it has been run."""
+        module.__spec__ = self._kept

@@ -1,1 +1,1 @@
-"""..."""
+"""Decision diagrams: managers of `dd`, encodings, relations, MTBDDs and their arithmetic."""

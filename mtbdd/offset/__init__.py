@@ -1,1 +1,1 @@
-"""..."""
+"""Offset-labelled MTBDDs: numbers of states, paths, and vectors over states."""

@@ -35,7 +35,7 @@ ROOMS = {
     "multi": ("hybrid/analysis/multi/",),
     "analysis": ("hybrid/analysis/",),
     "certificates": ("hybrid/checking/certificates/",),
-    "solvers": ("hybrid/solvers/",),
+    "solvers": ("hybrid/solvers/", "hybrid/matrix/space/"),
     "operators": ("hybrid/matrix/operators/",),
     "lumping": ("hybrid/models/lumping/",),
     "checking": ("hybrid/checking/", "hybrid/base/"),
@@ -44,6 +44,19 @@ ROOMS = {
     "mtbdd": ("mtbdd/",),
 }
 """Files of each room, by how their paths begin; a file belongs to the first that fits."""
+
+OUTSIDE = (
+    "hybrid/analysis/checkpoints/",
+    "hybrid/analysis/exact/",
+    "hybrid/analysis/graphs/",
+    "hybrid/analysis/run/",
+    "hybrid/base/communicators/",
+    "hybrid/base/disk/",
+    "hybrid/base/drawing/",
+    "hybrid/base/state_values.py",
+    "hybrid/checking/simulation/",
+)
+"""Folders within them that round nothing, or whose numbers are exact or estimates."""
 
 UNMARKED, SPARED = FOLDER / "unmarked", FOLDER / "spared"
 LEMMAS = UNMARKED / "lemmas.txt"
@@ -216,6 +229,8 @@ def _markers(text: str, file: str, statements: list[Statement]) -> Iterator[Mark
 
 def room_of(file: str) -> str | None:
     """Return the room that a file belongs to; None outside of the rooms of bounds."""
+    if file.startswith(OUTSIDE):
+        return None
     return next((room for room, starts in ROOMS.items() if file.startswith(starts)), None)
 
 

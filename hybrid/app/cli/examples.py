@@ -9,9 +9,9 @@ import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import hybrid
 from hybrid.app.cli.console import Console
 from hybrid.base.errors import OptionError
+from hybrid.base.installing import package_folder
 
 SIZES = {
     "biased_die": "N=9,first=0",
@@ -104,7 +104,7 @@ def examples() -> list[Example]:
 
 def examples_folder() -> Path:
     """Return where the examples are: within the package, or in a checkout beside it."""
-    package = Path(hybrid.__file__).resolve().parent
+    package = package_folder()
     within = package / "examples"
     return within if within.is_dir() else package.parent / "examples"
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from hybrid.app.cli.arguments import EXIT_STATUS, FIRST_STEPS
 from hybrid.app.cli.excerpts import SAME
 from hybrid.app.cli.grammar import Entry, command_line
+from hybrid.base.installing import installed_version
 
 # `hybrid completion` and `hybrid man`: texts that are made from the parser.
 
@@ -102,11 +103,9 @@ def manual_markdown() -> str:
 
 def manual_roff() -> str:
     """Return the manual page of section 1, as `man` reads it."""
-    from hybrid import __version__
-
     top, commands = command_line()
     lines = [
-        f'.TH HYBRID 1 "" "hybrid {__version__}" "User Commands"',
+        f'.TH HYBRID 1 "" "hybrid {installed_version()}" "User Commands"',
         ".SH NAME",
         f"hybrid \\- {_roff(_PURPOSE)}",
         ".SH SYNOPSIS",

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution, version
-from pathlib import Path
 
+from hybrid.base.installing import installed_version, package_folder
 from mtbdd.diagrams.manager import VARIABLE, PackageError, diagram_package
 
 _CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy-cuda11x", "cupy")
@@ -30,11 +30,8 @@ def print_versions(as_json: bool) -> int:
 
 def versions() -> dict[str, str]:
     """Return what works here, by name: versions, or why something is not there."""
-    import hybrid
-    from hybrid import __version__
-
     return {
-        "hybrid": f"{__version__} ({Path(hybrid.__file__).parent})",
+        "hybrid": f"{installed_version()} ({package_folder()})",
         "python": f"{platform.python_version()} ({platform.python_implementation()}, {sys.platform} "
         f"{platform.machine()})",
         "dd": _dd(),

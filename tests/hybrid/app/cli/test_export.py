@@ -113,7 +113,7 @@ def test_constants_and_deadlocks_are_those_of_the_text(
 
 
 def test_orders_number_states_alike(capsys: pytest.CaptureFixture[str], out: Path) -> None:
-    model = Path(__file__).parents[3] / "examples" / "coin.prism"
+    model = Path(__file__).parents[4] / "examples" / "coin.prism"
     for order in ("model", "reversed"):
         files = [out / f"{order}.{suffix}" for suffix in ("tra", "sta", "lab")]
         assert export(capsys, model, "--const", "K=1", "--order", order, "--to", *files)[0] == 0

@@ -17,7 +17,7 @@ pytest.importorskip("numba")
 
 from hybrid.base.disk import kernels, store
 
-TANDEM = str(Path(__file__).resolve().parents[3] / "examples" / "tandem.prism")
+TANDEM = str(Path(__file__).resolve().parents[4] / "examples" / "tandem.prism")
 ASKED = ("check", TANDEM, "R=? [ F sc=15 ]", "--const", "c=15")
 
 

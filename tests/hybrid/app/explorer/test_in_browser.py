@@ -25,7 +25,7 @@ HOSTILE = "<img src=x onerror=document.title='hacked'></script>"
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three pages: sizes of kanban, an MDP with measured times, and hostile names."""
     folder = tmp_path_factory.mktemp("pages")
-    examples, backend = Path(__file__).parents[3] / "examples", choose_backend("cpu")
+    examples, backend = Path(__file__).parents[4] / "examples", choose_backend("cpu")
     sheets = [
         model_sheet(hybrid.load(examples / "kanban.prism", {"t": t}), backend, f"t={t}") for t in (1, 2, 3)
     ]

@@ -17,7 +17,7 @@ from hybrid.properties import parse_properties, resolve_properties
 
 __all__ = ["Case", "make"]
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 
 
 class Case:

@@ -39,7 +39,7 @@ from tests.builders.models import build
 from tests.builders.random_mdps import mdps
 from tests.exploring import each
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+EXAMPLES = Path(__file__).parents[4] / "examples"
 SMALL = {"waiting": WAITING_ROOM, "slow": SLOW_WAY, "rooms": ROOMS, "coins": COINS}
 FILES = {"coin": {"K": 1}, "jobs": {"N": 5}, "relay": {"H": 5, "M": 3}}
 

@@ -16,7 +16,7 @@ from hybrid.matrix.space.choice_operator import ChoiceProblem
 from mtbdd.offset.offset import OffsetMTBDD
 from tests.builders.matrices import from_dense
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+EXAMPLES = Path(__file__).parents[4] / "examples"
 COIN = {
     "optimistic": ['Pmin=? [ F "all_heads" ]', 'Pmax=? [ F<=20 "decided" ]'],
     "interval": ['Pmax=? [ F "all_heads" ]'],

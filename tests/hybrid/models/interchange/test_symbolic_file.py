@@ -106,7 +106,7 @@ def test_a_model_without_bits(tmp_path: Path) -> None:
 
 
 def test_a_billion_states_take_kilobytes(tmp_path: Path) -> None:
-    examples = Path(__file__).resolve().parents[3] / "examples"
+    examples = Path(__file__).resolve().parents[4] / "examples"
     model = hybrid.load(examples / "kanban.prism", constants={"t": 10})
     again = round_trip(model, tmp_path)
     assert again.n_states == model.n_states == 1005927208

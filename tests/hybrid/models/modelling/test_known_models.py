@@ -10,7 +10,7 @@ import pytest
 import hybrid
 from tests.builders.built_in_python import coin, kanban
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 
 
 @pytest.mark.parametrize("t", [1, 2])
