@@ -44,8 +44,8 @@ test: venv
 	$(PYTEST) --durations-to=$(DURATIONS)
 
 # What breaks first, in less than a minute: contracts, analysis, checking, the command line's first lines.
-FIRST := tests/contracts/test_matrix.py tests/contracts/test_paths.py tests/hybrid/analysis tests/hybrid/checking \
-  tests/hybrid/app/cli/test_commands.py tests/test_layers.py
+FIRST := tests/contracts/test_matrix.py tests/contracts/test_paths.py $(wildcard tests/hybrid/analysis/test_*.py) \
+  $(wildcard tests/hybrid/checking/test_*.py) tests/hybrid/app/cli/test_commands.py tests/test_layers.py
 LATER := device parts disk multi
 quick: venv
 	$(PYTEST) -q -x -m 'not slow and not gpu' -k '$(LATER:%=not % and) not random' $(FIRST)
