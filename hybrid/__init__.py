@@ -132,6 +132,7 @@ _GONE = {"ordering": "orders are not searched for any more, order='auto' of hybr
 
 # Where packages were before: `import hybrid.linear` finds them for one release, with a warning.
 _MOVED = {
+    "gpu_kernels.formats": "gpu_kernels.explicit",
     "hybrid.automata": "hybrid.properties.automata",
     "hybrid.backends": "hybrid.matrix.backends",
     "hybrid.certificates": "hybrid.checking.certificates",
@@ -151,6 +152,7 @@ _MOVED = {
     "hybrid.modelling": "hybrid.models.modelling",
     "hybrid.operators": "hybrid.matrix.operators",
     "hybrid.simulation": "hybrid.checking.simulation",
+    "mtbdd.package": "mtbdd.diagrams.manager",
 }
 
 sys.meta_path.insert(0, MovedModules(_MOVED))
