@@ -44,13 +44,13 @@ _COUNTED = (
 )
 _JOINED = r"\s*(?:,|–|-|/|to|and|or|of)\s*"
 FIGURE = re.compile(
-    rf"(?<![\w.,^·-]){_NUMBER}(?:{_JOINED}{_NUMBER})*"
+    rf"(?<![\w.,§^·-]){_NUMBER}(?:{_JOINED}{_NUMBER})*"
     rf"(?:\s*{_MEASURE}(?![\w-])|(?:\s+[a-z]+)?[\s-](?:{_COUNTED})\b)"
     rf"|\b{_WORD}(?:{_JOINED}{_WORD})*\s(?:{_DURATION}|times|gigabytes|megabytes|per cent)\b",
     re.IGNORECASE,
 )
 """A number with what it counts or measures; words for numbers only with times and durations."""
-_BARE = re.compile(r"(?<![\w.,^·*/=-])\d+(?:\.\d+(?:e[-+]?\d+)?|e[-+]?\d+|(?:,\d{3})+)(?!\w|[.,]\d)")
+_BARE = re.compile(r"(?<![\w.,§^·*/=-])\d+(?:\.\d+(?:e[-+]?\d+)?|e[-+]?\d+|(?:,\d{3})+)(?!\w|[.,]\d)")
 """A number without a word of measure that is no small whole one."""
 _PLACE = re.compile(
     r"(?:sections?|figures?|chapter|tables?|Python|CuPy|Spot|versions?|run on)\s(?:[\d.,\s]|to|and|or)*$"

@@ -114,7 +114,7 @@ def test_a_digit_of_a_rendered_table_that_is_changed_is_told() -> None:
         ("from <!-- = cards.cards d -->2<!-- . --> to 4 s", ["¤ to 4 s"]),
         ("from <!-- = cards.cards d -->2<!-- . --> to <!-- = cards.cards d -->2<!-- . --> s", []),
         ("| kanban | 2,299 | 1.5 |", ["2,299", "1.5"]),
-        ("`3 s` and [more](a.md#3-s) of [WB13] 4.4.1, table 5, Python 3.11, level 3", []),
+        ("`3 s` and [more](a.md#3-s) of [WB13] §4.4.1, table 5, Python 3.11, level 3", []),
         ("```text\n3 s\n```\n\n<!-- rendered: a -->\n\n3 s\n\n<!-- end: a -->", []),
     ],
 )

@@ -1,6 +1,6 @@
 """A matrix larger than the card: its rows in parts, each copied there while the one before is multiplied.
 
-[BESW10] II (last paragraph) copies the parts one after the other and finds the copies dearer than the
+[BESW10] §II (last paragraph) copies the parts one after the other and finds the copies dearer than the
 products. Here the parts lie in pinned memory, and two buffers and two streams let the copy of a part run
 beside the product of the one before it; the vectors stay on the device. The product then takes as long as
 copying the matrix does.

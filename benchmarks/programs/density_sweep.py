@@ -1,12 +1,12 @@
 """[CB12]'s experiments: Jacobi and BiCGStab on CPU and GPU, on random matrices and on two programs' chains.
 
-``random``: diagonally dominant matrices of random integers, three sizes, growing density ([CB12] 6,
+``random``: diagonally dominant matrices of random integers, three sizes, growing density ([CB12] §6,
 figure 1); 10 % density at growing sizes (figures 2 and 3).
 ``chains``: ``(I - P) x = b`` over S? for the biased die (Table 1's sizes and entries exactly) and for random
 quick sort (sizes near Table 1's, for its chains come out of another search).
-``twins``: random matrices with exactly the sizes and entries of Table 1 ([CB12] 7.1).
+``twins``: random matrices with exactly the sizes and entries of Table 1 ([CB12] §7.1).
 ``large``: the biased die at sizes that a card of today needs to be busy.
-``bicgstab`` is preconditioned with the diagonal, ``bicgstab-plain`` is not, as [CB12]'s (3.2).
+``bicgstab`` is preconditioned with the diagonal, ``bicgstab-plain`` is not, as [CB12]'s (§3.2).
 
 Every trial has a matrix of its own in ``random`` and ``twins``; times are means of solutions to a relative
 change (Jacobi) or residual (BiCGStab) below epsilon, without set-up and transfer; the CPU is one core. Every
@@ -68,7 +68,7 @@ LARGE = (30_001, 100_001, 300_001, 1_000_001)
 
 
 def random_matrix(rng: np.random.Generator, n: int, entries: int) -> CsrArrays:
-    """Return a diagonally dominant matrix of positive integers at random places ([CB12] 6).
+    """Return a diagonally dominant matrix of positive integers at random places ([CB12] §6).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A matrix streamed to the card in parts, and whether its copies hide its products ([BESW10] II).
+"""A matrix streamed to the card in parts, and whether its copies hide its products ([BESW10] §II).
 
 A limit is what the two buffers may take on the card together; the matrix is cut into as few parts as fit.
 For every matrix and limit, in one run and with the same parts in pinned memory:

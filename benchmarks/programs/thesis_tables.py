@@ -8,7 +8,7 @@ is kept. A solution longer than --repeat-seconds is counted once. A CPU run that
 --cpu-seconds is stopped after some iterations; its time is then that of an iteration times the iterations
 that the GPU needed, and is marked as extrapolated. --cpu-values has answers of CPU runs made elsewhere to
 compare with: a record of this script, or {study: {"value", "iterations", "solve_seconds", "level"}} for the
-largest sizes, with "where" or --cpu-where to say on what. MemB and MemR as [Tealdi13] 5.2.3.1 defines them.
+largest sizes, with "where" or --cpu-where to say on what. MemB and MemR as [Tealdi13] §5.2.3.1 defines them.
 The largest sizes of all studies come first, the second largest next; the record is written after each row.
 """
 

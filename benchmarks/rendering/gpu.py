@@ -196,7 +196,7 @@ def gpu_product(record: Row) -> str:
     )
     text = (
         "Milliseconds of one product on the device, medians of event times.  `block tasks` is the thesis's "
-        "kernel ([Tealdi13] 4.4.2.1) at the fastest of the levels measured.  Gains are over cuSPARSE's CSR, "
+        "kernel ([Tealdi13] §4.4.2.1) at the fastest of the levels measured.  Gains are over cuSPARSE's CSR, "
         f"the fastest uncompressed form ({_forms(rows, UNCOMPRESSED)}) and the fastest explicit form.  "
         "`copy` is one of x to y on the same card: what a product would take if nothing but the vectors "
         "moved.  `times best level`: how much longer the level that the engine chose takes than the fastest "

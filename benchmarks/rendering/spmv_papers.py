@@ -187,7 +187,7 @@ def density_sweep(record: Row) -> str:
     }
     parts = [
         "Milliseconds of a solution of `(I − P) x = b` or `A x = b` to "
-        f"{record['epsilon']:g} ([CB12] 6 and 7), iterations in brackets; explicit matrices, SciPy's "
+        f"{record['epsilon']:g} ([CB12] §§6 and 7), iterations in brackets; explicit matrices, SciPy's "
         f"product on one core of the CPU, the format `{record['storage']}` on the GPU.  Set-up is not "
         f"counted.  A solution is given {record['solve_seconds']:g} s; `max iterations` says that it needs "
         "more." + _plain(record),
@@ -271,7 +271,7 @@ def streamed_parts(record: Row) -> str:
     rows = measured(record)
     parts = [
         "Milliseconds of a product whose matrix lies in pinned memory of the host and goes to the card in "
-        "parts, through two buffers ([BESW10] II): the copies of all parts alone, the products of all "
+        "parts, through two buffers ([BESW10] §II): the copies of all parts alone, the products of all "
         "parts alone, resident, and the streamed product.  Without overlap that takes the sum of both, with "
         "perfect overlap the greater one.  Cutting the matrix and pinning its parts is not counted.  The "
         "last column is from events on both streams: the share of the products' time in which the copy of "

@@ -1,4 +1,4 @@
-"""Products and steps over tasks of 256 rows: the block kernel of [Tealdi13] 4.4.2.1 (cuda/block_spmv.cu)."""
+"""Products and steps over tasks of 256 rows: the block kernel of [Tealdi13] §4.4.2.1 (cuda/block_spmv.cu)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Array = Any
 
 @dataclass(frozen=True, eq=False)
 class BlockTasks:
-    """Injected submatrices and tasks on the device ([Tealdi13] 4.2.1 and 4.4.1.2).
+    """Injected submatrices and tasks on the device ([Tealdi13] §§4.2.1 and 4.4.1.2).
 
     Attributes
     ----------

@@ -105,7 +105,7 @@ class ChoiceRows:
         )
 
     def scanned(self, device: Device) -> ChoiceRows:
-        """Return the choices on a device with what steps by a segmented scan need ([BESW10] II, method M2).
+        """Return the choices on a device with what steps by a segmented scan need ([BESW10] §II, method M2).
 
         Notes
         -----

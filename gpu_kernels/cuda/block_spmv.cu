@@ -1,4 +1,4 @@
-// The product over tasks of 256 rows, as published: [Tealdi13] 4.4.2.1.
+// The product over tasks of 256 rows, as published: [Tealdi13] §4.4.2.1.
 
 #include "common.cuh"
 #include "relax.cuh"
@@ -6,7 +6,7 @@
 constexpr int TASK_THREADS = 192;
 constexpr int TASK_ROWS = 256;
 
-// A step over all rows of a matrix in tasks ([Tealdi13] 4.4.1.2).
+// A step over all rows of a matrix in tasks ([Tealdi13] §4.4.1.2).
 //
 // A block does one task: 256 results in shared memory, a warp an instance over its coordinate entries, atomic
 // additions, and at the end the results to global memory. Launch: one block of 192 threads a task. Sums are added

@@ -12,7 +12,7 @@
 //                a negative one nothing: the changes are measured and no more
 //
 // Launch: one block of CHANGE_SLOTS threads. Once status[0] is set nothing changes any more, so that iterations
-// queued beyond the last one do no harm. Source: [Tealdi13] 4.4.2.2.
+// queued beyond the last one do no harm. Source: [Tealdi13] §4.4.2.2.
 extern "C" __global__ void __launch_bounds__(CHANGE_SLOTS)
 finish_iteration(BITS *changes, long long *status, double *differences, const double epsilon, const int is_absolute) {
     BLOCK_SHARED BITS partial[2 * CHANGE_SLOTS / LANES];

@@ -17,7 +17,7 @@
 //   DIAGONAL_BITS   8, 16 or 64: how the diagonal is held; 0: products are divided by it already
 //   ANCHORED        0, or 1: A x is x - (M x - x[anchor]) / diagonal, so that a matrix M whose row sums are the diagonal
 //                   makes A singular no more; the diagonal has bits then
-// Source: van der Vorst, SIAM J. Sci. Stat. Comput. 13, 1992; [CB12] 3.2 and 5.2.
+// Source: van der Vorst, SIAM J. Sci. Stat. Comput. 13, 1992; [CB12] §§3.2 and 5.2.
 
 #include "common.cuh"
 #include "grid_sums.cuh"

@@ -9,7 +9,7 @@
 //
 // Sums over lanes are made pairwise in a fixed order, without atomic additions: the same bits every time. In place:
 // nothing but products, out and the partial maxima of the change. x and out must not overlap.
-// Source: this project; the submatrices are the injected ones of [Tealdi13] 4.4.
+// Source: this project; the submatrices are the injected ones of [Tealdi13] §4.4.
 //
 // Macros besides those of common.cuh and relax.cuh:
 //   PAIR_THREADS  threads of a block of multiply_pairs, a multiple of 32

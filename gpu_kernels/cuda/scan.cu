@@ -1,4 +1,4 @@
-// The product by a segmented scan: [BESW10] II, method M2. All products; the sum from every product to the end of
+// The product by a segmented scan: [BESW10] §II, method M2. All products; the sum from every product to the end of
 // its row, a backward inclusive segmented scan; the results at the first entries of the rows.
 //
 // Macros besides those of common.cuh:

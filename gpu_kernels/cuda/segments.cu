@@ -1,4 +1,4 @@
-// Products with matrices in warp segments: [WB13] 4.2 and 4.3.
+// Products with matrices in warp segments: [WB13] §§4.2 and 4.3.
 //
 // segment_starts  first element of every segment, and the end
 // columns         column of every element, -1 for padding

@@ -14,7 +14,7 @@
 // be launched in parts, one after the other.
 // No atomic additions: the result does not depend on the order of the blocks. In place: nothing but out and
 // the partial maxima of the change. x and out must not overlap.
-// Source: the algorithm is this project's; the injected submatrices are those of [Tealdi13] 4.4.
+// Source: the algorithm is this project's; the injected submatrices are those of [Tealdi13] §4.4.
 //
 // Macros besides those of common.cuh, relax.cuh and tile_rows.cuh:
 //   MIN_BLOCKS   blocks that registers must leave room for on a multiprocessor

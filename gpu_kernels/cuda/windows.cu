@@ -12,7 +12,7 @@
 //
 // Launch: announce and await_arrivals one warp, push_* any grid of blocks of THREADS threads. Blocks are small, so that they
 // find a place beside those of a product: a multiprocessor keeps none free for a larger one.
-// Source: words and fences as in the memory model of the PTX ISA, 8; the algorithm is this project's.
+// Source: words and fences as in the memory model of the PTX ISA, §8; the algorithm is this project's.
 //
 // Macros besides INDEX_BITS:
 //   none

@@ -1,6 +1,6 @@
 """What all explicit formats share: conversion from and to compressed sparse rows, values, bytes, products.
 
-Values are plain, or numbers of the distinct ones in a dictionary ([WB13] 5, "compact MSR").
+Values are plain, or numbers of the distinct ones in a dictionary ([WB13] §5, "compact MSR").
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Row-compressed storage: row starts, columns, values ([WB13] 4.1, [CB12] 4), and its products.
+"""Row-compressed storage: row starts, columns, values ([WB13] §4.1, [CB12] §4), and its products.
 
 `Msr` takes a thread a row, `MsrScan` a segmented scan over all entries, `MsrStream` equal parts of them.
 """

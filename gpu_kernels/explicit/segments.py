@@ -1,6 +1,6 @@
 """Rows in segments whose entries lie side by side for the threads of a warp.
 
-`MsrWarp` and `MsrHalfWarp` are the segments of [WB13] 4.2 and 4.3; `Sell` is sliced ELL, whose kernel has
+`MsrWarp` and `MsrHalfWarp` are the segments of [WB13] §§4.2 and 4.3; `Sell` is sliced ELL, whose kernel has
 several elements of a row under way.
 """
 

@@ -1,4 +1,4 @@
-"""The published decomposition: forward-backward search with trimming, all regions at once ([WKB16] 5)."""
+"""The published decomposition: forward-backward search with trimming, all regions at once ([WKB16] §5)."""
 
 from __future__ import annotations
 
@@ -50,21 +50,21 @@ class ComponentOptions:
         and ``bfbt``, its algorithm 2, goes on inside the states of the direction that is done. For end
         components ``auto`` and ``max-id`` remove choices that leave, with the states that this removes in
         turn, by a queue, and decompose what is left as a graph of its own; the published variants have
-        sets U and attractors on top (6).
+        sets U and attractors on top (§6).
     transpose : bool
-        Search backwards on the transposed graph; without it by scans of the graph (5.1).
+        Search backwards on the transposed graph; without it by scans of the graph (§5.1).
     combined : bool
-        One kernel for a step of both searches, else one for each (5.2).
+        One kernel for a step of both searches, else one for each (§5.2).
     segment_interval : int
-        u of 5.1.1: transitions of states with at most so many of them are interleaved, a warp's worth of
+        u of §5.1.1: transitions of states with at most so many of them are interleaved, a warp's worth of
         states at a time; 0 for none.
     iterations : int
-        NrIters of 5.2, the search steps in a launch; those after the first one work on states that the
+        NrIters of §5.2, the search steps in a launch; those after the first one work on states that the
         block keeps in shared memory. At least 1, which uses no cache.
     aggregate : bool
-        One lane of a warp competes for each pivot (5.3.1).
+        One lane of a warp competes for each pivot (§5.3.1).
     join_sets : bool
-        For end components: only states next to removed ones can become pivots (sets J, 5.3.2).
+        For end components: only states next to removed ones can become pivots (sets J, §5.3.2).
     """
 
     variant: Variant = "auto"

@@ -187,7 +187,7 @@ class Graph:
 
     References
     ----------
-    [WKB16] 5.1: data representation. The choice arrays are not in the paper, which finds the groups of
+    [WKB16] §5.1: data representation. The choice arrays are not in the paper, which finds the groups of
     a state by scanning its words.
     """
 

@@ -255,7 +255,7 @@ def _by_attractors(device: Device, graph: Graph, options: ComponentOptions) -> t
 
     References
     ----------
-    [WKB16] 2.4 and algorithm 7; section 5.3.2 for sets J.
+    [WKB16] §2.4 and algorithm 7; section 5.3.2 for sets J.
     """
     xp, n = device.xp, graph.n_states
     rounds: Counter[str] = Counter()

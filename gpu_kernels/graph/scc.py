@@ -82,7 +82,7 @@ def scc(device: Device, graph: Graph, options: ComponentOptions | None = None) -
 
     References
     ----------
-    [WKB16] 2.2 and 5; see :class:`ComponentOptions` for the variants. Trimming, one search and names after
+    [WKB16] §§2.2 and 5; see :class:`ComponentOptions` for the variants. Trimming, one search and names after
     it: G. Slota and others, "BFS and Coloring-based Parallel Algorithms for Strongly Connected Components
     and Related Problems", IPDPS 2014 (Multistep).
     """

@@ -63,7 +63,7 @@ class BiCGStabKernels:
     -----
     Synchronises: no. Launches allocate nothing and always have the same arguments, so that they can be
     recorded. Time: O(n) each; memory: five vectors. Sums are added in an order that depends on n alone.
-    Source: van der Vorst, SIAM J. Sci. Stat. Comput. 13, 1992; [CB12] 5.2.
+    Source: van der Vorst, SIAM J. Sci. Stat. Comput. 13, 1992; [CB12] §5.2.
     """
 
     NORM = 2

@@ -1,4 +1,4 @@
-"""Rewards gathered up to a number of steps or a time, and rewards at one moment ([Tealdi13] 2.3)."""
+"""Rewards gathered up to a number of steps or a time, and rewards at one moment ([Tealdi13] §2.3)."""
 
 from __future__ import annotations
 

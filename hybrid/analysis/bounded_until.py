@@ -1,4 +1,4 @@
-"""Until within a window of steps or time ([Tealdi13] 2.3.1 and 2.3.2).
+"""Until within a window of steps or time ([Tealdi13] §§2.3.1 and 2.3.2).
 
 With a window [a, b] the path has to stay in safe states up to a, and to reach a target within b - a
 from then on: the probabilities of the second part are where the first one starts, running backwards.

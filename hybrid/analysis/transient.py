@@ -2,7 +2,7 @@
 
 ``x_{k+1} = P x_k + b`` over a set of states; b is what leaving the set is worth.  A CTMC is
 uniformised with a rate q above all exit rates, ``P = I + (M - diag(d)) / q``, and its state after
-the time t is that after a Poisson number of steps with mean q t ([Tealdi13] 2.3.2).
+the time t is that after a Poisson number of steps with mean q t ([Tealdi13] §2.3.2).
 
 Bounds.  All numbers are non-negative, so every step adds a relative rounding error, of at most `slack`;
 for values bounded by c it also adds at most ``absolute * c``, which is the better bound after many steps.

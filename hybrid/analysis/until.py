@@ -1,4 +1,4 @@
-"""Unbounded until, and one step: the graph decides 0 and 1, equations the rest ([Tealdi13] 2.3).
+"""Unbounded until, and one step: the graph decides 0 and 1, equations the rest ([Tealdi13] §2.3).
 
 Over choices (Forejt et al., "Automated verification techniques for probabilistic systems", 2011, section
 4): for the minimum, no scheduler can stay for ever in the states that are left.  For the maximum some may;

@@ -57,7 +57,7 @@ def replacement_of(storage: object) -> str:
 
 
 REPRESENTATIONS: tuple[Representation, ...] = ("row-types", "tasks")
-"""Rows of equal sequences of blocks together, or instances in tasks of 256 rows ([Tealdi13] 4.4.1.2)."""
+"""Rows of equal sequences of blocks together, or instances in tasks of 256 rows ([Tealdi13] §4.4.1.2)."""
 
 
 def check_representation(name: str) -> None:

@@ -1,10 +1,10 @@
 """BiCGStab, preconditioned with the diagonal.
 
 Solves ``diagonal * x = M x + b`` as ``(I - M / diagonal) x = b / diagonal``.  Two products an iteration, no
-promise that the residual falls.  The recurrence and its numbers are where the vectors are ([CB12] 5.2),
+promise that the residual falls.  The recurrence and its numbers are where the vectors are ([CB12] §5.2),
 see :mod:`hybrid.matrix.space.recurrence`: on a device the host looks at them now and then.  Here is what to
 make of it: beginnings, and how all ends.
-Source: van der Vorst, Bi-CGSTAB, SIAM J. Sci. Stat. Comput. 13, 1992; [CB12] 3.2.
+Source: van der Vorst, Bi-CGSTAB, SIAM J. Sci. Stat. Comput. 13, 1992; [CB12] §3.2.
 
 Three ways to fail are told apart.  A *breakdown*: some number to divide by is zero, or has lost half its
 digits because the residual has become orthogonal to the one it began with; going on would blow up x.

@@ -176,7 +176,7 @@ class Trace(Watch):
             del own[1::2]
 
 
-# Jacobi's method and over-relaxed Jacobi (JOR), [Tealdi13] 2.4.1 and algorithm 1.
+# Jacobi's method and over-relaxed Jacobi (JOR), [Tealdi13] §2.4.1 and algorithm 1.
 #
 # Solves ``diagonal * x = M x + b``.  One iteration is ``x <- (1 - w) x + w (M x + b) / diagonal``;
 # w = 1 is Jacobi.  For steady states (b = 0, M the transposed rates) Jacobi fails to converge when the

@@ -12,7 +12,7 @@ References
 C. Larsen, S. Schmidt, J. Steensgaard, A. Jakobsen, J. van de Pol, A. Pavlogiannis, "A truly symbolic
 linear-time algorithm for SCC decomposition", TACAS 2023.
 arXiv:2505.20748 (symbolic MEC decomposition), for interleaving the withdrawal of choices with the search.
-[WKB16] 2.2 to 2.4, for the definitions.
+[WKB16] §§2.2 to 2.4, for the definitions.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _names(manager: Manager, bits: Iterable[int]) -> list[str]:
 # ----------
 # L. Fleischer, B. Hendrickson, A. Pinar, "On identifying strongly connected components in parallel", IPDPS
 # 2000, for the division. W. McLendon et al., "Finding strongly connected components in distributed graphs",
-# JPDC 2005, for the trimming. [WKB16] 2.2, which runs the same division on a graph's transitions.
+# JPDC 2005, for the trimming. [WKB16] §2.2, which runs the same division on a graph's transitions.
 
 _SEED = 40723  # any number: the same graph takes the same course every time
 _FRONT = 5  # three products of a front cost as much as one of a set with this many times its nodes

@@ -1,7 +1,7 @@
 """Values of expressions over arrays, with a bound on what rounding costs them.
 
 Numbers are computed in doubles together with a bound on their absolute error (running error analysis,
-[Higham02] 3.3).  Where that leaves a comparison or an integer part open, or a number without correct
+[Higham02] §3.3).  Where that leaves a comparison or an integer part open, or a number without correct
 leading digits, the expression is evaluated once more on the real numbers, for these entries alone.
 """
 
@@ -23,7 +23,7 @@ from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelRe
 from mtbdd.language.types import is_double
 from mtbdd.language.walk import children
 
-# Arithmetic in doubles with a running bound on the absolute error of every value ([Higham02] 3.3).
+# Arithmetic in doubles with a running bound on the absolute error of every value ([Higham02] §3.3).
 
 LEAST = 2.0**-1074  # lemma: interval-sum
 """The least positive double, which stands for positive numbers that are smaller."""

@@ -1,7 +1,7 @@
 """The offset-labelled MTBDD, stored level by level in arrays.
 
 An offset-labelled MTBDD represents a real matrix over interleaved row and column bits
-(x1 < y1 < x2 < y2 < ...). It differs from a plain MTBDD in two ways ([Tealdi13] 4.3.2): every
+(x1 < y1 < x2 < y2 < ...). It differs from a plain MTBDD in two ways ([Tealdi13] §4.3.2): every
 inner node carries an offset, and every path to a non-zero terminal visits every level, so that only
 zero may be skipped to. Rows and columns that belong to no state are left out, so the row and column
 of an entry are the sums of the offsets of the nodes that its path leaves by the then edge.
@@ -77,7 +77,7 @@ def count_entries_below(levels: Sequence[Level], terminals: int) -> tuple[Int64A
 
     Notes
     -----
-    Time: O(nodes). A node's count is the sum of its children's, and 1 for a terminal ([Tealdi13] 4.4.1.1).
+    Time: O(nodes). A node's count is the sum of its children's, and 1 for a terminal ([Tealdi13] §4.4.1.1).
     """
     counts = [np.ones(terminals, np.int64)]
     for level in reversed(levels):
@@ -137,7 +137,7 @@ SCALED_UNITS = 8.0
 
 @dataclass(frozen=True, eq=False)
 class OffsetMTBDD:
-    """A real matrix as an offset-labelled MTBDD ([Tealdi13] 4.3.2).
+    """A real matrix as an offset-labelled MTBDD ([Tealdi13] §4.3.2).
 
     Attributes
     ----------

@@ -1,8 +1,8 @@
 // The published search for components, forward and backward from a pivot of every region, and the steps of the
-// published end components after it ([WKB16] 5 and 6).
+// published end components after it ([WKB16] §§5 and 6).
 #include "graph/words.cuh"
 
-// What all kernels of the published decomposition share: bookkeeping bits and lists of transitions ([WKB16] 5.1).
+// What all kernels of the published decomposition share: bookkeeping bits and lists of transitions ([WKB16] §5.1).
 
 // The three high bits of an offset and of a result keep the books. Low bits of a result: the search region, named by
 // its pivot. While a search runs, FRONTIER without EXPLORED stands for the front: of the forward search in offsets, of
@@ -40,7 +40,7 @@ __device__ inline List list_of(const Lists &lists, WORD i) {
     return List{begin, lists.offsets[next < lists.segmented ? next : lists.segmented] & LOW, LANES};
 }
 
-// A pivot for every region by races for places in the array of transitions ([WKB16] 5.3, algorithm 6).
+// A pivot for every region by races for places in the array of transitions ([WKB16] §5.3, algorithm 6).
 
 // The place of a state's region, counted over several passes of the array. Three times the region, so that no two
 // regions, with what the last search reached of them, share a place; the paper's hash lets neighbours collide.
@@ -62,8 +62,8 @@ __device__ inline WORD claim(WORD *trans, WORD place, WORD i, WORD *offsets, WOR
 
 // One pass: states without a component and without a pivot, whose place lies in this pass, compete. Then offsets[i]
 // has FRONTIER for a winner, FRONTIER and EXPLORED for the others, whose results name their pivot. With `aggregate` one
-// lane of a warp competes for each region ([WKB16] 5.3.1), found by a match of the lanes' places where the paper
-// has a loop of ballots. Only candidates compete (set J, [WKB16] 5.3.2). One thread a state; whole warps.
+// lane of a warp competes for each region ([WKB16] §5.3.1), found by a match of the lanes' places where the paper
+// has a loop of ballots. Only candidates compete (set J, [WKB16] §5.3.2). One thread a state; whole warps.
 extern "C" __global__ void __launch_bounds__(256)
 select_pivots(const WORD n, const WORD n_places, const WORD pass, const int aggregate, WORD *trans, WORD *offsets,
               WORD *results, WORD *n_pivots) {
@@ -124,7 +124,7 @@ open_search(const WORD n, WORD *offsets, WORD *results) {
     else if (!(info & FRONTIER)) results[i] &= DONE | LOW;
 }
 
-// Forward and backward searches in all regions at once ([WKB16] 5.2, algorithms 4 and 5), and trimming.
+// Forward and backward searches in all regions at once ([WKB16] §5.2, algorithms 4 and 5), and trimming.
 
 constexpr unsigned CACHE = 4096;  // states that a block can hold for its next iterations
 constexpr int AHEAD = 1, BACK = 2;
@@ -307,7 +307,7 @@ trim_states(const WORD n, const WORD segmented, const WORD mask, WORD *offsets, 
     changed[step + 1] = 1;
 }
 
-// The steps of the published end component decomposition after its searches ([WKB16] 6, algorithm 7).
+// The steps of the published end component decomposition after its searches ([WKB16] §6, algorithm 7).
 //
 // The paper tests states (is there a choice that stays?) and leaves the choices alone; a component may then hang
 // together only by choices that leave it. Here choices are taken away one by one, which makes sets U and attractors

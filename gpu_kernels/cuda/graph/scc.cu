@@ -77,7 +77,7 @@ count_others(const WORD n, const WORD mask, const WORD *offsets, const WORD *tra
     counts[v] = others;
 }
 
-// One forward and one backward search together, by a queue: the component of a pivot ([WKB16] 2.2, one step).
+// One forward and one backward search together, by a queue: the component of a pivot ([WKB16] §2.2, one step).
 
 constexpr unsigned AHEAD = 1, BACK = 2;
 

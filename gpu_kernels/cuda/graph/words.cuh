@@ -1,4 +1,4 @@
-// Graphs of decision processes as words: offsets, and transitions with the group in the high bits ([WKB16] 5.1).
+// Graphs of decision processes as words: offsets, and transitions with the group in the high bits ([WKB16] §5.1).
 #include "common.cuh"
 #pragma once
 

@@ -46,7 +46,7 @@ class ModelGraph:
 
     Notes
     -----
-    The distribution group of a transition ([WKB16] 5.1) is the number of its choice within its state.
+    The distribution group of a transition ([WKB16] §5.1) is the number of its choice within its state.
     """
 
     targets: IntArray

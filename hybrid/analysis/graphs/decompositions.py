@@ -148,7 +148,7 @@ def mec_decomposition(graph: ModelGraph) -> EndDecomposition:
 
     References
     ----------
-    [WKB16] 2.4.
+    [WKB16] §2.4.
     """
     from hybrid.matrix.cpu.graph_kernels import decompose_end_components
 

@@ -351,7 +351,7 @@ def solve(
     return system.solve(method, start=start, criterion=criterion, omega=omega, **options)
 
 
-# Reachability probabilities as a linear system ([CB12] 2).
+# Reachability probabilities as a linear system ([CB12] §2).
 #
 # The states fall into S=0 and S=1, from which the target is reached with probability 0 and 1, and the rest,
 # S?. With P the transition probabilities among S? and b the probability of stepping from there into S=1, the

@@ -45,7 +45,7 @@ class LevelReport:
     Notes
     -----
     Least memory has two meanings. `min_memory` takes the fewest bytes as the matrix would be held. `min_memr`
-    is the thesis's level of minimum memory ([Tealdi13] 5.2.3.2), whose MemR, submatrices and tasks in the
+    is the thesis's level of minimum memory ([Tealdi13] §5.2.3.2), whose MemR, submatrices and tasks in the
     worst case, is least. They are the same level for some matrices only.
     """
 

@@ -148,7 +148,7 @@ class Backend(ABC):
 
     @abstractmethod
     def _in_tasks(self, matrix: OffsetMTBDD, tasks: TaskList) -> Product:
-        """Hold a level as submatrices and instances in tasks of 256 rows ([Tealdi13] 4.4.1.2)."""
+        """Hold a level as submatrices and instances in tasks of 256 rows ([Tealdi13] §4.4.1.2)."""
 
     @abstractmethod
     def workspace(self, product: Product, operator: MatrixOperator) -> Workspace:

@@ -172,7 +172,7 @@ def decompose_end_components(targets, choice_ptr, choice_offsets, out_labels, ou
 
     References
     ----------
-    [WKB16] 2.4, on one thread.
+    [WKB16] §2.4, on one thread.
     """
     n, n_choices = len(choice_ptr) - 1, len(choice_offsets) - 1
     out_kept[:] = True

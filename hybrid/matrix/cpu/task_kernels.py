@@ -1,4 +1,4 @@
-"""Compiled products over tasks: the CPU's twin of the block kernel ([Tealdi13] 4.4.2.1).
+"""Compiled products over tasks: the CPU's twin of the block kernel ([Tealdi13] §4.4.2.1).
 
 A task is a unit of work. Every thread takes the next one from a shared counter until none is left, writes
 the task's 256 rows alone, and adds the instances in their order: there are no atomic additions, and the

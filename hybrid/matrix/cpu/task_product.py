@@ -40,7 +40,7 @@ class CpuTaskProduct(StagedProduct):
     Parameters
     ----------
     tasks : TaskList
-        The matrix ([Tealdi13] 4.4.1.2).
+        The matrix ([Tealdi13] §4.4.1.2).
     early : int, optional
         Number of early columns, which are the first ones; tasks that read no others are multiplied first.
     """

@@ -1,4 +1,4 @@
-"""Breadth-first numbering of the states ([WB13] 3.1).
+"""Breadth-first numbering of the states ([WB13] §3.1).
 
 States are numbered in the order in which a breadth-first search from the initial states meets them, a
 state's successors in the order of their old numbers. Neighbours in the chain so become neighbours in the

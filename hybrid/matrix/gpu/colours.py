@@ -6,7 +6,7 @@ sweep is then Gauss-Seidel's in the order of the colours.  On the hybrid matrix 
 colours, and rows within a group see the old values of one another, as in pseudo-Gauss-Seidel by blocks.
 Where colours run out, rows share one although they read one another.  Whatever the colours, sweeps are a
 regular splitting of the M-matrix of a system, which converges wherever Jacobi's does, in the long run no
-slower (Varga, Matrix Iterative Analysis, 2nd ed., 2000, 3.6).
+slower (Varga, Matrix Iterative Analysis, 2nd ed., 2000, §3.6).
 """
 
 from __future__ import annotations

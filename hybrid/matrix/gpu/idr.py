@@ -301,7 +301,7 @@ class DeviceIDR:
 #
 # What the steps are, and which system they solve, is told in :mod:`hybrid.matrix.space.repeated`.
 # With an anchor s (:mod:`hybrid.solvers.average_krylov`) every step takes x[s] from the right-hand side.
-# Source of the idea: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 2003, 12.3.
+# Source of the idea: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 2003, §12.3.
 
 
 class RepeatedSteps:

@@ -121,7 +121,7 @@ def build_block_tasks(device: Device, matrix: OffsetMTBDD, k: int, wide: bool = 
     Returns
     -------
     BlockTasks
-        The second representation of [Tealdi13] 4.4.1.2.
+        The second representation of [Tealdi13] §4.4.1.2.
 
     Raises
     ------

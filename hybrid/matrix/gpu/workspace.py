@@ -1,6 +1,6 @@
 """Solutions on the device: vectors, operands, differences and the stopping test stay there.
 
-Source: [BESW10] II; [Tealdi13] 4.4.2.2.
+Source: [BESW10] §II; [Tealdi13] §4.4.2.2.
 """
 
 from __future__ import annotations

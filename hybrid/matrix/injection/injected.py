@@ -1,7 +1,7 @@
 """Injection: the nodes of one level replaced by explicit submatrices, and the paths that lead to them.
 
 Every path from the root to a node of the injection level is an instance (row, column, submatrix): the
-submatrix occurs in the matrix with its corner at that row and column ([Tealdi13] 4.3.3 and 4.4.1.1).
+submatrix occurs in the matrix with its corner at that row and column ([Tealdi13] §§4.3.3 and 4.4.1.1).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Explicit submatrices of chosen nodes of a level, in coordinate form ([Tealdi13] 4.2.1 and 4.3.3)."""
+"""Explicit submatrices of chosen nodes of a level, in coordinate form ([Tealdi13] §§4.2.1 and 4.3.3)."""
 
 from __future__ import annotations
 

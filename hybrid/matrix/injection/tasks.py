@@ -1,4 +1,4 @@
-"""Tasks: 256 consecutive result rows with all instances cut to them ([Tealdi13] 4.4.1.2)."""
+"""Tasks: 256 consecutive result rows with all instances cut to them ([Tealdi13] §4.4.1.2)."""
 
 from __future__ import annotations
 

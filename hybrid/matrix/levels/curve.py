@@ -1,6 +1,6 @@
 """The level curve: what every candidate level would cost in memory, before any level is chosen.
 
-Sizes follow [Tealdi13] 4.4.1.1, 4.4.1.2 and 5.2.3.1. Bytes of one record:
+Sizes follow [Tealdi13] §§4.4.1.1, 4.4.1.2 and 5.2.3.1. Bytes of one record:
 
 ========================= ===== ==========================================================================
 record                    bytes contents
@@ -240,7 +240,7 @@ def row_type_weight(types: RowTypes, k: int, number: int, backend: str) -> Weigh
 
 
 def base_memory_bytes(n_states: int, with_b: bool = False) -> int:
-    """Return MemB: two solution vectors, the diagonal and, if needed, b, of doubles ([Tealdi13] 5.2.3.1).
+    """Return MemB: two solution vectors, the diagonal and, if needed, b, of doubles ([Tealdi13] §5.2.3.1).
 
     An MDP has no diagonal: the third vector is a layer's product.
     """

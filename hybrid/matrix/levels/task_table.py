@@ -1,8 +1,8 @@
-"""Levels of a matrix held in tasks ([Tealdi13] 4.4.1.2): counted on the diagram, times by a model.
+"""Levels of a matrix held in tasks ([Tealdi13] §4.4.1.2): counted on the diagram, times by a model.
 
 A product spends its time on entries and on starting instances. Entries cost more where the submatrices leave
 the fast caches, instances are many near the terminals: between the two lies the level of least time of
-[Tealdi13] 5.2.3.2. The constants of the gpu were fitted to measured products of the block kernel on an H200
+[Tealdi13] §5.2.3.2. The constants of the gpu were fitted to measured products of the block kernel on an H200
 (benchmarks/results/gpu_product.json, "baseline"), those of the cpu to the case studies on one thread. They
 need only rank levels.
 

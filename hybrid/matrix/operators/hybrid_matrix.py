@@ -179,14 +179,14 @@ class HybridMatrix(TransposedProtocol):
 
     @cached_property
     def injected(self) -> InjectedMatrix:
-        """Submatrices and instances of the level ([Tealdi13] 4.4.1.1), built on first use."""
+        """Submatrices and instances of the level ([Tealdi13] §4.4.1.1), built on first use."""
         if isinstance(self._product, ReferenceProduct):
             return self._product.injected
         return inject_level(self.symbolic, self.level)
 
     @cached_property
     def tasks(self) -> TaskList:
-        """Tasks of 256 rows ([Tealdi13] 4.4.1.2), built on first use."""
+        """Tasks of 256 rows ([Tealdi13] §4.4.1.2), built on first use."""
         if isinstance(self._product, ReferenceTaskProduct):
             return self._product.tasks
         return cut_tasks(self.injected)
@@ -301,7 +301,7 @@ class HybridMatrix(TransposedProtocol):
         diagonal : ndarray, shape (n,), float64
             Divisors, none of them zero. M itself is used as it is: leave its diagonal out beforehand.
         omega : float
-            Relaxation weight; 1 is Jacobi, below 1 under-relaxation ([Tealdi13] 2.4.1).
+            Relaxation weight; 1 is Jacobi, below 1 under-relaxation ([Tealdi13] §2.4.1).
 
         Returns
         -------

@@ -120,7 +120,7 @@ def inject(
         Bytes that the representation may take.
     representation : {"row-types", "tasks"}
         How the matrix is held: rows of equal sequences of blocks together, or as submatrices and instances in
-        tasks of 256 rows ([Tealdi13] 4.4.1.2). In tasks levels are chosen by prediction alone.
+        tasks of 256 rows ([Tealdi13] §4.4.1.2). In tasks levels are chosen by prediction alone.
 
     Returns
     -------

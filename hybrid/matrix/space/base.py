@@ -253,7 +253,7 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Criterion:
-    """When an iteration stops ([Tealdi13] 2.4.1).
+    """When an iteration stops ([Tealdi13] §2.4.1).
 
     Attributes
     ----------

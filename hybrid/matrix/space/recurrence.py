@@ -14,7 +14,7 @@ closed class and its row sums are the diagonal, I - M / diagonal is singular, an
 It has *arrived* once ``|r|`` is below a limit.  It *breaks down* when a number to divide by is zero or not
 finite, or when the cosine of r and shadow is so small that rho' has lost its digits.  In both cases it has
 ended: x stays as it is until the recurrence begins anew.
-Source: van der Vorst, Bi-CGSTAB, SIAM J. Sci. Stat. Comput. 13, 1992; [CB12] 3.2.
+Source: van der Vorst, Bi-CGSTAB, SIAM J. Sci. Stat. Comput. 13, 1992; [CB12] §3.2.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ that: with ``T^k x + S b`` what k steps make of x and a right-hand side b, the s
 
 for its solution has x[s] for the constant that the right-hand side loses in every step.  An image takes one
 number that a process tells the others, and one vector more is held.
-Source of the idea: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 2003, 12.3.
+Source of the idea: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 2003, §12.3.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Progression: what a formula asks of the rest of a word once its first letter is read.
 
-``af(a U b) = af(b) | af(a) & (a U b)``, and so on ([EKS20] 3).  Formulas are boolean functions of their
+``af(a U b) = af(b) | af(a) & (a U b)``, and so on ([EKS20] §3).  Formulas are boolean functions of their
 temporal subformulas and literals, so that propositionally equivalent ones are one state.
 """
 
@@ -177,7 +177,7 @@ class Progression:
         """Return a function with every until in `kept` made weak and every other one false.
 
         The result is safe; it implies the formula on words on which every formula of `kept` holds again and
-        again ([SE20] 4).
+        again ([SE20] §4).
         """
         known = self._weakened.setdefault(kept, {})
         changed: dict[Formula, Formula] = {}

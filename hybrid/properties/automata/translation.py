@@ -112,7 +112,7 @@ class BreakpointPart(AutomatonPart):
     -----
     For a formula in Sigma 2 and no untils kept this is the formula itself.  In general it is implied by the
     formula if `kept` are just those of its untils below a weak until that hold again and again, and implies
-    the formula if they all do ([EKS20] Theorem 13, [SE20] 4).
+    the formula if they all do ([EKS20] Theorem 13, [SE20] §4).
     """
 
     infinitely = False
@@ -146,7 +146,7 @@ class BreakpointPart(AutomatonPart):
 # A formula is split in three ways.  At its connectives.  At a subformula L about the long run alone (``G F``,
 # ``F G``), whose truth does not change along a word: ``f[L] = L & f[true] | f[false]``.  And where untils and
 # weak untils alternate more than once: one case for every set of untils that may hold again and again ([SE20]
-# 4, [EKS20] 6, [ERS24]).
+# §4, [EKS20] §6, [ERS24]).
 
 MOST_GUESSES = 12
 """Untils below weak untils in one part of a formula at most; each doubles the number of automata."""

@@ -178,7 +178,7 @@ def test_empty_scan_is_nothing(device: Device) -> None:
 
 EXAMPLES = {
     "[WB13] figure 4": (ROW_STARTS, COLUMNS, VALUES, 7),
-    "[CB12] 4": ([0, 1, 2, 3], [0, 2, 2], [1.0, 2.0, 3.0], 3),
+    "[CB12] §4": ([0, 1, 2, 3], [0, 2, 2], [1.0, 2.0, 3.0], 3),
 }
 
 

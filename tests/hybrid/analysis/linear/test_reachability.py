@@ -19,7 +19,7 @@ from tests.gpu_kernels.host_device import COMPILER, HostDevice
 from tests.hybrid.analysis.linear.methods import krylov, method_name
 
 PAPER = """
-// the chain of [CB12] 2
+// the chain of [CB12] §2
 dtmc
 module m
   s : [0..3];
