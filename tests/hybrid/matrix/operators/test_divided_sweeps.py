@@ -38,15 +38,16 @@ def test_sweeps_of_all_parts_lead_to_the_solution(name: str, rng: np.random.Gene
     def followed(own: SymbolicModel) -> list[float]:
         matrix, space, diagonal = swept_part(own)
         assert space.sweeps is not None
-        x = np.random.default_rng(own.index.size).random(own.index.size)
+        # Not near zero, where rounding of the sum is far more than that of the value.
+        x = np.random.default_rng(own.index.size).uniform(0.25, 1.0, own.index.size)
         b = diagonal * x - matrix.multiply(x) + 0.25
         found, off = np.empty_like(x), []
         # A solution stays, but for rounding; what is less comes off the right-hand side.
         for descending in (False, True):
             space.sweeps.sweep(x, b, diagonal, found, 0.25, descending=descending)
-            np.testing.assert_allclose(found, x, rtol=1e-11)
+            np.testing.assert_allclose(found, x, rtol=1e-12)
             space.sweeps.sweep(x, b, diagonal, found, 0.25, 0.5, descending=descending)
-            np.testing.assert_allclose(found, x, rtol=1e-11)
+            np.testing.assert_allclose(found, x, rtol=1e-12)
         y, z = np.zeros_like(x), np.empty_like(x)
         for _ in range(6):
             space.sweeps.sweep(y, b, diagonal, z, 0.25)
