@@ -143,7 +143,7 @@ def _or_null(array: Array | None) -> Any:
     return NULL if array is None else array
 
 
-_MOST_BLOCKS_VECTOR = 1 << 16
+_MOST_GRID_BLOCKS = 1 << 16
 
 _NO_STEP = {"MODE": int(Mode.JACOBI), "DIAGONAL_BITS": 64, "RIGHT_BITS": 0}
 """The specialisation of kernels that have no step."""
@@ -246,8 +246,8 @@ def _launch(
     device: Device, name: str, values: dict[str, int], size: int, wide: bool, arguments: tuple[Any, ...]
 ) -> None:
     """Launch a kernel with a thread a row, up to a number of blocks that fills every card."""
-    bits = loop_bits(size, _MOST_BLOCKS_VECTOR, _THREADS, wide)
+    bits = loop_bits(size, _MOST_GRID_BLOCKS, _THREADS, wide)
     special: Macros = macros(INDEX_BITS=bits, **values)
     kernel: Kernel = device.kernel("vector.cu", name, special)
-    blocks = min(blocks_for(size, _THREADS), _MOST_BLOCKS_VECTOR)
+    blocks = min(blocks_for(size, _THREADS), _MOST_GRID_BLOCKS)
     kernel((blocks,), (_THREADS,), (index_type(bits)(size), *arguments))

@@ -244,7 +244,7 @@ def moving_rates(matrix: Matrix, within: StateIndex) -> LeavingRates:
     return LeavingRates(within.place.array(sums_beside(matrix)), SCALED_UNITS)
 
 
-_PART_SYSTEMS = 1 << 26  # elements added up together: bounds the temporary memory
+_SUMMED_AT_ONCE = 1 << 26  # elements added up together: bounds the temporary memory
 _DISCOUNTING = 8.0  # units of rounding of the operations that bring a discount into a system
 
 
@@ -486,7 +486,7 @@ def _refuse_infinite(what: str, solution: Solution, communicator: Communicator) 
     """Refuse an estimate that is no finite number, or whose elements add up to none."""
     values = solution.values
     with np.errstate(over="ignore", invalid="ignore"):
-        parts = (values[begin : begin + _PART_SYSTEMS] for begin in range(0, values.size, _PART_SYSTEMS))
+        parts = (values[begin : begin + _SUMMED_AT_ONCE] for begin in range(0, values.size, _SUMMED_AT_ONCE))
         own = sum(float(np.abs(part).sum()) for part in parts)
     if not math.isfinite(float(communicator.total([own])[0])):
         raise NotConvergedError(what, Status.DIVERGED, solution.iterations, solution.difference)

@@ -434,7 +434,7 @@ _LEFT = 0.25  # of the steps made, that have to be left until values are found
 _BLIND = 0.5  # of the steps made, for a try that no pace speaks for
 _ROUGH = 1e-3  # residual of z from which w is looked for
 _MARGIN = 0.4  # of epsilon that half of the width may take
-_GUESSES_POLICY_BOUNDS = 5  # tries with a doubled c
+_MOST_DOUBLINGS = 5  # tries with a doubled c
 _TIED = 4.0  # times c, within which choices count as the best ones for another w
 _ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the residual is off by
 
@@ -539,7 +539,7 @@ class PolicyBounds:
         self, held: Held, course: PolicyCourse, w: Array, c: float, bound: Array, scratch: Array
     ) -> float | None:
         """Verify bounds around z, with c or more; return their distance, the lower one in `bound`."""
-        for _ in range(_GUESSES_POLICY_BOUNDS):
+        for _ in range(_MOST_DOUBLINGS):
             if not course.has_left(2):
                 return None
             width = verified_around(

@@ -59,10 +59,13 @@ class MovedModules:
 
     def __init__(self, moved: Mapping[str, str]) -> None:
         self._moved = dict(moved)
+        self._packages = {old.partition(".")[0] for old in moved}
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
         """Return how a module is loaded that has another name now; None for all others."""
         parts = name.split(".")
+        if parts[0] not in self._packages:
+            return None
         for k in range(len(parts), 1, -1):
             old = ".".join(parts[:k])
             if old in self._moved:

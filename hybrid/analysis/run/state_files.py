@@ -447,9 +447,9 @@ def write_state_values(path: str | Path, model: SymbolicModel, found: StateValue
     if model.communicator.size > 1:
         write_in_parts(Path(path), model, found)
     elif Path(path).suffix == ".csv":
-        _write_table_state_files(Path(path), model, found)
+        _write_state_table(Path(path), model, found)
     else:
-        _write_arrays_state_files(Path(path), model, found)
+        _write_state_arrays(Path(path), model, found)
 
 
 def publish_state_values(path: str | Path, model: SymbolicModel, found: StateValues | StateTruth) -> None:
@@ -491,7 +491,7 @@ def _parts(model: SymbolicModel, found: StateValues | StateTruth) -> Iterator[tu
         yield found.at(numbers if model.numbering is None else model.numbering[numbers]).columns()
 
 
-def _write_arrays_state_files(path: Path, model: SymbolicModel, found: StateValues | StateTruth) -> None:
+def _write_state_arrays(path: Path, model: SymbolicModel, found: StateValues | StateTruth) -> None:
     """Write one array after the other."""
     kind = value_type(found)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
@@ -512,7 +512,7 @@ def _write_array(
             file.write(np.ascontiguousarray(part, dtype=kind).tobytes())
 
 
-def _write_table_state_files(path: Path, model: SymbolicModel, found: StateValues | StateTruth) -> None:
+def _write_state_table(path: Path, model: SymbolicModel, found: StateValues | StateTruth) -> None:
     """Write a header and a row a state."""
     with path.open("w", newline="", encoding="utf-8") as lines:
         lines.write(head_line(model))

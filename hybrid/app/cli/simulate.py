@@ -147,7 +147,7 @@ def _text(found: Estimate) -> str:
     return "\n".join(lines)
 
 
-_PATHS_SIMULATE, _STEPS_SIMULATE = 1, 100
+_DRAWN_PATHS, _DRAWN_STEPS = 1, 100
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -162,8 +162,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     model = resolve(load_model(options.model), parse_constants(options.const))
     sampler = Sampler(
         Rules(model),
-        _STEPS_SIMULATE if options.steps is None else options.steps,
-        _PATHS_SIMULATE if options.paths is None else options.paths,
+        _DRAWN_STEPS if options.steps is None else options.steps,
+        _DRAWN_PATHS if options.paths is None else options.paths,
         options.seed,
         options.until,
         parse_constants(options.start),  # type: ignore[arg-type]

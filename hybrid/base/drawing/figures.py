@@ -292,7 +292,7 @@ def _short(text: str, most: int = 60) -> str:
 MOST_PANELS = 6
 """Properties of a picture, a panel each."""
 
-_MOST_NAMED_EXPERIMENTS = 16  # lines that a legend names
+_MOST_LEGEND_LINES = 16  # lines that a legend names
 _MAGNITUDES = 1e3  # between the least and the greatest value, from which the axis is logarithmic
 _VISIBLE = 2e-3  # of the axis: bounds that are closer are one line with the value
 _KEYS = ("property", "value", "lower", "upper", "kind", "error", "states", "seconds")
@@ -400,10 +400,8 @@ def _panel(panel: Any, name: str, records: Sequence[Record], axis: str) -> str:
         whole_ticks(panel.yaxis)
     panel.set_xlabel(shown_text(axis))
     panel.set_title(shown_text(name if len(name) <= 60 else f"{name[:59]}…"))
-    if 1 < len(drawn) <= _MOST_NAMED_EXPERIMENTS or (drawn and drawn[0][1]):
-        panel.legend(
-            title=None if len(drawn) <= _MOST_NAMED_EXPERIMENTS else f"the first of {len(drawn)} lines"
-        )
+    if 1 < len(drawn) <= _MOST_LEGEND_LINES or (drawn and drawn[0][1]):
+        panel.legend(title=None if len(drawn) <= _MOST_LEGEND_LINES else f"the first of {len(drawn)} lines")
     note = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
     if note:
         note = f"left out: {note}"
@@ -424,7 +422,7 @@ def _draw(panel: Any, drawn: Sequence[tuple[int, str, list[tuple[Any, ...]]]]) -
     """Draw the lines; return the span of their values."""
     values: list[float] = []
     for place, (number, name, points) in enumerate(drawn):
-        label = shown_text(name) if place < _MOST_NAMED_EXPERIMENTS else None
+        label = shown_text(name) if place < _MOST_LEGEND_LINES else None
         x, y = [p[0] for p in points], [p[1] for p in points]
         panel.plot(x, y, label=label or None, **line_style(number))
         values += [value for value in y if math.isfinite(value)]

@@ -216,12 +216,12 @@ def pair_build_bytes(types: RowTypes, k: int) -> int:
     return vectors + _BYTES_PER_ENTRY * entries + slots + products + rows
 
 
-_SECONDS_ENTRY_COST = 0.42e-12
+_SECONDS_TILE_ENTRY = 0.42e-12
 _SECONDS_SCALED_ENTRY = 0.3e-12
 _SECONDS_ROW = 2.2e-12
 _SECONDS_STORED_ENTRY = 1.1e-12
 _SECONDS_STORED_BYTE = 0.5e-12
-_SECONDS_START_COST = 15e-6
+_SECONDS_TILE_START = 15e-6
 
 _HOST_SECONDS_ITEM = 0.2e-6
 _CARD_SECONDS_ITEM = 0.005e-6
@@ -269,7 +269,7 @@ def level_seconds(types: RowTypes, k: int, card: Card | None = None) -> float | 
     """
     level = types[k]
     if level.n_types == 0:
-        return _SECONDS_START_COST
+        return _SECONDS_TILE_START
     rows = level.rows.astype(np.float64)
     entries = level.entries.astype(np.float64)
     if entries.sum() > _BUILD_ENTRIES:
@@ -295,7 +295,7 @@ def level_seconds(types: RowTypes, k: int, card: Card | None = None) -> float | 
     stored = float(entries.sum()) + 12.0 * level.group_slots
     slots = _SECONDS_SLOT * level.group_slots * work
     streamed = stored * _SECONDS_STORED_BYTE * card.stream(stored, REFERENCE)
-    return float(seconds.sum()) + slots + streamed + _SECONDS_START_COST
+    return float(seconds.sum()) + slots + streamed + _SECONDS_TILE_START
 
 
 def layout_items(types: RowTypes, k: int) -> int:
@@ -319,7 +319,7 @@ def _least_seconds(types: RowTypes, k: int, card: Card) -> float:
     """
     level = types[k]
     if level.n_types == 0:
-        return _SECONDS_START_COST
+        return _SECONDS_TILE_START
     work, transfer = card.work(REFERENCE), card.transfer(REFERENCE)
     entries = level.groups * level.entries.astype(np.float64)
     lanes = _LANES / np.minimum(level.rows, _LANES)
@@ -327,11 +327,11 @@ def _least_seconds(types: RowTypes, k: int, card: Card) -> float:
     seconds = float((entries * lanes).sum()) * each * max(work, transfer)
     seconds += float(entries.sum()) * _SECONDS_STORED_ENTRY * work / _MOST_TOGETHER
     group = _SECONDS_ROW * transfer + _SECONDS_ITEM * work / _MOST_TOGETHER
-    return seconds + level.n_groups * group + level.group_slots * _SECONDS_SLOT * work + _SECONDS_START_COST
+    return seconds + level.n_groups * group + level.group_slots * _SECONDS_SLOT * work + _SECONDS_TILE_START
 
 
 def _entry_seconds(types: RowTypes) -> float:
-    return _SECONDS_ENTRY_COST + (_SECONDS_SCALED_ENTRY if types.classes.scaled else 0.0)
+    return _SECONDS_TILE_ENTRY + (_SECONDS_SCALED_ENTRY if types.classes.scaled else 0.0)
 
 
 def _form_at(curve: TypedMatrix, k: int) -> _Form | None:
