@@ -28,7 +28,8 @@ module counter
   [] x=99999 -> true;
 endmodule
 """
-# Thirty counters that must be told apart value by value: the search takes minutes.
+# Thirty counters that must be told apart value by value: the search takes minutes. Limits of four seconds leave time
+# for a start on a busy machine, before anything is built.
 SLOW = "dtmc\n" + "\n".join(
     f"module m{i} x{i} : [0..40]; [] x{i}<40 -> (x{i}'=mod(x{i}*7+x{(i + 11) % 30}+1, 41)); endmodule"
     for i in range(30)
@@ -55,9 +56,9 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_build_that_takes_too_long_ends_with_a_message(slow):
-    done = run("info", slow, "--timeout", "1")
+    done = run("info", slow, "--timeout", "4")
     assert done.returncode == 2
-    told = "the time limit of 1 s is reached while building the model; give more: --timeout 2"
+    told = "the time limit of 4 s is reached while building the model; give more: --timeout 8"
     assert done.stderr == f"error: {told}\n"
     assert done.stdout == ""
 
@@ -289,10 +290,10 @@ def test_a_course_tells_stage_and_compiling():
 def test_runs_that_had_not_begun_are_counted(slow, tmp_path):
     path = tmp_path / "sized.pm"
     path.write_text((tmp_path / "slow.pm").read_text().replace("dtmc", "dtmc const int N;", 1))
-    done = run("check", str(path), "P=? [ F x1=N ]", "--const", "N=1:4", "--timeout", "1")
+    done = run("check", str(path), "P=? [ F x1=N ]", "--const", "N=1:4", "--timeout", "4")
     assert done.returncode == 2
-    message = "while building the model; give more: --timeout 2; of 4 runs 3 had not begun"
-    assert done.stderr == f"error: the time limit of 1 s is reached {message}\n"
+    message = "while building the model; give more: --timeout 8; of 4 runs 3 had not begun"
+    assert done.stderr == f"error: the time limit of 4 s is reached {message}\n"
     console = Console(quiet=True)
     console.run(4, 4, "N=4")
     told = []
