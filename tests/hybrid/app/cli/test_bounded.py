@@ -28,8 +28,8 @@ module counter
   [] x=99999 -> true;
 endmodule
 """
-# Thirty counters that must be told apart value by value: the search takes minutes. Limits of four seconds leave time
-# for a start on a busy machine, before anything is built.
+# Thirty counters that must be told apart value by value: the search takes minutes.  Limits of four seconds
+# leave time for a start on a busy machine, before anything is built.
 SLOW = "dtmc\n" + "\n".join(
     f"module m{i} x{i} : [0..40]; [] x{i}<40 -> (x{i}'=mod(x{i}*7+x{(i + 11) % 30}+1, 41)); endmodule"
     for i in range(30)
