@@ -272,7 +272,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "first k steps, up to {:,}": ("hybrid.properties.automata.formulas:MOST_STEPS",),
         "up to {:,} transitions of the product": ("hybrid.analysis.exact.reading:MAX_TRANSITIONS",),
         "more than {} objectives, {} about what happens again and again, {:,} states of all automata": (
-            "hybrid.analysis.multi.objectives:MOST_OBJECTIVES",
+            "hybrid.analysis.multi.memory:MOST_OBJECTIVES",
             "hybrid.analysis.multi.memory:MOST_REPEATED",
             "hybrid.properties.automata.automaton:MOST_JOINED",
         ),

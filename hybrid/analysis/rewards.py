@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
 from hybrid.analysis.ltl import model_formula, model_product
-from hybrid.analysis.operator_values import Asked
+from hybrid.analysis.operator_values import Asked, Scope
 from hybrid.analysis.precomputation import end_components, prob1a, prob1e
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
-from hybrid.analysis.scope import Scope
 from hybrid.analysis.systems import expected_place, is_zero, made_again, solve_linear
 from hybrid.base.arrays import to_host
 from hybrid.base.errors import PropertyError, UnsupportedError

@@ -1,4 +1,6 @@
-"""Unbounded until, and one step: the graph decides 0 and 1, equations the rest ([Tealdi13] §2.3).
+"""Until without a bound and within a window, and one step ([Tealdi13] §2.3).
+
+The graph decides 0 and 1, equations the rest.
 
 Over choices (Forejt et al., "Automated verification techniques for probabilistic systems", 2011, section
 4): for the minimum, no scheduler can stay for ever in the states that are left.  For the maximum some may;
@@ -8,33 +10,44 @@ stay inside are disabled, and members share the best value).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.choice_systems import check_method, choice_flow, choice_operator, solve_choices
-from hybrid.analysis.operator_values import Asked
-from hybrid.analysis.precomputation import decided_states, end_components
+from hybrid.analysis.choice_systems import (
+    after_steps,
+    check_method,
+    choice_flow,
+    choice_operator,
+    solve_choices,
+)
+from hybrid.analysis.operator_values import Asked, Scope
+from hybrid.analysis.precomputation import decided_states, end_components, prob0a, prob0e
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
-from hybrid.analysis.scope import Scope
 from hybrid.analysis.systems import flow_into, solve_linear
+from hybrid.analysis.transient import TransientAnalysis
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.operators.layer_choices import choice_slack, group_states, leaving_choices
 from hybrid.matrix.operators.rounding import ratio_units, widened
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.matrix.space.choice_operator import ChoiceOperator, Quotient
+from hybrid.properties.tree import TimeBound
+from mtbdd.base.communicator import ALONE, Communicator
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
 from mtbdd.graph.components import EndComponents
-from mtbdd.graph.prob01 import prob0, prob1
+from mtbdd.graph.prob01 import backward, prob0, prob1
+from mtbdd.language.syntax import Literal, ModelType
 from mtbdd.offset.offset import SCALED_UNITS, row_entries
-from mtbdd.offset.states import StateIndex, index_states
+from mtbdd.offset.states import StateIndex, index_states, states_from
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker
+
 
 Vector = NDArray[np.float64]
 
@@ -218,3 +231,190 @@ def _next_on_chain(model: SymbolicModel, target: Node, options: CheckOptions, wo
     inside = values[undecided]
     found = StateValues(inside, *widened(inside, slack)).within(0.0, 1.0)  # lemma: rounding
     return found.spread(undecided, np.where(flow > 0, 1.0, 0.0))
+
+
+# Until within a window of steps or time ([Tealdi13] §§2.3.1 and 2.3.2).
+#
+# With a window [a, b] the path has to stay in safe states up to a, and to reach a target within b - a
+# from then on: the probabilities of the second part are where the first one starts, running backwards.
+
+
+@dataclass(frozen=True)
+class Window:
+    """When a path operator looks.
+
+    Attributes
+    ----------
+    lower : int or float
+    upper : int, float or None
+        None is without end; below `lower` the window is empty.
+    strict : bool
+        Whether time 0 is left out although `lower` is 0 (CTMC).
+    """
+
+    lower: float = 0
+    upper: float | None = None
+    strict: bool = False
+
+    @classmethod
+    def of(cls, bound: TimeBound | None, continuous: bool) -> Window:
+        """Return the window of a resolved bound; in discrete time strict ends move by one step."""
+        if bound is None:
+            return cls()
+        lower, upper = (e.value if isinstance(e, Literal) else None for e in (bound.lower, bound.upper))
+        lower = 0 if lower is None else lower
+        if not continuous:
+            upper = None if upper is None else int(upper) - bound.upper_strict
+            return cls(int(lower) + bound.lower_strict, upper)
+        return cls(float(lower), None if upper is None else float(upper), bound.lower_strict and lower == 0)
+
+
+def through(
+    run: Callable[[np.ndarray], StateValues], start: StateValues, alike: Communicator = ALONE
+) -> StateValues:
+    """Apply a monotone map to values with bounds, by applying it to the bounds."""
+    if start.is_exact:
+        return run(start.values)
+    if alike.any(np.isnan(start.lower).any()):
+        found = run(start.values)
+        none = np.broadcast_to(np.float64(np.nan), found.values.shape)
+        return StateValues(found.values, none, none)
+    low, high = run(np.ascontiguousarray(start.lower)), run(np.ascontiguousarray(start.upper))
+    return StateValues(0.5 * (low.lower + high.upper), low.lower, high.upper, low.open_lower)
+
+
+def window_probabilities(a: Asked) -> StateValues:
+    """Return the probability of a path operator with a window, truncation and rounding in its bounds."""
+    window = Window.of(a.path.bound, a.model.type is ModelType.CTMC)
+    return a.as_until(lambda safe, target, maximise: _in_window(a, safe, target, window, maximise))
+
+
+def _in_window(a: Asked, safe: Node, target: Node, window: Window, maximise: bool) -> StateValues:
+    """Return the probability of ``safe U target`` with the target reached in a window."""
+    model, options, work, scope = a.model, a.options, a.work, a.scope
+    begins_now = window.lower == 0 and not window.strict
+    own = scope if begins_now else Scope.every(model)
+    if window.upper is None:
+        later = until_probabilities(model, safe, target, maximise, options, work, scope=own)
+    elif window.upper < window.lower:
+        return StateValues.exact(np.zeros(scope.index.size))
+    else:
+        later = _within(model, safe, target, window.upper - window.lower, maximise, options, work, own)
+    if begins_now:
+        return later
+    return scope.of_values(_before(model, safe, target, window, later, maximise, options, work))
+
+
+def _before(
+    model: SymbolicModel,
+    safe: Node,
+    target: Node,
+    window: Window,
+    later: StateValues,
+    maximise: bool,
+    options: CheckOptions,
+    work: Work,
+) -> StateValues:
+    """Return the values of all states when the window is ahead of them, from those when it begins."""
+    nowhere = np.zeros(model.index.size)
+    later_states = states_from(model.manager, model.index, later.upper > 0)
+    if model.communicator.any(np.isnan(later.upper).any()):
+        later_states = model.reachable & ~_never(model, safe, target, maximise)
+    # Elsewhere the probability is zero, which truncation would blur.
+    first_states = backward(model, later_states, safe) & safe
+    first = index_states(model.manager, first_states)
+    inside = model.indicator(first_states)
+    if first.total == 0:
+        return StateValues.exact(nowhere)
+    start = later.at(inside)
+    if window.lower == 0:
+        return start.spread(inside, nowhere)
+    if model.type is ModelType.CTMC:
+        run = TransientAnalysis(model, first, None, options, work)
+        found = through(lambda x: run.after_time(x, float(window.lower)), start, model.communicator)
+        return _probabilities(found).spread(inside, nowhere)
+    # The last of the safe steps may enter a target that is not safe itself.
+    step = _course(model, first, target & ~safe, maximise, options, work)
+    found = through(lambda x: step(x, 1), start, model.communicator)
+    if window.lower > 1:
+        more = _course(model, first, None, maximise, options, work)
+        found = through(lambda x: more(x, int(window.lower) - 1), found, model.communicator)
+    return _probabilities(found).spread(inside, nowhere)
+
+
+def _within(
+    model: SymbolicModel,
+    safe: Node,
+    target: Node,
+    length: float,
+    maximise: bool,
+    options: CheckOptions,
+    work: Work,
+    scope: Scope,
+) -> StateValues:
+    """Return the probability of ``safe U target`` within some steps or time, in the states of a scope."""
+    known = scope.indicator(target).astype(np.float64)
+    maybe_states = model.reachable & ~target & ~_never(model, safe, target, maximise)
+    if length == 0 or not scope.meets(maybe_states):
+        return StateValues.exact(known)
+    maybe = index_states(model.manager, maybe_states)
+    if model.is_mdp:
+        course = _course(model, maybe, target, maximise, options, work)
+        found = _probabilities(scope.among(course(np.zeros(maybe.size), int(length)), maybe))
+        return found.spread(scope.indicator(maybe_states), known)
+    reached = index_states(model.manager, target)
+
+    def entering(there: StateIndex) -> np.ndarray:
+        return flow_into(model, there, reached, options)
+
+    evolution = TransientAnalysis(model, maybe, entering, options, work, scope.places(maybe))
+    start = np.broadcast_to(np.float64(0.0), (maybe.size,))
+    if evolution.continuous:
+        # At any time some path has reached the target, and some other one has not.
+        found = evolution.after_time(start, float(length)).within(0.0, 1.0)
+    else:
+        found = _probabilities(evolution.after_steps(start, int(length)))
+    return found.spread(scope.indicator(maybe_states), known)
+
+
+def _never(model: SymbolicModel, safe: Node, target: Node, maximise: bool) -> Node:
+    """Return the states where the graph alone tells that the probability is zero."""
+    if not model.is_mdp:
+        return prob0(model, safe, target)
+    return prob0a(model, safe, target) if maximise else prob0e(model, safe, target)
+
+
+def _course(
+    model: SymbolicModel,
+    within: StateIndex,
+    target: Node | None,
+    maximise: bool,
+    options: CheckOptions,
+    work: Work,
+) -> Callable[[np.ndarray, int], StateValues]:
+    """Return what goes a number of steps back from values over a set; entering the target counts as one."""
+    entered = None if target is None else index_states(model.manager, target)
+    if not model.is_mdp:
+        if entered is None:
+            return TransientAnalysis(model, within, None, options, work).after_steps
+        rest = entered
+
+        def entering(there: StateIndex) -> np.ndarray:
+            return flow_into(model, there, rest, options)
+
+        return TransientAnalysis(model, within, entering, options, work).after_steps
+
+    def gain(layer: int, rows: StateIndex) -> np.ndarray:
+        return np.zeros(rows.size) if entered is None else choice_flow(model, layer, rows, entered, options)
+
+    allowed = [layer.enabled for layer in model.layers]
+    operator = choice_operator(model, within, allowed, gain, maximise, None, options)
+    return lambda x, steps: after_steps(operator, np.ascontiguousarray(x), steps, work, within)
+
+
+def _probabilities(found: StateValues) -> StateValues:
+    """Return values cut to at most 1."""
+    if found.is_exact:
+        return StateValues.exact(np.minimum(found.values, 1.0))
+    values, upper = np.minimum(found.values, 1.0), np.minimum(found.upper, 1.0)
+    return StateValues(values, found.lower, upper, found.open_lower)

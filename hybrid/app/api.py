@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
-from hybrid.analysis.run.keywords import CheckKeywords
-from hybrid.analysis.run.options import SOLUTION_KEYWORDS, CheckOptions, chosen_options
+from hybrid.analysis.run.options import SOLUTION_KEYWORDS, CheckKeywords, CheckOptions, chosen_options
 from hybrid.analysis.run.state_files import check_suffix, publish_state_values
 from hybrid.base.check_options import OPTIONS
 from hybrid.base.errors import OptionError, PropertyError

@@ -13,8 +13,7 @@ from numbers import Rational
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from hybrid.analysis.run.keywords import ExperimentKeywords, LoadKeywords
-from hybrid.analysis.run.options import CheckOptions, chosen_options
+from hybrid.analysis.run.options import CheckOptions, ExperimentKeywords, LoadKeywords, chosen_options
 from hybrid.base.errors import HybridError, OptionError
 from hybrid.base.notebook import block, paragraph, rows_table
 from hybrid.checking.answer import Answer

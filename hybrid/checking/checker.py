@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hybrid.analysis.operator_values import operator_values
+from hybrid.analysis.operator_values import Scope, operator_values
 from hybrid.analysis.quantified import witness as witness_of
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
-from hybrid.analysis.scope import Scope
 from hybrid.base.communicators.threads import failure_of_all
 from hybrid.base.errors import (
     HybridError,

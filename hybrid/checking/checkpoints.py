@@ -14,8 +14,7 @@ from mtbdd.base.errors import option
 from mtbdd.build.model import SymbolicModel
 
 if TYPE_CHECKING:
-    from hybrid.analysis.checkpoints.checkpoint import Checkpoint
-    from hybrid.analysis.checkpoints.solution_record import Teller
+    from hybrid.analysis.checkpoints.checkpoint import Checkpoint, Teller
 
 
 """Between two states that are written, unless others are given."""

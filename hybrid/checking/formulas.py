@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.analysis.operator_values import Scope
 from hybrid.analysis.quantified import quantified_states
-from hybrid.analysis.scope import Scope
 from hybrid.base.directed_rounding import outward
 from hybrid.base.errors import UnsupportedError
 from hybrid.base.state_values import StateTruth, StateValues

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from hybrid.analysis.multi.check import MultiFound, multi_objective
-from hybrid.analysis.multi.objectives import Objective
+from hybrid.analysis.multi.check import MultiFound, PointSchedulers, multi_objective, point_schedulers
+from hybrid.analysis.multi.memory import Objective
 from hybrid.analysis.multi.queries import Found, HalfSpace
-from hybrid.analysis.multi.written import PointSchedulers, point_schedulers
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
 from hybrid.base.directed_rounding import rounded_up

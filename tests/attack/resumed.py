@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 import hybrid
-import hybrid.analysis.checkpoints.solution_record as solution_record
+import hybrid.analysis.checkpoints.checkpoint as solution_record
 from mtbdd.build.model import SymbolicModel
 from tests.attack.cases import Case, Record, run_case
 from tests.attack.in_strips import small_strips

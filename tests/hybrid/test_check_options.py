@@ -12,8 +12,7 @@ import pytest
 
 import hybrid
 from hybrid.analysis.run import options as run_options
-from hybrid.analysis.run.keywords import CheckKeywords, SolutionKeywords
-from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.options import CheckKeywords, CheckOptions, SolutionKeywords
 from hybrid.app.cli.arguments import add_check
 from hybrid.base.check_options import OPTIONS, options_table
 from hybrid.base.errors import OptionError

@@ -1,4 +1,4 @@
-"""A folder of checkpoints as one check uses it: whose it is, when to write, which solution comes next."""
+"""A folder of checkpoints as one check uses it: the record of every solution, whose it is, when to write."""
 
 from __future__ import annotations
 
@@ -6,17 +6,288 @@ import json
 import logging
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from hybrid.analysis.checkpoints.folder import ADVICE, FORMAT, damaged, model_digest, put_text, text_digest
-from hybrid.analysis.checkpoints.solution_record import SolutionRecord, Teller
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.analysis.checkpoints.folder import (
+    ADVICE,
+    CHUNK,
+    FORMAT,
+    Description,
+    KeptPart,
+    damaged,
+    model_digest,
+    put_text,
+    remove_others,
+    states_digest,
+    text_digest,
+    vectors_of,
+    write_vectors,
+)
 from hybrid.base.errors import CheckpointError, OptionError
-from hybrid.matrix.space.base import Watch
+from hybrid.matrix.parts.plan import planned_owners
+from hybrid.matrix.space.base import Array, Kept, Place, State, Watch
 from mtbdd.build.model import SymbolicModel
-from mtbdd.offset.states import StateIndex
+from mtbdd.diagrams.manager import Node
+from mtbdd.offset.states import StateIndex, index_states
+
+# Vectors that were kept by other processes than those that go on with them.
+
+Put = Callable[[str, NDArray[np.int64], NDArray[np.float64]], None]
+"""Takes the name of a vector, places among the own states, ascending, and elements for them."""
+
+
+def former_owners(model: SymbolicModel, parts: int) -> tuple[Node, ...]:
+    """Return whose states were whose where so many processes shared a model."""
+    whole = model.whole
+    return (whole.reachable,) if parts == 1 else planned_owners(whole, parts)
+
+
+def take_over(model: SymbolicModel, states: StateIndex, told: Description, folder: Path, put: Put) -> None:
+    """Read those elements of kept vectors that are of own states.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+        As this process has it.
+    states : StateIndex
+        What the vectors are over; it numbers the own states.
+
+    Raises
+    ------
+    CheckpointError
+        Files are damaged, or states were divided in another way than this version does.
+
+    Notes
+    -----
+    Time: O(elements kept) for the checks, and O(own states) in numpy for every bit.
+    """
+    manager = model.manager.whole
+    own = states.states if model.manager.share is None else states.states & model.manager.share.own
+    mine = index_states(manager, own)
+    for part, owner in zip(told.parts, former_owners(model, len(told.parts)), strict=True):
+        theirs = index_states(manager, states.states & owner)
+        if theirs.size != part.size or states_digest(theirs) != part.states:
+            raise damaged(folder / part.file, "its states are not those that such a process has")
+        both = index_states(manager, own & owner)
+        _take(folder, part, told.vectors, theirs.places(both), mine.places(both), put)
+
+
+def _take(
+    folder: Path,
+    part: KeptPart,
+    names: list[str],
+    sources: NDArray[np.int64],
+    places: NDArray[np.int64],
+    put: Put,
+) -> None:
+    """Hand on the elements of one file."""
+    for name, vector in vectors_of(folder, part, names).items():
+        done = 0
+        for place, chunk in vector.chunks():
+            end = int(np.searchsorted(sources, place.stop))
+            if end > done:
+                put(name, places[done:end], chunk[sources[done:end] - place.start])
+            done = end
+
+
+_LEAST_SECONDS = 1.0  # a solution that took less is computed again as quickly as it is read
+_BYTES_PER_SECOND = 5e8  # at which a disk is read
+
+
+class Teller(Protocol):
+    """Passes messages about checkpoints to the user."""
+
+    def note(self, text: str) -> None:
+        """Tell the user of progress."""
+
+    def warn(self, text: str) -> None:
+        """Tell the user what went wrong."""
+
+
+class Schedule(Teller, Protocol):
+    """Says when states are written, and passes messages about them to the user."""
+
+    def is_due(self) -> bool:
+        """Whether it is time to write; asked by all processes."""
+
+    def written(self) -> None:
+        """Note that something has been written."""
+
+
+class SolutionRecord:
+    """The states of one iteration as files of a folder; see `hybrid.matrix.space.base.IterationRecord`.
+
+    Parameters
+    ----------
+    folder : Path
+        The same for all processes.
+    name : str
+        The files' names begin with it.
+    model : SymbolicModel
+    states : StateIndex
+        The states whose values the vectors have.
+    schedule : Schedule
+    """
+
+    def __init__(
+        self, folder: Path, name: str, model: SymbolicModel, states: StateIndex, schedule: Schedule
+    ) -> None:
+        self._folder, self._name, self._model, self._states = folder, name, model, states
+        self._schedule, self._communicator = schedule, model.communicator
+        self._space: Place | None = None
+        self._method, self._digest, self._generation = "", "", 0
+        self._target: float | None = None
+
+    # ------------------------------------------------------------------ reading
+
+    def resume(self, space: Place, name: str, size: int, target: float | None) -> Kept | None:
+        """See `IterationRecord.resume`."""
+        if self._communicator.any(size != self._states.size):
+            return None
+        self._space, self._method, self._target = space, name, target
+        self._digest = states_digest(self._states)
+        told = self._description()
+        if told is None:
+            return None
+        self._generation = told.generation
+        if (told.method, told.target, told.states) != (name, target, self._states.total):
+            return None
+        vectors = {vector: space.xp.zeros(size) for vector in told.vectors}
+        failure: str | None = None
+        try:
+            self._read(told, space, vectors)
+        except CheckpointError as fault:
+            failure = str(fault)
+        failure = self._communicator.first_text(failure)
+        if failure is not None:
+            raise CheckpointError(failure)
+        self._schedule.note(f"going on from {self._path()}: {name}, {_progress(told)}")
+        path = self._path()
+        return Kept(_Found(vectors, path), _Found(told.numbers, path), told.is_finished)
+
+    def _path(self) -> Path:
+        return self._folder / f"{self._name}.json"
+
+    def _description(self) -> Description | None:
+        """Return the description in the folder, None if it has none; the same in all processes."""
+        text = None
+        if self._communicator.rank == 0:
+            try:
+                text = self._path().read_text(encoding="utf-8")
+            except FileNotFoundError:
+                pass
+            except (OSError, UnicodeDecodeError) as fault:
+                text = f"\0{fault}"
+        text = self._communicator.first_text(text)
+        if text is None:
+            return None
+        if text.startswith("\0"):
+            raise damaged(self._path(), f"it cannot be read ({text[1:]})")
+        return Description.of(text, self._path())
+
+    def _read(self, told: Description, space: Place, vectors: Mapping[str, Array]) -> None:
+        """Fill vectors of the workspace, from this process's file or, if parts have changed, from all."""
+        part = told.parts[self._communicator.rank] if len(told.parts) == self._communicator.size else None
+        is_same = part is not None and part.states == self._digest and part.size == self._states.size
+        if part is not None and self._communicator.all(is_same):
+            for name, vector in vectors_of(self._folder, part, told.vectors).items():
+                for place, chunk in vector.chunks():
+                    vectors[name][place] = space.vector(chunk)
+            return
+
+        def put(name: str, places: NDArray[np.int64], values: NDArray[np.float64]) -> None:
+            vectors[name][space.xp.asarray(places)] = space.vector(values)
+
+        take_over(self._model, self._states, told, self._folder, put)
+
+    # ------------------------------------------------------------------ writing
+
+    def offer(self, state: State) -> None:
+        """See `IterationRecord.offer`."""
+        if self._space is not None and self._schedule.is_due():
+            self._write(self._space, state, False)
+
+    def keep(self, state: State, is_finished: bool = False, seconds: float = 0.0) -> None:
+        """See `IterationRecord.keep`."""
+        if self._space is None:
+            return
+        least = max(_LEAST_SECONDS, 2 * 8 * self._states.size / _BYTES_PER_SECOND)
+        if self._communicator.greatest(seconds) >= least or self._generation:
+            self._write(self._space, state, is_finished, is_last=not is_finished)
+
+    def rescue(self, state: State) -> None:
+        """See `IterationRecord.rescue`."""
+        if self._space is not None and self._communicator.size == 1:
+            self._write(self._space, state, False, is_last=True)
+
+    def _write(self, space: Place, state: State, is_finished: bool, is_last: bool = False) -> None:
+        """Write a state, all processes together; if one fails, warn, and keep the state written before."""
+        vectors, numbers = state()
+        generation = self._generation + 1
+        file = self._folder / f"{self._name}.{generation}.{self._communicator.rank}.bin"
+        own, failure = b"", None
+        try:
+            checks = write_vectors(file, (_chunks(space, vector) for vector in vectors.values()))
+            own = json.dumps(asdict(KeptPart(file.name, self._states.size, self._digest, checks))).encode()
+        except OSError as fault:
+            failure = str(fault)
+        parts = [json.loads(part or b"null") for part in self._communicator.gather_bytes(own)]
+        failure = self._communicator.first_text(failure)
+        if failure is None and self._communicator.rank == 0:
+            told = Description(
+                self._method, self._target, self._states.total, is_finished, generation, list(vectors),
+                dict(numbers), [KeptPart(**part) for part in parts],
+            )  # fmt: skip
+            try:
+                put_text(self._path(), told.text())
+            except OSError as fault:
+                failure = str(fault)
+        failure = self._communicator.first_text(failure)
+        if failure is not None:
+            file.unlink(missing_ok=True)
+            self._schedule.warn(f"no checkpoint could be written: {failure}; the check goes on without")
+        else:
+            self._generation = generation
+            if is_last:
+                self._schedule.note(f"kept in {self._folder}, from where the same check goes on")
+            if self._communicator.rank == 0:
+                remove_others(self._folder, self._name, {part["file"]: part for part in parts})
+        self._schedule.written()
+
+
+class _Found(dict[str, Any]):
+    """Vectors or numbers of a description by name; asking for a missing one raises `CheckpointError`."""
+
+    def __init__(self, found: Mapping[str, Any], path: Path) -> None:
+        super().__init__(found)
+        self._path = path
+
+    def __missing__(self, name: str) -> Any:
+        raise damaged(self._path, f"expected {name} in it")
+
+
+def _chunks(space: Place, vector: Array) -> Iterator[NDArray[Any]]:
+    """Yield a vector's chunks on the host."""
+    for begin in range(0, len(vector), CHUNK):
+        yield space.to_host(vector[begin : begin + CHUNK])
+
+
+def _progress(told: Description) -> str:
+    """Return how far a solution was, in words."""
+    if told.is_finished:
+        return "which has arrived"
+    made = next(
+        (told.numbers[name] for name in ("iterations", "products", "made") if name in told.numbers), None
+    )
+    return "its last state" if made is None else f"after {int(made)} iterations"
+
 
 Progress = Callable[[int, float], None]
 
@@ -121,7 +392,7 @@ class Checkpoint:
     # ------------------------------------------------------------------ schedule
 
     def is_due(self) -> bool:
-        """See `hybrid.analysis.checkpoints.solution_record.Schedule`; the first process has the clock."""
+        """See `hybrid.analysis.checkpoints.checkpoint.Schedule`; the first process has the clock."""
         return self._all.any(self._all.rank == 0 and time.monotonic() >= self._next)
 
     def written(self) -> None:

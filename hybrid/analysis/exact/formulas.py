@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from hybrid.analysis.bounded_until import Window
 from hybrid.analysis.exact.budgets import ExactBudgets
 from hybrid.analysis.exact.optima import WORK, BackwardInduction, Exact, ExactOptima, finite
 from hybrid.analysis.exact.reading import MAX_TRANSITIONS, ExactModel
@@ -17,6 +16,7 @@ from hybrid.analysis.exact.systems import Budget, solve_systems
 from hybrid.analysis.operator_values import maximises, until_form
 from hybrid.analysis.quantified import repeated_target
 from hybrid.analysis.reward_budgets import units_of
+from hybrid.analysis.until import Window
 from hybrid.base.errors import NotExactError
 from hybrid.base.state_values import StateValues
 from hybrid.properties import registry

@@ -1,12 +1,16 @@
 """Explicit graphs of models, and their decompositions on the host and on a device."""
 
-from hybrid.analysis.graphs.arrays import ModelGraph, choice_actions, graph_bytes, model_graph, to_networkx
-from hybrid.analysis.graphs.decompositions import (
+from hybrid.analysis.graphs.components import (
     Decomposition,
     EndDecomposition,
+    ModelGraph,
+    choice_actions,
     decompose,
     decompose_bottom,
+    graph_bytes,
     mec_decomposition,
+    model_graph,
+    to_networkx,
 )
 
 __all__ = [

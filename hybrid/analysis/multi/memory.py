@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -16,10 +17,10 @@ from numpy.typing import NDArray
 from hybrid.analysis.acceptance_sets import AcceptedPart
 from hybrid.analysis.ltl import given_automaton, model_automaton, model_formulas, model_product
 from hybrid.analysis.memory_scheduler import labels_of
-from hybrid.analysis.multi.objectives import Objective
 from hybrid.analysis.precomputation import end_components, prob1e
 from hybrid.analysis.rewards import choice_rewards, reward_units
 from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.directed_rounding import rounded_down, rounded_up
 from hybrid.base.errors import PropertyError, UnsupportedError
 from hybrid.matrix.operators.layer_choices import choice_totals
 from hybrid.properties.automata.automaton import (
@@ -34,13 +35,121 @@ from hybrid.properties.automata.automaton import (
 from hybrid.properties.automata.formulas import MOST_STEPS
 from hybrid.properties.automata.guards import mark_list
 from hybrid.properties.automata.reduction import component_fates
-from hybrid.properties.tree import AutomatonPath
+from hybrid.properties.tree import (
+    AutomatonPath,
+    ConditionalPath,
+    Cumulative,
+    MultiObjective,
+    Probability,
+    Reward,
+)
 from mtbdd.build.automaton_product import AutomatonProduct
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
 from mtbdd.graph.components import EndComponents, model_end_components
-from mtbdd.language.syntax import Expression
+from mtbdd.language.reals import real_of
+from mtbdd.language.syntax import Expression, Literal
 from mtbdd.offset.states import StateIndex, index_states, states_from
+
+# The objectives of `multi(...)`: what is asked for, which way is better, which bound is to be met.
+
+MOST_OBJECTIVES = 12
+"""Objectives of one property."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """One objective.
+
+    Attributes
+    ----------
+    text : str
+    path : Expression or None
+        The path formula of a probability, or the automaton of a file; None for a reward.
+    structure : int or None
+        The reward structure, from 0.
+    steps : int or None
+        For how many steps the reward counts; None for ever.
+    maximise : bool
+        Whether more is better.
+    bound : Fraction or None
+        What is to be reached, or not to be exceeded; None where a value is asked for.
+    """
+
+    text: str
+    path: Expression | None
+    structure: int | None
+    steps: int | None
+    maximise: bool
+    bound: Fraction | None
+
+    @property
+    def demand(self) -> Fraction | None:
+        """The bound where all objectives are maximised: of 1 - P for a least P, of -R for a least R."""
+        if self.bound is None or self.maximise:
+            return self.bound
+        return (1 - self.bound) if self.path is not None else -self.bound  # lemma: turned
+
+    def shown(self, lower: float, upper: float) -> tuple[float, float]:
+        """Return bounds on the objective itself from bounds on what is maximised in its place."""
+        if self.path is None:
+            found = (lower, upper) if self.maximise else (0.0 - upper, 0.0 - lower)
+            return max(found[0], 0.0), found[1]
+        if not self.maximise:
+            lower, upper = rounded_down(1 - Fraction(upper)), rounded_up(1 - Fraction(lower))  # lemma: turned
+        return max(lower, 0.0), min(upper, 1.0)
+
+
+def _rational(value: float, text: str) -> Fraction:
+    """Return the number that a bound stands for."""
+    number = real_of(value)
+    if not isinstance(number, (int, Fraction)):
+        raise UnsupportedError(f"multi: expected a rational number as a bound, got {text}; write a decimal")
+    return Fraction(number)
+
+
+def objectives_of(formula: MultiObjective) -> list[Objective]:
+    """Return the objectives of a resolved property.
+
+    Raises
+    ------
+    UnsupportedError
+        A reward that is neither gathered for ever nor for some steps; too many objectives.
+    """
+    if len(formula.objectives) > MOST_OBJECTIVES:
+        raise UnsupportedError(
+            f"multi: expected at most {MOST_OBJECTIVES} objectives, got {len(formula.objectives)}"
+        )
+    return [_objective(e, text) for e, text in zip(formula.objectives, formula.texts, strict=True)]
+
+
+def _objective(e: Expression, text: str) -> Objective:
+    assert isinstance(e, (Probability, Reward))
+    if e.comparison is None:
+        maximise, bound = e.optimum == "max", None
+    else:
+        assert isinstance(e.threshold, Literal)
+        maximise, bound = e.comparison == ">=", _rational(e.threshold.value, text)
+    if isinstance(e, Probability):
+        if isinstance(e.path, ConditionalPath):
+            raise UnsupportedError(f"multi: conditional probabilities are no objectives, got {text}")
+        return Objective(text, e.path, None, None, maximise, bound)
+    if e.discount is not None:
+        raise UnsupportedError(
+            f"multi: discounted rewards are no objectives, got {text}; take the discount out"
+        )
+    if not isinstance(e.target, Cumulative):
+        raise UnsupportedError(
+            f"multi: expected a reward that is gathered for ever (C) or for some steps (C<=k), got {text}; "
+            "rewards until a set is reached, at a step and in the long run are no objectives: let the model "
+            "earn nothing from there on"
+        )
+    steps = None
+    if e.target.time is not None:
+        assert isinstance(e.target.time, Literal)
+        steps = int(e.target.time.value)
+    return Objective(text, None, e.index, steps, maximise, bound)
+
 
 # The automata of all objectives that are probabilities, over one list of propositions.
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.multi.objectives import Objective
+from hybrid.analysis.multi.memory import Objective
 from hybrid.analysis.multi.weighing import Point, Weighing
 from hybrid.base.directed_rounding import rounded_down, rounded_up
 from hybrid.base.errors import NotConvergedError

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, TypedDict, Unpack
 
 from hybrid.base.check_options import ENCLOSING, ESTIMATE, METHODS, OPTIONS, RELAXED, WITH_BOUNDS, advised
 from hybrid.base.errors import OptionError
@@ -14,6 +15,9 @@ from hybrid.base.option_types import (
     CheckEngine,
     LevelOption,
     MethodName,
+    ModelTypeName,
+    OrderName,
+    PackageName,
     Representation,
     StorageName,
 )
@@ -24,9 +28,75 @@ from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi,
 from hybrid.solvers.gauss_seidel import GaussSeidel
 from mtbdd.base.errors import option
 from mtbdd.language.errors import suggestion
+from mtbdd.language.limits import Limits
 
-if TYPE_CHECKING:
-    from hybrid.analysis.run.keywords import SolutionKeywords
+# Keywords of functions that hand them on, as types; `hybrid.check_all` and `hybrid.load` explain each.
+
+FileName = str | os.PathLike[str]
+
+
+class SolutionKeywords(TypedDict, total=False):
+    """Keywords of `hybrid.CheckOptions`: how values are found."""
+
+    engine: CheckEngine
+    backend: BackendName
+    level: LevelOption
+    method: MethodName
+    omega: float | None
+    epsilon: float
+    absolute: bool
+    max_iterations: int
+    storage: StorageName
+    representation: Representation
+    automaton_tool: str
+    exact: bool
+    pareto_epsilon: float
+
+
+class AnswerKeywords(SolutionKeywords, total=False):
+    """Keywords of all answers: how they are found, and from what."""
+
+    scheduler: bool
+    bisimulation: bool
+
+
+class KeptKeywords(AnswerKeywords, total=False):
+    """Keywords of an experiment's answers."""
+
+    values: bool
+
+
+class CheckKeywords(AnswerKeywords, total=False):
+    """Keywords of `hybrid.check_all` that `hybrid.check` hands on."""
+
+    values: bool | FileName
+    progress: Callable[[int, float], None] | None
+    witness: bool
+    ranks: Any
+    checkpoint: FileName | None
+    checkpoint_minutes: float
+    spill: FileName | None
+
+
+class LoadKeywords(TypedDict, total=False):
+    """Keywords of `hybrid.load` that `hybrid.experiment` hands on."""
+
+    fix_deadlocks: bool
+    package: PackageName
+    order: OrderName
+    timeout: float | None
+    memory: int | None
+    limits: Limits | None
+    type: ModelTypeName | None
+    states: FileName | None
+    labels: FileName | None
+    state_rewards: Sequence[FileName]
+    transition_rewards: Sequence[FileName]
+
+
+class ExperimentKeywords(LoadKeywords, KeptKeywords, total=False):
+    """Keywords of `hybrid.experiment`."""
+
 
 ENGINES = ("auto", "hybrid", "explicit")
 _STEADY_OMEGA = 0.9  # breaks the period of jump chains, for which plain Jacobi never settles

@@ -12,8 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpu_kernels import current_device, device_problem
-from hybrid.analysis.graphs import Decomposition, ModelGraph, decompose, mec_decomposition, model_graph
-from hybrid.analysis.graphs.decompositions import SCC_VARIANTS, DeviceGraph, device_options
+from hybrid.analysis.graphs import (
+    Decomposition,
+    ModelGraph,
+    decompose,
+    mec_decomposition,
+    model_graph,
+)
+from hybrid.analysis.graphs.components import (
+    SCC_VARIANTS,
+    DeviceGraph,
+    device_options,
+)
 from hybrid.app.cli.building import built_model, model_record, model_text
 from hybrid.app.cli.check_pictures import draw_model, drawn_file
 from hybrid.app.cli.console import Console

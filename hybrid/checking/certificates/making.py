@@ -18,8 +18,8 @@ from scipy.sparse import coo_array, identity
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
+from hybrid.analysis.operator_values import Scope
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.scope import Scope
 from hybrid.base.check_options import ENCLOSING, advised
 from hybrid.base.errors import CertificateError, NotCertifiableError
 from hybrid.base.state_values import StateValues

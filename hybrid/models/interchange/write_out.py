@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.graphs.arrays import choice_actions, graph_bytes, model_graph
+from hybrid.analysis.graphs import choice_actions, graph_bytes, model_graph
 from hybrid.matrix.explicit.extract import explicit_matrix, renumbered
 from hybrid.models.interchange.explicit_model import (
     ArrayPlaces,

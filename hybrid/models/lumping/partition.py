@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.runtime.coded import pointers
-from hybrid.analysis.graphs.arrays import graph_bytes
+from hybrid.analysis.graphs import graph_bytes
 from hybrid.base.arrays import few_values
 from hybrid.base.errors import UnsupportedError
 from hybrid.models.interchange.explicit_model import Numbers, Vector

@@ -31,8 +31,7 @@ from mtbdd.diagrams.manager import Node
 from mtbdd.language.syntax import Expression
 
 if TYPE_CHECKING:
-    from hybrid.analysis.run.keywords import SolutionKeywords
-    from hybrid.analysis.run.options import CheckOptions
+    from hybrid.analysis.run.options import CheckOptions, SolutionKeywords
     from hybrid.analysis.scheduler import Scheduler
     from mtbdd.build.model import SymbolicModel
     from mtbdd.diagrams.encoding import EncodedVariable

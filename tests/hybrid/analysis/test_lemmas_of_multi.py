@@ -15,8 +15,7 @@ import hybrid
 from hybrid.analysis.choice_systems import ChoiceMatrices
 from hybrid.analysis.multi import weighing as weighing_module
 from hybrid.analysis.multi.check import MultiFound, explore_curve
-from hybrid.analysis.multi.memory import Endings, ObjectiveProduct
-from hybrid.analysis.multi.objectives import Objective
+from hybrid.analysis.multi.memory import Endings, Objective, ObjectiveProduct
 from hybrid.analysis.multi.queries import (
     Found,
     HalfSpace,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.analysis.scope import Scope
+from hybrid.analysis.operator_values import Scope
 from hybrid.base.state_values import StateValues
 from hybrid.checking import checker as operators
 from mtbdd.build.build import build_model
@@ -118,7 +118,7 @@ def test_nothing_is_solved_where_the_graph_decides_what_is_asked_for(
 
 @pytest.mark.parametrize("few", [1, 64])
 def test_values_of_a_set_are_found_in_the_scope(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.analysis.scope._FEW", few)
+    monkeypatch.setattr("hybrid.analysis.operator_values._FEW", few)
     text = (ROOT / "examples/kanban.prism").read_text(encoding="utf-8")
     model = build_model(resolve(parse_model(text), {"t": 1}))
     inside = index_states(model.manager, model.reachable & ~model.initial)

@@ -15,10 +15,10 @@ import pytest
 from scipy import sparse
 
 import hybrid
-import hybrid.analysis.checkpoints.solution_record as solution_record
+import hybrid.analysis.checkpoints.checkpoint as solution_record
 from hybrid.__main__ import main
+from hybrid.analysis.checkpoints.checkpoint import SolutionRecord
 from hybrid.analysis.checkpoints.folder import Description, model_digest
-from hybrid.analysis.checkpoints.solution_record import SolutionRecord
 from hybrid.base.errors import CheckpointError, OptionError
 from mtbdd.offset.states import StateIndex, index_states
 from tests.builders.killing import Killed, Killer

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hybrid
-import hybrid.analysis.checkpoints.solution_record as solution_record
+import hybrid.analysis.checkpoints.checkpoint as solution_record
 from gpu_kernels import Device
 from hybrid.analysis.checkpoints.checkpoint import Checkpoint
 from hybrid.base.errors import CheckpointError

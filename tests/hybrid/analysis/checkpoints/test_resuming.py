@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import hybrid
-import hybrid.analysis.checkpoints.solution_record as solution_record
+import hybrid.analysis.checkpoints.checkpoint as solution_record
 from hybrid.matrix.space.swept import SweptSystem
 from tests.builders.killing import Killed, Killer
 from tests.exploring import each

@@ -90,7 +90,7 @@ def test_graph_without_room_is_refused_before_it_is_made(monkeypatch: pytest.Mon
     required = graph_bytes(model)
     assert required > model_graph(model).nbytes
     assert graph_bytes(model, probabilities=True) > required
-    monkeypatch.setattr("hybrid.analysis.graphs.arrays.explicit_matrix", None)
+    monkeypatch.setattr("hybrid.analysis.graphs.components.explicit_matrix", None)
     with pytest.raises(MemoryError, match=f"needs {required} bytes.* {required - 1} are available"):
         model_graph(model, memory_budget=required - 1)
 

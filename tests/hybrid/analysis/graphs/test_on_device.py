@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 
 from gpu_kernels import Device
-from hybrid.analysis.graphs import decompose, mec_decomposition, model_graph
-from hybrid.analysis.graphs.decompositions import DeviceGraph, device_options
+from hybrid.analysis.graphs import (
+    decompose,
+    mec_decomposition,
+    model_graph,
+)
+from hybrid.analysis.graphs.components import (
+    DeviceGraph,
+    device_options,
+)
 from tests.builders.mdp_texts import GRAPHS
 from tests.builders.models import build
 

@@ -107,7 +107,7 @@ def test_gpu_counts_components(capsys: pytest.CaptureFixture[str], model: str, v
 def test_auto_goes_on_on_the_cpu_where_the_device_has_no_room(
     capsys: pytest.CaptureFixture[str], model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hybrid.analysis.graphs.decompositions._VECTORS", 1 << 20)
+    monkeypatch.setattr("hybrid.analysis.graphs.components._VECTORS", 1 << 20)
     with use_device(HostDevice(free=1 << 20)):
         found = graph_record(capsys, model)
         assert found["backend"] == "cpu"
@@ -186,7 +186,7 @@ def test_variant_of_another_backend_is_refused(
 def test_a_graph_that_does_not_fit_is_refused(
     capsys: pytest.CaptureFixture[str], model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hybrid.analysis.graphs.arrays.free_memory_bytes", lambda: 10)
+    monkeypatch.setattr("hybrid.analysis.graphs.components.free_memory_bytes", lambda: 10)
     status, _, err = run(capsys, model, "--backend", "cpu")
     assert status == 1
     assert "10 are available; decompose it symbolically" in err

@@ -11,8 +11,14 @@ import pytest
 import hybrid
 from gpu_kernels import Device, use_device
 from hybrid.__main__ import main
-from hybrid.analysis.graphs import decompose, mec_decomposition, model_graph
-from hybrid.analysis.graphs.decompositions import DeviceGraph
+from hybrid.analysis.graphs import (
+    decompose,
+    mec_decomposition,
+    model_graph,
+)
+from hybrid.analysis.graphs.components import (
+    DeviceGraph,
+)
 from hybrid.checking.answer import Answer
 from mtbdd.build.model import SymbolicModel
 from tests.builders.chain_texts import GAMBLER, QUEUE
