@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hybrid.properties.automata.automaton import Acceptance, DeterministicAutomaton
@@ -10,7 +10,7 @@ from hybrid.properties.automata.guards import mark_list
 from hybrid.properties.automata.reduction import component_fates
 from mtbdd.build.automaton_product import AutomatonProduct
 from mtbdd.diagrams.manager import Node
-from mtbdd.graph.components import EndComponents, model_end_components
+from mtbdd.graph.components import model_end_components
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ def accepting_sets(
     if left == product.model.manager.false:
         return AcceptedSets(won)
     if product.model.is_mdp:
-        return AcceptedSets(won, tuple(_end_components(product, acceptance, left)))
+        return AcceptedSets(won, tuple(p for _, own in meeting_parts(product, acceptance, left) for p in own))
     return AcceptedSets(won | _bottom_components(product, acceptance, left))
 
 
@@ -112,27 +112,34 @@ def _pointwise(product: AutomatonProduct, acceptance: Acceptance) -> Node:
     return found
 
 
-def _end_components(product: AutomatonProduct, acceptance: Acceptance, left: Node) -> list[AcceptedPart]:
-    """Return the end components of an MDP in which a scheduler can meet marks that are accepted."""
-    manager = product.model.manager
-    accepted: list[AcceptedPart] = []
+def meeting_parts(
+    product: AutomatonProduct, acceptance: Acceptance, within: Node, allowed: Sequence[Node] | None = None
+) -> Iterator[tuple[list[Node], list[AcceptedPart]]]:
+    """Yield for the pairs of an MDP's condition the sets to meet, and the end components that meet each.
+
+    Components of one state come together, as the first part; pairs without a component are left out.
+
+    Parameters
+    ----------
+    within : Node
+        Where components may be.
+    allowed : sequence of Node, optional
+        For every layer the pairs whose choice may be taken; default all.
+    """
+    false, marks = product.model.manager.false, product.marks
     for finite, infinite in acceptance.pairs():
-        allowed = left & ~manager.disjunction(product.marks[i] for i in mark_list(finite))
-        if allowed == manager.false:
+        inside = within & ~product.model.manager.disjunction(marks[i] for i in mark_list(finite))
+        if inside == false:
             continue
-        needed = [product.marks[i] for i in mark_list(infinite)]
-        accepted += _meeting(manager.false, model_end_components(product.model, allowed), needed)
-    return accepted
-
-
-def _meeting(false: Node, found: EndComponents, needed: Sequence[Node]) -> list[AcceptedPart]:
-    """Return the end components that meet each of some sets, those of one state together."""
-    alone = found.single.states
-    for marked in needed:
-        alone = alone & marked
-    accepted = [] if alone == false else [AcceptedPart(alone, found.single.choices, ())]
-    for component in found.components:
-        if all(component.states & marked != false for marked in needed):
-            wanted = tuple(component.states & marked for marked in needed)
-            accepted.append(AcceptedPart(component.states, component.choices, wanted))
-    return accepted
+        found = model_end_components(product.model, inside, allowed)
+        needed = [marks[i] for i in mark_list(infinite)]
+        alone = found.single.states
+        for marked in needed:
+            alone = alone & marked
+        parts = [] if alone == false else [AcceptedPart(alone, found.single.choices, ())]
+        for component in found.components:
+            if all(component.states & marked != false for marked in needed):
+                wanted = tuple(component.states & marked for marked in needed)
+                parts.append(AcceptedPart(component.states, component.choices, wanted))
+        if parts:
+            yield needed, parts

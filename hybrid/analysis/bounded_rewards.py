@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.choice_systems import after_steps, check_method, choice_operator, solve_choices
 from hybrid.analysis.operator_values import Asked
-from hybrid.analysis.rewards import choice_rewards, not_negative, paid_choices, reward_units
+from hybrid.analysis.rewards import not_negative, paid_choices, reward_units, rewards_of
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
 from hybrid.analysis.systems import expected_place, is_constant, is_zero, solve_linear
@@ -64,15 +64,14 @@ def discounted_rewards(a: Asked) -> StateValues:
     if unknown.total == 0:
         return a.scope.of_values(StateValues.exact(none))
     check_method(options)
-    most = [0.0]
+    most, earned = [0.0], rewards_of(model, structure)
 
     def gain(layer: int, rows: StateIndex) -> NDArray[np.float64]:
-        own = choice_rewards(model, structure, layer, rows)
+        own = earned(layer, rows)
         most.append(float(own.max(initial=0.0)))
         return own
 
-    enabled = [layer.enabled for layer in model.layers]
-    operator = choice_operator(model, unknown, enabled, gain, a.maximise, None, options, discount=d)
+    operator = choice_operator(model, unknown, gain, a.maximise, options, discount=d)
     greatest = model.communicator.greatest(max(most))
     found = solve_choices(operator, d.bound(greatest), options, work, "discounted rewards", unknown)
     if a.maker is not None:
@@ -164,15 +163,7 @@ def _gathered_over_choices(
     """Go back step by step, the best choice taken in every state."""
     if steps == 0:
         return StateValues.exact(np.zeros(model.index.size))
-    operator = choice_operator(
-        model,
-        model.index,
-        [layer.enabled for layer in model.layers],
-        lambda layer, rows: choice_rewards(model, structure, layer, rows),
-        maximise,
-        None,
-        options,
-    )
+    operator = choice_operator(model, model.index, rewards_of(model, structure), maximise, options)
     found = after_steps(operator, np.zeros(model.index.size), steps, work, model.index)
     return scaled_bounds(found, reward_units(model, structure))  # lemma: entry-units
 
@@ -186,15 +177,7 @@ def _later_over_choices(
     units = alike.greatest(relative_units(not_negative(rewards, alike), error))
     if steps == 0 or is_constant(alike, rewards):
         return scaled_bounds(StateValues.exact(rewards), units)  # lemma: entry-units
-    operator = choice_operator(
-        model,
-        model.index,
-        [layer.enabled for layer in model.layers],
-        lambda layer, rows: np.zeros(rows.size),
-        maximise,
-        None,
-        options,
-    )
+    operator = choice_operator(model, model.index, lambda layer, rows: np.zeros(rows.size), maximise, options)
     # lemma: entry-units
     return scaled_bounds(after_steps(operator, rewards, steps, work, model.index), units)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hybrid.analysis.precomputation import end_components, prob0a, prob0e
+from hybrid.analysis.precomputation import end_components, never_reached
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.base.halo import Halo
 from hybrid.matrix.backends import Backend, choose_backend
@@ -34,7 +34,6 @@ from mtbdd.build.model import SymbolicModel
 from mtbdd.build.reward_split import RewardSplit
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
-from mtbdd.graph.prob01 import prob0
 from mtbdd.offset.convert import entry_units
 from mtbdd.offset.divided import DividedMTBDD
 from mtbdd.offset.offset import OffsetMTBDD, row_entries
@@ -350,10 +349,3 @@ class BudgetSystem:
         # lemma: rounding
         slack = (2 * entries + 2 * units + exits + 4 * len(self._split.parts) + _ROUNDINGS) * UNIT
         return slack if math.isfinite(slack) else 0.5
-
-
-def never_reached(model: SymbolicModel, safe: Node, target: Node, maximise: bool) -> Node:
-    """Return the states that do not reach the target, whatever they earn."""
-    if not model.is_mdp:
-        return prob0(model, safe, target)
-    return prob0a(model, safe, target) if maximise else prob0e(model, safe, target)

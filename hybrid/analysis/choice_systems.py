@@ -28,7 +28,9 @@ from hybrid.matrix.operators.layer_choices import (
     RewardOf,
     choice_slack,
     choice_totals,
+    group_states,
     layer_matrices,
+    leaving_choices,
 )
 from hybrid.matrix.operators.rounding import Discount, far_from_underflow
 from hybrid.matrix.space.base import Clock, Status
@@ -41,6 +43,7 @@ from hybrid.solvers.topological_choices import TopologicalChoices
 from mtbdd.base.memory import free_memory_bytes
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
+from mtbdd.graph.components import EndComponents
 from mtbdd.offset.divided import DividedMTBDD
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.states import StateIndex
@@ -119,24 +122,30 @@ _MOST_LOST = 2.0**-20  # greatest relative error of entries that are written out
 def choice_operator(
     model: SymbolicModel,
     unknown: StateIndex,
-    allowed: Sequence[Node],
     gain: RewardOf,
     maximise: bool,
-    groups: Quotient | None,
     options: CheckOptions,
+    allowed: Sequence[Node] | None = None,
+    components: EndComponents | None = None,
     stop: Vector | None = None,
     discount: Discount | None = None,
 ) -> ChoiceOperator:
-    """Return the operator of a system, its matrices built.
+    """Return the operator of a system, its matrices built; see `ChoiceMatrices` and `ChoiceMatrices.system`.
 
     Parameters
     ----------
-    gain, maximise, groups, stop
-        As of `ChoiceMatrices.system`; the others as of `ChoiceMatrices`.
+    allowed : sequence of Node, optional
+        Default every choice.
+    components : EndComponents, optional
+        Made one state each, without the choices that stay inside.
     """
+    own = [layer.enabled for layer in model.layers] if allowed is None else allowed
+    groups: Quotient | None = None
+    if components is not None:
+        own = leaving_choices(model, own, components)
+        groups = group_states(model, unknown, components)
     stops = None if stop is None else np.isfinite(stop)
-    matrices = ChoiceMatrices(model, unknown, allowed, options, stops, discount)
-    return matrices.system(gain, maximise, groups, stop)
+    return ChoiceMatrices(model, unknown, own, options, stops, discount).system(gain, maximise, groups, stop)
 
 
 class ChoiceMatrices:

@@ -12,14 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.acceptance_sets import AcceptedSets
+from hybrid.analysis.acceptance_sets import AcceptedPart, AcceptedSets
 from hybrid.analysis.scheduler import Scheduler, SchedulerMaker
 from mtbdd.build.automaton_product import AutomatonMove, AutomatonProduct, automaton_product
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.state_order import for_users
 from mtbdd.diagrams.manager import Node
-
-_PART = 1 << 14  # pairs written together
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,16 +44,12 @@ class MemoryScheduler(Scheduler):
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield a record a pair: as `Scheduler.records`, and the `memory` and the `next` one."""
-        texts, numbers = self.commands()
-        for place, (state, memory, action, layer, then) in enumerate(self.pairs()):
-            yield {
-                "state": state,
-                "memory": memory,
-                "action": action,
-                "layer": layer,
-                "next": then,
-                "command": texts[numbers[place]],
-            }
+        shown = self.variables()
+        for record, memory, then in zip(super().records(), self.memory, self.following, strict=True):
+            state = {name: record["state"][name] for name in shown}
+            own = {"state": state, "memory": int(memory)}
+            own |= {name: record[name] for name in ("action", "layer")}
+            yield own | {"next": int(then), "command": record["command"]}
 
     def variables(self) -> list[str]:
         """Return the names of the state's variables."""
@@ -64,24 +58,6 @@ class MemoryScheduler(Scheduler):
     def __repr__(self) -> str:
         pairs = f"{self.size:,} pairs of a state and one of {np.unique(self.memory).size:,} memories"
         return f"<MemoryScheduler of {pairs}{self._taken()}>"
-
-    def pairs(self) -> Iterator[tuple[dict[str, bool | int], int, str | None, int, int]]:
-        """Yield every pair in the order of its number: state, memory, action, layer, next memory."""
-        names, actions = self.actions()
-        shown = self.variables()
-        for begin in range(0, self.model.n_states, _PART):
-            numbers = np.arange(begin, min(begin + _PART, self.model.n_states))
-            places = numbers if self.model.numbering is None else self.model.numbering[numbers]
-            told = zip(
-                self.model.describe(places),
-                self.memory[numbers].tolist(),
-                actions[numbers].tolist(),
-                self.layers[numbers].tolist(),
-                self.following[numbers].tolist(),
-                strict=True,
-            )
-            for pair, memory, action, layer, then in told:
-                yield {name: pair[name] for name in shown}, memory, names[action], layer, then
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,45 +87,52 @@ class Remembering:
     following: NDArray[np.int64]
 
     @classmethod
-    def of(cls, owner: SymbolicModel, product: AutomatonProduct, regions: Sequence[Region]) -> Remembering:
+    def of(
+        cls, owner: SymbolicModel, product: AutomatonProduct, regions: Sequence[AcceptedPart]
+    ) -> Remembering:
         """Return the pairs of a product and a counter of the sets that are waited for, where it needs one."""
         n_modes = max((len(region.wanted) for region in regions), default=0)
+        whole, manager = product.model, product.model.manager
         if n_modes <= 1:
-            whole, first = product.model, product.first
-            lifted: Callable[[Node], Node] = _same
-            modes: tuple[Node, ...] = (whole.reachable,)
-            next_mode = np.zeros(whole.n_states, np.int64)
-        else:
-            manager = product.model.manager
-            met = [
-                manager.disjunction(r.states & r.wanted[mode % len(r.wanted)] for r in regions if r.wanted)
-                for mode in range(n_modes)
-            ]
-            moves = [
-                [
-                    AutomatonMove(((1 << mode, 0),), (mode + 1) % n_modes, 0),
-                    AutomatonMove(((0, 1 << mode),), mode, 0),
-                ]
-                for mode in range(n_modes)
-            ]
-            structures = range(len(product.model.source.rewards))
-            counted = automaton_product(
-                product.model, met, moves, 0, structures, labels=labels_of(product.model)
+            memory, following = (
+                numbers_of(whole, sets) for sets in (product.automaton_states, product.following)
             )
-            whole, lifted, modes = counted.model, counted.lifted, counted.automaton_states
-            first = counted.lifted(product.first) & counted.first
-            next_mode = numbers_of(whole, counted.following)
-        read = [lifted(states) for states in product.automaton_states]
-        then = [lifted(states) for states in product.following]
-        return cls(
-            owner,
-            whole,
-            first,
-            lifted,
-            modes,
-            numbers_of(whole, read) * len(modes) + numbers_of(whole, modes),
-            numbers_of(whole, then) * len(modes) + next_mode,
+            return cls(owner, whole, product.first, _same, (whole.reachable,), memory, following)
+        met = [
+            manager.disjunction(r.states & r.wanted[mode % len(r.wanted)] for r in regions if r.wanted)
+            for mode in range(n_modes)
+        ]
+        moves = [
+            [
+                AutomatonMove(((1 << mode, 0),), (mode + 1) % n_modes, 0),
+                AutomatonMove(((0, 1 << mode),), mode, 0),
+            ]
+            for mode in range(n_modes)
+        ]
+        return cls.counting(owner, product, met, moves)
+
+    @classmethod
+    def counting(
+        cls,
+        owner: SymbolicModel,
+        product: AutomatonProduct,
+        propositions: Sequence[Node],
+        moves: Sequence[Sequence[AutomatonMove]],
+        start: Node | None = None,
+    ) -> Remembering:
+        """Return the pairs of a product and an automaton that says which mark is waited for."""
+        model = product.model
+        structures = range(len(model.source.rewards))
+        counted = automaton_product(
+            model, propositions, moves, 0, structures, labels=labels_of(model), start=start
         )
+        whole, lifted, modes = counted.model, counted.lifted, counted.automaton_states
+        memory, following = (
+            numbers_of(whole, [lifted(states) for states in read]) * len(modes) + numbers_of(whole, own)
+            for read, own in ((product.automaton_states, modes), (product.following, counted.following))
+        )
+        first = lifted(product.first) & counted.first
+        return cls(owner, whole, first, lifted, modes, memory, following)
 
     def finish(self, maker: SchedulerMaker) -> MemoryScheduler:
         """Return the scheduler of what was chosen for the pairs."""
@@ -157,38 +140,20 @@ class Remembering:
         return MemoryScheduler(self.pairs, maker.finish().layers, self.owner, memory, following)
 
 
-@dataclass(frozen=True, eq=False)
-class Region:
-    """An accepted part, less what earlier ones have.
-
-    Attributes
-    ----------
-    states : Node
-    choices : tuple of Node
-        For every layer the pairs whose choice stays in the whole part.
-    wanted : tuple of Node
-        Sets of the whole part that are to be met again and again.
-    """
-
-    states: Node
-    choices: tuple[Node, ...]
-    wanted: tuple[Node, ...]
-
-
-def regions_of(found: AcceptedSets) -> list[Region]:
-    """Return the accepted parts without what they share.
+def regions_of(found: AcceptedSets) -> list[AcceptedPart]:
+    """Return the accepted parts, each less what earlier ones have, with the sets that the whole part wants.
 
     From a region a run stays in it and meets its sets, or enters an earlier one for good.
     """
     taken, regions = found.certain, []
     for part in found.parts:
         states = part.states & ~taken
-        regions.append(Region(states, tuple(own & states for own in part.choices), part.wanted))
+        regions.append(AcceptedPart(states, tuple(own & states for own in part.choices), part.wanted))
         taken = taken | part.states
     return regions
 
 
-def stay_accepted(maker: SchedulerMaker, remembering: Remembering, regions: Sequence[Region]) -> None:
+def stay_accepted(maker: SchedulerMaker, remembering: Remembering, regions: Sequence[AcceptedPart]) -> None:
     """Choose within regions: stay, and go to the set that is waited for."""
     lifted = remembering.lifted
     for region in regions:

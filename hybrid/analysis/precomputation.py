@@ -263,6 +263,23 @@ _MOST_INTERPRETED = 1 << 18
 """The same of all searches of a process: some sets are found by one search for every state."""
 
 
+def never_reached(model: SymbolicModel, safe: Node, target: Node, maximise: bool) -> Node:
+    """Return where the probability of ``safe U target``, of an MDP the greatest or the least, is 0."""
+    if not model.is_mdp:
+        return graph.prob0(model, safe, target)
+    return prob0a(model, safe, target) if maximise else prob0e(model, safe, target)
+
+
+def staying_choices(model: SymbolicModel, states: Node) -> list[Node]:
+    """Return for every layer the states of a set whose choice surely stays in it."""
+    kept = [layer.enabled & states for layer in model.layers]
+    outside = model.reachable & ~states
+    if outside != model.manager.false:
+        for step in model.choice_relations:
+            kept[step.layer] = kept[step.layer] & ~step.before(outside)  # lemma: endings
+    return kept
+
+
 def decided_states(model: SymbolicModel, safe: Node, target: Node, maximise: bool) -> tuple[Node, Node]:
     """Return where the greatest or least probability of `safe U target` is 0, and where it is 1."""
     if maximise:

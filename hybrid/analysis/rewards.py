@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,16 +13,15 @@ from numpy.typing import NDArray
 from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
 from hybrid.analysis.ltl import model_formula, model_product
 from hybrid.analysis.operator_values import Asked, Scope
-from hybrid.analysis.precomputation import end_components, prob1a, prob1e
+from hybrid.analysis.precomputation import end_components, prob1a, prob1e, staying_choices
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
 from hybrid.analysis.systems import expected_place, is_zero, made_again, solve_linear
 from hybrid.base.arrays import to_host
 from hybrid.base.errors import PropertyError, UnsupportedError
 from hybrid.base.state_values import StateValues
-from hybrid.matrix.operators.layer_choices import group_states, leaving_choices
+from hybrid.matrix.operators.layer_choices import RewardOf
 from hybrid.matrix.operators.rounding import scaled_bounds
-from hybrid.matrix.space.choice_operator import ChoiceOperator, Quotient
 from hybrid.properties.automata.translation import prefixes
 from mtbdd.base.communicator import ALONE, Communicator
 from mtbdd.build.model import SymbolicModel
@@ -79,47 +79,19 @@ def reward_system(model: SymbolicModel, structure: int, target: Node, maximise: 
     PropertyError
         A reward is negative.
     """
-    allowed = tuple(layer.enabled for layer in model.layers)
-    if maximise:
-        finite = prob1a(model, model.reachable, target)
-        unknown = index_states(model.manager, finite & ~target)
-        return RewardSystem(finite, unknown, allowed, None)
-    finite = prob1e(model, model.reachable, target)
+    finite = (prob1a if maximise else prob1e)(model, model.reachable, target)
     unknown = index_states(model.manager, finite & ~target)
-    if unknown.total == 0:
-        return RewardSystem(finite, unknown, allowed, None)
-    outside = model.reachable & ~finite
-    kept = list(allowed)
-    if outside != model.manager.false:
-        for step in model.choice_relations:
-            kept[step.layer] = kept[step.layer] & ~step.before(outside)
-    free = _free_choices(model, structure, unknown, kept)
+    if maximise or unknown.total == 0:
+        return RewardSystem(finite, unknown, tuple(layer.enabled for layer in model.layers), None)
+    kept = staying_choices(model, finite)
+    free = free_choices(model, unknown.states, kept, [rewards_of(model, structure)])
     return RewardSystem(finite, unknown, tuple(kept), end_components(model, unknown.states, free))
-
-
-def reward_operator(
-    model: SymbolicModel, structure: int, system: RewardSystem, maximise: bool, options: CheckOptions
-) -> ChoiceOperator:
-    """Return the operator of a reward system with unknown states."""
-    allowed = list(system.allowed)
-    groups: Quotient | None = None
-    if system.components is not None:
-        allowed = leaving_choices(model, allowed, system.components)
-        groups = group_states(model, system.unknown, system.components)
-    return choice_operator(
-        model,
-        system.unknown,
-        allowed,
-        lambda layer, rows: choice_rewards(model, structure, layer, rows),
-        maximise,
-        groups,
-        options,
-    )
 
 
 def zero_reward_mecs(model: SymbolicModel, structure: int) -> Node:
     """Return the states where a scheduler may stay for ever and earn nothing."""
-    free = _free_choices(model, structure, model.index, [layer.enabled for layer in model.layers])
+    enabled = [layer.enabled for layer in model.layers]
+    free = free_choices(model, model.reachable, enabled, [rewards_of(model, structure)])
     return end_components(model, model.reachable, free).states
 
 
@@ -143,16 +115,21 @@ def greatest_totals(model: SymbolicModel, structure: int) -> tuple[Node, Node]:
 
 def paid_choices(model: SymbolicModel, structure: int) -> list[Node]:
     """Return for every layer the states whose choice earns something."""
-    free = _free_choices(model, structure, model.index, [layer.enabled for layer in model.layers])
-    return [layer.enabled & ~f for layer, f in zip(model.layers, free, strict=True)]
+    enabled = [layer.enabled for layer in model.layers]
+    free = free_choices(model, model.reachable, enabled, [rewards_of(model, structure)])
+    return [own & ~f for own, f in zip(enabled, free, strict=True)]
 
 
 # ------------------------------------------------------------------ choices and what they earn
 
 
-def choice_rewards(model: SymbolicModel, structure: int, layer: int, rows: StateIndex) -> Vector:
-    """Return the reward of a layer's choices, that of the state included."""
-    return not_negative(reward_rates(model, structure, rows, layer), model.communicator)
+def rewards_of(model: SymbolicModel, structure: int) -> RewardOf:
+    """Return what the choices of a layer earn, by layer and rows, that of the state included."""
+
+    def earned(layer: int, rows: StateIndex) -> Vector:
+        return not_negative(reward_rates(model, structure, rows, layer), model.communicator)
+
+    return earned
 
 
 def reward_units(model: SymbolicModel, structure: int) -> float:
@@ -173,18 +150,19 @@ def not_negative(rewards: Vector, communicator: Communicator = ALONE) -> Vector:
     return rewards
 
 
-def _free_choices(
-    model: SymbolicModel, structure: int, within: StateIndex, allowed: list[Node] | tuple[Node, ...]
+def free_choices(
+    model: SymbolicModel, within: Node, allowed: Sequence[Node], rewards: Sequence[RewardOf]
 ) -> list[Node]:
-    """Return for every layer the states of a set whose choice is allowed and earns nothing."""
+    """Return for every layer the states of a set whose choice is allowed and earns none of some rewards."""
     found = []
-    for layer, states in enumerate(allowed):
-        rows = index_states(model.manager, states & within.states)
-        if rows.total == 0:
-            found.append(model.manager.false)
-            continue
-        earned = choice_rewards(model, structure, layer, rows)
-        found.append(states_from(model.manager, rows, earned == 0.0))
+    for layer, own in enumerate(allowed):
+        rows = index_states(model.manager, own & within)
+        paid = np.zeros(rows.size, np.bool_)
+        if rows.total:
+            for earned in rewards:
+                paid |= earned(layer, rows) != 0.0
+        is_priced = model.communicator.any(paid.any())
+        found.append(states_from(model.manager, rows, ~paid) if is_priced else own & within)
     return found
 
 
@@ -229,7 +207,10 @@ def reachability_rewards(
     if not scope.meets(system.unknown.states) and (maker is None or system.unknown.total == 0):
         return StateValues.exact(known)
     check_method(options)
-    operator = reward_operator(model, structure, system, maximise, options)
+    operator = choice_operator(
+        model, system.unknown, rewards_of(model, structure), maximise, options, system.allowed,
+        system.components,
+    )  # fmt: skip
     found = solve_choices(operator, None, options, work, "reachability rewards", system.unknown)
     if maker is not None:
         maker.policy(system.unknown, operator, found, system.components)
@@ -310,16 +291,8 @@ def total_rewards(a: Asked) -> StateValues:
     check_method(options)
     components = end_components(model, unknown_states)
     stop = np.where(model.indicator(components.states, unknown), 0.0, -np.inf)
-    operator = choice_operator(
-        model,
-        unknown,
-        leaving_choices(model, [layer.enabled for layer in model.layers], components),
-        lambda layer, rows: choice_rewards(model, structure, layer, rows),
-        True,
-        group_states(model, unknown, components),
-        options,
-        stop=stop,
-    )
+    earned = rewards_of(model, structure)
+    operator = choice_operator(model, unknown, earned, True, options, components=components, stop=stop)
     found = solve_choices(operator, None, options, work, "total rewards", unknown)
     found = scaled_bounds(scope.among(found, unknown), reward_units(model, structure))  # lemma: entry-units
     return found.spread(scope.indicator(unknown_states), known)

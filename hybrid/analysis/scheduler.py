@@ -147,17 +147,24 @@ def chosen_commands(
         return _of_listed(model.given.taken, layers)
     texts: dict[str | None, int] = {}
     numbers = np.zeros(model.n_states, np.int64)
+    for part, inside in _parts_taken(model, layers):
+        enabled = _enabled(model, part, inside)
+        for way in np.unique(enabled).tolist():
+            text = _text(_commands(part, way))
+            numbers[inside[enabled == way]] = texts.setdefault(text, len(texts))
+    return tuple(texts), numbers
+
+
+def _parts_taken(
+    model: SymbolicModel, layers: NDArray[np.uint16]
+) -> Iterator[tuple[ChoicePart, NDArray[np.int64]]]:
+    """Yield the parts of layers whose choices are taken, with the numbers of the states that take them."""
     for layer in np.unique(layers).tolist():
         taken = layers == layer
         for part in model.layers[layer].parts:
             inside = np.flatnonzero(taken & for_users(model, model.indicator(part.states)))
-            if not inside.size:
-                continue
-            enabled = _enabled(model, part, inside)
-            for way in np.unique(enabled).tolist():
-                text = _text(_commands(part, way))
-                numbers[inside[enabled == way]] = texts.setdefault(text, len(texts))
-    return tuple(texts), numbers
+            if inside.size:
+                yield part, inside
 
 
 def _of_listed(
@@ -237,17 +244,10 @@ class Scheduler(ChoiceTable):
 
         None stands for unlabelled choices.  Time: O(states) for every part of every layer.
         """
-        names: list[str | None] = []
+        names: dict[str | None, int] = {}
         numbers = np.zeros(self.model.n_states, np.int64)
-        for number in np.unique(self.layers).tolist():
-            taken = self.layers == number
-            for part in self.model.layers[number].parts:
-                inside = taken & for_users(self.model, self.model.indicator(part.states))
-                if not inside.any():
-                    continue
-                if part.action not in names:
-                    names.append(part.action)
-                numbers[inside] = names.index(part.action)
+        for part, inside in _parts_taken(self.model, self.layers):
+            numbers[inside] = names.setdefault(part.action, len(names))
         return tuple(names), numbers
 
     def commands(self) -> tuple[tuple[str | None, ...], NDArray[np.int64]]:
@@ -302,9 +302,13 @@ class Scheduler(ChoiceTable):
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield a record a state: `state`, `action` and `command`, None where there is none, and `layer`."""
-        texts, numbers = self.commands()
-        for place, (state, action, layer) in enumerate(self.rows()):
-            yield {"state": state, "action": action, "layer": layer, "command": texts[numbers[place]]}
+        model, (texts, commands), (names, actions) = self.model, self.commands(), self.actions()
+        for begin in range(0, model.n_states, _PART):
+            numbers = np.arange(begin, min(begin + _PART, model.n_states))
+            places = numbers if model.numbering is None else model.numbering[numbers]
+            columns = (column[numbers].tolist() for column in (actions, self.layers, commands))
+            for state, action, layer, command in zip(model.describe(places), *columns, strict=True):
+                yield {"state": state, "action": names[action], "layer": layer, "command": texts[command]}
 
     def variables(self) -> list[str]:
         """Return the names of the state's variables."""
@@ -314,17 +318,6 @@ class Scheduler(ChoiceTable):
     def size(self) -> int:
         """Number of states, of one with memory of pairs."""
         return self.model.n_states
-
-    def rows(self) -> Iterator[tuple[dict[str, bool | int], str | None, int]]:
-        """Yield every state in the order of its number, with the action and the layer of its choice."""
-        model = self.model
-        names, actions = self.actions()
-        for begin in range(0, model.n_states, _PART):
-            numbers = np.arange(begin, min(begin + _PART, model.n_states))
-            places = numbers if model.numbering is None else model.numbering[numbers]
-            chosen = zip(actions[numbers].tolist(), self.layers[numbers].tolist(), strict=True)
-            for state, (action, layer) in zip(model.describe(places), chosen, strict=True):
-                yield state, names[action], layer
 
     def __repr__(self) -> str:
         return f"<Scheduler of {self.size:,} states{self._taken()}>"

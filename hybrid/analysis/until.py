@@ -25,16 +25,15 @@ from hybrid.analysis.choice_systems import (
     solve_choices,
 )
 from hybrid.analysis.operator_values import Asked, Scope
-from hybrid.analysis.precomputation import decided_states, end_components, prob0a, prob0e
+from hybrid.analysis.precomputation import decided_states, end_components, never_reached
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
 from hybrid.analysis.systems import flow_into, solve_linear
 from hybrid.analysis.transient import TransientAnalysis
 from hybrid.base.state_values import StateValues
-from hybrid.matrix.operators.layer_choices import choice_slack, group_states, leaving_choices
+from hybrid.matrix.operators.layer_choices import choice_slack
 from hybrid.matrix.operators.rounding import ratio_units, widened
 from hybrid.matrix.space.bounded_solution import UNIT
-from hybrid.matrix.space.choice_operator import ChoiceOperator, Quotient
 from hybrid.properties.tree import TimeBound
 from mtbdd.base.communicator import ALONE, Communicator
 from mtbdd.build.model import SymbolicModel
@@ -94,7 +93,13 @@ def until_probabilities(
     if not scope.meets(system.unknown.states) and (maker is None or system.unknown.total == 0):
         return StateValues.exact(known)
     check_method(options)
-    operator = until_operator(model, system, maximise, options)
+    one = index_states(model.manager, system.one)
+
+    def entering(layer: int, rows: StateIndex) -> Vector:
+        return choice_flow(model, layer, rows, one, options)
+
+    unknown, components = system.unknown, system.components
+    operator = choice_operator(model, unknown, entering, maximise, options, components=components)
     solved = solve_choices(operator, 1.0, options, work, "until probabilities", system.unknown)
     if maker is not None:
         maker.policy(system.unknown, operator, solved.within(0.0, 1.0), system.components)
@@ -151,27 +156,6 @@ def until_system(model: SymbolicModel, safe: Node, target: Node, maximise: bool)
     if maximise and unknown != model.manager.false:
         components = end_components(model, unknown)
     return UntilSystem(zero, one, index_states(model.manager, unknown), components)
-
-
-def until_operator(
-    model: SymbolicModel, system: UntilSystem, maximise: bool, options: CheckOptions
-) -> ChoiceOperator:
-    """Return the operator of an until system with unknown states."""
-    allowed = [layer.enabled for layer in model.layers]
-    groups: Quotient | None = None
-    if system.components is not None:
-        allowed = leaving_choices(model, allowed, system.components)
-        groups = group_states(model, system.unknown, system.components)
-    one = index_states(model.manager, system.one)
-    return choice_operator(
-        model,
-        system.unknown,
-        allowed,
-        lambda layer, rows: choice_flow(model, layer, rows, one, options),
-        maximise,
-        groups,
-        options,
-    )
 
 
 # ------------------------------------------------------------------ one step
@@ -319,7 +303,7 @@ def _before(
     nowhere = np.zeros(model.index.size)
     later_states = states_from(model.manager, model.index, later.upper > 0)
     if model.communicator.any(np.isnan(later.upper).any()):
-        later_states = model.reachable & ~_never(model, safe, target, maximise)
+        later_states = model.reachable & ~never_reached(model, safe, target, maximise)
     # Elsewhere the probability is zero, which truncation would blur.
     first_states = backward(model, later_states, safe) & safe
     first = index_states(model.manager, first_states)
@@ -354,7 +338,7 @@ def _within(
 ) -> StateValues:
     """Return the probability of ``safe U target`` within some steps or time, in the states of a scope."""
     known = scope.indicator(target).astype(np.float64)
-    maybe_states = model.reachable & ~target & ~_never(model, safe, target, maximise)
+    maybe_states = model.reachable & ~target & ~never_reached(model, safe, target, maximise)
     if length == 0 or not scope.meets(maybe_states):
         return StateValues.exact(known)
     maybe = index_states(model.manager, maybe_states)
@@ -375,13 +359,6 @@ def _within(
     else:
         found = _probabilities(evolution.after_steps(start, int(length)))
     return found.spread(scope.indicator(maybe_states), known)
-
-
-def _never(model: SymbolicModel, safe: Node, target: Node, maximise: bool) -> Node:
-    """Return the states where the graph alone tells that the probability is zero."""
-    if not model.is_mdp:
-        return prob0(model, safe, target)
-    return prob0a(model, safe, target) if maximise else prob0e(model, safe, target)
 
 
 def _course(
@@ -407,8 +384,7 @@ def _course(
     def gain(layer: int, rows: StateIndex) -> np.ndarray:
         return np.zeros(rows.size) if entered is None else choice_flow(model, layer, rows, entered, options)
 
-    allowed = [layer.enabled for layer in model.layers]
-    operator = choice_operator(model, within, allowed, gain, maximise, None, options)
+    operator = choice_operator(model, within, gain, maximise, options)
     return lambda x, steps: after_steps(operator, np.ascontiguousarray(x), steps, work, within)
 
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from hybrid.analysis.budget_system import never_reached
 from hybrid.analysis.exact.reading import ExactModel
 from hybrid.analysis.exact.systems import Budget, solve_rationals
+from hybrid.analysis.precomputation import never_reached
 from hybrid.base.errors import NotExactError
 from mtbdd.diagrams.manager import Node
 from mtbdd.language.syntax import ModelType

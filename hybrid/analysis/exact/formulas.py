@@ -68,11 +68,6 @@ def compare_exactly(operator: str, a: Exact, b: Exact) -> bool:
     return {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b, "=": a == b, "!=": a != b}[operator]
 
 
-def between(value: Exact, lower: float, upper: float) -> bool:
-    """Whether an exact value lies between bounds."""
-    return lower <= value <= upper
-
-
 # A chain in rational numbers, and the exact answers of its state formulas' operators.
 
 MAX_UNKNOWN = 2000

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.exact.formulas import ExactFormulas, between, compare_exactly
+from hybrid.analysis.exact.formulas import ExactFormulas, compare_exactly
 from hybrid.analysis.exact.optima import WORK
 from hybrid.analysis.exact.reading import MAX_TRANSITIONS, ExactModel, Row
 from hybrid.analysis.exact.systems import Budget, solve_rationals
@@ -63,7 +63,7 @@ def settle(
     if positions is not None:
         sides = [[side[i] for i in positions.tolist()] for side in sides]
     for values, (_, found) in zip(sides, (left, right), strict=True):
-        if not all(between(values[i], float(found.lower[i]), float(found.upper[i])) for i in at):
+        if not all(float(found.lower[i]) <= values[i] <= float(found.upper[i]) for i in at):
             return truth
     decided = truth.values.copy()
     for i in at:
@@ -164,6 +164,8 @@ class ExactPoints:
         NotExactError
         """
         start, stop = self._ends.initial, len(self._matrices)
+        paths = (i for i, o in enumerate(self._ends.space.objectives) if o.path is not None)
+        won = {i: self._ends.wins(i, point.sets) for i in paths}
         numbers, waiting = {start: 0}, [start]
         rows: list[Row] = []
         right: list[list[Fraction]] = []
@@ -177,7 +179,7 @@ class ExactPoints:
                         numbers[there] = len(waiting)
                         waiting.append(there)
                     rows[-1][numbers[there]] = p
-            right.append(self._earned(place, pair, layer, point))
+            right.append(self._earned(place, pair, layer, won))
         return tuple(solve_rationals(rows, right, Budget(WORK))[0])
 
     def _row(self, pair: int, layer: int) -> Row:
@@ -187,13 +189,13 @@ class ExactPoints:
         own = self._numbers.choices[state][self._numbers.layers[state].index(layer)]
         return {after: own[self._states[after]] for after in matrix.columns[begin:end].tolist()}
 
-    def _earned(self, place: int, pair: int, layer: int, point: Point) -> list[Fraction]:
+    def _earned(self, place: int, pair: int, layer: int, won: dict[int, NDArray[np.bool_]]) -> list[Fraction]:
         """Return what a pair adds to each objective."""
         found = []
         stops = layer == len(self._matrices)
         for i, objective in enumerate(self._ends.space.objectives):
-            if objective.path is not None:
-                found.append(Fraction(int(stops and self._ends.wins(i, place, int(point.sets[place])))))
+            if i in won:
+                found.append(Fraction(int(stops and won[i][place])))
                 continue
             counted, state, value = self._counted[i], self._states[pair], Fraction(0)
             if not stops and (counted is None or counted[pair]):

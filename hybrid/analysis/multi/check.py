@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.acceptance_sets import AcceptedPart
-from hybrid.analysis.memory_scheduler import MemoryScheduler, Remembering, labels_of, numbers_of
+from hybrid.analysis.memory_scheduler import MemoryScheduler, Remembering
 from hybrid.analysis.multi.memory import Endings, Objective, endings, objective_product, objectives_of
 from hybrid.analysis.multi.queries import (
     Found,
@@ -35,7 +35,7 @@ from hybrid.base.check_options import ENCLOSING, advised
 from hybrid.base.directed_rounding import rounded_up
 from hybrid.base.errors import UnsupportedError
 from hybrid.properties.tree import MultiObjective
-from mtbdd.build.automaton_product import AutomatonMove, automaton_product
+from mtbdd.build.automaton_product import AutomatonMove
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
 from mtbdd.language.syntax import Expression
@@ -80,16 +80,11 @@ def staying_scheduler(owner: SymbolicModel, ends: Endings, point: Point) -> Memo
     -----
     Time: one decomposition for every set of objectives that the policy wins, and a product with a counter.
     """
-    space = ends.space
-    stays = _stays(ends, point)
+    model, stays = ends.space.model, _stays(ends, point)
     propositions = [stay.stops for stay in stays]
     moves = _moves(stays, propositions)
-    model = space.model
-    structures = range(len(model.source.rewards))
-    counted = automaton_product(
-        model, propositions, moves, 0, structures, labels=labels_of(model), start=model.initial
-    )
-    pairs, lifted, modes = counted.model, counted.lifted, counted.automaton_states
+    remembering = Remembering.counting(owner, ends.space.product, propositions, moves, model.initial)
+    pairs, lifted, modes = remembering.pairs, remembering.lifted, remembering.modes
     maker = SchedulerMaker(pairs)
     for layer in range(len(model.layers)):
         taken = point.policy == layer
@@ -107,13 +102,7 @@ def staying_scheduler(owner: SymbolicModel, ends: Endings, point: Point) -> Memo
                 maker.take([own & goal for own in allowed])
                 maker.route(goal, inside & here, allowed)
             maker.take(allowed)
-    read = [lifted(states) for states in space.product.automaton_states]
-    then = [lifted(states) for states in space.product.following]
-    count = len(modes)
-    memory = numbers_of(pairs, read) * count + numbers_of(pairs, modes)
-    following = numbers_of(pairs, then) * count + numbers_of(pairs, counted.following)
-    first = lifted(space.product.first) & counted.first
-    return Remembering(owner, pairs, first, lifted, modes, memory, following).finish(maker)
+    return remembering.finish(maker)
 
 
 def _stays(ends: Endings, point: Point) -> list[_Stay]:

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.acceptance_sets import AcceptedPart
+from hybrid.analysis.acceptance_sets import AcceptedPart, meeting_parts
 from hybrid.analysis.ltl import given_automaton, model_automaton, model_formulas, model_product
 from hybrid.analysis.memory_scheduler import labels_of
-from hybrid.analysis.precomputation import end_components, prob1e
-from hybrid.analysis.rewards import choice_rewards, reward_units
+from hybrid.analysis.precomputation import end_components, prob1e, staying_choices
+from hybrid.analysis.rewards import free_choices, reward_units, rewards_of
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.base.directed_rounding import rounded_down, rounded_up
 from hybrid.base.errors import PropertyError, UnsupportedError
@@ -33,7 +35,6 @@ from hybrid.properties.automata.automaton import (
     joined_automata,
 )
 from hybrid.properties.automata.formulas import MOST_STEPS
-from hybrid.properties.automata.guards import mark_list
 from hybrid.properties.automata.reduction import component_fates
 from hybrid.properties.tree import (
     AutomatonPath,
@@ -46,10 +47,10 @@ from hybrid.properties.tree import (
 from mtbdd.build.automaton_product import AutomatonProduct
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
-from mtbdd.graph.components import EndComponents, model_end_components
+from mtbdd.graph.components import EndComponents
 from mtbdd.language.reals import real_of
 from mtbdd.language.syntax import Expression, Literal
-from mtbdd.offset.states import StateIndex, index_states, states_from
+from mtbdd.offset.states import StateIndex, index_states
 
 # The objectives of `multi(...)`: what is asked for, which way is better, which bound is to be met.
 
@@ -273,7 +274,7 @@ class ObjectiveProduct:
     def earned(self, objective: int, layer: int, rows: StateIndex) -> Vector:
         """Return what a layer's choices earn of a reward objective, shape (rows.size,)."""
         structure, counted = self.rewards[objective]
-        found = choice_rewards(self.model, structure, layer, rows)
+        found = rewards_of(self.model, structure)(layer, rows)
         if counted is not None:
             found = np.where(self.model.indicator(counted, rows), found, 0.0)
         return found
@@ -435,10 +436,10 @@ class Endings:
             found = found + weights[i] * ~where
         return np.where(self.sets[0][1], found, np.inf)
 
-    def wins(self, objective: int, place: int, number: int) -> bool:
-        """Return whether stopping in a pair, with the number of the set that it wins, wins an objective."""
+    def wins(self, objective: int, sets: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+        """Return in which pairs stopping, with the numbers of the sets that it wins, wins an objective."""
         decided = self.decided.get(objective)
-        return objective in self.sets[number][0] if decided is None else bool(decided[place])
+        return np.array([objective in won for won, _ in self.sets])[sets] if decided is None else decided
 
     def components(self, priced: Sequence[int]) -> EndComponents:
         """Return the end components in which some rewards are not earned."""
@@ -473,7 +474,7 @@ def endings(space: ObjectiveProduct) -> Endings | None:
     if costs:
         free = _unpaid(space, states, enabled, costs)
         states = prob1e(model, states, end_components(model, states, free).states)  # lemma: endings
-        kept = _staying(space, states)
+        kept = staying_choices(model, states)
     ends = end_components(model, states, kept)
     for i in gains:
         _refuse_endless(space, i, ends, states, kept)
@@ -502,29 +503,9 @@ def endings(space: ObjectiveProduct) -> Endings | None:
     return Endings(space, pairs, initial, tuple(kept), free_ends.states, tuple(sets), decided)
 
 
-def _staying(space: ObjectiveProduct, states: Node) -> list[Node]:
-    """Return for every layer the pairs of a set whose choice stays in it."""
-    model = space.model
-    kept = [layer.enabled & states for layer in model.layers]
-    outside = model.reachable & ~states
-    if outside != model.manager.false:
-        for step in model.choice_relations:
-            kept[step.layer] = kept[step.layer] & ~step.before(outside)  # lemma: endings
-    return kept
-
-
 def _unpaid(space: ObjectiveProduct, states: Node, kept: Sequence[Node], priced: Sequence[int]) -> list[Node]:
     """Return for every layer the pairs of a set whose choice is kept and earns nothing of some rewards."""
-    model, found = space.model, []
-    for layer, own in enumerate(kept):
-        rows = index_states(model.manager, own & states)
-        paid = np.zeros(rows.size, np.bool_)
-        if rows.total:
-            for i in priced:
-                paid |= space.earned(i, layer, rows) != 0.0
-        is_priced = model.communicator.any(paid.any())
-        found.append(states_from(model.manager, rows, ~paid) if is_priced else own & states)
-    return found
+    return free_choices(space.model, states, kept, [partial(space.earned, i) for i in priced])
 
 
 def _refuse_endless(
@@ -548,26 +529,11 @@ def _winning_parts(
 
     Those that meet them alike, by the same marks, are one part.
     """
-    manager, marks, parts = space.model.manager, space.product.marks, []
-    for finite, infinite in all_accepted(space.conditions[i] for i in won).pairs():
-        allowed = states & ~manager.disjunction(marks[i] for i in mark_list(finite))
-        if allowed == manager.false:
-            continue
-        ends = model_end_components(space.model, allowed, unpaid)
-        part = _meeting(manager.false, ends, [marks[i] for i in mark_list(infinite)])
-        if part.states != manager.false:
-            parts.append(part)
-    return parts
-
-
-def _meeting(false: Node, found: EndComponents, needed: Sequence[Node]) -> AcceptedPart:
-    """Return the end components, as one part, that meet each of some sets."""
-    met = found.single.states
-    for marked in needed:
-        met = met & marked
-    choices = [own & met for own in found.single.choices]
-    for component in found.components:
-        if all(component.states & marked != false for marked in needed):
-            met = met | component.states
-            choices = [own | more for own, more in zip(choices, component.choices, strict=True)]
-    return AcceptedPart(met, tuple(choices), tuple(met & marked for marked in needed))
+    manager, joined = space.model.manager, []
+    condition = all_accepted(space.conditions[i] for i in won)
+    for needed, parts in meeting_parts(space.product, condition, states, unpaid):
+        met = manager.disjunction(part.states for part in parts)
+        layers = zip(*(part.choices for part in parts), strict=True)
+        choices = tuple(manager.disjunction(own) & met for own in layers)
+        joined.append(AcceptedPart(met, choices, tuple(met & marked for marked in needed)))
+    return joined

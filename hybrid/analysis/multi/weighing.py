@@ -180,7 +180,7 @@ class Schedulers:
                 lower, upper = self._reward(i, policy)
                 bounds.append((lower, upper) if objective.maximise else (-upper, -lower))  # lemma: turned
             else:
-                bounds.append(self._probability(policy, stopped, stopped & self._wins(i, sets)))
+                bounds.append(self._probability(policy, stopped, stopped & self._ends.wins(i, sets)))
         lowest, highest = tuple(b[0] for b in bounds), tuple(b[1] for b in bounds)
         return Point(lowest, highest, policy, sets.astype(np.uint8))
 
@@ -190,12 +190,6 @@ class Schedulers:
         units = self._ends.space.units(objective)
         # lemma: from-above
         return self._model.communicator.greatest(scaled_bounds(found, units).upper.max(initial=0.0))
-
-    def _wins(self, objective: int, sets: NDArray[np.int64]) -> NDArray[np.bool_]:
-        decided = self._ends.decided.get(objective)
-        if decided is not None:
-            return decided
-        return np.array([objective in won for won, _ in self._ends.sets])[sets]
 
     def _probability(
         self, policy: Policy, stopped: NDArray[np.bool_], won: NDArray[np.bool_]
