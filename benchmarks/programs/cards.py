@@ -36,7 +36,7 @@ from examples.generate import coin
 from gpu_kernels import Mode, Step, TileMatrix, current_device, relax_rows, take_card
 from gpu_kernels.explicit import FORMATS
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.systems import injected, place_beside
+from hybrid.analysis.systems import injected
 from hybrid.base.communicators.mpi import mpi_communicator
 from hybrid.base.halo import ArrivingVector
 from hybrid.base.option_types import Engine, StorageName
@@ -111,7 +111,7 @@ def steps_of(own: SymbolicModel, engine: Engine = "hybrid") -> tuple[Any, Any, S
     symbolic = own.submatrix(own.index, own.index, diagonal=False)
     storage = M1 if engine == "explicit" else "auto"
     matrix = injected(symbolic, CheckOptions.of(engine, "gpu", storage=storage), True)
-    place = place_beside(matrix)
+    place = matrix.place
     rates = place.compressed(own.exit_rates(own.index.at(place)))
     return matrix, rates, in_space(workspace_of(matrix), rates)
 

@@ -106,11 +106,6 @@ def _require_room(matrix: OffsetMTBDD) -> None:
     )
 
 
-def place_beside(matrix: Matrix) -> VectorPlace:
-    """Return where vectors beside a matrix are made."""
-    return matrix.place
-
-
 def expected_place(options: CheckOptions, size: int) -> VectorPlace:
     """Return where vectors of a size will probably be wanted, before the matrix tells."""
     backend = options.matrix_backend()
@@ -296,7 +291,7 @@ def solve_linear(
     Where the matrix lies on a device, so do all vectors.
     """
     matrix = injected(model.submatrix(maybe, maybe, diagonal=False), options, beside=True)
-    there = maybe.at(place_beside(matrix))
+    there = maybe.at(matrix.place)
     place, xp = there.place, there.place.xp
     diagonal, shared = leaving_rates(model, there, options)
     # lemma: entry-units, rounding
@@ -419,7 +414,7 @@ def solve_gain(
     Where the matrix lies on a device, so do all vectors.
     """
     matrix = injected(model.submatrix(component, component, diagonal=False), options, beside=True)
-    there = component.at(place_beside(matrix))
+    there = component.at(matrix.place)
     # Nothing leaves a bottom component: its matrix has all entries of its rows.
     (diagonal, shared), earned = moving_rates(matrix, there), rewards(there)
     if not method.has_room(matrix):
@@ -464,7 +459,7 @@ def solve_stationary(
         return np.ones(component.size), component
     entries = model.submatrix(component, component, diagonal=False, transposed=True)
     matrix = injected(entries, options, beside)
-    there = component.at(place_beside(matrix) if beside else HOST)
+    there = component.at(matrix.place if beside else HOST)
     diagonal = there.place.compressed(leaving_rates(model, there, options).rates)
     solver = options.solver(steady=True)
     start = np.broadcast_to(np.float64(1.0 / component.total), (component.size,))

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
-from hybrid.analysis.systems import injected, leaving_rates, place_beside
+from hybrid.analysis.systems import injected, leaving_rates
 from hybrid.analysis.transient_errors import Course, StepErrors, least_positive
 from hybrid.base.arrays import elements, extremes, to_host
 from hybrid.base.errors import NotConvergedError
@@ -237,15 +237,14 @@ def dense_powers(
     return DensePowers(a, c / np.longdouble(rate))
 
 
-# Steps of a chain within a set of states, with what they cost; see :mod:`hybrid.analysis.transient`.
-
-
 _ABOVE = 1.02  # q over the greatest exit rate, so that P has a diagonal and no period
 _VECTORS = 5  # two iterates, the sum, and the operands of the steps
+_CHECK_EVERY = 32  # steps between questions whether the rest may be left out
+_TRUNCATED = 0.25  # share of epsilon that truncation may cost
 
 
-class ChainSteps:
-    """Steps of a chain within a set of states.
+class TransientAnalysis:
+    """What a chain's values are some steps or time before, within a set of states.
 
     Parameters
     ----------
@@ -280,7 +279,7 @@ class ChainSteps:
         self._work, self._criterion, self._within, self._places = work, options.criterion, within, places
         entered = model.submatrix(within, within, diagonal=not self.continuous)
         self._matrix = injected(entered, options, beside=True)
-        self.there = within.at(place_beside(self._matrix))
+        self.there = within.at(self._matrix.place)
         self._space = workspace_of(self._matrix)
         terminals = np.abs(self._matrix.symbolic.terminals)
         alike = self._alike = model.communicator
@@ -405,14 +404,6 @@ class ChainSteps:
         self._work.synchronisations += self._space.synchronisations
         self._work.note(method, matrix, steps, seconds, base)
         self._work.products += steps
-
-
-_CHECK_EVERY = 32  # steps between questions whether the rest may be left out
-_TRUNCATED = 0.25  # share of epsilon that truncation may cost
-
-
-class TransientAnalysis(ChainSteps):
-    """What a chain's values are some steps or time before; parameters as for `ChainSteps`."""
 
     def after_steps(self, start: Array, steps: int) -> StateValues:
         """Return the values a number of steps before those of `start`, not negative.

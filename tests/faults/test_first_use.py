@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pty
 import subprocess
@@ -10,9 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from hybrid.app.cli.console import Console
 from tests.faults.processes import ROOT, environment, run
 
 pytest.importorskip("numba")
+
+from mtbdd.base.compiled import NOTICE  # noqa: E402
+
+# The quickest question that needs a compiled function.
+QUESTION = ("P=? [ F s=N ]", "--engine", "explicit", "--epsilon", "1e-6")
 
 # A function that hashes a text refers to what Numba alone loads; one that makes arrays, to a memory manager.
 HASHING = """
@@ -51,19 +58,21 @@ def on_terminal(folder: Path, *arguments: str) -> str:
 
 
 def test_the_first_use_is_told_on_a_terminal(small: str, tmp_path: Path) -> None:
-    question = ("check", small, "P=? [ F s=N ]", "--engine", "explicit", "--epsilon", "1e-6")
-    first = on_terminal(tmp_path, *question)
+    first = on_terminal(tmp_path, "check", small, *QUESTION)
     assert first.count("note: first use on this machine") == 1
     assert f"they are kept in {tmp_path}" in first.replace("\r\n", "\n")
     assert "compiling hybrid.matrix.cpu" in first
-    assert "first use" not in on_terminal(tmp_path, *question)
+    assert "first use" not in on_terminal(tmp_path, "check", small, *QUESTION)
 
 
-def test_the_first_use_is_not_told_to_files_and_with_quiet(small: str, tmp_path: Path) -> None:
-    question = ("check", small, "P=? [ F s=N ]", "--engine", "explicit", "--epsilon", "1e-6")
-    assert "first use" not in on_terminal(tmp_path / "quiet", *question, "--quiet")
-    done = run(*question, NUMBA_CACHE_DIR=str(tmp_path / "file"))
-    assert (done.returncode, done.stderr) == (0, "")
+@pytest.mark.parametrize(("terminal", "quiet"), [(True, True), (False, False)])
+def test_the_first_use_is_not_told_to_files_and_with_quiet(
+    terminal: bool, quiet: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hybrid.app.cli.console.is_terminal", lambda stream: terminal)
+    with Console(quiet):
+        logging.getLogger("mtbdd.base.compiled").log(NOTICE, "first use on this machine")
+    assert capsys.readouterr().err == ""
 
 
 def test_kept_code_that_hashes_finds_its_symbols(tmp_path: Path) -> None:

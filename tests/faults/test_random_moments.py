@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.exploring import rounds
+from tests.exploring import is_seeded
 from tests.faults.processes import started, stopped, wait_for
 
 ANSWERS = 10
@@ -35,8 +35,8 @@ def exact(steps: int) -> float:
 
 
 @pytest.mark.slow
-# In an order in which the first third has both signals, both forms and answers early and late.
-@pytest.mark.parametrize("moment", [5 * k % MOMENTS for k in range(rounds(MOMENTS))])
+# In an order in which the first two have both signals, both forms and answers early and late.
+@pytest.mark.parametrize("moment", [11 * k % MOMENTS for k in range(MOMENTS if is_seeded() else 2)])
 def test_nothing_finished_is_lost(tmp_path: Path, moment: int) -> None:
     rng = np.random.default_rng([20261123, moment])
     awaited, delay = moment * (ANSWERS - 1) // MOMENTS, 0.25 * rng.random()

@@ -17,11 +17,6 @@ from tests.faults.processes import Done, run, started, stopped, wait_for
 QUESTIONS = f"P=? [ X s=1 ]; {SLOW_QUESTION}; P=? [ X s=0 ]"
 OPTIONS = ("--backend", "reference", "--quiet")
 
-SIGNALS = [
-    pytest.param(signal.SIGINT, 130, "interrupted", id="SIGINT"),
-    pytest.param(signal.SIGTERM, 143, "terminated", id="SIGTERM"),
-]
-
 
 def stopped_at_work(tmp_path: Path, slow: str, number: signal.Signals, *options: str) -> tuple[Done, Path]:
     """Stop the command line while it works on the second of three questions."""
@@ -33,47 +28,41 @@ def stopped_at_work(tmp_path: Path, slow: str, number: signal.Signals, *options:
     return stopped(process, number, out), table
 
 
-@pytest.mark.parametrize(("number", "status", "word"), SIGNALS)
-def test_answers_found_stay(
-    tmp_path: Path, slow: str, number: signal.Signals, status: int, word: str
-) -> None:
-    done, table = stopped_at_work(tmp_path, slow, number)
-    assert (done.returncode, done.stderr) == (status, f"error: {word}\n")
+def test_answers_found_stay(tmp_path: Path, slow: str) -> None:
+    done, table = stopped_at_work(tmp_path, slow, signal.SIGINT)
+    assert (done.returncode, done.stderr) == (130, "error: interrupted\n")
     assert "P=? [ X s=1 ]\n  result       0.5" in done.stdout
-    assert f"{SLOW_QUESTION}\n  result       {word}; between 0.0 and 1.0 so far\n" in done.stdout
+    assert f"{SLOW_QUESTION}\n  result       interrupted; between 0.0 and 1.0 so far\n" in done.stdout
     assert "P=? [ X s=0 ]" not in done.stdout
     with table.open(newline="") as lines:
         rows = list(csv.DictReader(lines))
     assert [(row["property"], row["value"], row["lower"], row["upper"], row["error"]) for row in rows] == [
         ("P=? [ X s=1 ]", "0.5", rows[0]["lower"], rows[0]["upper"], ""),
-        (SLOW_QUESTION, "", "0.0", "1.0", word),
+        (SLOW_QUESTION, "", "0.0", "1.0", "interrupted"),
     ]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "slow.pm", "table.csv"]
 
 
-@pytest.mark.parametrize(("number", "status", "word"), SIGNALS)
-def test_json_is_one_object_all_the_same(
-    tmp_path: Path, slow: str, number: signal.Signals, status: int, word: str
-) -> None:
-    done, _ = stopped_at_work(tmp_path, slow, number, "--json")
-    assert (done.returncode, done.stderr) == (status, f"error: {word}\n")
+def test_json_is_one_object_all_the_same(tmp_path: Path, slow: str) -> None:
+    done, _ = stopped_at_work(tmp_path, slow, signal.SIGTERM, "--json")
+    assert (done.returncode, done.stderr) == (143, "error: terminated\n")
     record = json.loads(done.stdout)
     assert set(record) == {"model", "results", "interrupted"}
     assert record["interrupted"] is True
     assert record["model"]["states"] == 20_001
     assert [r["property"] for r in record["results"]] == QUESTIONS.split("; ")
-    assert [r["error"] for r in record["results"]] == [None, word, word]
+    assert [r["error"] for r in record["results"]] == [None, "terminated", "terminated"]
     assert [r["value"] for r in record["results"]] == [0.5, None, None]
     assert [r.get("interrupted", False) for r in record["results"]] == [False, True, True]
     assert [(r["lower"], r["upper"]) for r in record["results"][1:]] == [(0.0, 1.0), (None, None)]
 
 
 def test_json_lines_are_whole(tmp_path: Path, slow: str) -> None:
-    done, _ = stopped_at_work(tmp_path, slow, signal.SIGTERM, "--json-lines")
+    done, _ = stopped_at_work(tmp_path, slow, signal.SIGINT, "--json-lines")
     records = [json.loads(line) for line in done.stdout.splitlines()]
     assert [r["property"] for r in records] == QUESTIONS.split("; ")
     assert [r["value"] for r in records] == [0.5, None, None]
-    assert [r["error"] for r in records] == [None, "terminated", "terminated"]
+    assert [r["error"] for r in records] == [None, "interrupted", "interrupted"]
     assert all(r["model"]["states"] == 20_001 and r["constants"] == {} for r in records)
 
 
@@ -93,18 +82,16 @@ sys.exit(main(sys.argv[1:]))
 
 MODULES = [
     "argparse",
-    "hybrid.app.cli.console",
     "numpy",
-    "hybrid.app.cli.check",
     "dd.cudd",
     "hybrid.matrix.cpu.product",
+    pytest.param("hybrid.app.cli.console", marks=pytest.mark.nightly),
+    pytest.param("hybrid.app.cli.check", marks=pytest.mark.nightly),
 ]
+SIGNALS = [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
 
 
-@pytest.mark.parametrize(
-    ("module", "number", "status", "word"),
-    each((pytest.param(module, id=module) for module in MODULES), SIGNALS),
-)
+@pytest.mark.parametrize(("module", "number", "status", "word"), each(MODULES, SIGNALS))
 def test_there_is_no_traceback_however_early(
     small: str, module: str, number: signal.Signals, status: int, word: str
 ) -> None:
@@ -175,7 +162,7 @@ def test_kill_leaves_whole_rows_and_the_older_file(tmp_path: Path, slow: str) ->
     assert lines[1].startswith(",P=? [ X s=1 ],0.5,")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)])
 def test_a_signal_after_all_is_told_changes_nothing(number: int) -> None:
     code = (
         "import atexit, os, sys\n"

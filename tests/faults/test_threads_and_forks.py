@@ -16,27 +16,27 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 import hybrid
 
-shared, together = hybrid.load("examples/brp.prism", {"N": 8, "MAX": 2}), Barrier(8)
+together = Barrier(4)
 
 def own(number):
     together.wait()
     found = []
-    for _ in range(3):
-        model = hybrid.load("examples/tandem.prism", {"c": 3 + number % 4})
+    for _ in range(2):
+        model = hybrid.load("examples/tandem.prism", {"c": 3 + number % 2})
         found.append(hybrid.check(model, "S=? [ true & sc=0 ]", backend="cpu").value)
-    return number % 4, found
+    return number % 2, found
 
 def same(number):
     together.wait()
-    return hybrid.check(hybrid.load("examples/brp.prism", {"N": 8, "MAX": 2}), "P=? [ F s=5 ]").value
+    return hybrid.check(hybrid.load("examples/brp.prism", {"N": 4, "MAX": 2}), "P=? [ F s=5 ]").value
 
-with ThreadPoolExecutor(8) as pool:
+with ThreadPoolExecutor(4) as pool:
     answers = {}
-    for key, values in pool.map(own, range(8)):
+    for key, values in pool.map(own, range(4)):
         answers.setdefault(key, set()).update(values)
     assert all(len(values) == 1 for values in answers.values()), answers
-    assert len(answers) == 4
-    assert len(set(pool.map(same, range(8)))) == 1
+    assert len(answers) == 2
+    assert len(set(pool.map(same, range(4)))) == 1
 print("equal")
 """
 
@@ -95,7 +95,7 @@ def check():
     hybrid.check(hybrid.load(process), "Pmax=? [ F s=3 ]", backend="cpu")
     hybrid.check(hybrid.load(small), "S=? [ s=N ]", backend="cpu")
 
-for _ in range(15):
+for _ in range(8):
     check()
 before = resident()
 for _ in range(int(rounds)):
@@ -126,7 +126,7 @@ def test_many_checks_leave_no_memory_behind(small: str, tmp_path: Path) -> None:
     # Four checks a round; docs/reliability.md has the figure for two thousand.
     process = tmp_path / "process.nm"
     process.write_text(PROCESS)
-    count = rounds(75)
+    count = rounds(60)
     done = run(small, str(process), str(count), code=GROWTH)
     assert (done.returncode, done.stderr) == (0, "")
     assert int(done.stdout) < (2 << 20) * count // 75

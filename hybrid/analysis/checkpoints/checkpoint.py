@@ -34,19 +34,12 @@ from hybrid.base.errors import CheckpointError, OptionError
 from hybrid.matrix.parts.plan import planned_owners
 from hybrid.matrix.space.base import Array, Kept, Place, State, Watch
 from mtbdd.build.model import SymbolicModel
-from mtbdd.diagrams.manager import Node
 from mtbdd.offset.states import StateIndex, index_states
 
 # Vectors that were kept by other processes than those that go on with them.
 
 Put = Callable[[str, NDArray[np.int64], NDArray[np.float64]], None]
 """Takes the name of a vector, places among the own states, ascending, and elements for them."""
-
-
-def former_owners(model: SymbolicModel, parts: int) -> tuple[Node, ...]:
-    """Return whose states were whose where so many processes shared a model."""
-    whole = model.whole
-    return (whole.reachable,) if parts == 1 else planned_owners(whole, parts)
 
 
 def take_over(model: SymbolicModel, states: StateIndex, told: Description, folder: Path, put: Put) -> None:
@@ -71,30 +64,21 @@ def take_over(model: SymbolicModel, states: StateIndex, told: Description, folde
     manager = model.manager.whole
     own = states.states if model.manager.share is None else states.states & model.manager.share.own
     mine = index_states(manager, own)
-    for part, owner in zip(told.parts, former_owners(model, len(told.parts)), strict=True):
+    parts = len(told.parts)
+    owners = (model.whole.reachable,) if parts == 1 else planned_owners(model.whole, parts)
+    for part, owner in zip(told.parts, owners, strict=True):
         theirs = index_states(manager, states.states & owner)
         if theirs.size != part.size or states_digest(theirs) != part.states:
             raise damaged(folder / part.file, "its states are not those that such a process has")
         both = index_states(manager, own & owner)
-        _take(folder, part, told.vectors, theirs.places(both), mine.places(both), put)
-
-
-def _take(
-    folder: Path,
-    part: KeptPart,
-    names: list[str],
-    sources: NDArray[np.int64],
-    places: NDArray[np.int64],
-    put: Put,
-) -> None:
-    """Hand on the elements of one file."""
-    for name, vector in vectors_of(folder, part, names).items():
-        done = 0
-        for place, chunk in vector.chunks():
-            end = int(np.searchsorted(sources, place.stop))
-            if end > done:
-                put(name, places[done:end], chunk[sources[done:end] - place.start])
-            done = end
+        sources, places = theirs.places(both), mine.places(both)
+        for name, vector in vectors_of(folder, part, told.vectors).items():
+            done = 0
+            for place, chunk in vector.chunks():
+                end = int(np.searchsorted(sources, place.stop))
+                if end > done:
+                    put(name, places[done:end], chunk[sources[done:end] - place.start])
+                done = end
 
 
 _LEAST_SECONDS = 1.0  # a solution that took less is computed again as quickly as it is read
@@ -111,16 +95,6 @@ class Teller(Protocol):
         """Tell the user what went wrong."""
 
 
-class Schedule(Teller, Protocol):
-    """Says when states are written, and passes messages about them to the user."""
-
-    def is_due(self) -> bool:
-        """Whether it is time to write; asked by all processes."""
-
-    def written(self) -> None:
-        """Note that something has been written."""
-
-
 class SolutionRecord:
     """The states of one iteration as files of a folder; see `hybrid.matrix.space.base.IterationRecord`.
 
@@ -133,11 +107,12 @@ class SolutionRecord:
     model : SymbolicModel
     states : StateIndex
         The states whose values the vectors have.
-    schedule : Schedule
+    schedule : Checkpoint
+        Says when states are written, and passes messages about them to the user.
     """
 
     def __init__(
-        self, folder: Path, name: str, model: SymbolicModel, states: StateIndex, schedule: Schedule
+        self, folder: Path, name: str, model: SymbolicModel, states: StateIndex, schedule: Checkpoint
     ) -> None:
         self._folder, self._name, self._model, self._states = folder, name, model, states
         self._schedule, self._communicator = schedule, model.communicator
@@ -392,11 +367,11 @@ class Checkpoint:
     # ------------------------------------------------------------------ schedule
 
     def is_due(self) -> bool:
-        """See `hybrid.analysis.checkpoints.checkpoint.Schedule`; the first process has the clock."""
+        """Whether it is time to write; asked by all processes, the first of which has the clock."""
         return self._all.any(self._all.rank == 0 and time.monotonic() >= self._next)
 
     def written(self) -> None:
-        """See `Schedule`."""
+        """Note that something has been written."""
         self._next = time.monotonic() + self._seconds
 
     def note(self, text: str) -> None:
