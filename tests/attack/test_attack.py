@@ -9,7 +9,7 @@ from tests.attack.open_faults import OPEN_CASES
 from tests.exploring import rounds
 
 SEED = 20261122
-CASES = 150
+CASES = 60
 GROUP = 10
 
 

@@ -11,8 +11,8 @@ from tests.attack.report import reported
 from tests.exploring import rounds
 
 SEED = 20261126
-CASES = 60
-GROUP = 20
+CASES = 30
+GROUP = 10
 
 
 @pytest.mark.parametrize("first", range(0, rounds(CASES), GROUP))

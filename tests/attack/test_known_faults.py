@@ -361,14 +361,20 @@ FAULTS = [*S1, *S2, *steps_left_out(), *S4, *S567, *S8, *S9_11]
 
 
 def _runs():
-    """Every method with the hybrid engine, and the default one with the others."""
-    for fault in FAULTS:
-        for engine in fault.engines:
-            for method in fault.methods if engine == "hybrid" else ("auto",):
-                name = f"{fault.name}-{engine}-{method}"
-                opened = bool(OPEN_FAULTS & {fault.name, name})
-                marks = [pytest.mark.xfail(reason=fault.name.split(".")[0])] if opened else []
-                yield pytest.param(fault, engine, method, id=name, marks=marks)
+    """Every method with the hybrid engine, and the default one with the others.
+
+    `make test` has one of them a variant, and each of them with every third; all are nightly.
+    """
+    for number, fault in enumerate(FAULTS):
+        ways = [("hybrid", method) for method in fault.methods if "hybrid" in fault.engines]
+        ways += [(engine, "auto") for engine in fault.engines if engine != "hybrid"]
+        for place, (engine, method) in enumerate(ways):
+            name = f"{fault.name}-{engine}-{method}"
+            opened = bool(OPEN_FAULTS & {fault.name, name})
+            marks = [pytest.mark.xfail(reason=fault.name.split(".")[0])] if opened else []
+            if place not in (0, number % len(ways)):
+                marks.append(pytest.mark.nightly)
+            yield pytest.param(fault, engine, method, id=name, marks=marks)
 
 
 @pytest.mark.parametrize(("fault", "engine", "method"), list(_runs()))

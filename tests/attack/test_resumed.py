@@ -9,7 +9,7 @@ from tests.attack.resumed import run_resumed
 from tests.exploring import rounds
 
 SEED = 20261124
-CASES = 40
+CASES = 30
 GROUP = 10
 
 
