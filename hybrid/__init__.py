@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 
-from mtbdd.base.lazy_loading import MovedModules
+from mtbdd.base.lazy_loading import MovedModules, lazy_names
 
 # What `typing` has by this name takes 30 ms to import, in which an interrupt still shows a traceback.
 TYPE_CHECKING = False
@@ -81,50 +81,49 @@ DISTRIBUTION = "hybrid-model-checker"
 """What installs this package; dwave-hybrid installs another one of the same name."""
 
 _HOMES = {
-    "Answer": "hybrid.checking.answer",
-    "CheckOptions": "hybrid.analysis.run.options",
-    "ExperimentTable": "hybrid.app.experiments",
+    "Answer": "checking.answer",
+    "CheckOptions": "analysis.run.options",
+    "ExperimentTable": "app.experiments",
     "HybridError": "mtbdd.base.errors",
-    "HybridMatrix": "hybrid.matrix.operators.hybrid_matrix",
+    "HybridMatrix": "matrix.operators.hybrid_matrix",
     "LanguageError": "mtbdd.language",
-    "Model": "hybrid.models.model",
-    "ModelBuilder": "hybrid.models.modelling",
+    "Model": "models.model",
+    "ModelBuilder": "models.modelling",
     "SymbolicModel": "mtbdd.build.model",
-    "check": "hybrid.app.api",
-    "check_all": "hybrid.app.api",
-    "experiment": "hybrid.app.experiments",
-    "explicit_matrix": "hybrid.matrix.explicit.extract",
-    "export": "hybrid.models.interchange.formats",
-    "from_dd": "hybrid.models.interchange.from_dd",
-    "from_scipy": "hybrid.models.interchange.from_arrays",
-    "inject": "hybrid.matrix.operators.inject",
-    "load": "hybrid.models.loading",
-    "parse": "hybrid.models.loading",
-    "transient": "hybrid.analysis.linear.uniformisation",
-    "verify": "hybrid.checking.certificates.verify",
+    "check": "app.api",
+    "check_all": "app.api",
+    "experiment": "app.experiments",
+    "explicit_matrix": "matrix.explicit.extract",
+    "export": "models.interchange.formats",
+    "from_dd": "models.interchange.from_dd",
+    "from_scipy": "models.interchange.from_arrays",
+    "inject": "matrix.operators.inject",
+    "load": "models.loading",
+    "parse": "models.loading",
+    "transient": "analysis.linear.uniformisation",
+    "verify": "checking.certificates.verify",
 }
 
-
 _PARTS = {
-    "backends": "hybrid.matrix.backends",
-    "cpu": "hybrid.matrix.cpu",
-    "explicit": "hybrid.matrix.explicit",
-    "exploration": "hybrid.models.exploration",
-    "explorer": "hybrid.app.explorer",
-    "graphs": "hybrid.analysis.graphs",
-    "injection": "hybrid.matrix.injection",
-    "interchange": "hybrid.models.interchange",
-    "linear": "hybrid.analysis.linear",
-    "lumping": "hybrid.models.lumping",
-    "properties": "hybrid.properties",
-    "simulation": "hybrid.checking.simulation",
-    "solvers": "hybrid.solvers",
-    "analysis": "hybrid.analysis",
-    "app": "hybrid.app",
-    "base": "hybrid.base",
-    "checking": "hybrid.checking",
-    "matrix": "hybrid.matrix",
-    "models": "hybrid.models",
+    "backends": "matrix.backends",
+    "cpu": "matrix.cpu",
+    "explicit": "matrix.explicit",
+    "exploration": "models.exploration",
+    "explorer": "app.explorer",
+    "graphs": "analysis.graphs",
+    "injection": "matrix.injection",
+    "interchange": "models.interchange",
+    "linear": "analysis.linear",
+    "lumping": "models.lumping",
+    "properties": "properties",
+    "simulation": "checking.simulation",
+    "solvers": "solvers",
+    "analysis": "analysis",
+    "app": "app",
+    "base": "base",
+    "checking": "checking",
+    "matrix": "matrix",
+    "models": "models",
 }
 
 _GONE = {"ordering": "orders are not searched for any more, order='auto' of hybrid.load looks at three"}
@@ -158,6 +157,7 @@ _MOVED = {
 sys.meta_path.insert(0, MovedModules(_MOVED))
 
 if not TYPE_CHECKING:  # type checkers have the imports above, and report a name that is not among them
+    _named = lazy_names(__name__, _HOMES, _PARTS, _GONE)
 
     def __getattr__(name: str) -> Any:
         """Import a public name or a part on first use."""
@@ -165,16 +165,7 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and report a name
             from hybrid.base.installing import installed_version
 
             return installed_version()
-        from importlib import import_module
-
-        if name in _PARTS:
-            return import_module(_PARTS[name])
-        if name not in _HOMES:
-            instead = f": {_GONE[name]}" if name in _GONE else ""
-            raise AttributeError(f"module 'hybrid' has no attribute {name!r}{instead}")
-        value = getattr(import_module(_HOMES[name]), name)
-        globals()[name] = value
-        return value
+        return _named(name)
 
 
 def __dir__() -> list[str]:

@@ -190,7 +190,8 @@ def test_parts_are_attributes_of_their_packages_without_an_import() -> None:
         assert done.returncode == 0, done.stderr
         module = importlib.import_module(package)
         parts = module._PARTS
-        places = set(parts.values()) if isinstance(parts, dict) else {f"{package}.{name}" for name in parts}
+        within = parts.values() if isinstance(parts, dict) else parts
+        places = {f"{package}.{name}" for name in within}
         assert {name for name in documented if name.startswith(f"{package}.")} <= places
         for name in module._PARTS:
             vars(module).pop(name, None)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def lazy_names(
     package: str,
     homes: Mapping[str, str],
-    parts: Collection[str] = (),
+    parts: Collection[str] | Mapping[str, str] = (),
     gone: Mapping[str, str] | None = None,
 ) -> Callable[[str], Any]:
     """Return the ``__getattr__`` of a package.
@@ -26,22 +26,25 @@ def lazy_names(
     package : str
         Its ``__name__``.
     homes : mapping of str to str
-        For every public name its module, without the package before it.
-    parts : collection of str
-        Subpackages that are attributes without an import of their own.
+        For every public name its module: one of `mtbdd`, or one of the package without the package before it.
+    parts : collection of str, or mapping of str to str
+        Subpackages that are attributes without an import of their own; a mapping names where each lies within
+        the package.
     gone : mapping of str to str, optional
         For names of the release before, what to use in their place; asked for, they raise ImportError, for
         ``from ... import`` would not show the message of an AttributeError.
     """
+    places = parts if isinstance(parts, Mapping) else {name: name for name in parts}
 
     def imported(name: str) -> Any:
-        if name in parts:
-            return import_module(f"{package}.{name}")
+        if name in places:
+            return import_module(f"{package}.{places[name]}")
         if gone is not None and name in gone:
             raise ImportError(f"{package}.{name} was taken out: {gone[name]}", name=package)
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{homes[name]}"), name)
+        home = homes[name]
+        value = getattr(import_module(home if home.startswith("mtbdd.") else f"{package}.{home}"), name)
         setattr(sys.modules[package], name, value)
         return value
 
