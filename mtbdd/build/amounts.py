@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtbdd.language.reals import Enclosure
-from mtbdd.offset.places import is_any
 from mtbdd.diagrams.partition import Partition
-from mtbdd.offset.places import HOST
-from mtbdd.offset.states import StateIndex
+from mtbdd.language.reals import Enclosure
 from mtbdd.offset.expansion import absorbed, written_out
+from mtbdd.offset.places import HOST, is_any
+from mtbdd.offset.states import StateIndex
 
 _UNIT = Fraction(1, 2**53)  # lemma: entry-units
 _UP = 1 + 2.0**-40  # lemma: interval-sum

@@ -16,19 +16,19 @@ from typing import overload
 import numpy as np
 
 from mtbdd.build.choices import ChoiceLayer, ChoicePart
-from mtbdd.diagrams.encoding import Encoding
 from mtbdd.build.given import GivenReward
 from mtbdd.build.given_model import given_model, given_variable
-from mtbdd.language.model_syntax import ResolvedVariable
-from mtbdd.language.syntax import ModelType
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.reachable import reachable_states
+from mtbdd.build.rewards import symbolic_reward
+from mtbdd.diagrams.encoding import Encoding
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
-from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.partition import Partition
-from mtbdd.build.reachable import reachable_states
 from mtbdd.diagrams.relation import Relation
-from mtbdd.build.rewards import symbolic_reward
 from mtbdd.diagrams.transfer import transferred
+from mtbdd.language.model_syntax import ResolvedVariable
+from mtbdd.language.syntax import ModelType
 
 
 @dataclass(frozen=True)

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from mtbdd.base.budget import check_budget
-from mtbdd.diagrams.encoding import Encoding
-from mtbdd.build.events import Event
-from mtbdd.diagrams.manager import Node
-from mtbdd.diagrams.matrix import SymbolicMatrix
-from mtbdd.diagrams.partition import Partition
+
 import numpy as np
-from mtbdd.build.events import Event, Suspect, probability_suspects
-from mtbdd.build.expressions import ExpressionTranslator
-from mtbdd.language.errors import BuildError, format_state
-from mtbdd.language.errors import Fault
-from mtbdd.language.model_syntax import ResolvedModel
-from mtbdd.language.syntax import ModelType, Position
-from mtbdd.offset.states import index_states
+
+from mtbdd.base.budget import check_budget
 from mtbdd.base.errors import either
-import time
-from collections.abc import Callable
 from mtbdd.build.choices import ChoiceLayer, ChoicePart, pack_choices, translate_choices
-from mtbdd.build.events import Event, translate_events
-from mtbdd.language.errors import BuildError
-from mtbdd.language.syntax import ModelType
+from mtbdd.build.events import Event, Suspect, probability_suspects, translate_events
+from mtbdd.build.expressions import ExpressionTranslator
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.order import Order, order_variables
 from mtbdd.build.reachable import reachable_states
+from mtbdd.diagrams.encoding import Encoding
+from mtbdd.diagrams.manager import Node
+from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
-
+from mtbdd.language.errors import BuildError, Fault, format_state
+from mtbdd.language.model_syntax import ResolvedModel
+from mtbdd.language.syntax import ModelType, Position
+from mtbdd.offset.states import index_states
 
 # The transition matrix of a model from its events: identities, overlaps, normalisation, deadlocks.
 

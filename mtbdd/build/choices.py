@@ -15,18 +15,16 @@ from dataclasses import dataclass
 from itertools import product
 
 from mtbdd.base.budget import check_budget
-from mtbdd.build.events import Synchronisation, synchronisations
-from mtbdd.diagrams.encoding import Encoding
-from mtbdd.build.events import Event, component, gathered, synchronise
+from mtbdd.build.events import Event, Synchronisation, component, gathered, synchronisations, synchronise
 from mtbdd.build.expressions import ExpressionTranslator
-from mtbdd.language.errors import BuildError
-from mtbdd.language.errors import Fault
-from mtbdd.language.limits import raised
-from mtbdd.language.model_syntax import Command, ResolvedModel
+from mtbdd.diagrams.encoding import Encoding
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
+from mtbdd.language.errors import BuildError, Fault
+from mtbdd.language.limits import raised
+from mtbdd.language.model_syntax import Command, ResolvedModel
 
 _SHOWN = 4  # parts and commands that are told of many
 

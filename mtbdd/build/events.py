@@ -7,11 +7,19 @@ variables that the event may change; all other variables keep their values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
+
+from mtbdd.base.budget import check_budget
+from mtbdd.build.expressions import NO_VALUE, ExpressionTranslator
+from mtbdd.diagrams.manager import Node
+from mtbdd.diagrams.partition import Partition, canonical
+from mtbdd.language.errors import EvaluationError
 from mtbdd.language.limits import current, raised
 from mtbdd.language.model_syntax import (
     ActionRenaming,
+    Assignment,
     Command,
     Composition,
     Hiding,
@@ -19,19 +27,11 @@ from mtbdd.language.model_syntax import (
     ModuleReference,
     Parallel,
     ResolvedModel,
+    Update,
 )
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from mtbdd.base.budget import check_budget
-from mtbdd.build.expressions import NO_VALUE, ExpressionTranslator
-from mtbdd.language.errors import EvaluationError
-from mtbdd.language.model_syntax import Assignment, Command, ResolvedModel, Update
 from mtbdd.language.reals import from_text
 from mtbdd.language.scalars import apply_binary
 from mtbdd.language.syntax import Binary, Expression, Literal, Position
-from mtbdd.diagrams.manager import Node
-from mtbdd.diagrams.partition import Partition, canonical
-
 
 # Who acts together: the synchronisations of a model's modules, composed as its system block says.
 #

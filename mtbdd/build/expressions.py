@@ -8,18 +8,30 @@ limits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mtbdd.build.order import Effort
+from mtbdd.build.tables import (
+    RealPartitions,
+    constant_partition,
+    operators,
+    set_from_table,
+    tabulate,
+    tabulated_assignment,
+)
 from mtbdd.diagrams.encoding import EncodedVariable, Encoding
-from mtbdd.language.errors import format_state
+from mtbdd.diagrams.manager import Node
+from mtbdd.diagrams.partition import Partition, from_table
 from mtbdd.language.definedness import Definedness
 from mtbdd.language.enclosing import has_doubles, units_of
-from mtbdd.language.errors import EvaluationError, Fault
-from mtbdd.language.walk import Interner
+from mtbdd.language.errors import EvaluationError, Fault, format_state
+from mtbdd.language.evaluate import evaluate
 from mtbdd.language.syntax import (
     Binary,
     Call,
@@ -31,24 +43,10 @@ from mtbdd.language.syntax import (
     Position,
     Unary,
 )
-from mtbdd.diagrams.manager import Node
-from mtbdd.diagrams.partition import Partition, from_table
-from mtbdd.build.tables import RealPartitions, constant_partition
-from mtbdd.build.tables import operators, set_from_table, tabulate, tabulated_assignment
-from bisect import bisect_left, bisect_right
-from mtbdd.diagrams.encoding import EncodedVariable, Encoding
-from mtbdd.language.syntax import Binary, Literal, Name
-from mtbdd.diagrams.manager import Node
-from mtbdd.diagrams.partition import Partition
-from collections.abc import Iterable, Sequence
-from itertools import product
-from typing import Any
-import numpy as np
-from numpy.typing import NDArray
-from mtbdd.language.evaluate import evaluate
-from mtbdd.language.syntax import Binary, Call, Expression, Name
+from mtbdd.language.walk import Interner
 
 # Results of one operator or function for all values of its operands.
+
 
 def operator_results(e: Expression, *operands: Iterable[Any]) -> dict[Any, Any]:
     """Return an operator's or function's results by operand (a pair of them), for all values of the operands.

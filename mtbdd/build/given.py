@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
 from mtbdd.base.budget import check_budget
 from mtbdd.diagrams.manager import Manager, Node
-from mtbdd.diagrams.nodes import distinct_pairs, nodes_of_pairs
-from mtbdd.language.model_syntax import Command, ResolvedModel
 from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.diagrams.nodes import distinct_pairs, nodes_of_pairs
 from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
-from mtbdd.offset.states import StateIndex
+from mtbdd.language.model_syntax import Command, ResolvedModel
 from mtbdd.offset.expansion import expand
-
+from mtbdd.offset.states import StateIndex
 
 # Diagrams from sorted lists of assignments: sets, functions and matrices that come written out.
 #
-# A list of assignments in lexicographic order is a tree whose leaves are its members. From the last bit to the
-# first, members that agree in all bits above it are joined in pairs, and equal pairs become one node: what is
-# left of the list at a bit is the number of distinct prefixes there.
+# A list of assignments in lexicographic order is a tree whose leaves are its members. From the last bit to
+# the first, members that agree in all bits above it are joined in pairs, and equal pairs become one node:
+# what is left of the list at a bit is the number of distinct prefixes there.
 
 Words = tuple[NDArray[np.uint64], ...]
 

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
+
+from mtbdd.build.build import deadlock_warnings, refuse_infinite
+from mtbdd.build.choices import ChoiceLayer
+from mtbdd.build.expressions import ExpressionTranslator
+from mtbdd.build.given import GivenParts, GivenReward
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import reward_rates, state_rewards
 from mtbdd.build.state_order import for_users
-import time
-from collections.abc import Mapping, Sequence
-from mtbdd.build.choices import ChoiceLayer
 from mtbdd.diagrams.encoding import Encoding
-from mtbdd.build.expressions import ExpressionTranslator
-from mtbdd.build.given import GivenParts, GivenReward
-from mtbdd.language.model_syntax import Label, ResolvedModel, ResolvedVariable, RewardStructure
-from mtbdd.language.names import BUILT_IN_LABELS
-from mtbdd.language.syntax import LabelReference, ModelType, Position
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.partition import Partition
-from mtbdd.build.build import deadlock_warnings, refuse_infinite
 from mtbdd.diagrams.relation import Relation
-
+from mtbdd.language.model_syntax import Label, ResolvedModel, ResolvedVariable, RewardStructure
+from mtbdd.language.names import BUILT_IN_LABELS
+from mtbdd.language.syntax import LabelReference, ModelType, Position
 
 # Labels and rewards of a model by name, as vectors in the order of the states' numbers.
+
 
 class Labels(Mapping[str, NDArray[np.bool_]]):
     """The states where each label holds: ``labels["full"]``, bool, shape (n,).

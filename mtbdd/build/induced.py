@@ -10,13 +10,13 @@ import numpy as np
 from mtbdd.build.choices import ChoiceLayer, ChoicePart
 from mtbdd.build.events import Event
 from mtbdd.build.given import GivenParts, GivenReward, TakenCommands
-from mtbdd.language.syntax import ModelType
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.state_order import for_users
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
-from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
-from mtbdd.build.state_order import for_users
+from mtbdd.language.syntax import ModelType
 
 
 def induced_chain(model: SymbolicModel, chosen: Sequence[Node]) -> SymbolicModel:

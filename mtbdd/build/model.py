@@ -7,40 +7,35 @@ of choices), sets of states for labels and expressions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
+
+from mtbdd.base.communicator import Communicator, Share
+from mtbdd.base.memoised import Memoised
 from mtbdd.build.choices import ChoiceLayer, choice_relations
-from mtbdd.offset.convert import entry_units, offset_label
-from mtbdd.offset.convert import has_diagonal
-from mtbdd.diagrams.encoding import Encoding
 from mtbdd.build.events import Event
 from mtbdd.build.expressions import ExpressionTranslator
 from mtbdd.build.given import GivenParts
-from mtbdd.language.model_syntax import ResolvedModel
-from mtbdd.language.syntax import ModelType
+from mtbdd.build.numbering import numbering
+from mtbdd.diagrams.encoding import Encoding
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import UNITED_UNITS, SymbolicMatrix
-from mtbdd.diagrams.nodes import NodeTable
-from mtbdd.offset.offset import OffsetMTBDD
+from mtbdd.diagrams.nodes import TRUE, NodeTable, read_nodes
 from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
-from mtbdd.offset.states import StateIndex, index_states
-from mtbdd.offset.expansion import expand, expand_sum
-from dataclasses import dataclass
-from mtbdd.base.communicator import Communicator
-from mtbdd.offset.expansion import expand_values
-from mtbdd.language.syntax import Expression
-from mtbdd.base.memoised import Memoised
-from mtbdd.diagrams.nodes import TRUE, read_nodes
-from mtbdd.build.numbering import numbering
+from mtbdd.language.model_syntax import ResolvedModel
+from mtbdd.language.syntax import Expression, ModelType
+from mtbdd.offset.convert import entry_units, has_diagonal, offset_label
 from mtbdd.offset.divided import DividedMTBDD, divide, divide_all
-from mtbdd.diagrams.matrix import SymbolicMatrix
-from mtbdd.base.communicator import Share
-from mtbdd.offset.states import StateIndex
-
+from mtbdd.offset.expansion import expand, expand_sum, expand_values
+from mtbdd.offset.offset import OffsetMTBDD
+from mtbdd.offset.states import StateIndex, index_states
 
 # The states of a model: their numbers, sets of them, and what they are in variables.
+
 
 class ModelStates(Memoised):
     """The reachable states of a model; see `mtbdd.build.model.SymbolicModel` for what the parameters are."""
@@ -113,6 +108,7 @@ class ModelStates(Memoised):
 
 
 # What a symbolic build cost and produced.
+
 
 @dataclass(frozen=True)
 class BuildStatistics:
@@ -425,6 +421,7 @@ class SymbolicModel(ModelStates):
 
 
 # A model as one of several processes has it: whole diagrams, and vectors of its own states.
+
 
 class PartModel(SymbolicModel):
     """See `SymbolicModel`; made of one that is whole.

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mtbdd.diagrams.encoding import Encoding
 from mtbdd.base.memory import require_memory
+from mtbdd.diagrams.encoding import Encoding
 from mtbdd.offset.states import StateIndex
 
 _PART = 1 << 17  # states whose bits are held together

@@ -9,18 +9,16 @@ variables that its commands change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from mtbdd.base.budget import check_budget
-from mtbdd.language.errors import BuildError
-from mtbdd.language.errors import Fault
-from mtbdd.language.limits import Limits, current, raised
-from mtbdd.language.syntax import Position
-from collections.abc import Sequence
-from mtbdd.language.model_syntax import Command, ResolvedModel, ResolvedVariable
-from mtbdd.language.walk import expression_variables
 
+from mtbdd.base.budget import check_budget
+from mtbdd.language.errors import BuildError, Fault
+from mtbdd.language.limits import Limits, current, raised
+from mtbdd.language.model_syntax import Command, ResolvedModel, ResolvedVariable
+from mtbdd.language.syntax import Position
+from mtbdd.language.walk import expression_variables
 
 # The work of translating a model, held against the limits.
 

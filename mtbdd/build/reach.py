@@ -12,23 +12,20 @@ each group start only from what was found since its own last turn.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-
-from mtbdd.diagrams.manager import Manager, Node
-from mtbdd.diagrams.relation import Relation
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.relation import Relation
 
 # Searches that leap along a counter: layers of states proved by induction, not found one after another.
 #
-# A counter divides states into layers, one a value.  Where a search goes from layer to layer, those behind its
-# front come to look alike, or alike every second or fourth one.  Then all layers ahead are supposed to look
-# like them, and are proved at once: what one step between neighbouring layers leads to, and steps within the
-# layer from there, is found for all layers together, from the states that were found or are supposed.  If every
-# supposed state is among that, up to some layer, then all of them up to there can be reached, by induction on
-# the layers.  The supposition need not be right: what is not proved is not taken, and the search goes on.
+# A counter divides states into layers, one a value.  Where a search goes from layer to layer, those behind
+# its front come to look alike, or alike every second or fourth one.  Then all layers ahead are supposed to
+# look like them, and are proved at once: what one step between neighbouring layers leads to, and steps within
+# the layer from there, is found for all layers together, from the states that were found or are supposed.  If
+# every supposed state is among that, up to some layer, then all of them up to there can be reached, by
+# induction on the layers.  The supposition need not be right: what is not proved is not taken, and the search
+# goes on.
 
 Bits = tuple[int, ...]
 Direction = Callable[[Relation, Node], Node]

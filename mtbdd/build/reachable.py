@@ -10,19 +10,14 @@ time, so that every run does the same.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Sequence
 
-from mtbdd.diagrams.encoding import Encoding
-from mtbdd.diagrams.manager import Node
-from mtbdd.build.reach import search_rounds
-from mtbdd.diagrams.relation import Relation
-from mtbdd.offset.states import index_states
-import importlib.util
-from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
-from mtbdd.diagrams.encoding import union_of_codes
-from mtbdd.diagrams.encoding import Encoding
+
+from mtbdd.build.reach import search_rounds
+from mtbdd.diagrams.encoding import Encoding, union_of_codes
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.nodes import read_nodes
 from mtbdd.diagrams.relation import Relation

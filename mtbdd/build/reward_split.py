@@ -12,15 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from mtbdd.build.build import assemble
 from mtbdd.base.errors import HybridError
-from mtbdd.language.syntax import ModelType
+from mtbdd.build.build import assemble
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.rewards import carriers_of, item_amounts
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
-from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.partition import Partition
-from mtbdd.build.rewards import carriers_of
-from mtbdd.build.rewards import item_amounts
+from mtbdd.language.syntax import ModelType
 
 MOST_REWARDS = 1000
 """Distinct rewards of one step that a split may have; each takes a matrix of its own."""

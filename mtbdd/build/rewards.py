@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
 from mtbdd.build.amounts import Amount, added_up, scaled
-from mtbdd.language.errors import BuildError, format_state
+from mtbdd.build.given import GivenReward
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.state_order import in_order
+from mtbdd.build.tables import RealPartitions
+from mtbdd.diagrams.arithmetic import add
+from mtbdd.diagrams.manager import Node
+from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.diagrams.partition import Partition
+from mtbdd.diagrams.value_diagrams import ZERO, ValueDiagrams
 from mtbdd.language.enclosing import enclose
-from mtbdd.language.errors import Fault
+from mtbdd.language.errors import BuildError, Fault, format_state
 from mtbdd.language.model_syntax import ELAPSED, RewardItem
 from mtbdd.language.syntax import Expression, LabelReference
 from mtbdd.language.walk import expression_variables, walk
-from mtbdd.diagrams.manager import Node
-from mtbdd.offset.places import all_finite, is_any
-from mtbdd.build.model import SymbolicModel
-from mtbdd.diagrams.partition import Partition
-from mtbdd.offset.places import HOST
-from mtbdd.build.tables import RealPartitions
-from mtbdd.build.state_order import in_order
+from mtbdd.offset.places import HOST, all_finite, is_any
 from mtbdd.offset.states import StateIndex
-import functools
-from collections.abc import Sequence
-from mtbdd.build.amounts import Amount
-from mtbdd.diagrams.arithmetic import add
-from mtbdd.build.given import GivenReward
-from mtbdd.language.model_syntax import RewardItem
-from mtbdd.diagrams.matrix import SymbolicMatrix
-from mtbdd.diagrams.value_diagrams import ValueDiagrams
-from mtbdd.diagrams.value_diagrams import ZERO
-
 
 _SYMBOLIC_BITS = 12  # expressions over more bits take too many values to be worth a set each
 
@@ -332,7 +328,6 @@ def _fault(item: RewardItem, number: float, state: dict[str, bool | int]) -> Fau
 
 _LISTED = 1 << 20  # states up to which rewards are worked out state by state
 _MOST_SHARE = 2.0**-10  # relative error of a reward; sums that cancel further tell nothing
-
 
 
 def symbolic_reward(model: SymbolicModel, structure: int) -> GivenReward:

@@ -6,17 +6,17 @@ level, as a list of prefixes, so that a prefix is looked at once however many st
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-from mtbdd.build.model import SymbolicModel
-from mtbdd.build.numbering import keeps_order, sorted_places, text_keys
 from collections.abc import Iterator, Sequence
 from typing import Any
-from numpy.typing import ArrayLike, NDArray
-from mtbdd.diagrams.encoding import EncodedVariable
-from mtbdd.base.memory import require_memory
-from mtbdd.offset.states import StateIndex
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mtbdd.base.memory import require_memory
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.numbering import keeps_order, sorted_places, text_keys
+from mtbdd.diagrams.encoding import EncodedVariable
+from mtbdd.offset.states import StateIndex
 
 # Which numbers a process's own states have among those of all, where processes share the states.
 

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import product
 from typing import Any, Protocol
+
 import numpy as np
+from numpy.typing import NDArray
+
 from mtbdd.build.order import Effort
-from mtbdd.diagrams.encoding import Encoding
-from mtbdd.language.evaluate import apply_to_arrays
-from mtbdd.language.enclosing import has_doubles, nearest_nonzero
-from mtbdd.language.errors import EvaluationError
-from mtbdd.language.evaluate import evaluate
-from mtbdd.language.reals import from_real, real_of
-from mtbdd.language.scalars import TooCloseError
-from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Unary
-from mtbdd.language.types import is_double
-from mtbdd.language.walk import expression_variables, walk
+from mtbdd.diagrams.encoding import EncodedVariable, Encoding, spell, union_of_codes
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.partition import Partition
-from collections.abc import Sequence
-from typing import Any
-from numpy.typing import NDArray
-from mtbdd.diagrams.encoding import spell, union_of_codes
-from mtbdd.diagrams.encoding import EncodedVariable, Encoding
-from mtbdd.language.enclosing import Enclosed, enclose
-from mtbdd.language.syntax import Expression, Literal, Name
-from mtbdd.language.walk import walk
-
+from mtbdd.language.enclosing import Enclosed, enclose, has_doubles, nearest_nonzero
+from mtbdd.language.errors import EvaluationError
+from mtbdd.language.evaluate import apply_to_arrays, evaluate
+from mtbdd.language.reals import from_real, real_of
+from mtbdd.language.scalars import TooCloseError
+from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
+from mtbdd.language.types import is_double
+from mtbdd.language.walk import expression_variables, walk
 
 # Partitions by the real numbers that wide expressions take, rounded once at the end.
 #
