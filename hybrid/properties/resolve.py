@@ -404,7 +404,7 @@ class _Resolver:
         checker = PropertyTypeChecker(
             self.definitions.types, faults, self.label_names, types, model.type, structures
         )
-        found = checker.check(item.formula)
+        found = checker(item.formula)
         for name in _labels_of(item.formula):
             if name in outcomes:
                 faults.extend(outcomes[name].faults)
@@ -454,7 +454,7 @@ def _model_definitions(model: ResolvedModel) -> Definitions:
     # Formulas are resolved, so that they mention variables and built-in labels only.
     checker = TypeChecker(dict(types), FaultCollector(), dict.fromkeys(BUILT_IN_LABELS))
     types |= {name: type_of_value(value) for name, value in model.constants.items()}
-    types |= {formula.name: checker.check(formula.expression) for formula in model.formulas}
+    types |= {formula.name: checker(formula.expression) for formula in model.formulas}
     formulas = {formula.name: formula.expression for formula in model.formulas}
     labels = {label.name: label.expression for label in model.labels}
     return Definitions(types, dict(model.constants), formulas, labels)

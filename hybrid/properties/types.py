@@ -205,7 +205,7 @@ class PropertyTypeChecker(TypeChecker):
         elif isinstance(inner, Probability) and inner.comparison is None:
             self.faults.add(e.position, "quantile(...) needs a bound on the probability: P>=p, not P=?")
         self._asks_bound = True
-        self.check(inner)
+        self(inner)
         self._asks_bound = False
         return Type.DOUBLE
 
@@ -213,7 +213,7 @@ class PropertyTypeChecker(TypeChecker):
         asked = bounded = 0
         self._objectives.update(map(id, e.objectives))
         for objective in e.objectives:
-            self.check(objective)
+            self(objective)
             if not isinstance(objective, (Probability, Reward)):
                 self.faults.add(
                     objective.position,
@@ -257,7 +257,7 @@ class PropertyTypeChecker(TypeChecker):
             self.faults.add(e.position, f"a discount goes with steps, and a CTMC has none: {advice}")
 
     def _filter(self, e: Filter) -> Type | None:
-        found = self.check(e.operand)
+        found = self(e.operand)
         if e.states is not None:
             self.expect(e.states, Type.BOOL, "the states of a filter")
         if e.operator not in FILTER_OPERATORS:

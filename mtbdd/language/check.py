@@ -249,7 +249,7 @@ class CommandChecker:
                 hint = suggestion(name, owners) or "; declare it in the module"
                 message = f"unknown variable '{name}' in an assignment{hint}"
             self._faults.add(assignment.position, message)
-            self._checker.check(assignment.expression)
+            self._checker(assignment.expression)
             return assignment
         owner = owners[name]
         if owner is None:

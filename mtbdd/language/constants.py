@@ -115,7 +115,7 @@ def constant_value(text: str) -> Scalar:
             return from_text(text)
         faults = FaultCollector()
         expression = parse_expression(text.removeprefix("+"))
-        if TypeChecker({}, faults).check(expression) is not None:
+        if TypeChecker({}, faults)(expression) is not None:
             value = Folder({}, {})(expression)
             if isinstance(value, Literal):
                 return value.value

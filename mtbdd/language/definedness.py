@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from mtbdd.language.scalars import INT_LIMIT
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, Literal, Name, Position, Unary
 from mtbdd.language.types import is_double
-from mtbdd.language.walk import children
+from mtbdd.language.walk import Walk, bottom_up, children
 
 # Ranges of expressions: bounds on their values from the ranges of the variables, by interval arithmetic.
 
@@ -55,21 +55,10 @@ class RangeFinder:
 
     def _entry(self, e: Expression) -> tuple[Expression, Range, bool]:
         known = self._known
-        stack = [e]
-        while id(e) not in known:
-            node = stack[-1]
-            missing = []
-            for child in children(node):
-                if id(child) not in known:
-                    if isinstance(child, (Name, Literal)):
-                        known[id(child)] = child, self._range(child), False
-                    else:
-                        missing.append(child)
-            if missing:
-                stack += missing
-                continue
-            known[id(node)] = (node, *_clipped(self._range(node)))
-            stack.pop()
+        if id(e) not in known:
+            for node, below in bottom_up(e, known):
+                found = self._range(node)
+                known[id(node)] = (node, *(_clipped(found) if below else (found, False)))
         return known[id(e)]
 
     def _range(self, e: Expression) -> Range:
@@ -190,8 +179,8 @@ def definedness(expression: Expression) -> Expression:
     return Definedness(None)(expression)
 
 
-class Definedness:
-    """Conditions under which expressions have a value.
+class Definedness(Walk[Expression]):
+    """Conditions under which expressions have a value; the literal `true` if they always do.
 
     Parameters
     ----------
@@ -205,37 +194,22 @@ class Definedness:
     """
 
     def __init__(self, ranges: Mapping[str, tuple[int, int]] | None) -> None:
+        super().__init__()
         self._ranges = None if ranges is None else RangeFinder(ranges)
-        self._known: dict[int, tuple[Expression, Expression]] = {}
 
-    def __call__(self, e: Expression) -> Expression:
-        """Return the condition of an expression; the literal `true` if it always has a value."""
+    def binary(self, e: Binary, left: Expression) -> Expression:
+        """Return the condition of a binary operator, given that of its left operand."""
+        right = self(e.right)
+        if e.operator in ("&", "=>"):
+            right = _either(Unary(e.position, "!", e.left), right)
+        elif e.operator == "|":
+            right = _either(e.left, right)
+        return _both(_both(left, right), self._own(e))
+
+    def node(self, e: Expression) -> Expression:
+        """Return the condition of what is no binary operator."""
         if isinstance(e, (Literal, Name)):
             return _TRUE
-        known = self._known
-        chain = []
-        while type(e) is Binary and id(e) not in known:
-            chain.append(e)
-            e = e.left
-        if isinstance(e, (Literal, Name)):
-            result: Expression = _TRUE
-        elif id(e) in known:
-            result = known[id(e)][1]
-        else:
-            result = self._operand(e)
-            known[id(e)] = e, result
-        for node in reversed(chain):
-            right = self(node.right)
-            if node.operator in ("&", "=>"):
-                right = _either(Unary(node.position, "!", node.left), right)
-            elif node.operator == "|":
-                right = _either(node.left, right)
-            result = _both(_both(result, right), self._own(node))
-            known[id(node)] = node, result
-        return result
-
-    def _operand(self, e: Expression) -> Expression:
-        """Return the condition for what is no binary operator."""
         if isinstance(e, Conditional):
             then, otherwise = self(e.then), self(e.otherwise)
             chosen: Expression = _TRUE

@@ -209,7 +209,7 @@ def _work_out_constant(
 
 
 def _work_out_formula(formula: Formula, checker: TypeChecker, definitions: Definitions) -> None:
-    found = checker.check(formula.expression)
+    found = checker(formula.expression)
     definitions.types[formula.name] = found
     folded = None if found is None else _folded(formula.expression, checker.faults, definitions)
     if folded is None:

@@ -19,9 +19,9 @@ from mtbdd.language.errors import EvaluationError, Fault
 from mtbdd.language.evaluate import Value, apply_to_arrays, evaluate
 from mtbdd.language.reals import bounds, real_of
 from mtbdd.language.scalars import TooCloseError, TooLargeError
-from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
+from mtbdd.language.syntax import Binary, Call, Conditional, Expression, Literal, Unary
 from mtbdd.language.types import is_double
-from mtbdd.language.walk import children
+from mtbdd.language.walk import Walk, walk
 
 # Arithmetic in doubles with a running bound on the absolute error of every value ([Higham02] §3.3).
 
@@ -52,37 +52,28 @@ class Approximation:
     doubt: Any = False
 
 
-class RunningErrors:
-    """One evaluation; the values of nodes that occur twice are kept."""
+class RunningErrors(Walk[Approximation]):
+    """Values over arrays, each with a bound on its error."""
 
     def __init__(self, environment: Mapping[str, Array]) -> None:
+        super().__init__()
         self._environment = environment
-        self._known: dict[int, Approximation] = {}
 
-    def of(self, e: Expression) -> Approximation:
-        """Return the value of an expression."""
-        chain = []
-        while isinstance(e, Binary) and id(e) not in self._known:
-            chain.append(e)
-            e = e.left
-        result = self._known.get(id(e)) or self._operand(e)
-        self._known[id(e)] = result
-        for node in reversed(chain):
-            result = self._known[id(node)] = _binary(node, result, self.of(node.right))
-        return result
+    def binary(self, e: Binary, left: Approximation) -> Approximation:
+        """Return the value of a binary operator, given that of its left operand."""
+        return _binary(e, left, self(e.right))
 
-    def _operand(self, e: Expression) -> Approximation:
+    def node(self, e: Expression) -> Approximation:
+        """Return the value of what is no binary operator."""
         if isinstance(e, Literal):
             return _literal(e.value)
-        if isinstance(e, (Name, LabelReference)):
-            return Approximation(evaluate(e, self._environment))
         if isinstance(e, Conditional):
-            return _conditional(e, self.of(e.condition), self.of(e.then), self.of(e.otherwise))
+            return _conditional(e, self(e.condition), self(e.then), self(e.otherwise))
         if isinstance(e, Unary):
-            operand = self.of(e.operand)
+            operand = self(e.operand)
             return Approximation(apply_to_arrays(e, [operand.value]), operand.error, operand.doubt)
         if isinstance(e, Call):
-            return _call(e, [self.of(argument) for argument in e.arguments])
+            return _call(e, [self(argument) for argument in e.arguments])
         return Approximation(evaluate(e, self._environment))
 
 
@@ -260,23 +251,13 @@ class Enclosed:
 
 
 def has_doubles(expression: Expression) -> bool:
-    """Return whether a number that is no integer may occur in an expression.
-
-    Time: O(nodes), shared ones counted once.
-    """
-    seen: set[int] = set()
-    stack = [expression]
-    while stack:
-        e = stack.pop()
-        if isinstance(e, Literal):
-            if isinstance(e.value, float):
-                return True
-        elif (isinstance(e, Binary) and e.operator == "/") or (isinstance(e, Call) and e.function == "log"):
-            return True
-        elif id(e) not in seen:
-            seen.add(id(e))
-            stack.extend(children(e))
-    return False
+    """Return whether a number that is no integer may occur in an expression; O(distinct objects)."""
+    return any(
+        isinstance(e.value, float)
+        if isinstance(e, Literal)
+        else (isinstance(e, Binary) and e.operator == "/") or (isinstance(e, Call) and e.function == "log")
+        for e in walk(expression)
+    )
 
 
 def enclose(
@@ -318,7 +299,7 @@ def enclose(
     if not has_doubles(expression):
         return Enclosed(np.broadcast_to(np.asarray(evaluate(expression, environment)), shape), None)
     with np.errstate(all="ignore"):
-        found = RunningErrors(environment).of(expression)
+        found = RunningErrors(environment)(expression)
         # In C order, so that what is put right below is put into these arrays and not into copies of them.
         values = np.array(np.broadcast_to(np.asarray(found.value), shape), order="C")
         doubtful = np.array(np.broadcast_to(np.asarray(found.doubt, dtype=np.bool_), shape), order="C")

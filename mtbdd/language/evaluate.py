@@ -20,7 +20,7 @@ from mtbdd.language.reals import as_double
 from mtbdd.language.scalars import INT_LIMIT, Scalar, apply_binary, apply_call, apply_unary
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
 from mtbdd.language.types import is_double
-from mtbdd.language.walk import children
+from mtbdd.language.walk import Walk, occurrences
 
 # Operators and functions of the language over arrays: integers keep 64 bits, NaN stands for no value.
 
@@ -227,12 +227,12 @@ def evaluate(expression: Expression, environment: Mapping[str, Any]) -> Value:
     Time: O(distinct objects in the expression × entries); what occurs in several places is kept while it is
     needed.
     """
-    values = _Values({name: _normalise(value) for name, value in environment.items()}, _shared(expression))
+    values = Values(environment, expression)
     try:
         with np.errstate(all="ignore"):
-            result = _evaluate(expression, values)
+            result = values(expression)
             if isinstance(result, np.ndarray) and result.dtype.kind == "f":
-                if _is_int(expression, values):
+                if values.is_int(expression):
                     result = to_whole_numbers(result)
                 if result.dtype == HOLED:
                     result = result.astype(np.float64)
@@ -241,51 +241,6 @@ def evaluate(expression: Expression, environment: Mapping[str, Any]) -> Value:
             [Fault(expression.position, "expected an expression nested less deeply; split it with formulas")]
         ) from None
     return result
-
-
-class _Values(dict[str, Value]):
-    """The values of names, and of the parts of an expression that occur in several places.
-
-    Attributes
-    ----------
-    left : dict of int to int
-        How often a part, by identity, is still to be looked at.
-    known : dict of int to (bool, int, float or ndarray)
-        What such parts are.
-    """
-
-    def __init__(self, values: Mapping[str, Value], left: dict[int, int]) -> None:
-        super().__init__(values)
-        self.left = left
-        self.known: dict[int, Value] = {}
-
-    def keep(self, e: Expression, value: Value) -> Value:
-        """Note the value of a part if it will be needed again."""
-        if self.left.get(id(e), 0) > 1:
-            self.left[id(e)] -= 1
-            self.known[id(e)] = value
-        return value
-
-    def take(self, e: Expression) -> Value:
-        """Return the value of a part that is known, and forget it with its last use."""
-        self.left[id(e)] -= 1
-        return self.known[id(e)] if self.left[id(e)] else self.known.pop(id(e))
-
-
-def _shared(expression: Expression) -> dict[int, int]:
-    """Return the operators and calls that occur in several places, and in how many."""
-    counts: dict[int, int] = {}
-    stack = [expression]
-    while stack:
-        node = stack.pop()
-        for child in children(node):
-            if isinstance(child, (Literal, Name)):
-                continue
-            seen = counts.get(id(child), 0)
-            counts[id(child)] = seen + 1
-            if not seen:
-                stack.append(child)
-    return {key: count for key, count in counts.items() if count > 1}
 
 
 def _normalise(value: Any) -> Value:
@@ -305,67 +260,61 @@ def _normalise(value: Any) -> Value:
     return value
 
 
-def _is_int(expression: Expression, values: Mapping[str, Value]) -> bool:
-    return not is_double(expression, lambda name: is_float(values.get(name, 0)))
+class Values(Walk[Value]):
+    """Values over arrays, or single ones on the reals; those of one expression are forgotten once used."""
 
+    def __init__(self, environment: Mapping[str, Any], expression: Expression) -> None:
+        super().__init__(occurrences(expression))
+        self._names = {name: _normalise(value) for name, value in environment.items()}
 
-def _evaluate(e: Expression, values: _Values) -> Value:
-    chain = []
-    while type(e) is Binary and id(e) not in values.known:
-        chain.append(e)
-        e = e.left
-    result = values.take(e) if id(e) in values.known else values.keep(e, _operand(e, values))
-    for node in reversed(chain):
-        decided = _DECIDED.get(node.operator)
-        if decided is not None and result is decided[0]:
-            result = values.keep(node, decided[1])
-            continue
-        right = _evaluate(node.right, values)
-        result = values.keep(node, apply_to_arrays(node, [result, right]))
-    return result
+    def binary(self, e: Binary, left: Value) -> Value:
+        """Return the value of a binary operator, given that of its left operand."""
+        decided = _DECIDED.get(e.operator)
+        if decided is not None and left is decided[0]:
+            return decided[1]
+        return apply_to_arrays(e, [left, self(e.right)])
 
+    def node(self, e: Expression) -> Value:
+        """Return the value of what is no binary operator."""
+        if isinstance(e, Literal):
+            return e.value
+        if isinstance(e, Name):
+            try:
+                return self._names[e.name]
+            except KeyError:
+                raise EvaluationError(
+                    [Fault(e.position, f"expected a value for '{e.name}', got none")]
+                ) from None
+        if isinstance(e, LabelReference) and f'"{e.name}"' in self._names:
+            return self._names[f'"{e.name}"']
+        if isinstance(e, Conditional):
+            return self._conditional(e)
+        if isinstance(e, (Unary, Call)):
+            try:
+                return apply_to_arrays(
+                    e, [self(a) for a in (e.arguments if isinstance(e, Call) else (e.operand,))]
+                )
+            except EvaluationError:
+                if isinstance(e, Call) and e.function.startswith(DEFINED):
+                    return False  # a single value that does not exist
+                raise
+        message = f"expected an expression over variables, got {type(e).__name__}; it has no value in a single state"
+        raise EvaluationError([Fault(e.position, message)])
 
-def _operand(e: Expression, values: _Values) -> Value:
-    if isinstance(e, Literal):
-        return e.value
-    if isinstance(e, Name):
-        try:
-            return values[e.name]
-        except KeyError:
-            raise EvaluationError([Fault(e.position, f"expected a value for '{e.name}', got none")]) from None
-    if isinstance(e, LabelReference) and f'"{e.name}"' in values:
-        return values[f'"{e.name}"']
-    if isinstance(e, Unary):
-        return apply_to_arrays(e, [_evaluate(e.operand, values)])
-    if isinstance(e, Conditional):
-        return _conditional(e, values)
-    if isinstance(e, Call):
-        return _call(e, values)
-    message = (
-        f"expected an expression over variables, got {type(e).__name__}; it has no value in a single state"
-    )
-    raise EvaluationError([Fault(e.position, message)])
+    def is_int(self, e: Expression) -> bool:
+        """Return whether an expression is no double, names being what their values are."""
+        return not is_double(e, lambda name: is_float(self._names.get(name, 0)))
 
-
-def _call(e: Call, values: _Values) -> Value:
-    try:
-        return apply_to_arrays(e, [_evaluate(argument, values) for argument in e.arguments])
-    except EvaluationError:
-        if e.function.startswith(DEFINED):
-            return False  # a single value that does not exist
-        raise
-
-
-def _conditional(e: Conditional, values: _Values) -> Value:
-    condition = _evaluate(e.condition, values)
-    if isinstance(condition, np.ndarray):
-        then, otherwise = _evaluate(e.then, values), _evaluate(e.otherwise, values)
-        return np.where(condition, then, otherwise)
-    chosen, other = (e.then, e.otherwise) if condition else (e.otherwise, e.then)
-    value = _evaluate(chosen, values)
-    if isinstance(value, bool) or (isinstance(value, np.ndarray) and value.dtype.kind == "b"):
+    def _conditional(self, e: Conditional) -> Value:
+        condition = self(e.condition)
+        if isinstance(condition, np.ndarray):
+            then, otherwise = self(e.then), self(e.otherwise)
+            return np.where(condition, then, otherwise)
+        chosen, other = (e.then, e.otherwise) if condition else (e.otherwise, e.then)
+        value = self(chosen)
+        if isinstance(value, bool) or (isinstance(value, np.ndarray) and value.dtype.kind == "b"):
+            return value
+        # An int beside a double is a double: pow(c ? 2 : 0.5, -1) is 0.5.
+        if not self.is_int(other):
+            return value.astype(np.float64) if isinstance(value, np.ndarray) else as_double(value)
         return value
-    # An int beside a double is a double: pow(c ? 2 : 0.5, -1) is 0.5.
-    if not _is_int(other, values):
-        return value.astype(np.float64) if isinstance(value, np.ndarray) else as_double(value)
-    return value

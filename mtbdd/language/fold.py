@@ -9,11 +9,11 @@ from mtbdd.language.reals import as_double
 from mtbdd.language.scalars import Scalar, apply_binary, apply_call, apply_unary
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
 from mtbdd.language.types import is_double
-from mtbdd.language.walk import map_children
+from mtbdd.language.walk import Walk, map_children
 
 
-class Folder:
-    """Folds well-typed expressions.
+class Folder(Walk[Expression]):
+    """Folds well-typed expressions to literals, variables, operators and unknown labels.
 
     Parameters
     ----------
@@ -23,6 +23,12 @@ class Folder:
         The formulas, folded before.
     labels : mapping of str to Expression, optional
         Labels to replace, folded before; other labels stay.
+
+    Raises
+    ------
+    EvaluationError
+        When called: a constant part has no value.  The branch of `?:` that a constant condition leaves out
+        and operands that a constant decides are not looked at.
     """
 
     def __init__(
@@ -31,36 +37,10 @@ class Folder:
         definitions: Mapping[str, Expression],
         labels: Mapping[str, Expression] | None = None,
     ) -> None:
+        super().__init__()
         self.values = values
         self.definitions = definitions
         self.labels = {} if labels is None else labels  # an empty one may be filled later
-        # By identity: copies of modules share what their formulas stand for.
-        self._known: dict[int, tuple[Expression, Expression]] = {}
-
-    def __call__(self, expression: Expression) -> Expression:
-        """Return the folded expression: literals, variables, operators and unknown labels.
-
-        Raises
-        ------
-        EvaluationError
-            If a constant part has no value.  The branch of `?:` that a constant condition leaves out and
-            operands that a constant decides are not looked at.
-        """
-        known = self._known
-        chain = []
-        while type(expression) is Binary and id(expression) not in known:
-            chain.append(expression)
-            expression = expression.left
-        if id(expression) in known:
-            result = known[id(expression)][1]
-        else:
-            result = self.node(expression)
-            if not isinstance(expression, (Literal, Name)):
-                known[id(expression)] = expression, result
-        for node in reversed(chain):
-            result = self._binary(node, result)
-            known[id(node)] = node, result
-        return result
 
     def node(self, e: Expression) -> Expression:
         """Return a folded node that is no binary operator."""
@@ -88,7 +68,8 @@ class Folder:
             )
         return node
 
-    def _binary(self, e: Binary, left: Expression) -> Expression:
+    def binary(self, e: Binary, left: Expression) -> Expression:
+        """Return a folded binary operator, given its folded left operand."""
         operator = e.operator
         if isinstance(left, Literal):
             if operator == "&":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mtbdd.language.expression_parser import PRECEDENCE
 from mtbdd.language.reals import decimal_text
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
-from mtbdd.language.walk import children
+from mtbdd.language.walk import Walk, children
 
 _CONDITIONAL, _NOT, _NEGATION, _OPERAND = 1, 6, 11, 12
 _TIGHT = frozenset(("*", "/"))
@@ -37,7 +37,7 @@ def to_text(expression: Expression) -> str:
     TypeError
         For a node that is no plain expression.
     """
-    return _text(expression)[0]
+    return _Text({})(expression)[0]  # nothing is kept: texts of a long chain would be as many as long
 
 
 def short_text(expression: Expression) -> str:
@@ -54,48 +54,40 @@ def short_text(expression: Expression) -> str:
     return to_text(expression)
 
 
-def _text(e: Expression) -> tuple[str, int]:
-    """Return the text and how strongly its outermost operator binds."""
-    chain = []
-    while type(e) is Binary:
-        chain.append(e)
-        e = e.left
-    text, strength = _other(e)
-    for node in reversed(chain):
-        own = PRECEDENCE[node.operator]
-        left = text if strength >= own else f"({text})"
-        right = _bracketed(node.right, own + 1)
-        space = "" if node.operator in _TIGHT else " "
-        text, strength = f"{left}{space}{node.operator}{space}{right}", own
-    return text, strength
+class _Text(Walk[tuple[str, int]]):
+    """Texts, with how strongly their outermost operators bind."""
 
+    def binary(self, e: Binary, left: tuple[str, int]) -> tuple[str, int]:
+        own = PRECEDENCE[e.operator]
+        space = "" if e.operator in _TIGHT else " "
+        before = left[0] if left[1] >= own else f"({left[0]})"
+        return f"{before}{space}{e.operator}{space}{self._bracketed(e.right, own + 1)}", own
 
-def _bracketed(e: Expression, least: int) -> str:
-    text, strength = _text(e)
-    return text if strength >= least else f"({text})"
+    def _bracketed(self, e: Expression, least: int) -> str:
+        text, strength = self(e)
+        return text if strength >= least else f"({text})"
 
-
-def _other(e: Expression) -> tuple[str, int]:
-    if isinstance(e, Literal):
-        text = decimal_text(e.value) if isinstance(e.value, float) else value_text(e.value)
-        return text, _NEGATION if text.startswith("-") else _OPERAND
-    if isinstance(e, Name):
-        return e.name, _OPERAND
-    if isinstance(e, Unary):
-        own = _NOT if e.operator == "!" else _NEGATION
-        return e.operator + _bracketed(e.operand, own), own
-    if isinstance(e, Conditional):
-        parts = []
-        last: Expression = e
-        while isinstance(last, Conditional):
-            condition = _bracketed(last.condition, _CONDITIONAL + 1)
-            parts.append(f"{condition} ? {_bracketed(last.then, _CONDITIONAL + 1)} : ")
-            last = last.otherwise
-        return "".join(parts) + _text(last)[0], _CONDITIONAL
-    if isinstance(e, Call):
-        return f"{e.function}({', '.join(to_text(a) for a in e.arguments)})", _OPERAND
-    if isinstance(e, LabelReference):
-        return f'"{e.name}"', _OPERAND
-    raise TypeError(
-        f"expected a plain expression, got {type(e).__name__}; property operators have no text here"
-    )
+    def node(self, e: Expression) -> tuple[str, int]:
+        if isinstance(e, Literal):
+            text = decimal_text(e.value) if isinstance(e.value, float) else value_text(e.value)
+            return text, _NEGATION if text.startswith("-") else _OPERAND
+        if isinstance(e, Name):
+            return e.name, _OPERAND
+        if isinstance(e, Unary):
+            own = _NOT if e.operator == "!" else _NEGATION
+            return e.operator + self._bracketed(e.operand, own), own
+        if isinstance(e, Conditional):
+            parts = []
+            last: Expression = e
+            while isinstance(last, Conditional):
+                condition = self._bracketed(last.condition, _CONDITIONAL + 1)
+                parts.append(f"{condition} ? {self._bracketed(last.then, _CONDITIONAL + 1)} : ")
+                last = last.otherwise
+            return "".join(parts) + self(last)[0], _CONDITIONAL
+        if isinstance(e, Call):
+            return f"{e.function}({', '.join(self(a)[0] for a in e.arguments)})", _OPERAND
+        if isinstance(e, LabelReference):
+            return f'"{e.name}"', _OPERAND
+        raise TypeError(
+            f"expected a plain expression, got {type(e).__name__}; property operators have no text here"
+        )

@@ -23,6 +23,7 @@ from mtbdd.language.syntax import (
     Unary,
 )
 from mtbdd.language.text import short_text
+from mtbdd.language.walk import Walk
 
 _LOGIC = frozenset(("&", "|", "=>", "<=>"))
 _ORDER = frozenset(("<", "<=", ">", ">="))
@@ -36,8 +37,8 @@ def type_of_value(value: bool | int | float) -> Type:
     return Type.INT if isinstance(value, int) else Type.DOUBLE
 
 
-class TypeChecker:
-    """Finds the type of expressions and notes what does not fit.
+class TypeChecker(Walk[Type | None]):
+    """Finds the type of expressions, None after a fault in them, and notes what does not fit.
 
     Parameters
     ----------
@@ -56,33 +57,14 @@ class TypeChecker:
         faults: FaultCollector,
         labels: Mapping[str, object] | None = None,
     ) -> None:
+        super().__init__()
         self.types = types
         self.faults = faults
         self.labels = labels
-        # By identity: copies of modules share what their formulas stand for.
-        self._known: dict[int, tuple[Expression, Type | None]] = {}
-
-    def check(self, expression: Expression) -> Type | None:
-        """Return the type of an expression, None after a fault in it."""
-        known = self._known
-        chain = []
-        while type(expression) is Binary and id(expression) not in known:
-            chain.append(expression)
-            expression = expression.left
-        if id(expression) in known:
-            result = known[id(expression)][1]
-        else:
-            result = self._other(expression)
-            if not isinstance(expression, (Literal, Name)):
-                known[id(expression)] = expression, result
-        for node in reversed(chain):
-            result = self._binary(node, result)
-            known[id(node)] = node, result
-        return result
 
     def expect(self, expression: Expression, wanted: Type, what: str, advice: str = "") -> bool:
         """Check an expression that must have a certain type, an int being a double, too."""
-        found = self.check(expression)
+        found = self(expression)
         return self.fits(expression, found, wanted, what, advice)
 
     def fits(
@@ -111,7 +93,8 @@ class TypeChecker:
 
     # ------------------------------------------------------------------ kinds of node
 
-    def _other(self, e: Expression) -> Type | None:
+    def node(self, e: Expression) -> Type | None:
+        """Return the type of a node that is no binary operator."""
         if isinstance(e, Literal):
             return type_of_value(e.value)
         if isinstance(e, Name):
@@ -166,13 +149,14 @@ class TypeChecker:
         return None
 
     def _unary(self, e: Unary) -> Type | None:
-        found = self.check(e.operand)
+        found = self(e.operand)
         if e.operator == "!":
             return Type.BOOL if self.fits(e.operand, found, Type.BOOL, "the operand of '!'") else None
         return found if self.fits(e.operand, found, Type.DOUBLE, "the operand of '-'") else None
 
-    def _binary(self, e: Binary, left: Type | None) -> Type | None:
-        right = self.check(e.right)
+    def binary(self, e: Binary, left: Type | None) -> Type | None:
+        """Return the type of a binary operator, given that of its left operand."""
+        right = self(e.right)
         operator = e.operator
         if operator not in ("=", "!="):
             wanted, result = Type.DOUBLE, Type.BOOL
@@ -204,9 +188,9 @@ class TypeChecker:
         last: Expression = e
         while isinstance(last, Conditional):
             sound = self.expect(last.condition, Type.BOOL, "the condition of '?'") and sound
-            branches.append((last.then, self.check(last.then)))
+            branches.append((last.then, self(last.then)))
             last = last.otherwise
-        branches.append((last, self.check(last)))
+        branches.append((last, self(last)))
         known = [(branch, found) for branch, found in branches if found is not None]
         if not sound or len(known) < len(branches):
             return None
@@ -222,7 +206,7 @@ class TypeChecker:
         return Type.DOUBLE if any(found is Type.DOUBLE for _, found in known) else kind
 
     def _call(self, e: Call) -> Type | None:
-        arguments = [self.check(argument) for argument in e.arguments]
+        arguments = [self(argument) for argument in e.arguments]
         if e.function not in FUNCTIONS:
             hint = suggestion(e.function, [*FUNCTIONS, "filter"]) or f"; known are {', '.join(FUNCTIONS)}"
             self._add(e, f"unknown function '{e.function}'{hint}")
@@ -276,7 +260,7 @@ def expression_type(expression: Expression, types: Mapping[str, Type]) -> Type:
     Time: O(size of the expression).
     """
     faults = FaultCollector()
-    found = TypeChecker(types, faults).check(expression)
+    found = TypeChecker(types, faults)(expression)
     faults.raise_if_any()
     if found is None:
         raise TypeError("expected a type for every name, got None for one of them")

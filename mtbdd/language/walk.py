@@ -1,4 +1,4 @@
-"""Walking over expressions: their variables, and replacing names.
+"""Walking over expressions: their values in some domain, their variables, and replacing names.
 
 Long chains `a + b + c + ...` lean to the left; the walks follow the left side in a loop, so that only
 brackets cost stack.  An expression may hold one object in many places, as where a formula is mentioned more
@@ -7,9 +7,10 @@ than once: written out it can be exponentially larger.  Every object is therefor
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mtbdd.language.model_syntax import ActionRenaming, Composition, Hiding, Parallel, SystemBlock
 from mtbdd.language.syntax import Binary, Call, Expression, LabelReference, Literal, Name, Unary
@@ -36,6 +37,7 @@ def introduced_actions(systems: tuple[SystemBlock, ...]) -> frozenset[str]:
 
 
 Node = TypeVar("Node", bound=Expression)
+Domain = TypeVar("Domain")
 
 
 _SLOTS: dict[type, tuple[str, ...]] = {}
@@ -101,22 +103,117 @@ def walk(expression: Expression) -> Iterator[Expression]:
         stack.extend(reversed(children(node)))
 
 
-def expression_variables(expression: Expression) -> frozenset[str]:
-    """Return the names in an expression; in a resolved one these are its variables.
+def bottom_up(
+    expression: Expression, known: Mapping[int, object]
+) -> Iterator[tuple[Expression, list[Expression]]]:
+    """Yield an expression and what is below it, operands first, each with its operands; without recursion.
 
     Parameters
     ----------
     expression : Expression
-        Any expression.
+    known : mapping by identity
+        What is not to be yielded; the caller enters every node that is.
+    """
+    stack = [expression]
+    while stack:
+        node = stack[-1]
+        if id(node) in known:
+            stack.pop()
+            continue
+        below, missing = children(node), []
+        for child in below:
+            if id(child) not in known:
+                if isinstance(child, (Name, Literal)):
+                    yield child, []
+                else:
+                    missing.append(child)
+        if missing:
+            stack += missing
+            continue
+        stack.pop()
+        yield node, below
 
-    Returns
-    -------
-    frozenset of str
-        Names of functions and labels are not among them.
+
+class Walk(ABC, Generic[Domain]):
+    """Values of expressions in a domain, every one made of those of the operands.
+
+    Domains are values over arrays, numbers with a bound on their error, types, conditions and expressions
+    themselves. A subclass says what becomes of a node; operands that do not matter need not be looked at.
+
+    Parameters
+    ----------
+    left : dict of int to int, optional
+        How often an operator or call, by identity, is looked at, see `occurrences`: values are then kept for
+        parts that occur several times only, until they occur for the last time.  None: all are kept.
 
     Notes
     -----
-    Time: O(distinct objects in the expression).
+    Time: O(distinct objects in the expressions); brackets cost stack, long chains do not.
+    """
+
+    def __init__(self, left: dict[int, int] | None = None) -> None:
+        self._left = left
+        self._known: dict[int, tuple[Expression, Domain]] = {}
+
+    def __call__(self, e: Expression) -> Domain:
+        """Return the value of an expression."""
+        known, left, chain = self._known, self._left, []
+        while type(e) is Binary and id(e) not in known:
+            chain.append(e)
+            e = e.left
+        if id(e) in known:
+            result = self._taken(e)
+        else:
+            result = self.node(e)
+            if left is None and type(e) is not Name and type(e) is not Literal or left and id(e) in left:
+                self._keep(e, result)
+        for node in reversed(chain):
+            result = self.binary(node, result)
+            if left is None or id(node) in left:
+                self._keep(node, result)
+        return result
+
+    @abstractmethod
+    def node(self, e: Expression) -> Domain:
+        """Return the value of a node that is no binary operator."""
+
+    @abstractmethod
+    def binary(self, e: Binary, left: Domain) -> Domain:
+        """Return the value of a binary operator, given that of its left operand."""
+
+    def _keep(self, e: Expression, value: Domain) -> None:
+        if self._left is not None:
+            if self._left[id(e)] < 2:
+                return
+            self._left[id(e)] -= 1
+        self._known[id(e)] = e, value
+
+    def _taken(self, e: Expression) -> Domain:
+        if self._left is not None:
+            self._left[id(e)] -= 1
+            if not self._left[id(e)]:
+                return self._known.pop(id(e))[1]
+        return self._known[id(e)][1]
+
+
+def occurrences(expression: Expression) -> dict[int, int]:
+    """Return the operators and calls that occur in several places, by identity, and in how many."""
+    counts: dict[int, int] = {}
+    stack = [expression]
+    while stack:
+        for child in children(stack.pop()):
+            if not isinstance(child, (Literal, Name)):
+                seen = counts.get(id(child), 0)
+                counts[id(child)] = seen + 1
+                if not seen:
+                    stack.append(child)
+    return {key: count for key, count in counts.items() if count > 1}
+
+
+def expression_variables(expression: Expression) -> frozenset[str]:
+    """Return the names in an expression; in a resolved one these are its variables.
+
+    Names of functions and labels are not among them. Time: O(distinct objects in the expression).
     """
     return frozenset(node.name for node in walk(expression) if isinstance(node, Name))
 
@@ -149,37 +246,32 @@ def substitute(
     -----
     Time: O(distinct objects in the expression).
     """
-    functions = functions or {}
-    known = {} if done is None else done
+    return _Substitution(mapping, functions or {}, {} if done is None else done)(expression)
 
-    def replace(node: Expression) -> Expression:
-        chain = []
-        while type(node) is Binary and id(node) not in known:
-            chain.append(node)
-            node = node.left
-        result: Expression
-        if id(node) in known:
-            result = known[id(node)][1]
-        elif isinstance(node, Name):
-            result = mapping.get(node.name, node)
-        elif isinstance(node, Unary):
-            operand = replace(node.operand)
-            result = node if operand is node.operand else Unary(node.position, node.operator, operand)
-        else:
-            result = map_children(node, replace)
-            if isinstance(result, Call) and result.function in functions:
-                result = Call(result.position, functions[result.function], result.arguments)
-        known[id(node)] = node, result
-        for binary in reversed(chain):
-            right = replace(binary.right)
-            if result is binary.left and right is binary.right:
-                result = binary
-            else:
-                result = Binary(binary.position, binary.operator, result, right)
-            known[id(binary)] = binary, result
+
+class _Substitution(Walk[Expression]):
+    def __init__(
+        self,
+        mapping: Mapping[str, Expression],
+        functions: Mapping[str, str],
+        done: dict[int, tuple[Expression, Expression]],
+    ) -> None:
+        super().__init__()
+        self._mapping, self._functions, self._known = mapping, functions, done
+
+    def node(self, e: Expression) -> Expression:
+        if isinstance(e, Name):
+            return self._mapping.get(e.name, e)
+        result = map_children(e, self)
+        if isinstance(result, Call) and result.function in self._functions:
+            return Call(result.position, self._functions[result.function], result.arguments)
         return result
 
-    return replace(expression)
+    def binary(self, e: Binary, left: Expression) -> Expression:
+        right = self(e.right)
+        if left is e.left and right is e.right:
+            return e
+        return Binary(e.position, e.operator, left, right)
 
 
 # Numbers for expressions: equal ones get the same number, without walking what is shared more than once.
@@ -204,28 +296,9 @@ class Interner:
     def number(self, expression: Expression) -> int:
         """Return the number of an expression."""
         known = self._known
-        entry = known.get(id(expression))
-        if entry is not None:
-            return entry[1]
-        stack = [expression]
-        while stack:
-            node = stack[-1]
-            if id(node) in known:
-                stack.pop()
-                continue
-            below = children(node)
-            missing = []
-            for child in below:
-                if id(child) not in known:
-                    if isinstance(child, (Name, Literal)):
-                        known[id(child)] = child, self._add(child, [])
-                    else:
-                        missing.append(child)
-            if missing:
-                stack += missing
-                continue
-            stack.pop()
-            known[id(node)] = node, self._add(node, [known[id(child)][1] for child in below])
+        if id(expression) not in known:
+            for node, below in bottom_up(expression, known):
+                known[id(node)] = node, self._add(node, [known[id(child)][1] for child in below])
         return known[id(expression)][1]
 
     def names(self, expression: Expression) -> list[str]:

@@ -168,7 +168,7 @@ class Programs:
     def _literal(self, e: Literal) -> bool:
         value = e.value
         if isinstance(value, float):
-            held = float(value), float(RunningErrors({}).of(e).error)
+            held = float(value), float(RunningErrors({})(e).error)
             self._emit(DOUBLE, self._doubles.setdefault(held, len(self._doubles)), 1)
             return True
         if not -(1 << 63) <= value < 1 << 63:

@@ -31,7 +31,7 @@ def computed(text: str) -> tuple[Approximation, list[Any]]:
     """A value in doubles for every x, and the numbers that are meant."""
     expression = parse_expression(text)
     with np.errstate(all="ignore"):
-        found = RunningErrors({"x": X}).of(expression)
+        found = RunningErrors({"x": X})(expression)
     return found, [evaluate(expression, {"x": x}) for x in X.tolist()]
 
 
