@@ -298,7 +298,8 @@ class Values(Walk[Value]):
                 if isinstance(e, Call) and e.function.startswith(DEFINED):
                     return False  # a single value that does not exist
                 raise
-        message = f"expected an expression over variables, got {type(e).__name__}; it has no value in a single state"
+        kind = type(e).__name__
+        message = f"expected an expression over variables, got {kind}; it has no value in a single state"
         raise EvaluationError([Fault(e.position, message)])
 
     def is_int(self, e: Expression) -> bool:

@@ -165,7 +165,7 @@ class Walk(ABC, Generic[Domain]):
             result = self._taken(e)
         else:
             result = self.node(e)
-            if left is None and type(e) is not Name and type(e) is not Literal or left and id(e) in left:
+            if id(e) in left if left is not None else type(e) is not Name and type(e) is not Literal:
                 self._keep(e, result)
         for node in reversed(chain):
             result = self.binary(node, result)
