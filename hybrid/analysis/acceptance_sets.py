@@ -19,7 +19,6 @@ class AcceptedPart:
 
     Attributes
     ----------
-    states : Node
     choices : tuple of Node
         For every layer the pairs whose choice there stays inside.
     wanted : tuple of Node

@@ -65,15 +65,7 @@ class Flow:
 
 
 class FlowMaker:
-    """Makes the flows of one model, all on one backend.
-
-    Parameters
-    ----------
-    model : SymbolicModel
-    unknown : StateIndex
-    target : Node
-    options : CheckOptions
-    """
+    """Makes the flows of one model, all on one backend."""
 
     def __init__(
         self, model: SymbolicModel, unknown: StateIndex, target: Node, options: CheckOptions
@@ -165,19 +157,15 @@ class BudgetSystem:
 
     Parameters
     ----------
-    model : SymbolicModel
     split : RewardSplit
         With some reward above 0.
-    safe, target : Node
     maximise : bool
         Of an MDP.
-    options : CheckOptions
 
     Attributes
     ----------
     states : Node
         The unknown ones.
-    unknown : StateIndex
     inside : ndarray, shape (n_states,), bool
         Where they are among all states.
     known : ndarray, shape (n_states,), float64

@@ -155,11 +155,8 @@ class ChoiceMatrices:
 
     Parameters
     ----------
-    model : SymbolicModel
-    unknown : StateIndex
     allowed : sequence of Node
         For every layer, the states whose choice in it is allowed.
-    options : CheckOptions
     stops : ndarray, shape (unknown.size,), bool, optional
         Where stopping is one choice more.
     discount : Discount, optional
@@ -211,8 +208,6 @@ class ChoiceMatrices:
         ----------
         gain : callable
             See `hybrid.matrix.operators.layer_choices.layer_choices_of`.
-        maximise : bool
-        groups : Quotient, optional
         stop : ndarray, shape (unknown.size,), float64, optional
             What stopping is worth, where it is a choice; an infinity elsewhere.
 
@@ -385,12 +380,7 @@ def _by_components(
 
 
 def check_method(options: CheckOptions) -> None:
-    """Refuse methods for linear systems, by name.
-
-    Raises
-    ------
-    UnsupportedError
-    """
+    """Refuse methods for linear systems, by name."""
     if not METHODS[options.method].choices:
         bounding = advised((name for name in ENCLOSING if name != "auto"), ", ")
         raise UnsupportedError(

@@ -170,7 +170,6 @@ def steady_distribution(model: SymbolicModel, options: CheckOptions, work: Work 
     ----------
     model : SymbolicModel
         A chain; where it has several initial states it starts in each with the same probability.
-    options : CheckOptions
     work : Work, optional
         Takes the account.
 
@@ -245,12 +244,7 @@ Gains = tuple[float, float, float]  # value, lower, upper
 
 
 def steady_probabilities(a: Asked) -> StateValues:
-    """Return, for every state, the long-run probability of being in a set.
-
-    Raises
-    ------
-    NotConvergedError
-    """
+    """Return, for every state, the long-run probability of being in a set."""
     model, states, options, work = a.model, a.states(a.formula.states), a.options, a.work
 
     def gains(component: Node, index: StateIndex) -> Gains:
@@ -270,12 +264,7 @@ def steady_probabilities(a: Asked) -> StateValues:
 
 
 def steady_rewards(a: Asked) -> StateValues:
-    """Return, for every state, the long-run average of a reward structure.
-
-    Raises
-    ------
-    NotConvergedError
-    """
+    """Return, for every state, the long-run average of a reward structure."""
     model, structure, options, work = a.model, a.formula.place, a.options, a.work
 
     def gains(component: Node, index: StateIndex) -> Gains:

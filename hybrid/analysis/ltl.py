@@ -52,8 +52,6 @@ class ModelFormula:
 
     Attributes
     ----------
-    store : FormulaStore
-    formula : Formula
     propositions : list of Node
         Where each proposition holds.
     """
@@ -170,10 +168,6 @@ def model_product(
     structures, labels, start : optional
         Reward structures and labels that the product has, states to begin in, see `automaton_product`.
 
-    Raises
-    ------
-    BuildError
-
     Notes
     -----
     Time: two products and their level curves.
@@ -250,10 +244,6 @@ def automaton_probabilities(
         Of an MDP: whether the greatest is asked for, or the least.
     maker : SchedulerMaker, optional
         Given an optimal scheduler of an MDP.
-
-    Raises
-    ------
-    NotConvergedError
     """
     negate = model.is_mdp and not maximise
     if maker is not None:
@@ -282,7 +272,6 @@ def remembering_probabilities(
     ----------
     automaton, propositions, options, work
         As for `automaton_probabilities`.
-    negate : bool
     maker : SchedulerMaker
         Given a scheduler that attains it.
 
@@ -290,10 +279,6 @@ def remembering_probabilities(
     -----
     In an accepted end component the scheduler goes to one set after the other that is to be met again and
     again, and waits for them in turn: a second product, with a counter, where there are several.
-
-    Raises
-    ------
-    NotConvergedError
     """
     from hybrid.analysis.memory_scheduler import Remembering, labels_of, regions_of, stay_accepted
     from hybrid.analysis.scheduler import SchedulerMaker

@@ -66,8 +66,6 @@ class Remembering:
 
     Attributes
     ----------
-    owner : SymbolicModel
-    pairs : SymbolicModel
     first : Node
         Those with memory 0, in the order of the owner's states.
     lifted : callable

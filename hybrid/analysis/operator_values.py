@@ -49,7 +49,6 @@ class Scope:
 
     Attributes
     ----------
-    model : SymbolicModel
     index : StateIndex
         Numbers the states of the set.
     positions : ndarray of int64, shape (index.size,), or None

@@ -55,7 +55,6 @@ class PredecessorLists:
 
     Attributes
     ----------
-    n_states, n_transitions : int
     level : int
         Where the diagrams are cut; even.
     enabled : ndarray, shape (n_states,), uint8 or uint64
@@ -317,8 +316,6 @@ def prob1a(model: SymbolicModel, safe: Node, target: Node, zero: Node | None = N
 
     Parameters
     ----------
-    model : SymbolicModel
-    safe, target : Node
     zero : Node, optional
         The result of `prob0e` if it is known.
 
@@ -364,7 +361,6 @@ def staying_states(model: SymbolicModel, within: Node, allowed: Sequence[Node] |
 
     Parameters
     ----------
-    model : SymbolicModel
     within : Node
         Subset of the reachable states.
     allowed : sequence of Node, optional
@@ -398,7 +394,6 @@ def end_components(
 
     Parameters
     ----------
-    model : SymbolicModel
     within : Node
         Choices that may leave it are left out.
     allowed : sequence of Node, optional

@@ -72,10 +72,8 @@ class BudgetSweep:
 
     Parameters
     ----------
-    model : SymbolicModel
     split : RewardSplit
         With some reward above 0.
-    safe, target : Node
     maximise : bool
         Of an MDP.
     options : CheckOptions
@@ -328,12 +326,7 @@ def _in_budget(a: Asked, safe: Node, target: Node, maximise: bool) -> StateValue
 
 
 def check_bounded_method(options: CheckOptions) -> None:
-    """Refuse methods without bounds, by name.
-
-    Raises
-    ------
-    UnsupportedError
-    """
+    """Refuse methods without bounds, by name."""
     if options.bounding_method() is None:
         raise UnsupportedError(
             f"the method {options.method} gives no bounds, and bounds on rewards go from one budget to the "

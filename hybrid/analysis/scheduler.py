@@ -338,12 +338,7 @@ class Scheduler(ChoiceTable):
 
 
 class SchedulerMaker:
-    """Collects choices as sets, layer by layer; what is chosen first stays.
-
-    Parameters
-    ----------
-    model : SymbolicModel
-    """
+    """Collects choices as sets, layer by layer; what is chosen first stays."""
 
     def __init__(self, model: SymbolicModel) -> None:
         self._model = model

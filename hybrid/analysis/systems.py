@@ -61,8 +61,6 @@ def injected(matrix: OffsetMTBDD, options: CheckOptions, beside: bool = False) -
 
     Parameters
     ----------
-    matrix : OffsetMTBDD
-    options : CheckOptions
     beside : bool
         Whether the vectors of the solution lie where the matrix does, and not on the host in any case.
 
@@ -261,7 +259,6 @@ def solve_linear(
 
     Parameters
     ----------
-    maybe : StateIndex
     b : ndarray of float64, shape (maybe.size,), or callable
         Right-hand side, scaled by the exit rate like the rows; of any sign.  A callable is given the set and
         returns the vector in the set's place.
@@ -405,10 +402,6 @@ def solve_gain(
         Per step or unit of time; given the component, it returns a vector of float64, shape
         (component.size,), in the component's place.
 
-    Raises
-    ------
-    NotConvergedError
-
     Notes
     -----
     Where the matrix lies on a device, so do all vectors.
@@ -450,10 +443,6 @@ def solve_stationary(
         Sums to 1.
     there : StateIndex
         The component, with vectors in the same place.
-
-    Raises
-    ------
-    NotConvergedError
     """
     if component.total == 1:
         return np.ones(component.size), component

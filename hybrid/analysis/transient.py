@@ -57,8 +57,6 @@ class RecordedSteps:
 
     Parameters
     ----------
-    clock : Clock
-    space : Workspace
     pair : tuple of two arrays, shape (n,)
         The iterate after k steps lies in number ``k % 2``; that of the earlier run is put there.
     course : Course
@@ -248,13 +246,11 @@ class TransientAnalysis:
 
     Parameters
     ----------
-    model : SymbolicModel
     within : StateIndex
         The states; all others are worth `b` when they are entered, and then nothing more.
     b : ndarray of float64, shape (within.size,), or callable, optional
         Not negative; per step (DTMC) or unit of time (CTMC).  A callable is given the set and returns the
         vector in the set's place.
-    options : CheckOptions
     work : Work
         Takes the account.
     places : ndarray of int64, optional

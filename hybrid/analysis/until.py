@@ -229,7 +229,6 @@ class Window:
 
     Attributes
     ----------
-    lower : int or float
     upper : int, float or None
         None is without end; below `lower` the window is empty.
     strict : bool

@@ -104,7 +104,6 @@ class SolutionRecord:
         The same for all processes.
     name : str
         The files' names begin with it.
-    model : SymbolicModel
     states : StateIndex
         The states whose values the vectors have.
     schedule : Checkpoint
@@ -413,7 +412,6 @@ class Recorded(Watch):
     ----------
     progress : callable, optional
         Who hears it.
-    record : SolutionRecord
     """
 
     def __init__(self, progress: Progress | None, record: SolutionRecord) -> None:

@@ -76,7 +76,6 @@ class KeptPart:
 
     Attributes
     ----------
-    file : str
     size : int
         Elements of each vector.
     states : str
@@ -97,15 +96,10 @@ class Description:
 
     Attributes
     ----------
-    method : str
     target : float or None
         The difference that ends the iteration.
     states : int
         Elements of each vector, over all processes.
-    is_finished : bool
-    generation : int
-    vectors : list of str
-    numbers : dict of str to float
     parts : list of KeptPart
         One a process.
     """
@@ -126,12 +120,7 @@ class Description:
 
     @classmethod
     def of(cls, text: str, path: Path) -> Description:
-        """Read what a file has.
-
-        Raises
-        ------
-        CheckpointError
-        """
+        """Read what a file has."""
         try:
             told = json.loads(text)
             check = told.pop("check")
@@ -186,12 +175,7 @@ def put_text(path: Path, text: str) -> None:
 
 
 def write_vectors(path: Path, vectors: Iterable[Chunks]) -> list[int]:
-    """Write vectors one after the other; return a check of each.
-
-    Raises
-    ------
-    OSError
-    """
+    """Write vectors one after the other; return a check of each."""
     checks = []
     with path.open("wb") as file:
         for chunks in vectors:
@@ -212,7 +196,6 @@ class KeptVector:
 
     Attributes
     ----------
-    path : Path
     begin, size : int
         Elements before it, and its own.
     check : int
@@ -225,12 +208,7 @@ class KeptVector:
     check: int
 
     def chunks(self) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        """Yield its chunks with their places; refuse it at its end if it is not what was written.
-
-        Raises
-        ------
-        CheckpointError
-        """
+        """Yield its chunks with their places; refuse it at its end if it is not what was written."""
         found = 0
         with self.path.open("rb") as file:
             file.seek(8 * self.begin)

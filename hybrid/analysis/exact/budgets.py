@@ -24,12 +24,10 @@ class ExactBudgets:
 
     Parameters
     ----------
-    numbers : ExactModel
     structure : int
         Of rewards that `mtbdd.build.reward_split.split_by_reward` has split.
     unit : Fraction
         What all rewards are multiples of.
-    safe, target : Node
     maximise : bool
         Of an MDP.
     work : Budget

@@ -79,7 +79,6 @@ class ExactChain(BackwardInduction):
 
     Parameters
     ----------
-    numbers : ExactModel
     budget : Budget
         Shared by all questions about the model.
     """
@@ -248,7 +247,6 @@ class ExactFormulas:
 
     Parameters
     ----------
-    model : SymbolicModel
     states : callable
         Returns the states that satisfy a state formula.
     asked : bool
@@ -273,12 +271,7 @@ class ExactFormulas:
         self._known: dict[int, tuple[Expression, list[Exact]]] = {}
 
     def enclosures(self, formula: Expression) -> StateValues:
-        """Return a numeric formula's exact values in every state as the nearest doubles, with bounds.
-
-        Raises
-        ------
-        NotExactError
-        """
+        """Return a numeric formula's exact values in every state as the nearest doubles, with bounds."""
         exact = self.values(formula)
         try:
             values = np.array([float(v) for v in exact])
@@ -290,12 +283,7 @@ class ExactFormulas:
         )
 
     def values(self, formula: Expression) -> list[Exact]:
-        """Return a numeric formula's exact value in every state; bounds of operators are not looked at.
-
-        Raises
-        ------
-        NotExactError
-        """
+        """Return a numeric formula's exact value in every state; bounds of operators are not looked at."""
         known = self._known.get(id(formula))
         if known is None:
             # The formula is kept, so that its identity stays its own.
@@ -303,12 +291,7 @@ class ExactFormulas:
         return known[1]
 
     def answer(self, formula: Expression) -> Fraction | None:
-        """Return a numeric property's exact answer; None where it is no single rational number.
-
-        Raises
-        ------
-        NotExactError
-        """
+        """Return a numeric property's exact answer; None where it is no single rational number."""
         if isinstance(formula, Filter):
             if formula.operator not in _REDUCTIONS:
                 return None
@@ -359,12 +342,7 @@ class ExactFormulas:
         return self._chain
 
     def _numbers_of_model(self) -> ExactModel:
-        """Return the model in rational numbers, read at the first call.
-
-        Raises
-        ------
-        NotExactError
-        """
+        """Return the model in rational numbers, read at the first call."""
         if self._model is None:
             self._model = ExactModel(self.model, None if self._asked else MAX_TRANSITIONS)
         return self._model
@@ -435,12 +413,7 @@ class ExactFormulas:
         return chain.window(safe, target, int(window.lower), upper, later)
 
     def budgets(self, safe: Node, target: Node, split: RewardSplit, maximise: bool) -> ExactBudgets:
-        """Return the exact probabilities of ``safe U target`` within budgets of a reward.
-
-        Raises
-        ------
-        NotExactError
-        """
+        """Return the exact probabilities of ``safe U target`` within budgets of a reward."""
         numbers = self._numbers_of_model()
         return ExactBudgets(
             numbers, split.structure, split.unit, safe, target, maximise, Budget(self._budget.left)

@@ -40,7 +40,6 @@ def settle(
     ----------
     exact : ExactFormulas
         Of the model that the formulas are about.
-    truth : StateTruth
     operator : str
         One of < <= > >= = !=.
     left, right : pairs of a formula and its values
@@ -78,8 +77,6 @@ def attained(
 
     Parameters
     ----------
-    exact : ExactFormulas
-    formula : Filter
     truth : StateTruth
         Over the states that the filter looks at.
     positions : ndarray of int64, optional
@@ -125,17 +122,7 @@ def exactly_achievable(
 
 
 class ExactPoints:
-    """Evaluates schedulers of the product of a small model with automata.
-
-    Parameters
-    ----------
-    model : SymbolicModel
-    ends : Endings
-
-    Raises
-    ------
-    NotExactError
-    """
+    """Evaluates schedulers of the product of a small model with automata."""
 
     def __init__(self, model: SymbolicModel, ends: Endings) -> None:
         pairs = ends.space.model
@@ -157,12 +144,7 @@ class ExactPoints:
         }
 
     def values(self, point: Point) -> tuple[Fraction, ...]:
-        """Return what a scheduler reaches, all objectives turned so that more is better.
-
-        Raises
-        ------
-        NotExactError
-        """
+        """Return what a scheduler reaches, all objectives turned so that more is better."""
         start, stop = self._ends.initial, len(self._matrices)
         paths = (i for i, o in enumerate(self._ends.space.objectives) if o.path is not None)
         won = {i: self._ends.wins(i, point.sets) for i in paths}

@@ -48,11 +48,8 @@ class BackwardInduction:
 
     Parameters
     ----------
-    model : SymbolicModel
     choices : sequence of sequences of mappings
         For every state its choices, each a successor -> probability; at least one.
-    maximise : bool
-    budget : Budget
     """
 
     continuous = False
@@ -207,12 +204,6 @@ def solve_optima(options: Sequence[Sequence[Option]], maximise: bool, budget: Bu
     ----------
     options : sequence of sequences of Option, length n
         At least one for every state.
-    maximise : bool
-    budget : Budget
-
-    Returns
-    -------
-    list of Fraction, length n
 
     Raises
     ------
@@ -245,12 +236,7 @@ def solve_optima(options: Sequence[Sequence[Option]], maximise: bool, budget: Bu
 
 
 def _leaving(options: Sequence[Sequence[Option]]) -> Policy:
-    """Return a proper policy: in every state an option that may come closer to the way out.
-
-    Raises
-    ------
-    NotExactError
-    """
+    """Return a proper policy: in every state an option that may come closer to the way out."""
     before: list[list[tuple[int, int]]] = [[] for _ in options]
     policy = [-1] * len(options)
     reached = []
@@ -345,8 +331,6 @@ class ExactOptima(BackwardInduction):
 
     Parameters
     ----------
-    numbers : ExactModel
-    maximise : bool
     budget : Budget
         Shared by all questions about the model.
     """

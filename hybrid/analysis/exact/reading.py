@@ -103,7 +103,6 @@ class ExactModel:
 
     Parameters
     ----------
-    model : SymbolicModel
     most : int, optional
         Transitions that the model may have; None: as many as there is time and memory for.
 

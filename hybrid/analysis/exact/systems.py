@@ -67,7 +67,6 @@ def solve_rationals(
         Row i of A: column -> entry.
     right : sequence of sequences, shape (n, m)
         Row i of the m right-hand sides.
-    budget : Budget
 
     Returns
     -------

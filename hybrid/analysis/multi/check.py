@@ -72,7 +72,6 @@ def staying_scheduler(owner: SymbolicModel, ends: Endings, point: Point) -> Memo
     ----------
     owner : SymbolicModel
         The MDP.
-    ends : Endings
     point : Point
         Of a policy that surely stops.
 
@@ -252,10 +251,6 @@ def explore_curve(search: ObjectiveSearch, precision: float) -> Curve:
     precision : float
         The distance to stop at, in parts of each objective's range.
 
-    Raises
-    ------
-    NotConvergedError
-
     Notes
     -----
     Time: a weighted sum a round; of a smooth curve of two objectives about 1 / sqrt(precision).  Linear
@@ -348,8 +343,6 @@ class MultiFound:
 
     Attributes
     ----------
-    objectives : list of Objective
-    found : Found
     ends : Endings or None
         None if under every scheduler some least reward is infinite.
     curve : Curve or None

@@ -64,7 +64,6 @@ class Objective:
 
     Attributes
     ----------
-    text : str
     path : Expression or None
         The path formula of a probability, or the automaton of a file; None for a reward.
     structure : int or None
@@ -253,9 +252,6 @@ class ObjectiveProduct:
 
     Attributes
     ----------
-    model : SymbolicModel
-    product : AutomatonProduct
-    objectives : tuple of Objective
     accepted : dict of int to Node
         For probabilities that the pair of every end component decides: the pairs that accept.
     conditions : dict of int to Acceptance
@@ -380,8 +376,6 @@ class Endings:
 
     Attributes
     ----------
-    space : ObjectiveProduct
-    pairs : StateIndex
     initial : int
         The first pair's place among them; -1 where another process has it.
     kept : tuple of Node

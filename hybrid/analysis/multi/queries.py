@@ -42,7 +42,6 @@ class HalfSpace:
     ----------
     weights : tuple of float
         Not negative.
-    most : float
     """
 
     weights: tuple[float, ...]
@@ -183,14 +182,10 @@ class ObjectiveSearch:
 
     Attributes
     ----------
-    weighing : Weighing
-    objectives : sequence of Objective
     epsilon : float
         How much of the range of an objective counts as nothing.
-    points : list of Point
     directions : list of tuple of float
         The weights that led to each point.
-    half_spaces : list of HalfSpace
     """
 
     weighing: Weighing

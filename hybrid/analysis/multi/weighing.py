@@ -66,12 +66,6 @@ class Point:
 class Schedulers:
     """Evaluates schedulers on the matrices of the choices kept, laid out once.
 
-    Parameters
-    ----------
-    ends : Endings
-    options : CheckOptions
-    work : Work
-
     Attributes
     ----------
     stop : int
@@ -168,10 +162,6 @@ class Schedulers:
         ----------
         sets : ndarray of int64, shape (pairs,)
             By pair the number of the set of objectives that stopping there wins.
-
-        Raises
-        ------
-        NotConvergedError
         """
         stopped = policy == self.stop
         bounds = []
@@ -263,7 +253,6 @@ class Collapsed:
 
     Attributes
     ----------
-    components : EndComponents
     groups : Quotient or None
         Their pairs; None if no component has several.
     matrices : ChoiceMatrices
@@ -276,14 +265,7 @@ class Collapsed:
 
 
 class Weighing:
-    """Solves weighted sums of the objectives.
-
-    Parameters
-    ----------
-    ends : Endings
-    options : CheckOptions
-    work : Work
-    """
+    """Solves weighted sums of the objectives."""
 
     def __init__(self, ends: Endings, options: CheckOptions, work: Work) -> None:
         self._ends, self._options, self._work = ends, options, work
@@ -295,12 +277,7 @@ class Weighing:
         self._most: dict[int, float] = {}
 
     def solve(self, weights: Sequence[float]) -> Weighted:
-        """Return a bound on a weighted sum and a scheduler that comes close.
-
-        Raises
-        ------
-        NotConvergedError
-        """
+        """Return a bound on a weighted sum and a scheduler that comes close."""
         space = self._ends.space
         rewards = [i for i in space.rewards if weights[i] > 0.0]
         priced = tuple(i for i in rewards if not space.objectives[i].maximise)

@@ -107,7 +107,6 @@ class SharedFile:
 
     Parameters
     ----------
-    communicator : Communicator
     path : Path
         The same file for all processes; the first one makes it if there is none.
 
@@ -428,7 +427,6 @@ def write_state_values(path: str | Path, model: SymbolicModel, found: StateValue
         ``.csv``: a column a variable in the text's order, then `value`, `lower` and `upper`, empty where
         there are no bounds.  ``.npz``: the arrays `value`, `lower`, `upper`, float64 (of truth values
         bool), shape (n,), NaN where there are no bounds, and `states`, structured, a field a variable.
-    model : SymbolicModel
     found : StateValues or StateTruth
         Over all states in index order; of a part of a model over its own, see `write_in_parts`.
 

@@ -54,7 +54,6 @@ class Accounted(Protocol):
 
     Attributes
     ----------
-    backend, backend_reason : str
     level : int or None
         Injection level; None where the matrix is explicit.
     storage : str or None
@@ -87,7 +86,6 @@ class Work:
         Injection level of the largest system; None where its matrix was written out.
     storage : str or None
         In which format it was written out; where it was not, "tasks", or None for row types.
-    iterations : int
     seconds : float
         Wall time of the iterations.
     base_bytes, representation_bytes : int
@@ -211,10 +209,6 @@ class Work:
         """Keep a solution's residual and count of looks at a device; refuse one that did not converge.
 
         One that was ended before is kept: it has bounds.  So is one whose iterations are spent, if `settles`.
-
-        Raises
-        ------
-        NotConvergedError
         """
         if solution.status not in (Status.CONVERGED, Status.INTERRUPTED):
             error = NotConvergedError(what, solution.status, solution.iterations, solution.difference)
