@@ -17,12 +17,8 @@ from mtbdd.graph.components import model_end_components
 class AcceptedPart:
     """Pairs in which a scheduler may stay for ever and be accepted: end components of an MDP.
 
-    Attributes
-    ----------
-    choices : tuple of Node
-        For every layer the pairs whose choice there stays inside.
-    wanted : tuple of Node
-        Sets that a run has to meet again and again, each of them, and can.
+    `choices` has for every layer the pairs whose choice there stays inside, `wanted` the sets that a run has
+    to meet again and again, each of them, and can.
     """
 
     states: Node
@@ -34,12 +30,8 @@ class AcceptedPart:
 class AcceptedSets:
     """Where runs are accepted.
 
-    Attributes
-    ----------
-    certain : Node
-        The pairs from which every run is, and of a chain its accepted bottom components.
-    parts : tuple of AcceptedPart
-        Of an MDP; they may overlap.
+    From the `certain` pairs every run is; of a chain they are its accepted bottom components. The `parts` are
+    those of an MDP; they may overlap.
     """
 
     certain: Node
@@ -57,15 +49,8 @@ class AcceptedSets:
 def accepting_sets(
     product: AutomatonProduct, automaton: DeterministicAutomaton, negate: bool
 ) -> AcceptedSets:
-    """Return where the automaton accepts for certain, or for some scheduler: to be reached.
+    """Return where the automaton accepts, or with `negate` does not, for certain or for some scheduler.
 
-    Parameters
-    ----------
-    negate : bool
-        Take the words that it does not accept.
-
-    Notes
-    -----
     Time: one decomposition of a chain; of an MDP one for every generalised Rabin pair of the condition.
     """
     acceptance = automaton.acceptance.negated() if negate else automaton.acceptance
@@ -116,14 +101,8 @@ def meeting_parts(
 ) -> Iterator[tuple[list[Node], list[AcceptedPart]]]:
     """Yield for the pairs of an MDP's condition the sets to meet, and the end components that meet each.
 
-    Components of one state come together, as the first part; pairs without a component are left out.
-
-    Parameters
-    ----------
-    within : Node
-        Where components may be.
-    allowed : sequence of Node, optional
-        For every layer the pairs whose choice may be taken; default all.
+    Components lie in a set and take allowed choices. Those of one state come together, as the first part;
+    pairs without a component are left out.
     """
     false, marks = product.model.manager.false, product.marks
     for finite, infinite in acceptance.pairs():

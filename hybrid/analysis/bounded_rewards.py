@@ -40,19 +40,7 @@ def discounted_rewards(a: Asked) -> StateValues:
     """Return the expected discounted reward, of an MDP the least or the greatest.
 
     The reward of the k-th step counts ``discount**k`` times, k from 0; optimal schedulers forget the past.
-
-    Returns
-    -------
-    StateValues
-        Exact zeros where nothing can be earned.
-
-    Raises
-    ------
-    PropertyError
-        A reward of an MDP is negative.
-    NotConvergedError
-    UnsupportedError
-        The method has no meaning for choices.
+    Exact zeros where nothing can be earned.
     """
     model, structure, options, work = a.model, a.formula.place, a.options, a.work
     d = Discount.of(a.number(a.formula.discount))
@@ -107,11 +95,6 @@ def cumulative_rewards(a: Asked) -> StateValues:
     """Return the expected reward of the first steps, or up to a time.
 
     Transition rewards count for transitions made by then.
-
-    Raises
-    ------
-    PropertyError
-        A reward of an MDP is negative.
     """
     model, structure, time, options, work, scope = a.timed_reward()
     if model.is_mdp:
@@ -187,10 +170,7 @@ def _by_sign(
 ) -> StateValues:
     """Apply a linear map to gains and losses apart: its bounds are for vectors without negative elements.
 
-    Parameters
-    ----------
-    error : ndarray of float64, shape as rewards, or None
-        Bounds on the absolute errors of the rewards; None if they are exact.
+    `error` bounds the absolute errors of the rewards; None if they are exact.
     """
     units = communicator.greatest(relative_units(rewards, error))
     if not communicator.any(extremes(rewards)[0] < 0.0):

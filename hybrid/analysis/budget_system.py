@@ -49,14 +49,8 @@ _NEAR = 8.0 * UNIT  # rows that add up to 1 so closely are left as they are
 class Flow:
     """Where the entries of one layer that earn one reward lead from the unknown states.
 
-    Attributes
-    ----------
-    inner : Multiplied or None
-        To unknown states; None if nowhere.
-    target : ndarray, shape (n,), float64
-        How likely, or at which rate, into the target.
-    lost : ndarray, shape (n,), bool
-        Whether to states that never reach the target.
+    `inner` leads to unknown states, None if nowhere; `target`, shape (n,), float64, says how likely, or at
+    which rate, into the target; `lost`, shape (n,), bool, whether to states that never reach it.
     """
 
     inner: Multiplied | None
@@ -233,19 +227,10 @@ class BudgetSystem:
         return self._flows[reward]
 
     def gains(self, k: int, before: Callable[[int], Array]) -> list[Array]:
-        """Return what choices are worth at once in a budget: into the target, and on to lesser budgets.
+        """Return what choices are worth at once in budget k: into the target, and on to lesser budgets.
 
-        Parameters
-        ----------
-        k : int
-            The budget.
-        before : callable
-            Returns the values of the budget that is so much less.
-
-        Returns
-        -------
-        list of array, shape (n,), float64
-            One a layer.
+        One vector a layer, shape (n,), float64; `before` returns the values of the budget that is so much
+        less.
         """
         found = []
         for layer in range(len(self._model.layers)):

@@ -72,17 +72,9 @@ def choice_flow(
 ) -> Vector:
     """Return the probability that the choices of a layer enter a set, shape (rows.size,).
 
-    Parameters
-    ----------
-    weights : ndarray of float64, shape (columns.size,), optional
-        Factors of the states that are entered; default 1.
-    work : Work, optional
-        Takes the account where the product is the answer, and not a part of a system.
-
-    Notes
-    -----
-    On the host: sums of rows, or one product where weights or an account are asked for.  Probabilities
-    that add up to 1 only roughly are scaled to do so.
+    The states that are entered may have weights. On the host: sums of rows, or one product where weights are
+    given or `work` takes the account, of a product that is the answer and not a part of a system.
+    Probabilities that add up to 1 only roughly are scaled to do so.
     """
     if columns.total == 0 or rows.total == 0:
         return np.zeros(rows.size)
@@ -132,12 +124,8 @@ def choice_operator(
 ) -> ChoiceOperator:
     """Return the operator of a system, its matrices built; see `ChoiceMatrices` and `ChoiceMatrices.system`.
 
-    Parameters
-    ----------
-    allowed : sequence of Node, optional
-        Default every choice.
-    components : EndComponents, optional
-        Made one state each, without the choices that stay inside.
+    By default all choices are allowed. End components become one state each, without the choices that stay
+    inside.
     """
     own = [layer.enabled for layer in model.layers] if allowed is None else allowed
     groups: Quotient | None = None
@@ -151,20 +139,10 @@ def choice_operator(
 class ChoiceMatrices:
     """The matrices of what may be chosen, laid out once in the form that the engine asks for.
 
-    Systems over them differ in what choices are worth, in their groups, and in the optimum.
-
-    Parameters
-    ----------
-    allowed : sequence of Node
-        For every layer, the states whose choice in it is allowed.
-    stops : ndarray, shape (unknown.size,), bool, optional
-        Where stopping is one choice more.
-    discount : Discount, optional
-        What the products with the matrices are multiplied with.
-
-    Notes
-    -----
-    The first system lays the matrices out.  Systems are used one after the other.
+    Systems over them differ in what choices are worth, in their groups, and in the optimum; the first one
+    lays the matrices out, and they are used one after the other. `allowed` has for every layer the states
+    whose choice in it is allowed; stopping is one choice more where `stops` says so, shape (unknown.size,).
+    The products with the matrices are multiplied with the discount.
     """
 
     def __init__(
@@ -204,17 +182,8 @@ class ChoiceMatrices:
     ) -> ChoiceOperator:
         """Return the operator of a system.
 
-        Parameters
-        ----------
-        gain : callable
-            See `hybrid.matrix.operators.layer_choices.layer_choices_of`.
-        stop : ndarray, shape (unknown.size,), float64, optional
-            What stopping is worth, where it is a choice; an infinity elsewhere.
-
-        Raises
-        ------
-        ValueError
-            If `stop` is finite elsewhere than where stopping is a choice.
+        For `gain` see `hybrid.matrix.operators.layer_choices.layer_choices_of`. `stop`, shape
+        (unknown.size,), float64, has what stopping is worth where it is a choice, and an infinity elsewhere.
         """
         stops = None if stop is None else np.isfinite(stop)
         if not np.array_equal(() if stops is None else stops, () if self._stops is None else self._stops):
@@ -308,27 +277,10 @@ def solve_choices(
     what: str,
     states: StateIndex | None = None,
 ) -> StateValues:
-    """Solve ``x = opt over i of (A_i x + b_i)``.
+    """Solve ``x = opt over i of (A_i x + b_i)`` over the unknown states.
 
-    Parameters
-    ----------
-    upper_bound : float, optional
-        A bound on all values known beforehand.
-    what : str
-        The quantity in words, for messages.
-    states : StateIndex, optional
-        The unknown ones, for checkpoints.
-
-    Returns
-    -------
-    StateValues
-        Over the unknown states; without bounds (NaN) if the method gives none.
-
-    Raises
-    ------
-    UnsupportedError
-        The method has no meaning for choices.
-    NotConvergedError
+    There are no bounds (NaN) if the method gives none. All values are at most `upper_bound`, if that is known
+    beforehand; `what` is the quantity in words, for messages; `states` are the unknown ones, for checkpoints.
     """
     check_method(options)
     if options.bounding_method() is None:
@@ -394,21 +346,9 @@ def after_steps(
 ) -> StateValues:
     """Return ``f(f(... f(start)))``, f of the system applied `steps` times; `start` is not negative.
 
-    Parameters
-    ----------
-    states : StateIndex, optional
-        The unknown ones, for checkpoints.
-
-    Raises
-    ------
-    NotConvergedError
-        A value is no longer a finite double.
-
-    Notes
-    -----
     All numbers are non-negative, so that every step adds at most the operator's slack as a relative error,
-    and what underflow adds.  Computed zeros are exact unless something on the way can have underflown; then
-    the steps are made once more, with zeros and ones.
+    and what underflow adds. Computed zeros are exact unless something on the way can have underflown; then
+    the steps are made once more, with zeros and ones. `states` are the unknown ones, for checkpoints.
     """
     space, clock = system.space, Clock(work.following(states), steps=steps)
     alike = space.communicator

@@ -50,13 +50,7 @@ _CHECK_EVERY = 32  # steps between questions whether the distribution has settle
 
 
 def times_of(given: float | Sequence[float] | NDArray[Any], name: str) -> Vector:
-    """Return one time or several, shape () or (k,), finite and none negative.
-
-    Raises
-    ------
-    OptionError
-        It is something else; `name` is what the message calls it.
-    """
+    """Return one time or several, shape () or (k,), finite and none negative; messages call them `name`."""
     try:
         found = np.asarray(given)
         times = found.astype(np.float64) if found.dtype.kind in "iufO" else np.array(np.nan)
@@ -76,31 +70,13 @@ def transient_distribution(
 ) -> Vector:
     """Return the probability of being in each state after a time, shape (n,), in index order.
 
-    After several times a row each, shape (k, n).
+    After several times a row each, shape (k, n). The model is a chain; where it has several initial states it
+    starts in each with the same probability. Times of a DTMC are whole numbers of steps; epsilon is the share
+    of the distribution that may be left out.
 
-    Parameters
-    ----------
-    model : SymbolicModel
-        A chain; where it has several initial states it starts in each with the same probability.
-    time : float or sequence of float, shape (k,)
-        Of a DTMC numbers of steps, whole.
-    options : CheckOptions
-        Engine, backend, level and epsilon: the share of the distribution that may be left out.
-    work : Work, optional
-        Takes the account.
-
-    Raises
-    ------
-    UnsupportedError
-        The model is an MDP.
-    OptionError
-        A time is negative or no number, or not whole where it counts steps; or a method was chosen.
-
-    Notes
-    -----
-    A CTMC by uniformisation.  Steps are left out once they change no element by more than what they may.
-    Time: one product a step, the steps of the last time serving all, and O(sqrt(q t)) more vectors to add for
-    each time, q being the uniformisation rate.
+    A CTMC by uniformisation. Steps are left out once they change no element by more than what they may. Time:
+    one product a step, the steps of the last time serving all, and O(sqrt(q t)) more vectors to add for each
+    time, q being the uniformisation rate.
     """
     _refuse_choices(model, "the distribution after a time")
     continuous = model.type is ModelType.CTMC
@@ -162,27 +138,12 @@ def transient_distribution(
 
 
 def steady_distribution(model: SymbolicModel, options: CheckOptions, work: Work | None = None) -> Vector:
-    """Return the long-run probability of each state, shape (n,), in index order.
+    """Return the long-run probability of each state of a chain, shape (n,), in index order.
 
-    Of a chain that is periodic, the share of time spent in each state.
-
-    Parameters
-    ----------
-    model : SymbolicModel
-        A chain; where it has several initial states it starts in each with the same probability.
-    work : Work, optional
-        Takes the account.
-
-    Raises
-    ------
-    UnsupportedError
-        The model is an MDP.
-    NotConvergedError
-
-    Notes
-    -----
-    The stationary distribution of every bottom component, weighed with the probability of ending in it.
-    These come from one system for all components: how often each state outside of them is visited.
+    Of one that is periodic, the share of time spent in each state; where it has several initial states it
+    starts in each with the same probability. The stationary distribution of every bottom component is weighed
+    with the probability of ending in it, which comes from one system for all components: how often each state
+    outside of them is visited.
     """
     _refuse_choices(model, "the long-run distribution")
     work = work or Work()

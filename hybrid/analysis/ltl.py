@@ -81,12 +81,8 @@ def model_formulas(
     """Return path formulas over sets of a model's states, all with the same propositions.
 
     State formulas that hold in the same states are one proposition; those that hold everywhere or nowhere are
-    none. With `keeps_steps` what takes a step stays, see `FormulaStore`.
-
-    Raises
-    ------
-    UnsupportedError
-        Bounds on time, or more than 1000 steps.
+    none. With `keeps_steps` what takes a step stays, see `FormulaStore`. Bounds on time are refused, and more
+    than 1000 steps.
     """
     store = FormulaStore(keeps_steps)
     known: list[Node] = []
@@ -112,15 +108,7 @@ def model_formulas(
 
 
 def model_automaton(formula: ModelFormula, tool: str) -> ChosenAutomaton:
-    """Return an automaton of a formula, by its source, see `choose_automaton`.
-
-    Raises
-    ------
-    UnsupportedError
-        The formula is too large to be translated.
-    OptionError, InterchangeError
-        There is no such tool, or it fails.
-    """
+    """Return an automaton of a formula, by its source, see `choose_automaton`."""
     _log.info("automaton of the formula")
     names = [f"p{i}" for i in range(len(formula.propositions))]
     found = choose_automaton(formula.store, formula.formula, names, tool)
@@ -157,20 +145,9 @@ def model_product(
 ) -> AutomatonProduct:
     """Return the product of a model and an automaton, in the order whose level curve has the lower minimum.
 
-    Parameters
-    ----------
-    automaton : DeterministicAutomaton
-        State 0 is the initial one.
-    propositions : sequence of Node
-        Where its propositions hold.
-    options : CheckOptions
-        The explicit engine, which writes the matrix out, takes the order with the automaton's bits above.
-    structures, labels, start : optional
-        Reward structures and labels that the product has, states to begin in, see `automaton_product`.
-
-    Notes
-    -----
-    Time: two products and their level curves.
+    State 0 of the automaton is the initial one; for `structures`, `labels` and `start` see
+    `automaton_product`. The explicit engine, which writes the matrix out, takes the order with the
+    automaton's bits above. Time: two products and their level curves.
     """
     moves, n_marks = automaton_moves(automaton), automaton.n_marks
     above = automaton_product(model, propositions, moves, n_marks, structures, labels=labels, start=start)
@@ -206,14 +183,6 @@ def ltl_probabilities(a: Asked) -> StateValues:
 
     The least of an MDP is one less the greatest of the negation; an optimal scheduler remembers what the
     automaton has read.
-
-    Raises
-    ------
-    UnsupportedError
-        Bounds on time, or a formula too large to be translated.
-    OptionError, InterchangeError
-        There is no such tool for automata, or it fails.
-    NotConvergedError
     """
     formula = model_formula(a.model, a.path, a.states)
     chosen = model_automaton(formula, a.options.automaton_tool)
@@ -232,18 +201,9 @@ def automaton_probabilities(
     work: Work,
     maker: SchedulerMaker | None = None,
 ) -> StateValues:
-    """Return the probability that a run is accepted, from every state.
+    """Return the probability that a run is accepted, from every state, of an MDP the least or the greatest.
 
-    Parameters
-    ----------
-    automaton : DeterministicAutomaton
-        State 0 is the initial one.
-    propositions : sequence of Node
-        Where its propositions hold.
-    maximise : bool
-        Of an MDP: whether the greatest is asked for, or the least.
-    maker : SchedulerMaker, optional
-        Given an optimal scheduler of an MDP.
+    State 0 of the automaton is the initial one. A `maker` is given an optimal scheduler of an MDP.
     """
     negate = model.is_mdp and not maximise
     if maker is not None:
@@ -268,17 +228,9 @@ def remembering_probabilities(
 ) -> StateValues:
     """Return the greatest probability that a run of an MDP is accepted, or with `negate` that it is not.
 
-    Parameters
-    ----------
-    automaton, propositions, options, work
-        As for `automaton_probabilities`.
-    maker : SchedulerMaker
-        Given a scheduler that attains it.
-
-    Notes
-    -----
-    In an accepted end component the scheduler goes to one set after the other that is to be met again and
-    again, and waits for them in turn: a second product, with a counter, where there are several.
+    The maker is given a scheduler that attains it. In an accepted end component it goes to one set after the
+    other that is to be met again and again, and waits for them in turn: a second product, with a counter,
+    where there are several.
     """
     from hybrid.analysis.memory_scheduler import Remembering, labels_of, regions_of, stay_accepted
     from hybrid.analysis.scheduler import SchedulerMaker
@@ -300,18 +252,7 @@ def remembering_probabilities(
 
 
 def given_automaton_probabilities(a: Asked) -> StateValues:
-    """Return the probability that the automaton of a file accepts a run.
-
-    Raises
-    ------
-    LanguageError
-        The file cannot be read.
-    InterchangeError
-        It holds no deterministic automaton in the HOA format.
-    PropertyError
-        A proposition is neither bound nor a label, or one is bound that the automaton does not have.
-    NotConvergedError
-    """
+    """Return the probability that the automaton of a file accepts a run."""
     automaton, holds = given_automaton(a.model, a.path, a.states)
     return a.scope.of_values(
         automaton_probabilities(a.model, automaton, holds, a.maximise, a.options, a.work, a.maker)
@@ -321,19 +262,10 @@ def given_automaton_probabilities(a: Asked) -> StateValues:
 def given_automaton(
     model: SymbolicModel, path: AutomatonPath, states: Callable[[Expression], Node]
 ) -> tuple[DeterministicAutomaton, list[Node]]:
-    """Return the automaton of a file, and where its propositions hold.
+    """Return the automaton of a file in the HOA format, and where its propositions hold.
 
-    Parameters
-    ----------
-    path : AutomatonPath
-        Resolved; propositions that it does not bind are labels of the model.
-    states : callable
-        Returns the states that satisfy a state formula.
-
-    Raises
-    ------
-    LanguageError, InterchangeError, PropertyError
-        As from `given_automaton_probabilities`.
+    Propositions that the path does not bind are labels of the model; others are refused, and bindings of
+    propositions that the automaton does not have.
     """
     automaton = reduced(read_hoa(path.file))
     bound = dict(zip(path.names, path.states, strict=True))

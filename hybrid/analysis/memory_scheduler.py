@@ -64,16 +64,9 @@ class MemoryScheduler(Scheduler):
 class Remembering:
     """The pairs that a scheduler decides on: of the product, and of the mark that it waits for.
 
-    Attributes
-    ----------
-    first : Node
-        Those with memory 0, in the order of the owner's states.
-    lifted : callable
-        Returns for a set of the product's pairs those of `pairs`.
-    modes : tuple of Node
-        By the number of the mark that is waited for.
-    memory, following : ndarray of int64
-        Of every pair, in the order of the index.
+    `first` has those with memory 0, in the order of the owner's states, `modes` those that wait for each
+    mark. `lifted` returns for a set of the product's pairs those of `pairs`; `memory` and `following` are of
+    every pair, in the order of the index.
     """
 
     owner: SymbolicModel

@@ -66,15 +66,8 @@ class Scope:
 
     @classmethod
     def of(cls, model: SymbolicModel, states: Node) -> Scope:
-        """Return the scope of some reachable states.
+        """Return the scope of some reachable states, at least one.
 
-        Raises
-        ------
-        PropertyError
-            The set is empty.
-
-        Notes
-        -----
         Time and memory: O(n) for n reachable states, unless these are all, or few.
         """
         if states == model.reachable:
@@ -93,12 +86,7 @@ class Scope:
         return found if self.positions is None else found.at(self.positions)
 
     def among(self, found: StateValues, states: StateIndex) -> StateValues:
-        """Return, of values in a set of states, those in the scope, on the host.
-
-        Notes
-        -----
-        Time and memory: as for `of`, with n states of the set.
-        """
+        """Return, of values in a set of states, those in the scope, on the host; at the cost of `of`."""
         places = self.places(states)
         return found.on_host() if places is None else found.at(places).on_host()
 
@@ -211,27 +199,11 @@ def operator_values(
     maker: SchedulerMaker | None = None,
     scope: Scope | None = None,
 ) -> StateValues:
-    """Return the values of P, S, R or T, of an MDP the least or the greatest.
+    """Return the values of P, S, R or T in a scope, by default every state; of an MDP least or greatest ones.
 
-    Parameters
-    ----------
-    formula : Probability, Reward or SteadyState
-        Resolved.
-    states : callable
-        Returns the states that satisfy a state formula.
-    maker : SchedulerMaker, optional
-        Given the choices of an optimal scheduler of an MDP: one that forgets the past for path operators
-        without bounds, else one with memory.
-    scope : Scope, optional
-        The states whose values are returned; default every state.
-
-    Raises
-    ------
-    UnsupportedError
-        There is no algorithm for it.
-    PropertyError
-        A reward of an MDP is negative.
-    NotConvergedError
+    A `maker` is given the choices of an optimal scheduler of an MDP: one that forgets the past for path
+    operators without bounds, else one with memory. Refused are operators without an algorithm, and negative
+    rewards of an MDP.
     """
     refuse_decision_process(formula, model.type)
     quantity, function = asked_quantity(formula), VALUES.of(formula)
@@ -263,12 +235,7 @@ def until_form(
 ) -> tuple[Node, Node, bool]:
     """Return the safe and target states of a path operator as an until, and whether to take the complement.
 
-    Parameters
-    ----------
-    path : Path
-        Any operator but X, over state formulas.
-    states : callable
-        Returns the states that satisfy a state formula.
+    The operator is any but X, over state formulas, whose states `states` returns.
     """
     right, every = states(path.right), model.reachable
     left = every if path.left is None else states(path.left)
@@ -303,16 +270,7 @@ _SHARE = 0.25  # of epsilon for each of the two probabilities: the distances of 
 def conditional_probabilities(a: Asked) -> StateValues:
     """Return the probability of a path formula of a chain under the condition of another one.
 
-    Returns
-    -------
-    StateValues
-        NaN where the condition has probability 0.
-
-    Raises
-    ------
-    UnsupportedError
-        A formula is not translated: bounds on time beside other formulas.
-    NotConvergedError
+    NaN where the condition has probability 0.
     """
     path = a.path
     finer = replace(a.options, epsilon=_SHARE * a.options.epsilon)

@@ -154,14 +154,8 @@ def _best_level(model: SymbolicModel) -> int | None:
 def list_predecessors(model: SymbolicModel, level: int) -> PredecessorLists:
     """Cut the layers of a model at an even level and list them by column.
 
-    Raises
-    ------
-    ValueError
-        The level is odd or not one of the diagrams', or the model has more than 64 layers or 2^31 - 1 states.
-
-    Notes
-    -----
-    Time: O((instances + entries) * levels), array sweeps only.
+    A level that is odd or not one of the diagrams' is refused, and a model with more than 64 layers or 2^31 -
+    1 states. Time: O((instances + entries) * levels), array sweeps only.
     """
     matrices, index = _matrices(model), model.index
     if level % 2 or not 0 <= level <= 2 * index.n_bits:
@@ -314,14 +308,8 @@ def prob0e(model: SymbolicModel, safe: Node, target: Node) -> Node:
 def prob1a(model: SymbolicModel, safe: Node, target: Node, zero: Node | None = None) -> Node:
     """Return the states where `safe U target` has probability 1 under all schedulers.
 
-    Parameters
-    ----------
-    zero : Node, optional
-        The result of `prob0e` if it is known.
-
-    Notes
-    -----
-    Time: O(states + transitions), or that of :func:`mtbdd.graph.prob01.prob1a`.
+    `zero` is the result of `prob0e` if it is known. Time: O(states + transitions), or that of
+    :func:`mtbdd.graph.prob01.prob1a`.
     """
     if zero is None:
         zero = prob0e(model, safe, target)
@@ -337,8 +325,6 @@ def prob1a(model: SymbolicModel, safe: Node, target: Node, zero: Node | None = N
 def prob1e(model: SymbolicModel, safe: Node, target: Node) -> Node:
     """Return the states where `safe U target` has probability 1 under some scheduler.
 
-    Notes
-    -----
     Time: O(states + transitions) for every search of the target, one more than there are regions to give up
     one after the other, or that of :func:`mtbdd.graph.prob01.prob1e`.
     """
@@ -359,16 +345,8 @@ def prob1e(model: SymbolicModel, safe: Node, target: Node) -> Node:
 def staying_states(model: SymbolicModel, within: Node, allowed: Sequence[Node] | None = None) -> Node:
     """Return the states of a set from which some scheduler surely never leaves it.
 
-    Parameters
-    ----------
-    within : Node
-        Subset of the reachable states.
-    allowed : sequence of Node, optional
-        For every layer the states whose choice may be taken; default all.
-
-    Notes
-    -----
-    Time: O(states + transitions), or that of :func:`mtbdd.graph.prob01.remove_choices`.
+    `allowed` has for every layer the states whose choice may be taken; default all. Time: O(states +
+    transitions), or that of :func:`mtbdd.graph.prob01.remove_choices`.
     """
     manager = model.manager
     lists = predecessor_lists(model)
@@ -390,18 +368,9 @@ def staying_states(model: SymbolicModel, within: Node, allowed: Sequence[Node] |
 def end_components(
     model: SymbolicModel, within: Node, allowed: Sequence[Node] | None = None
 ) -> EndComponents:
-    """Return the maximal end components inside a set.
+    """Return the maximal end components inside a set; `allowed` is as for `staying_states`.
 
-    Parameters
-    ----------
-    within : Node
-        Choices that may leave it are left out.
-    allowed : sequence of Node, optional
-        For every layer the states whose choice may be taken; default all.
-
-    Notes
-    -----
-    Only states from which a scheduler may stay in the set are searched, and often there are none.  Time: that
+    Only states from which a scheduler may stay in the set are searched, and often there are none. Time: that
     of `staying_states`, and of :func:`mtbdd.graph.components.model_end_components` on them.
     """
     staying = staying_states(model, within, allowed)

@@ -30,11 +30,9 @@ from mtbdd.language.syntax import Expression, Unary
 def repeated_probabilities(a: Asked) -> StateValues:
     """Return the probability of ``G F states`` or ``F G states``.
 
-    Notes
-    -----
     In the long run a scheduler stays in an end component, and can visit all of it again and again: the
     greatest probability of ``G F`` is that of reaching one that meets the states, of ``F G`` that of reaching
-    one inside them.  The least is one less the greatest of the negation.  A chain's end components are its
+    one inside them. The least is one less the greatest of the negation. A chain's end components are its
     bottom components (Baier and Katoen, Principles of Model Checking, sections 10.1.2 and 10.6.4).
     """
     form = repeated_form(a.path)
@@ -97,25 +95,10 @@ class _Wanted:
 
 
 def quantified_states(model: SymbolicModel, formula: Quantified, states: States) -> Node:
-    """Return the reachable states where A or E holds.
+    """Return the reachable states where A or E holds; of a CTMC the steps count, not the time.
 
-    Parameters
-    ----------
-    model : SymbolicModel
-        Of any kind; of a CTMC the steps count, not the time.
-    formula : Quantified
-        Resolved.
-    states : callable
-        Returns the states that satisfy a state formula.
-
-    Raises
-    ------
-    UnsupportedError
-        The path formula has a bound, or path operators inside of path operators (CTL*).
-
-    Notes
-    -----
-    Time: one relational product an event and round, rounds as long as the longest shortest path.
+    Bounds are refused, and path operators inside of path operators (CTL*). Time: one relational product an
+    event and round, rounds as long as the longest shortest path.
     """
     every = formula.quantifier == "A"
     found = _some(model, _wanted(model, formula.path, every, states))
@@ -125,18 +108,9 @@ def quantified_states(model: SymbolicModel, formula: Quantified, states: States)
 def witness(model: SymbolicModel, formula: Quantified, states: States) -> Witness | None:
     """Return a path from an initial state that shows why E holds, or why A does not; None if no path does.
 
-    Until its target the path is as short as any; where it has to go on for ever it ends in a loop.
-
-    No path does where E is false, or A true, in every initial state.
-
-    Raises
-    ------
-    UnsupportedError
-        As from `quantified_states`.
-
-    Notes
-    -----
-    Time: as for `quantified_states`, and one relational product an event and state of the path.
+    Until its target the path is as short as any; where it has to go on for ever it ends in a loop. No path
+    does where E is false, or A true, in every initial state. Time: as for `quantified_states`, and one
+    relational product an event and state of the path.
     """
     every = formula.quantifier == "A"
     wanted = _wanted(model, formula.path, every, states)

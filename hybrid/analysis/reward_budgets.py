@@ -53,12 +53,8 @@ _VECTORS = 12  # of bounds, gains and products beside those of the budgets
 class BudgetValues:
     """What is known of one budget in the unknown states; arrays of the workspace, shape (n,), float64.
 
-    Attributes
-    ----------
-    lower, upper : array
-        Bounds on the probability.
-    some, missed : array
-        Ones where the probability is positive, and where it is less than 1; zeros elsewhere.
+    `lower` and `upper` are bounds on the probability, `some` and `missed` have ones where it is positive and
+    where it is less than 1, zeros elsewhere.
     """
 
     lower: Array
@@ -68,36 +64,15 @@ class BudgetValues:
 
 
 class BudgetSweep:
-    """Goes from budget to budget, from 0.
+    """Goes from budget to budget, from 0 to `most` where that is known.
 
-    Parameters
-    ----------
-    split : RewardSplit
-        With some reward above 0.
-    maximise : bool
-        Of an MDP.
-    options : CheckOptions
-        With a method that gives bounds.
-    work : Work
-        Takes the account.
-    epsilon : float
-        How far the bounds of one budget may be apart beyond what budgets before it leave.
-    most : int, optional
-        The last budget, if it is known.
+    The bounds of one budget may be `epsilon` apart beyond what budgets before it leave; the options have a
+    method that gives bounds. `made` budgets are done: the present one is one less. All budgets from the
+    present one have its values once it is `settled`; where an iteration `ended` before its time the present
+    bounds hold, and there are no more.
 
-    Attributes
-    ----------
-    made : int
-        Budgets done: the present one is one less.
-    settled : bool
-        Whether all budgets from the present one have its values.
-    ended : bool
-        Whether an iteration was ended before its time: the present bounds hold, and there are no more.
-
-    Notes
-    -----
     Time of a budget: a product with every part of the matrix for each bound, and the sweeps of the part that
-    earns nothing.  Memory: four vectors for every unit of the greatest reward.
+    earns nothing. Memory: four vectors for every unit of the greatest reward.
     """
 
     def __init__(
@@ -279,19 +254,9 @@ class BudgetSweep:
 def reward_bounded_probabilities(a: Asked) -> StateValues:
     """Return the probability of a path operator with little enough earned before the end.
 
-    Exact 0 and 1 where the graph decides.
-
-    Raises
-    ------
-    UnsupportedError
-        A method without bounds, or a bound of more units than iterations are allowed.
-    RewardSplitError
-        Rewards that no bound can be put on, see `mtbdd.build.reward_split.split_by_reward`.
-    NotConvergedError
-
-    Notes
-    -----
-    Time: that of as many steps as the bound has units of reward, see `BudgetSweep`; less if values settle.
+    Exact 0 and 1 where the graph decides. A method without bounds is refused, and a bound of more units than
+    iterations are allowed. Time: that of as many steps as the bound has units of reward, see `BudgetSweep`;
+    less if values settle.
     """
     return a.as_until(lambda safe, target, maximise: a.scope.of_values(_in_budget(a, safe, target, maximise)))
 

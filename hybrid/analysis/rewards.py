@@ -53,16 +53,9 @@ Vector = NDArray[np.float64]
 class RewardSystem:
     """What is left of a reward until a set is reached once the graph has decided what it can.
 
-    Attributes
-    ----------
-    finite : Node
-        States where it is finite.
-    unknown : StateIndex
-        Those outside of the set.
-    allowed : tuple of Node
-        For every layer the states whose choice may be taken.
-    components : EndComponents or None
-        Where a scheduler could stay for nothing; None for a maximum.
+    It is `finite` in some states, and those of them outside of the set are `unknown`; `allowed` has for every
+    layer the states whose choice may be taken. A scheduler could stay for nothing in `components`; None for a
+    maximum.
     """
 
     finite: Node
@@ -72,13 +65,7 @@ class RewardSystem:
 
 
 def reward_system(model: SymbolicModel, structure: int, target: Node, maximise: bool) -> RewardSystem:
-    """Return what the graph decides of a reward until a set is reached, and what it leaves.
-
-    Raises
-    ------
-    PropertyError
-        A reward is negative.
-    """
+    """Return what the graph decides of a reward until a set is reached, and what it leaves."""
     finite = (prob1a if maximise else prob1e)(model, model.reachable, target)
     unknown = index_states(model.manager, finite & ~target)
     if maximise or unknown.total == 0:
@@ -178,24 +165,10 @@ def reachability_rewards(
 ) -> StateValues:
     """Return the expected reward earned before a set is reached, of an MDP the least or the greatest.
 
-    Zero inside the set.  Infinite where it is not reached almost surely: by some scheduler of an MDP
-    (greatest), by every one (least).  Of a chain not a number where it is infinite and rewards below zero may
-    be earned: then it need not add up to anything.
-
-    Parameters
-    ----------
-    maker : SchedulerMaker, optional
-        Given the choices of an optimal scheduler.
-    scope : Scope, optional
-        The states whose values are returned; default every state.
-
-    Raises
-    ------
-    PropertyError
-        A reward of an MDP is negative.
-    NotConvergedError
-    UnsupportedError
-        The method has no meaning for choices.
+    Zero inside the set. Infinite where it is not reached almost surely: by some scheduler of an MDP
+    (greatest), by every one (least). Of a chain not a number where it is infinite and rewards below zero may
+    be earned: then it need not add up to anything. Negative rewards of an MDP are refused. The values are
+    those of a scope, by default every state; a `maker` is given the choices of an optimal scheduler.
     """
     scope = scope or Scope.every(model)
     if not model.is_mdp:
@@ -259,23 +232,13 @@ def rewards_until(a: Asked) -> StateValues:
 def total_rewards(a: Asked) -> StateValues:
     """Return the expected reward earned in all time, of an MDP the least or the greatest.
 
-    Notes
-    -----
     Of a chain it is earned before the states from which nothing more can be earned, and infinite where these
     are not reached almost surely; not a number where rewards below zero make that senseless.
 
-    The greatest is infinite where an end component with a reward can be reached; in all other end
-    components nothing is earned, and a scheduler may leave them or stay: each is made one state with the
-    choice to stop.  The least is finite where a scheduler surely reaches an end component whose choices are
-    free, and is what it costs to get there.
-
-    Raises
-    ------
-    PropertyError
-        A reward of an MDP is negative.
-    NotConvergedError
-    UnsupportedError
-        The method has no meaning for choices.
+    The greatest is infinite where an end component with a reward can be reached; in all other end components
+    nothing is earned, and a scheduler may leave them or stay: each is made one state with the choice to stop.
+    The least is finite where a scheduler surely reaches an end component whose choices are free, and is what
+    it costs to get there.
     """
     model, structure, options, work, scope = a.model, a.formula.place, a.options, a.work, a.scope
     if not model.is_mdp:
@@ -323,18 +286,8 @@ def cosafe_rewards(a: Asked) -> StateValues:
     """Return the expected reward earned until a co-safe formula holds, of an MDP the least or the greatest.
 
     Zero where the state itself tells that the formula holds; ``X true`` takes the first step, though all runs
-    satisfy it.  Infinite where the formula does not hold almost surely: by some scheduler of an MDP
-    (greatest), by every one (least).
-
-    An optimal scheduler of an MDP remembers what the automaton has read.
-
-    Raises
-    ------
-    UnsupportedError
-        The formula is not co-safe, has bounds on time, or is too large to be translated.
-    PropertyError
-        A reward of an MDP is negative.
-    NotConvergedError
+    satisfy it. Infinite where the formula does not hold almost surely: by some scheduler of an MDP
+    (greatest), by every one (least). An optimal scheduler of an MDP remembers what the automaton has read.
     """
     model, structure, maximise = a.model, a.formula.place, a.maximise
     options, work, maker = a.options, a.work, a.maker

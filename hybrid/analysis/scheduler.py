@@ -124,23 +124,12 @@ def chosen_commands(
 ) -> tuple[tuple[str | None, ...], NDArray[np.int64]]:
     """Return the commands whose choices are taken, and the place of each state's among them.
 
-    Parameters
-    ----------
-    model : SymbolicModel
-        An MDP.
-    layers : ndarray, shape (n_states,), uint16
-        The layer of the choice that each state takes, by number of the state.
+    Both `layers`, uint16, and the places have the shape (n_states,). `layers` has the layer of the choice
+    that each state takes, by number of the state. A text has line, column and guard of a command, as in
+    ``"12:3 x < 4"``, of one written in Python file and line; of an action that several modules take together
+    one command a module, joined by "; ". None where the model does not know: it was read from a file, or the
+    choice is the loop of a deadlock.
 
-    Returns
-    -------
-    texts : tuple of (str or None)
-        Line, column and guard of a command, as in ``"12:3 x < 4"``, of one written in Python file and line;
-        of an action that several modules take together one command a module, joined by "; ".  None where the
-        model does not know: it was read from a file, or the choice is the loop of a deadlock.
-    numbers : ndarray, shape (n_states,), int64
-
-    Notes
-    -----
     Time: O(states) for every part of every layer, and for every command of parts with several of one module.
     """
     if model.given is not None and model.given.taken is not None:
@@ -426,8 +415,6 @@ class SchedulerMaker:
     def route(self, goal: Node, within: Node, allowed: Sequence[Node]) -> None:
         """Choose, in a set, allowed choices that lead nearer to a goal with positive probability.
 
-        Notes
-        -----
         Time: one relational product a layer and step of the distance.
         """
         manager, reached = self._model.manager, goal

@@ -59,16 +59,9 @@ _HOST_VECTORS = 3
 def injected(matrix: OffsetMTBDD, options: CheckOptions, beside: bool = False) -> Matrix:
     """Return the operator with its representation built, so that no set-up hides in the iterations' time.
 
-    Parameters
-    ----------
-    beside : bool
-        Whether the vectors of the solution lie where the matrix does, and not on the host in any case.
-
-    Raises
-    ------
-    MemoryError
-        If there is no room for the matrix, or for the vectors that any method keeps on the host; in all
-        processes that share it, if one of them has none.
+    `beside` says whether the vectors of the solution lie where the matrix does, and not on the host in any
+    case. If there is no room for the matrix, or for the vectors that any method keeps on the host, that is
+    told as a MemoryError; in all processes that share it, if one of them has none.
     """
     backend = options.matrix_backend()
     expects_room = not beside or backend.place is HOST
@@ -170,10 +163,7 @@ def flow_into(
 ) -> Vector:
     """Return the total rate from every state of one set into another, shape (rows.size,), in its place.
 
-    Parameters
-    ----------
-    work : Work, optional
-        Takes the account where the product is the answer, and not a part of an equation.
+    `work` takes the account where the product is the answer, and not a part of an equation.
     """
     if columns.total == 0:
         nothing: Vector = rows.place.xp.zeros(rows.size)
@@ -221,17 +211,8 @@ def leaving_rates(model: SymbolicModel, within: StateIndex, options: CheckOption
 
 
 def moving_rates(matrix: Matrix, within: StateIndex) -> LeavingRates:
-    """Return the rates at which the states of a set are left for the columns of a matrix.
+    """Return the rates at which the states of a set are left for the columns of a matrix without diagonal.
 
-    Parameters
-    ----------
-    matrix : Matrix
-        Its rows are the set; without the diagonal.
-    within : StateIndex
-        The set, where vectors are wanted.
-
-    Notes
-    -----
     Time: that of one product; nothing is added up on diagrams.
     """
     return LeavingRates(within.place.array(sums_beside(matrix)), SCALED_UNITS)
@@ -392,19 +373,10 @@ def solve_gain(
     work: Work,
     what: str,
 ) -> tuple[float, float, float]:
-    """Return the long-run average of rewards in a bottom component, with its bounds.
+    """Return the long-run average of rewards in a bottom component of two states or more, with its bounds.
 
-    Parameters
-    ----------
-    component : StateIndex
-        Of two states or more.
-    rewards : callable
-        Per step or unit of time; given the component, it returns a vector of float64, shape
-        (component.size,), in the component's place.
-
-    Notes
-    -----
-    Where the matrix lies on a device, so do all vectors.
+    `rewards` is given the component and returns a vector, shape (component.size,), float64, in the
+    component's place, per step or unit of time. Where the matrix lies on a device, so do all vectors.
     """
     matrix = injected(model.submatrix(component, component, diagonal=False), options, beside=True)
     there = component.at(matrix.place)
@@ -430,19 +402,10 @@ def solve_stationary(
     what: str,
     beside: bool = False,
 ) -> tuple[Vector, StateIndex]:
-    """Return the stationary distribution of a bottom strongly connected component.
+    """Return the stationary distribution of a bottom component, and the component in the same place.
 
-    Parameters
-    ----------
-    beside : bool
-        Whether it lies where the matrix does, and not on the host.
-
-    Returns
-    -------
-    distribution : ndarray of float64, shape (component.size,)
-        Sums to 1.
-    there : StateIndex
-        The component, with vectors in the same place.
+    The distribution, shape (component.size,), float64, sums to 1; it lies on the host, or `beside` the
+    matrix.
     """
     if component.total == 1:
         return np.ones(component.size), component

@@ -53,23 +53,10 @@ from mtbdd.offset.states import StateIndex
 
 
 class RecordedSteps:
-    """Steps that go on where an earlier run was.
+    """Steps that go on where an earlier run was, whose `made` steps may have been all (`is_finished`).
 
-    Parameters
-    ----------
-    pair : tuple of two arrays, shape (n,)
-        The iterate after k steps lies in number ``k % 2``; that of the earlier run is put there.
-    course : Course
-        Takes what the earlier run came to.
-    result : array, shape (n,), optional
-        What is added up; taken over as well.
-
-    Attributes
-    ----------
-    made : int
-        Steps that the earlier run had made.
-    is_finished : bool
-        Whether they were all.
+    The iterate after k steps lies in number ``k % 2`` of the pair; that of the earlier run is put there, and
+    what it came to into the course and the result.
     """
 
     def __init__(
@@ -131,19 +118,9 @@ def dense_powers_pay(states: int, steps: int) -> bool:
 
 
 class DensePowers:
-    """Repetitions of ``x -> A x + c``.
+    """Repetitions of ``x -> A x + c``, A of shape (n, n) and c of shape (n,), longdouble and not negative.
 
-    Parameters
-    ----------
-    a : ndarray of longdouble, shape (n, n)
-        Not negative.
-    c : ndarray of longdouble, shape (n,)
-        Not negative.
-
-    Attributes
-    ----------
-    products : int
-        Products made so far.
+    They count the products made so far.
     """
 
     def __init__(self, a: NDArray[Any], c: NDArray[Any]) -> None:
@@ -157,8 +134,6 @@ class DensePowers:
     def positive_after(self, start: Vector, steps: int) -> NDArray[np.bool_]:
         """Return where the vector after a number of steps is positive, shape (n,), whatever underflows.
 
-        Notes
-        -----
         Time: O(n^3 log steps), with matrices of zeros and ones.
         """
         size = start.size
@@ -179,12 +154,7 @@ class DensePowers:
         return self._power(self._a, first, np.zeros(start.size), terms)
 
     def _power(self, a: NDArray[Any], c: NDArray[Any], start: Vector, steps: int) -> Vector:
-        """Return what a number of steps ``x -> a x + c`` make of a vector.
-
-        Notes
-        -----
-        Time: O(n^3 log steps).
-        """
+        """Return what a number of steps ``x -> a x + c`` make of a vector. Time: O(n^3 log steps)."""
         size = start.size
         power = np.zeros((size + 1, size + 1), dtype=np.longdouble)
         power[:size, :size], power[:size, size], power[size, size] = a, c, 1.0
@@ -206,19 +176,8 @@ def dense_powers(
 ) -> DensePowers:
     """Return the steps ``(M x + b) / divisor``, or uniformised ``x + (M x + b - divisor * x) / rate``.
 
-    Parameters
-    ----------
-    matrix : HybridMatrix or ExplicitOperator
-        M, of few rows.
-    divisor : ndarray of float64, shape (n,)
-    rate : float, optional
-        At least the greatest element of `divisor`; None for steps that are not uniformised.
-    b : ndarray of float64, shape (n,), optional
-        Default zero.
-
-    Notes
-    -----
-    Time: n products.
+    M has few rows, and b is zero by default; a rate is at least the greatest element of `divisor`. Time: n
+    products.
     """
     size = divisor.size
     a = np.empty((size, size), dtype=np.longdouble)
@@ -361,10 +320,8 @@ class TransientAnalysis:
     def _positive_after(self, told: Vector, start: Array, steps: int, made: int) -> NDArray[np.bool_] | None:
         """Return where exact values after some steps are positive, shape as `told`; None if not known.
 
-        Notes
-        -----
-        Computed zeros are exact unless something on the way can have underflown.  Then the steps are made
-        with zeros and ones; if that takes many more than were `made` nothing is known.
+        Computed zeros are exact unless something on the way can have underflown. Then the steps are made with
+        zeros and ones; if that takes many more than were `made` nothing is known.
         """
         positive: NDArray[np.bool_] = told > 0.0
         if steps == 0 or self._alike.all(positive.all()):
@@ -404,10 +361,7 @@ class TransientAnalysis:
     def after_steps(self, start: Array, steps: int) -> StateValues:
         """Return the values a number of steps before those of `start`, not negative.
 
-        Parameters
-        ----------
-        start : vector, shape (within.size,), float64
-            On the host, or where it was expected that the matrix lies.
+        A start, shape (within.size,), lies on the host, or where it was expected that the matrix lies.
         """
         course, clock = Course(steps=steps), Clock(self._work.following(self._within), steps=steps)
         leaps = self._leaps(start, steps)
@@ -449,13 +403,7 @@ class TransientAnalysis:
         return self._errors.bounds(told, course, greatest, positive=known)
 
     def after_time(self, start: Array, time: float) -> StateValues:
-        """Return the values a length of time before those of `start`, not negative; for a CTMC.
-
-        Parameters
-        ----------
-        start : vector, shape (within.size,), float64
-            As for `after_steps`.
-        """
+        """Return the values a length of time before those of `start`, as in `after_steps`; for a CTMC."""
         poisson = poisson_weights(self.rate * time)
         tail = poisson.left_tail + poisson.right_tail
         result, course, greatest = self._weighted(start, poisson.left, poisson.weights)
@@ -464,13 +412,7 @@ class TransientAnalysis:
         return self._errors.bounds(result, course, greatest, missing, poisson.slack + 2 * tail)
 
     def integral(self, rewards: Array, time: float) -> StateValues:
-        """Return what `rewards` per unit of time, not negative, add up to over a time; for a CTMC.
-
-        Parameters
-        ----------
-        rewards : vector, shape (within.size,), float64
-            As for `after_steps`.
-        """
+        """Return what `rewards` per unit of time, not negative, add up to over a time; for a CTMC."""
         if self.rate == 0.0:
             with np.errstate(over="ignore"):
                 values = self._told(rewards) * time
@@ -503,9 +445,7 @@ class TransientAnalysis:
     ) -> tuple[Vector, Course, float]:
         """Return the sum of ``weights[k] * x_{first + k}`` and of `flat` times all x before, with its course.
 
-        Of the sum what is asked for, on the host.
-
-        The last number returned is the greatest value met.
+        Of the sum what is asked for, on the host; last comes the greatest value met.
         """
         last = first + weights.size - 1
         space, clock = self._space, Clock(self._work.following(self._within), steps=last)

@@ -74,12 +74,7 @@ class StepErrors:
     ) -> float | None:
         """Return the error of leaving out the steps that remain; None if it would count.
 
-        Parameters
-        ----------
-        x : array, shape (n,)
-            In the workspace.
-        change : float
-            Greatest change of the last step.
+        The array x lies in the workspace; `change` is the greatest one of the last step.
         """
         if remaining == 0:
             return None
@@ -111,23 +106,9 @@ class StepErrors:
     ) -> StateValues:
         """Return computed values with their bounds.
 
-        Parameters
-        ----------
-        greatest : float
-            Bound on all values on the way.
-        missing : float
-            Absolute truncation error, which can only have made values too small.
-        relative : float
-            Relative error of the weights.
-        positive : ndarray of bool, shape (n,), optional
-            Where the exact value is positive; elsewhere it is zero.  Default: nothing is known.
-        scale : float
-            Sum of the weights.
-
-        Raises
-        ------
-        NotConvergedError
-            A value is no longer a finite double.
+        All values on the way are at most `greatest`. Truncation errors that can only have made values too
+        small are `missing` at most, those of the weights `relative`, and the weights add up to `scale`. Exact
+        values are positive where `positive` says so, and zero elsewhere; without it nothing is known.
         """
         if not self.communicator.all(np.isfinite(x).all()):
             raise NotConvergedError("values along a path", Status.DIVERGED, course.steps, math.inf)

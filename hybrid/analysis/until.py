@@ -61,27 +61,10 @@ def until_probabilities(
     maker: SchedulerMaker | None = None,
     scope: Scope | None = None,
 ) -> StateValues:
-    """Return the probability of ``safe U target``, of an MDP the least or the greatest.
+    """Return the probability of ``safe U target``, of an MDP the least or the greatest; on the host.
 
-    Parameters
-    ----------
-    safe, target : Node
-        Sets of reachable states.
-    maker : SchedulerMaker, optional
-        Given the choices of an optimal scheduler.
-    scope : Scope, optional
-        The states whose values are returned; default every state.
-
-    Returns
-    -------
-    StateValues
-        On the host.  Exact 0 and 1 where the graph decides.
-
-    Raises
-    ------
-    NotConvergedError
-    UnsupportedError
-        The method has no meaning for choices.
+    Exact 0 and 1 where the graph decides. The values are those of a scope, by default every state; a `maker`
+    is given the choices of an optimal scheduler.
     """
     scope = scope or Scope.every(model)
     if not model.is_mdp:
@@ -132,14 +115,8 @@ def _on_chain(
 class UntilSystem:
     """What is left of an unbounded until once the graph has decided what it can.
 
-    Attributes
-    ----------
-    zero, one : Node
-        States with probability 0 and 1.
-    unknown : StateIndex
-        The others.
-    components : EndComponents or None
-        Where a scheduler could stay among them; None for a minimum, where it cannot.
+    States have the probability `zero` and `one`; the others are `unknown`. A scheduler could stay among them
+    in `components`; None for a minimum, where it cannot.
     """
 
     zero: Node
@@ -173,9 +150,7 @@ def unbounded_probabilities(a: Asked) -> StateValues:
 def next_probabilities(a: Asked) -> StateValues:
     """Return the probability that the next state lies in a set, of an MDP the least or the greatest.
 
-    Notes
-    -----
-    Two products a layer, those of an MDP on the host.  Exact 0 and 1 where the graph decides, else with the
+    Two products a layer, those of an MDP on the host. Exact 0 and 1 where the graph decides, else with the
     bounds of their rounding errors.
     """
     model, target, options, work = a.model, a.states(a.path.right), a.options, a.work
@@ -225,14 +200,9 @@ def _next_on_chain(model: SymbolicModel, target: Node, options: CheckOptions, wo
 
 @dataclass(frozen=True)
 class Window:
-    """When a path operator looks.
+    """When a path operator looks: without end if `upper` is None, never if it is below `lower`.
 
-    Attributes
-    ----------
-    upper : int, float or None
-        None is without end; below `lower` the window is empty.
-    strict : bool
-        Whether time 0 is left out although `lower` is 0 (CTMC).
+    A `strict` one leaves time 0 out although `lower` is 0 (CTMC).
     """
 
     lower: float = 0

@@ -43,23 +43,10 @@ Put = Callable[[str, NDArray[np.int64], NDArray[np.float64]], None]
 
 
 def take_over(model: SymbolicModel, states: StateIndex, told: Description, folder: Path, put: Put) -> None:
-    """Read those elements of kept vectors that are of own states.
+    """Read those elements of kept vectors that are of own states, which `states` number.
 
-    Parameters
-    ----------
-    model : SymbolicModel
-        As this process has it.
-    states : StateIndex
-        What the vectors are over; it numbers the own states.
-
-    Raises
-    ------
-    CheckpointError
-        Files are damaged, or states were divided in another way than this version does.
-
-    Notes
-    -----
-    Time: O(elements kept) for the checks, and O(own states) in numpy for every bit.
+    States that were divided in another way than this version does are refused. Time: O(elements kept) for the
+    checks, and O(own states) in numpy for every bit.
     """
     manager = model.manager.whole
     own = states.states if model.manager.share is None else states.states & model.manager.share.own
@@ -98,16 +85,8 @@ class Teller(Protocol):
 class SolutionRecord:
     """The states of one iteration as files of a folder; see `hybrid.matrix.space.base.IterationRecord`.
 
-    Parameters
-    ----------
-    folder : Path
-        The same for all processes.
-    name : str
-        The files' names begin with it.
-    states : StateIndex
-        The states whose values the vectors have.
-    schedule : Checkpoint
-        Says when states are written, and passes messages about them to the user.
+    The folder is the same for all processes, the files' names begin with `name`; `schedule` says when states
+    are written, and passes messages about them to the user.
     """
 
     def __init__(
@@ -273,27 +252,10 @@ _OWNER = "check.json"
 class Checkpoint:
     """What a check keeps of its iterations, and finds of those of an earlier one.
 
-    Processes that share the states make theirs together, of the same folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Made if it is not there.
-    minutes : float
-        Between two states that are written, at least.
-    model : SymbolicModel
-        As this process has it.
-    options : dict of str to a plain value
-        What the values of iterations depend on besides.
-    teller : Teller, optional
-        Tells the user; by default a log and Python's warnings do.
-
-    Raises
-    ------
-    OptionError
-        Such a folder cannot be made or used.
-    CheckpointError
-        It is of another check.
+    Processes that share the states make theirs together, of the same folder, which is made if it is not
+    there. Between two states that are written lie `minutes` at least; `options` are what the values of
+    iterations depend on besides the model. Without a teller a log and Python's warnings tell the user. A
+    folder that cannot be used is refused, and one of another check.
     """
 
     def __init__(
@@ -406,13 +368,7 @@ class _Library:
 
 
 class Recorded(Watch):
-    """Follows one solution that has a record, and hands on what it hears.
-
-    Parameters
-    ----------
-    progress : callable, optional
-        Who hears it.
-    """
+    """Follows one solution that has a record, and hands on what it hears."""
 
     def __init__(self, progress: Progress | None, record: SolutionRecord) -> None:
         self._heard, self.record = progress, record

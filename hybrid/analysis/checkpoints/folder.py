@@ -32,8 +32,6 @@ from mtbdd.offset.states import StateIndex, index_states
 def model_digest(model: SymbolicModel) -> str:
     """Return a digest of all that answers depend on: matrices, labels, rewards, the text but for its file.
 
-    Notes
-    -----
     Time: O(nodes); of models without a text O(states) for every structure of rewards.
     """
     whole = model.whole
@@ -72,16 +70,9 @@ Chunks = Iterator[NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class KeptPart:
-    """What one process has written.
+    """What one process has written: a file of vectors of `size` elements, with a CRC-32 of each.
 
-    Attributes
-    ----------
-    size : int
-        Elements of each vector.
-    states : str
-        Digest of its states.
-    checks : list of int
-        CRC-32 of every vector.
+    `states` is the digest of its states.
     """
 
     file: str
@@ -92,16 +83,10 @@ class KeptPart:
 
 @dataclass(frozen=True)
 class Description:
-    """A solution as it was kept.
+    """A solution as it was kept, in a part for every process.
 
-    Attributes
-    ----------
-    target : float or None
-        The difference that ends the iteration.
-    states : int
-        Elements of each vector, over all processes.
-    parts : list of KeptPart
-        One a process.
+    `target` is the difference that ends the iteration, `states` the elements of each vector over all
+    processes.
     """
 
     method: str
@@ -192,14 +177,9 @@ def write_vectors(path: Path, vectors: Iterable[Chunks]) -> list[int]:
 
 @dataclass(frozen=True)
 class KeptVector:
-    """A vector in a file, not read yet.
+    """A vector in a file, not read yet: `size` elements behind `begin` others.
 
-    Attributes
-    ----------
-    begin, size : int
-        Elements before it, and its own.
-    check : int
-        CRC-32 that it was written with.
+    It was written with the CRC-32 `check`.
     """
 
     path: Path
@@ -222,13 +202,7 @@ class KeptVector:
 
 
 def vectors_of(folder: Path, part: KeptPart, names: list[str]) -> dict[str, KeptVector]:
-    """Return the vectors of a file by name.
-
-    Raises
-    ------
-    CheckpointError
-        The file is missing, or has another size.
-    """
+    """Return the vectors of a file by name; refuse a file that is missing or has another size."""
     path = folder / part.file
     expected = 8 * part.size * len(names)
     try:

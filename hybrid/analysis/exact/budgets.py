@@ -22,22 +22,9 @@ _MOST_UNKNOWN = 500
 class ExactBudgets:
     """Goes from budget to budget as `hybrid.analysis.reward_budgets.BudgetSweep` does.
 
-    Parameters
-    ----------
-    structure : int
-        Of rewards that `mtbdd.build.reward_split.split_by_reward` has split.
-    unit : Fraction
-        What all rewards are multiples of.
-    maximise : bool
-        Of an MDP.
-    work : Budget
-        What may be spent.
-
-    Raises
-    ------
-    NotExactError
-        A CTMC; a row of a DTMC with several rewards; a cycle of steps of an MDP that earn nothing; too many
-        states.
+    All rewards of the structure are multiples of the unit, see `mtbdd.build.reward_split.split_by_reward`.
+    Refused are CTMCs, rows of a DTMC with several rewards, cycles of steps of an MDP that earn nothing, and
+    too many states.
     """
 
     def __init__(
@@ -70,13 +57,7 @@ class ExactBudgets:
         self._last: list[Fraction] = []
 
     def at(self, budget: int) -> list[Fraction]:
-        """Return the probabilities of a budget, not less than the one asked for before, from every state.
-
-        Raises
-        ------
-        NotExactError
-            It takes more work than there is.
-        """
+        """Return the probabilities of a budget, not less than the one asked for before, from every state."""
         if not self._unknown or not any(r for own in self._rewards for r in own):
             budget = 0  # all budgets are the same
         while self._made <= budget:

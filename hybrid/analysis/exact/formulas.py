@@ -75,13 +75,7 @@ MAX_UNKNOWN = 2000
 
 
 class ExactChain(BackwardInduction):
-    """A DTMC or CTMC.
-
-    Parameters
-    ----------
-    budget : Budget
-        Shared by all questions about the model.
-    """
+    """A DTMC or CTMC; all questions about a model share the budget."""
 
     def __init__(self, numbers: ExactModel, budget: Budget) -> None:
         model = numbers.model
@@ -245,14 +239,8 @@ EXACT = Capability[list[Exact]](lambda e, reason: NotExactError(reason), "{} is 
 class ExactFormulas:
     """Exact values over one model.
 
-    Parameters
-    ----------
-    states : callable
-        Returns the states that satisfy a state formula.
-    asked : bool
-        Whether exact answers were asked for: models and work are then limited by time and memory alone.
-    most : int, optional
-        Operations that they may take where they were not; default `hybrid.analysis.exact.optima.WORK`.
+    Where exact answers were `asked` for, models and work are limited by time and memory alone, else to `most`
+    operations, by default `hybrid.analysis.exact.optima.WORK`.
     """
 
     def __init__(
@@ -330,13 +318,7 @@ class ExactFormulas:
     # ------------------------------------------------------------------ operators
 
     def _chain_alone(self) -> ExactChain:
-        """Return the chain in rational numbers, read at the first call.
-
-        Raises
-        ------
-        NotExactError
-            It is too large.
-        """
+        """Return the chain in rational numbers, read at the first call."""
         if self._chain is None:
             self._chain = ExactChain(self._numbers_of_model(), self._budget)
         return self._chain

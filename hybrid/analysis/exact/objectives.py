@@ -36,21 +36,9 @@ def settle(
 ) -> StateTruth:
     """Return a comparison's truth with the states decided that its bounds left unknown.
 
-    Parameters
-    ----------
-    exact : ExactFormulas
-        Of the model that the formulas are about.
-    operator : str
-        One of < <= > >= = !=.
-    left, right : pairs of a formula and its values
-        If an exact value lies outside of its bounds, one of them is wrong: the truth then stays unknown.
-    positions : ndarray of int64, optional
-        The states that the truth and the values are about; default all.
-
-    Returns
-    -------
-    StateTruth
-        The same one if the exact values cannot be had.
+    The sides are formulas with their values; truth and values are about the states at some positions, default
+    all. If an exact value lies outside of its bounds, one of them is wrong, and the truth stays unknown; so
+    it does if the exact values cannot be had.
     """
     if truth.unknown is None:
         return truth
@@ -75,12 +63,7 @@ def attained(
 ) -> StateTruth:
     """Return where argmin or argmax is attained, decided; the same truth if the values cannot be had.
 
-    Parameters
-    ----------
-    truth : StateTruth
-        Over the states that the filter looks at.
-    positions : ndarray of int64, optional
-        These states; default all.
+    The truth is about the states that the filter looks at, at some positions, default all.
     """
     try:
         values = exact.values(formula.operand)
@@ -103,18 +86,7 @@ _NEAR = (
 def exactly_achievable(
     model: SymbolicModel, ends: Endings, search: ObjectiveSearch, demands: Demands
 ) -> Found | None:
-    """Return that demands are met, if a mixture of the schedulers found meets them exactly.
-
-    Parameters
-    ----------
-    model : SymbolicModel
-        Whose product with automata the search is on.
-
-    Raises
-    ------
-    NotExactError
-        Rational numbers cannot be had, or would take too long.
-    """
+    """Return that demands are met, if a mixture of the schedulers found meets them exactly."""
     exact = ExactPoints(model, ends)
     values = [exact.values(point) for point in search.points]
     shares = exact_mixture(values, demands, search.scale())

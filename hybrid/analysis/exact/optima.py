@@ -46,10 +46,7 @@ Gains = Sequence[Sequence[Fraction]]
 class BackwardInduction:
     """Values of the coming steps, from every state.
 
-    Parameters
-    ----------
-    choices : sequence of sequences of mappings
-        For every state its choices, each a successor -> probability; at least one.
+    A state has one choice at least, each a map from successors to probabilities.
     """
 
     continuous = False
@@ -79,11 +76,7 @@ class BackwardInduction:
     ) -> list[Exact]:
         """Return the probability of ``safe U target`` in a window of steps, from every state.
 
-        Parameters
-        ----------
-        lower, upper : int
-            First and last step at which the target counts; `upper` None is without end, and `later` then
-            holds the probabilities without a window.
+        Without end `upper` is None, and `later` then holds the probabilities without a window.
         """
         if upper is not None and upper < lower:
             return self._nothing()
@@ -150,13 +143,7 @@ class BackwardInduction:
 
 
 def finite(value: Exact) -> Fraction:
-    """Return a finite value.
-
-    Raises
-    ------
-    NotExactError
-        The value is infinite.
-    """
+    """Return a finite value; refuse an infinite one."""
     if not isinstance(value, Fraction):
         raise NotExactError("infinite values have no rational expectation")
     return value
@@ -180,14 +167,9 @@ _GAIN = 1e-9  # relative; less is rounding
 
 @dataclass(frozen=True)
 class Option:
-    """A choice of an unknown state.
+    """A choice of an unknown state: what it is worth by itself, and its unknown successors.
 
-    Attributes
-    ----------
-    gain : Fraction
-        What it is worth by itself.
-    row : mapping
-        Unknown successor -> probability; what is missing to 1 leaves the system.
+    What is missing to 1 in the row leaves the system.
     """
 
     gain: Fraction
@@ -198,21 +180,10 @@ Policy = list[int]
 
 
 def solve_optima(options: Sequence[Sequence[Option]], maximise: bool, budget: Budget) -> list[Fraction]:
-    """Return the optimal values.
+    """Return the optimal values, at least one option being there for every state.
 
-    Parameters
-    ----------
-    options : sequence of sequences of Option, length n
-        At least one for every state.
-
-    Raises
-    ------
-    NotExactError
-        There are too many states or operations, or from some state no policy leaves the system.
-
-    Notes
-    -----
-    A policy costs one elimination, see `hybrid.analysis.exact.systems`, and one look at every option.
+    Refused are too many states or operations, and states from which no policy leaves the system. A policy
+    costs one elimination, see `hybrid.analysis.exact.systems`, and one look at every option.
     """
     if not options:
         return []
@@ -327,26 +298,14 @@ def _approximate(options: Sequence[Sequence[Option]], policy: Policy, maximise: 
 
 
 class ExactOptima(BackwardInduction):
-    """The least or greatest values over all schedulers.
-
-    Parameters
-    ----------
-    budget : Budget
-        Shared by all questions about the model.
-    """
+    """The least or greatest values over all schedulers; all questions about a model share the budget."""
 
     def __init__(self, numbers: ExactModel, maximise: bool, budget: Budget) -> None:
         super().__init__(numbers.model, numbers.choices, maximise, budget)
         self._numbers = numbers
 
     def _gains(self, structure: int) -> list[list[Fraction]]:
-        """Return what every choice earns, that of the state included.
-
-        Raises
-        ------
-        NotExactError
-            A reward is negative.
-        """
+        """Return what every choice earns, that of the state included; refuse negative rewards."""
         gains = self._numbers.gains(structure)
         if any(gain < 0 for own in gains for gain in own):
             raise NotExactError("rewards below zero are not solved exactly in decision processes")
@@ -413,14 +372,9 @@ class ExactOptima(BackwardInduction):
     ) -> list[Exact]:
         """Return the optimal values with those outside of the unknown states known.
 
-        Parameters
-        ----------
-        allowed : sequence of Node
-            For every layer the states whose choice may be taken.
-        components : EndComponents, optional
-            Made one state each, without the choices that stay inside.
-        stop : bool
-            Whether a scheduler may stay in these components, which is worth nothing more.
+        `allowed` has for every layer the states whose choice may be taken. The components become one state
+        each, without the choices that stay inside; with `stop` a scheduler may stay there, which is worth
+        nothing more.
         """
         members = self._members(unknown)
         kept = list(allowed)

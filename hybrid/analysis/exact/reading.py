@@ -42,15 +42,8 @@ _ROUNDED = "numbers of the source were divided, multiplied or united, and are kn
 
 
 def given_rows(model: SymbolicModel, layer: int) -> dict[int, Row]:
-    """Return the rows of a layer's matrix: successor -> probability or rate.
+    """Return the rows of a layer's matrix: successor -> probability or rate; refuse rounded entries.
 
-    Raises
-    ------
-    NotExactError
-        The matrix has rounded entries, or thousands of values.
-
-    Notes
-    -----
     Entries of one value at a time: blocks that are stored up to a scale lose nothing so. Time: O(entries),
     and some milliseconds a value.
     """
@@ -73,13 +66,7 @@ def given_rows(model: SymbolicModel, layer: int) -> dict[int, Row]:
 
 
 def given_gains(model: SymbolicModel, structure: int, layer: int | None) -> list[Fraction]:
-    """Return what states earn by themselves, or (with a layer) by their choice in it.
-
-    Raises
-    ------
-    NotExactError
-        The rewards are rounded.
-    """
+    """Return what states earn by themselves, or (with a layer) by their choice in it; refuse rounded ones."""
     assert model.given is not None
     reward = model.given.rewards[structure]
     own = reward.states if layer is None else reward.choices[layer]
@@ -302,13 +289,7 @@ class ExactModel:
         return [self._at(expression, i) for i in range(self.model.n_states)]
 
     def _at(self, expression: Expression, state: int) -> Fraction:
-        """Return an expression's value in a state as a rational number.
-
-        Raises
-        ------
-        NotExactError
-            There is none, or it is not known to be rational.
-        """
+        """Return an expression's value in a state as a rational number; refuse what may be irrational."""
         found = self._value(expression, state)
         exact = real_of(found)
         if not isinstance(exact, Fraction):
@@ -343,13 +324,7 @@ class _Function:
         self._known: dict[tuple[Any, ...], Any] = {}
 
     def at(self, state: int) -> Any:
-        """Return the value in a state.
-
-        Raises
-        ------
-        NotExactError
-            There is none.
-        """
+        """Return the value in a state; refuse a state in which there is none."""
         key = tuple(column[state].item() for column in self._columns)
         value = self._known.get(key)
         if value is None:

@@ -36,14 +36,7 @@ class Budget:
     looked: int = 0
 
     def spend(self, operations: int, size: Fraction) -> None:
-        """Take operations on numbers as long as `size`.
-
-        Raises
-        ------
-        NotExactError
-            None are left.
-        BudgetError
-        """
+        """Take operations on numbers as long as `size`; refuse them where none are left."""
         cost = operations * (1 + (size.denominator.bit_length() >> 8))
         self.looked += cost
         if self.looked > _LOOK_EVERY:
@@ -59,29 +52,11 @@ class Budget:
 def solve_rationals(
     rows: Sequence[Mapping[int, Fraction]], right: Sequence[Sequence[Fraction]], budget: Budget
 ) -> list[list[Fraction]]:
-    """Return x for every right-hand side b at once.
+    """Return x for every right-hand side b at once, shape (n, m), by elimination.
 
-    Parameters
-    ----------
-    rows : sequence of mappings, length n
-        Row i of A: column -> entry.
-    right : sequence of sequences, shape (n, m)
-        Row i of the m right-hand sides.
-
-    Returns
-    -------
-    list of lists, shape (n, m)
-
-    Raises
-    ------
-    NotExactError
-    ZeroDivisionError
-        A state cannot leave the system.
-
-    Notes
-    -----
-    The state with the fewest paths through it goes first.  Time: O(n^3) operations at worst, far fewer on the
-    sparse systems of models.
+    Rows of A map columns to entries. The state with the fewest paths through it goes first. Time: O(n^3)
+    operations at worst, far fewer on the sparse systems of models. A state that cannot leave the system is a
+    ZeroDivisionError.
     """
     size = len(rows)
     after = [dict(row) for row in rows]
@@ -146,14 +121,7 @@ _SMALL = 2**30  # sums of entries of a row below it: residuals stay within 63 bi
 class IntegerSystem:
     """``(I - A) x = b`` for several right-hand sides, each row multiplied until all its numbers are integers.
 
-    Parameters
-    ----------
-    rows : sequence of mappings, length n
-        Row i of A: column -> entry.
-    right : sequence of sequences, shape (n, m)
-        Row i of the m right-hand sides.
-    order : ndarray, shape (n,), int64
-        In which states are eliminated.
+    Rows of A map columns to entries; `order`, shape (n,), int64, is that in which states are eliminated.
     """
 
     def __init__(
@@ -233,32 +201,12 @@ def solve_by_lifting(
     order: Int64Array | None = None,
     primes: Sequence[int] = PRIMES,
 ) -> list[list[Fraction]]:
-    """Return x of ``x = A x + b`` for every right-hand side b.
+    """Return x of ``x = A x + b`` for every right-hand side b, shape (n, m).
 
-    Parameters
-    ----------
-    rows : sequence of mappings, length n
-        Row i of A: column -> entry.
-    right : sequence of sequences, shape (n, m)
-        Row i of the m right-hand sides.
-    order : ndarray, shape (n,), int64, optional
-        In which states are eliminated; default that of `elimination`.
-    primes : sequence of int
-        Below 2^31, tried in turn.
+    Rows of A map columns to entries; `order`, shape (n,), int64, is that in which states are eliminated, by
+    default that of `elimination`. The primes below 2^31 are tried in turn, until the matrix has factors
+    modulo one of them.
 
-    Returns
-    -------
-    list of lists, shape (n, m)
-
-    Raises
-    ------
-    NotExactError
-        The matrix has no factors modulo any of the primes.
-    BudgetError
-        The time or the memory is spent.
-
-    Notes
-    -----
     Time: one elimination modulo p; for every digit one substitution and one product; digits are about twice
     the bits of numerator and denominator over 31, and at most doubled in vain.
     """
@@ -348,8 +296,6 @@ class _Factored:
 def _number(digits: list[Int64Array], p: int) -> tuple[list[int], int]:
     """Return what digits in base p, the lowest first, stand for, and p to the power of their number.
 
-    Notes
-    -----
     Halves are joined, so that long numbers are multiplied by long ones.
     """
     if not digits:
@@ -407,33 +353,12 @@ _THIN = 5
 def solve_systems(
     rows: Sequence[Mapping[int, Fraction]], right: Sequence[Sequence[Fraction]], budget: Budget
 ) -> list[list[Fraction]]:
-    """Return x for every right-hand side b at once.
+    """Return x of ``x = A x + b`` for every right-hand side b at once, shape (n, m).
 
-    Parameters
-    ----------
-    rows : sequence of mappings, length n
-        Row i of A: column -> entry, not negative; from every state the system is left almost surely.
-    right : sequence of sequences, shape (n, m)
-        Row i of the m right-hand sides.
-    budget : Budget
-        Where it limits operations, all is done in fractions, which it counts.
-
-    Returns
-    -------
-    list of lists, shape (n, m)
-
-    Raises
-    ------
-    NotExactError
-        More operations are needed than are granted.
-    BudgetError
-        The time or the memory is spent.
-
-    Notes
-    -----
-    Strongly connected components are solved one after the other, those first that lead to no other. Within
-    one, thin patterns are eliminated in fractions (`hybrid.analysis.exact.systems`), others by digits
-    (`hybrid.analysis.exact.systems`).
+    Rows of A map columns to entries, not negative; from every state the system is left almost surely. Where
+    the budget limits operations, all is done in fractions, which it counts. Else strongly connected
+    components are solved one after the other, those first that lead to no other; within one, thin patterns
+    are eliminated in fractions, others by digits.
     """
     if budget.left is not None:
         return solve_rationals(rows, right, budget)

@@ -66,17 +66,8 @@ class _Stay:
 
 
 def staying_scheduler(owner: SymbolicModel, ends: Endings, point: Point) -> MemoryScheduler:
-    """Return a scheduler that reaches a point, or more than it.
+    """Return a scheduler of an MDP that reaches a point of a policy that surely stops, or more than it.
 
-    Parameters
-    ----------
-    owner : SymbolicModel
-        The MDP.
-    point : Point
-        Of a policy that surely stops.
-
-    Notes
-    -----
     Time: one decomposition for every set of objectives that the policy wins, and a product with a counter.
     """
     model, stays = ends.space.model, _stays(ends, point)
@@ -221,17 +212,11 @@ Corner = tuple[Fraction, ...]
 class Curve:
     """How well a curve is known.
 
-    Attributes
-    ----------
-    corners : tuple of tuple of Fraction
-        Of the half-spaces; nothing beyond them is achievable.
-    distances : tuple of float
-        By objective how far at most a mixture of points lies below any corner.
-    asked, reached : float
-        Distances in parts of each objective's range over the points: the one to stop at, and the greatest one
-        that is left; greater than `asked` where no further sum tells more.
-    certified : bool
-        Whether the corners were found in rational numbers, as those of two objectives are.
+    Nothing is achievable beyond the `corners` of the half-spaces; `distances` say by objective how far at
+    most a mixture of points lies below any of them. In parts of each objective's range over the points,
+    `asked` is the distance to stop at and `reached` the greatest one that is left: greater than `asked` where
+    no further sum tells more. Corners of two objectives are found in rational numbers, which makes them
+    `certified`.
     """
 
     corners: tuple[Corner, ...]
@@ -244,17 +229,9 @@ class Curve:
 def explore_curve(search: ObjectiveSearch, precision: float) -> Curve:
     """Solve weighted sums until corners and points are close, or no sum tells more.
 
-    Parameters
-    ----------
-    search : ObjectiveSearch
-        That has begun.
-    precision : float
-        The distance to stop at, in parts of each objective's range.
-
-    Notes
-    -----
-    Time: a weighted sum a round; of a smooth curve of two objectives about 1 / sqrt(precision).  Linear
-    programs of as many variables as there are points, about one a corner.
+    The search has begun; `precision` is the distance to stop at, in parts of each objective's range. Time: a
+    weighted sum a round; of a smooth curve of two objectives about 1 / sqrt(precision). Linear programs of as
+    many variables as there are points, about one a corner.
     """
     settled: set[Corner] = set()
     while True:
@@ -341,12 +318,8 @@ def _curve(search: ObjectiveSearch, scale: Vector, corners: Sequence[Corner], pr
 class MultiFound:
     """What is found of several objectives.
 
-    Attributes
-    ----------
-    ends : Endings or None
-        None if under every scheduler some least reward is infinite.
-    curve : Curve or None
-        Where several values are asked for.
+    There are no `ends` if under every scheduler some least reward is infinite, and a `curve` only where
+    several values are asked for.
     """
 
     objectives: list[Objective]
@@ -364,20 +337,8 @@ def multi_objective(
 ) -> MultiFound:
     """Answer `multi(...)` in the initial state.
 
-    Parameters
-    ----------
-    formula : MultiObjective
-        Resolved.
-    states : callable
-        Returns the states that satisfy a state formula.
-
-    Raises
-    ------
-    UnsupportedError
-        The model is a chain or has several initial states; an objective or method that is not offered.
-    PropertyError
-        A greatest reward is infinite, or a reward negative.
-    NotConvergedError
+    Refused are chains, several initial states, methods without bounds, rewards that are negative, and
+    greatest ones that are infinite.
     """
     if not model.is_mdp:
         raise UnsupportedError(

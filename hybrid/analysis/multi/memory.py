@@ -111,10 +111,7 @@ def _rational(value: float, text: str) -> Fraction:
 def objectives_of(formula: MultiObjective) -> list[Objective]:
     """Return the objectives of a resolved property.
 
-    Raises
-    ------
-    UnsupportedError
-        A reward that is neither gathered for ever nor for some steps; too many objectives.
+    Rewards have to be gathered for ever or for some steps.
     """
     if len(formula.objectives) > MOST_OBJECTIVES:
         raise UnsupportedError(
@@ -156,16 +153,9 @@ def _objective(e: Expression, text: str) -> Objective:
 
 @dataclass(frozen=True, eq=False)
 class ObjectiveAutomata:
-    """What objectives read of a run.
+    """What objectives read of a run: `automata` by objective, all over the same propositions.
 
-    Attributes
-    ----------
-    names : tuple of str
-        Of the propositions.
-    propositions : list of Node
-        Where each of them holds.
-    automata : dict of int to DeterministicAutomaton
-        By objective, all over these propositions.
+    `names` are those of the propositions, `propositions` where each of them holds.
     """
 
     names: tuple[str, ...]
@@ -176,21 +166,10 @@ class ObjectiveAutomata:
 def objective_automata(
     model: SymbolicModel, objectives: Sequence[Objective], states: Callable[[Expression], Node], tool: str
 ) -> ObjectiveAutomata:
-    """Return automata of formulas, from a tool, and automata of files.
+    """Return automata of formulas, from a tool (see `choose_automaton`), and automata of files.
 
-    Parameters
-    ----------
-    states : callable
-        Returns the states that satisfy a state formula.
-    tool : str
-        See `hybrid.properties.automata.choosing.choose_automaton`.
-
-    Raises
-    ------
-    UnsupportedError
-        A formula that is not translated, or whose automaton nobody can check; too many propositions.
-    OptionError, LanguageError, InterchangeError, PropertyError
-        There is no such tool or file, or it gives no automaton that fits.
+    Refused are formulas that are not translated or whose automaton nobody can check, and too many
+    propositions.
     """
     paths = {i: o.path for i, o in enumerate(objectives) if o.path is not None}
     written = {i: path for i, path in paths.items() if not isinstance(path, AutomatonPath)}
@@ -250,14 +229,9 @@ Vector = NDArray[np.float64]
 class ObjectiveProduct:
     """Reachable pairs of a state and what the objectives need to know of the past.
 
-    Attributes
-    ----------
-    accepted : dict of int to Node
-        For probabilities that the pair of every end component decides: the pairs that accept.
-    conditions : dict of int to Acceptance
-        For the other probabilities: the condition on the marks of the product.
-    rewards : dict of int to (int, Node or None)
-        For rewards the structure of `model`, and the pairs in which it counts; None for all.
+    Of probabilities that the pair of every end component decides, `accepted` has the pairs that accept; of
+    the others `conditions` has the condition on the marks of the product. Of rewards `rewards` has the
+    structure of `model` and the pairs in which it counts, None for all.
     """
 
     model: SymbolicModel
@@ -288,20 +262,8 @@ def objective_product(
 ) -> ObjectiveProduct:
     """Return the product of an MDP with the automata of some objectives.
 
-    Parameters
-    ----------
-    states : callable
-        Returns the states that satisfy a state formula.
-
-    Raises
-    ------
-    UnsupportedError
-        A formula that is not translated, too many propositions or states of the automata, or probabilities
-        that add up to 1 only roughly.
-    PropertyError
-        A reward is negative, or an automaton of a file does not fit.
-    OptionError, LanguageError, InterchangeError
-        A tool or a file gives no automaton.
+    Refused are formulas that are not translated, too many propositions or states of the automata,
+    probabilities that add up to 1 only roughly, negative rewards, and automata of files that do not fit.
     """
     for layer in range(len(model.layers)):
         if choice_totals(model, layer, model.index) is not None:
@@ -374,18 +336,10 @@ MOST_REPEATED = 6
 class Endings:
     """The pairs from which runs surely end, by choices that do not give that up, and what they win then.
 
-    Attributes
-    ----------
-    initial : int
-        The first pair's place among them; -1 where another process has it.
-    kept : tuple of Node
-        For every layer the pairs whose choice may be taken.
-    free : Node
-        Pairs of end components with free choices alone.
-    sets : tuple of (frozenset of int, ndarray of bool, shape (pairs.size,))
-        Objectives that staying wins together, and in which pairs, beyond those of `decided`.
-    decided : dict of int to ndarray of bool, shape (pairs.size,)
-        For the objectives that every end component decides: where they are won.
+    `initial` is the first pair's place among them, -1 where another process has it; `kept` has for every
+    layer the pairs whose choice may be taken, `free` the pairs of end components with free choices alone. The
+    objectives that every end component decides are won where `decided` says; `sets` has what else staying
+    wins together, and in which pairs.
     """
 
     space: ObjectiveProduct
@@ -453,12 +407,7 @@ class Endings:
 def endings(space: ObjectiveProduct) -> Endings | None:
     """Return where runs may end; None if under every scheduler some least reward is infinite.
 
-    Raises
-    ------
-    PropertyError
-        A greatest reward is infinite.
-    UnsupportedError
-        Too many automata that look at what happens again and again.
+    Refused are greatest rewards that are infinite, and too many automata of what happens again and again.
     """
     model = space.model
     costs = [i for i in space.rewards if not space.objectives[i].maximise]

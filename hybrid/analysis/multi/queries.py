@@ -57,14 +57,8 @@ class HalfSpace:
 class Proposal:
     """What a linear program says.
 
-    Attributes
-    ----------
-    value : float
-        What it maximises.
-    shares : ndarray, shape (points,)
-        Of the points in a mixture.
-    direction : ndarray, shape (objectives,)
-        The weights in which more would be needed to do better.
+    It maximises `value`, by `shares` of the points in a mixture, shape (points,); to do better more would be
+    needed in a `direction` of weights, shape (objectives,).
     """
 
     value: float
@@ -178,14 +172,9 @@ MOST_WEIGHTS = 400
 
 @dataclass(eq=False)
 class ObjectiveSearch:
-    """Points and half-spaces found so far.
+    """Points and half-spaces found so far, with the weights that led to each point.
 
-    Attributes
-    ----------
-    epsilon : float
-        How much of the range of an objective counts as nothing.
-    directions : list of tuple of float
-        The weights that led to each point.
+    A share `epsilon` of the range of an objective counts as nothing.
     """
 
     weighing: Weighing
@@ -234,19 +223,12 @@ class ObjectiveSearch:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a search has found.
+    """What a search has found; no search if under every scheduler some least reward is infinite.
 
-    Attributes
-    ----------
-    search : ObjectiveSearch or None
-        None if under every scheduler some least reward is infinite.
-    truth : bool or None
-        Of an achievability question; None if it is undecided, or of another question.
-    lower, upper : float or None
-        Bounds on the value of a numerical question, turned so that more is better; None if no scheduler meets
-        the bounds, or that is not known.
-    shares : dict of int to Fraction
-        How a scheduler mixes those of the points that meets the bounds.
+    `truth` is that of an achievability question, None if it is undecided, or of another question; `lower` and
+    `upper` bound the value of a numerical question, turned so that more is better, None if no scheduler meets
+    the bounds, or that is not known. `shares` say how a scheduler mixes those of the points that meets the
+    bounds.
     """
 
     search: ObjectiveSearch | None
@@ -259,9 +241,7 @@ class Found:
 def achievable(search: ObjectiveSearch, demands: Demands) -> Found:
     """Tell whether one scheduler meets all demands.
 
-    Notes
-    -----
-    ``truth`` is None where the demands lie on the border as closely as bounds tell.
+    The truth is None where they lie on the border as closely as bounds tell.
     """
     while True:
         if any(h.excess(demands) > 0 for h in search.half_spaces if _asks(h, demands)):  # lemma: outside
@@ -289,12 +269,9 @@ def _confirmed(search: ObjectiveSearch, proposal: Proposal, demands: Demands) ->
 
 
 def greatest_value(search: ObjectiveSearch, aim: int, demands: Demands) -> Found:
-    """Return the greatest value of one objective under the demands on the others.
+    """Return the greatest value of one objective under demands on the others.
 
-    Returns
-    -------
-    Found
-        ``truth`` tells whether the demands can be met, None if that is not known.
+    The truth tells whether these can be met, None if that is not known.
     """
     met = achievable(search, demands) if any(d is not None for d in demands) else None
     if met is not None and not met.truth:

@@ -45,16 +45,10 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """What one scheduler reaches, all objectives turned so that more is better.
+    """What one scheduler reaches, all objectives turned so that more is better: bounds by objective.
 
-    Attributes
-    ----------
-    lower, upper : tuple of float
-        Bounds by objective.
-    policy : ndarray, shape (pairs,), uint16
-        The layer of each pair; one more than the last for "stop".
-    sets : ndarray, shape (pairs,), uint8
-        By pair the number of the set of objectives that stopping there wins.
+    `policy`, shape (pairs,), uint16, has the layer of each pair, one more than the last for "stop"; `sets`,
+    shape (pairs,), uint8, the number of the set of objectives that stopping there wins.
     """
 
     lower: tuple[float, ...]
@@ -64,15 +58,7 @@ class Point:
 
 
 class Schedulers:
-    """Evaluates schedulers on the matrices of the choices kept, laid out once.
-
-    Attributes
-    ----------
-    stop : int
-        The layer that stands for stopping.
-    matrices : ChoiceMatrices
-        Of all choices kept.
-    """
+    """Evaluates schedulers on the matrices of the choices kept, laid out once; `stop` stands for stopping."""
 
     def __init__(self, ends: Endings, options: CheckOptions, work: Work) -> None:
         self._ends, self._options, self._work = ends, options, work
@@ -121,12 +107,9 @@ class Schedulers:
     # ------------------------------------------------------------------ policies
 
     def completed(self, policy: Policy, components: EndComponents) -> Policy:
-        """Return a policy with a choice everywhere that surely stops.
+        """Return a policy, shape (pairs,), uint16, with a choice everywhere that surely stops.
 
-        Parameters
-        ----------
-        policy : ndarray, shape (pairs,), uint16
-            In an end component one pair has a choice, the others `NO_CHOICE`: these go to it inside.
+        In an end component one pair has a choice, the others `NO_CHOICE`: these go to it inside.
         """
         policy = policy.copy()
         missing = policy == NO_CHOICE
@@ -158,10 +141,8 @@ class Schedulers:
     def evaluated(self, policy: Policy, sets: NDArray[np.int64]) -> Point:
         """Return bounds on every objective under a policy that surely stops.
 
-        Parameters
-        ----------
-        sets : ndarray of int64, shape (pairs,)
-            By pair the number of the set of objectives that stopping there wins.
+        `sets`, shape (pairs,), int64, has by pair the number of the set of objectives that stopping there
+        wins.
         """
         stopped = policy == self.stop
         bounds = []
@@ -232,14 +213,8 @@ _VECTORS = 4
 class Weighted:
     """What is known of one weighted sum.
 
-    Attributes
-    ----------
-    weights : tuple of float
-        Not negative.
-    most : float
-        No scheduler has a greater sum, all objectives turned so that more is better.
-    point : Point
-        Of a scheduler that comes close.
+    No scheduler has a greater one than `most`, all objectives turned so that more is better; the scheduler of
+    `point` comes close.
     """
 
     weights: tuple[float, ...]
@@ -251,12 +226,8 @@ class Weighted:
 class Collapsed:
     """The pairs with some end components as one each.
 
-    Attributes
-    ----------
-    groups : Quotient or None
-        Their pairs; None if no component has several.
-    matrices : ChoiceMatrices
-        Of the choices that stay in none of them.
+    There are no `groups` if no component has several pairs; `matrices` have the choices that stay in none of
+    them.
     """
 
     components: EndComponents

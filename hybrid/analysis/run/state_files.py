@@ -78,14 +78,9 @@ _PIECE = 1 << 24  # bytes that are read together
 
 @contextlib.contextmanager
 def failing_together(communicator: Communicator) -> Iterator[None]:
-    """Let what the operating system refuses one process be refused to all.
+    """Let what the operating system refuses one process be refused to all, with the first one's reason.
 
     All processes come here at once, and ask each other nothing inside.
-
-    Raises
-    ------
-    OSError
-        That of the first process that has one; in all processes alike.
     """
     failure: OSError | None = None
     try:
@@ -105,15 +100,7 @@ def failing_together(communicator: Communicator) -> Iterator[None]:
 class SharedFile:
     """A file in a folder that all processes share, opened by each of them; what was in it is gone.
 
-    Parameters
-    ----------
-    path : Path
-        The same file for all processes; the first one makes it if there is none.
-
-    Raises
-    ------
-    OSError
-        Some process cannot write it; in all processes alike.
+    The first process makes it if there is none. What some process cannot do is refused to all.
     """
 
     def __init__(self, communicator: Communicator, path: Path) -> None:
@@ -407,13 +394,7 @@ _PART = 1 << 18  # states held as arrays of their own
 
 
 def check_suffix(path: str | Path, option: str, suffixes: Sequence[str] = SUFFIXES) -> None:
-    """Refuse a file whose name does not say what it shall hold.
-
-    Raises
-    ------
-    OptionError
-        It ends with none of the suffixes, by default .csv and .npz.
-    """
+    """Refuse a file whose name does not say what it shall hold: which ends with none of the suffixes."""
     if Path(path).suffix not in suffixes:
         raise OptionError(f"{option}: expected a file that ends with {' or '.join(suffixes)}, got {path}")
 

@@ -52,14 +52,8 @@ _WITHOUT_SYSTEMS = {"uniformisation": "windows of time", "steps": "numbers of st
 class Accounted(Protocol):
     """What the account asks of a matrix, or of the matrices of all choices.
 
-    Attributes
-    ----------
-    level : int or None
-        Injection level; None where the matrix is explicit.
-    storage : str or None
-        Format of an explicit matrix; of a compressed one "tasks", or None for row types.
-    nbytes : int
-        Bytes of the representation.
+    `level` is None where the matrix is explicit; `storage` is the format of an explicit matrix, of a
+    compressed one "tasks", or None for row types.
     """
 
     @property
