@@ -37,7 +37,6 @@ from hybrid.matrix.space.base import Clock, Status
 from hybrid.matrix.space.bounded_solution import UNIT, positive_after
 from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator, ChoiceProblem, Quotient
 from hybrid.matrix.space.workspace import Array
-from hybrid.solvers import Interval, Optimistic
 from hybrid.solvers.iteration import ValueIteration
 from hybrid.solvers.topological_choices import TopologicalChoices
 from mtbdd.base.memory import free_memory_bytes
@@ -283,7 +282,8 @@ def solve_choices(
     beforehand; `what` is the quantity in words, for messages; `states` are the unknown ones, for checkpoints.
     """
     check_method(options)
-    if options.bounding_method() is None:
+    sound = options.bounding_method()
+    if sound is None:
         plain = ValueIteration(options.criterion)
         solution = plain.solve(system, work.following(states))
         note_steps(work, plain.name, plain.vectors, system, solution.iterations, solution.seconds)
@@ -291,11 +291,7 @@ def solve_choices(
         system.improve(system.space.vector(solution.values), system.zeros())
         work.estimate(system.space.read(system.changes)[1])
         work.products += 1
-        none = np.broadcast_to(np.float64(np.nan), (system.size,))
-        return StateValues(solution.values, none, none)
-    sound: Interval | Optimistic = (
-        Interval(options.criterion) if options.method == "interval" else Optimistic(options.criterion)
-    )
+        return StateValues.exact(solution.values).without_bounds()
     watch, name = work.following(states), TopologicalChoices.name
     by_components = _by_components(system, options, states)
     found = None if by_components is None else by_components.bounds(system, upper_bound, watch)

@@ -38,8 +38,6 @@ from mtbdd.language.syntax import Expression, LabelReference, ModelType
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker
 
-    pass
-
 
 # Formulas of linear temporal logic about a model, and their automata.
 

@@ -229,9 +229,7 @@ def through(
     if start.is_exact:
         return run(start.values)
     if alike.any(np.isnan(start.lower).any()):
-        found = run(start.values)
-        none = np.broadcast_to(np.float64(np.nan), found.values.shape)
-        return StateValues(found.values, none, none)
+        return run(start.values).without_bounds()
     low, high = run(np.ascontiguousarray(start.lower)), run(np.ascontiguousarray(start.upper))
     return StateValues(0.5 * (low.lower + high.upper), low.lower, high.upper, low.open_lower)
 

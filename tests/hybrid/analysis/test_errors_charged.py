@@ -11,9 +11,9 @@ import pytest
 
 import hybrid
 from hybrid.analysis import long_run, systems, transient
-from hybrid.analysis.budget_system import BudgetSystem, FlowMaker
 from hybrid.analysis.choice_systems import _digits_lost
 from hybrid.analysis.long_run import _apart_from_zero, _Flow
+from hybrid.analysis.reward_budgets import BudgetSystem, FlowMaker
 from hybrid.analysis.rewards import reward_units
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.transient import TransientAnalysis

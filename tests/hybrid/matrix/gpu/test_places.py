@@ -221,7 +221,7 @@ def test_vectors_that_were_expected_on_a_device_serve_the_host(
     expected = hybrid.check(model, text, backend="cpu")
     place = DevicePlace(device)
     for name in (
-        "hybrid.analysis.bounded_rewards.expected_place",
+        "hybrid.analysis.rewards.expected_place",
         "hybrid.analysis.long_run.expected_place",
         "hybrid.analysis.rewards.expected_place",
     ):
