@@ -320,7 +320,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
     "docs/simulation.md": {
         "`--steps` ({:,}) is counted": ("hybrid.app.cli.simulate:_STEPS",),
         "up to {:,} combinations of values": ("hybrid.checking.simulation.functions:TABLE",),
-        "one generator for {:,} paths": ("hybrid.checking.simulation.draws:WIDTH",),
+        "one generator for {:,} paths": ("hybrid.checking.simulation.walk:WIDTH",),
         "looked at every {} steps": ("hybrid.checking.simulation.estimates:_LOOK",),
     },
 }

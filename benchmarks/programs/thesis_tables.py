@@ -27,7 +27,7 @@ from benchmarks.library.records import Records
 from benchmarks.library.repeated_solves import Trial, WarmThenCounted, WithinSeconds, answer
 from benchmarks.published.thesis import ORDER, STUDIES, THESIS, Study
 from hybrid import SymbolicModel
-from hybrid.base.representations import REPRESENTATIONS
+from hybrid.base.check_options import REPRESENTATIONS
 from hybrid.properties import Properties, load_properties, resolve_properties
 
 EPSILON = 1e-6

@@ -13,10 +13,10 @@ from hybrid.base.check_options import OPTIONS
 from hybrid.base.errors import OptionError, PropertyError
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
-from hybrid.checking.checkpoints import checkpoint_of
 from hybrid.checking.in_parts import (
     Ranks,
     arrays_on_disk,
+    checkpoint_of,
     in_parts,
     options_of_parts,
     options_on_disk,

@@ -1,4 +1,4 @@
-"""The options of checks, a record each: keyword, flag, default and what is said of them.
+"""The options of checks, a record each, and the names that they take.
 
 `hybrid.CheckOptions` makes its fields of them, the command line its flags, help and completion, and the
 table in docs/library.md is theirs.
@@ -6,7 +6,7 @@ table in docs/library.md is theirs.
 
 from __future__ import annotations
 
-from hybrid.base.representations import HOST_STORAGES, REPRESENTATIONS, STORAGES
+from hybrid.base.errors import OptionError
 
 # What `typing` has by this name takes long to import.
 TYPE_CHECKING = False
@@ -14,6 +14,72 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
+
+    from hybrid.base.option_types import Representation
+
+
+# In which formats the explicit engine may store a matrix, by name, for those who load no format.
+
+STORAGES = (
+    "auto",
+    "msr",
+    "cmsr",
+    "msr-scan",
+    "cmsr-scan",
+    "msr-stream",
+    "cmsr-stream",
+    "msr-wl",
+    "cmsr-wl",
+    "msr-hwl",
+    "cmsr-hwl",
+    "sell",
+    "csell",
+    "cusparse",
+)
+"""Names of storage on a device; `gpu_kernels.FORMATS` has the format of each, in the same order."""
+
+HOST_STORAGES = ("csr",)
+"""Names of storage on the host: compressed sparse rows, which SciPy multiplies."""
+
+EARLIER_STORAGES = {
+    "msr-subwarp": "msr",
+    "cmsr-subwarp": "cmsr",
+    "sell-sorted": "sell",
+    "csell-sorted": "csell",
+    "delta-sell": "sell",
+    "delta-csell": "csell",
+    "delta-sell-sorted": "sell",
+    "delta-csell-sorted": "csell",
+}
+"""Names of the release before, and what to choose in their place."""
+
+
+def replacement_of(storage: object) -> str:
+    """Return what a message says of a name of the release before, or nothing."""
+    found = EARLIER_STORAGES.get(str(storage))
+    return "" if found is None else f"; {storage!r} was taken out, choose {found!r} in its place"
+
+
+REPRESENTATIONS: tuple[Representation, ...] = ("row-types", "tasks")
+"""Rows of equal sequences of blocks together, or instances in tasks of 256 rows ([Tealdi13] §4.4.1.2)."""
+
+
+def check_representation(name: str) -> None:
+    """Refuse a name that stands for no representation.
+
+    Raises
+    ------
+    OptionError
+    """
+    if name not in REPRESENTATIONS:
+        # Only a faulty name pays for this import.
+        from mtbdd.language.errors import suggestion
+
+        near = suggestion(str(name), REPRESENTATIONS)
+        raise OptionError(f"representation: expected one of {', '.join(REPRESENTATIONS)}, got {name!r}{near}")
+
+
+# What `typing` has by this name takes long to import.
 
 
 # The registry of iterative methods: what each applies to, needs and keeps, a record a method.
@@ -103,7 +169,6 @@ METHODS = {
 
 ENCLOSING = tuple(name for name, method in METHODS.items() if method.linear == WITH_BOUNDS)
 RELAXED = tuple(name for name, method in METHODS.items() if method.relaxed)
-OF_PARTS = tuple(name for name, method in METHODS.items() if method.parts)
 OF_GENERAL_SYSTEMS = tuple(name for name, method in METHODS.items() if method.general)
 
 
@@ -117,9 +182,6 @@ def advised(names: Iterable[str], last: str = " or ") -> str:
     """
     *first, end = sorted(names, key=lambda name: METHODS[name].advice)
     return last.join(filter(None, (", ".join(first), end)))
-
-
-# The command line's help comes here, and does without `typing` and `dataclasses`, which take long to import.
 
 
 MINUTES = 10.0

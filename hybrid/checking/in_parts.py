@@ -1,26 +1,85 @@
-"""Answers from several processes, or from several parts in one: every part checks its own states.
+"""Where a check runs: with a folder of checkpoints, with long arrays on a disk, in parts.
 
-All parts run the same check; what one of them decides, all have agreed on.  The answer is the same in all.
+Of several processes, or of several parts in one, every part checks its own states. All run the same check;
+what one of them decides, all have agreed on. The answer is the same in all.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.base.check_options import METHODS
+from hybrid.base.check_options import METHODS, MINUTES
 from hybrid.base.errors import HybridError, OptionError
 from mtbdd.base.communicator import Communicator, Share
 from mtbdd.base.errors import option
 from mtbdd.base.memory import current_store
 from mtbdd.build.model import PartModel, SymbolicModel
 from mtbdd.diagrams.manager import Node
+
+if TYPE_CHECKING:
+    from hybrid.analysis.checkpoints.checkpoint import Checkpoint, Teller
+
+
+# The checkpoint of a check, made from what its caller asks for.
+
+
+def checkpoint_of(
+    model: SymbolicModel,
+    options: CheckOptions,
+    folder: str | os.PathLike[str] | None,
+    minutes: float = MINUTES,
+    teller: Teller | None = None,
+) -> Checkpoint | None:
+    """Return what keeps the iterations of a check; None if no folder was given.
+
+    Another engine, backend or level, or more iterations, go on with what is kept.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+        As this process has it; all of them call it.
+    minutes : float
+        Between two states that are written; 0: every state that a method offers.
+    teller : Teller, optional
+        Tells the user; by default a log and Python's warnings do.
+
+    Raises
+    ------
+    OptionError, CheckpointError
+    """
+    if folder is None:
+        if minutes != MINUTES:
+            raise OptionError(
+                f"{option('every')} says how often a folder of {option('checkpoint')} is written; give one, "
+                "or leave it out"
+            )
+        return None
+    if not (math.isfinite(minutes) and minutes >= 0.0):
+        raise OptionError(f"expected minutes between checkpoints, not negative, got {minutes}")
+    if options.exact:
+        raise OptionError(
+            f"{option('checkpoint')} keeps iterations, and exact answers have none; leave one of them out"
+        )
+    from hybrid.analysis.checkpoints.checkpoint import Checkpoint
+
+    criterion = options.criterion
+    kept = {
+        "method": options.method,
+        "omega": options.omega,
+        "epsilon": criterion.epsilon,
+        "absolute": criterion.absolute,
+    }
+    return Checkpoint(Path(folder), minutes, model, kept, teller)
+
 
 # Checks whose long arrays lie on a disk: what goes with that, and what does not.
 
@@ -234,8 +293,6 @@ def options_of_parts(options: CheckOptions) -> CheckOptions:
             f"parts of a model are solved by the hybrid engine, between bounds or by iterations: "
             f"leave {' and '.join(option(name) for name in named)} out, or ask without parts"
         )
-    from dataclasses import replace
-
     options = replace(options, engine="hybrid")
     if options.backend != "auto":
         return options

@@ -16,8 +16,7 @@ from gpu_kernels.explicit import FORMATS
 from hybrid.analysis.run.options import ENGINES
 from hybrid.app.experiments import experiment
 from hybrid.base import option_types
-from hybrid.base.check_options import METHODS
-from hybrid.base.representations import HOST_STORAGES, REPRESENTATIONS
+from hybrid.base.check_options import HOST_STORAGES, METHODS, REPRESENTATIONS
 from hybrid.matrix.backends import BACKENDS
 from mtbdd.language.syntax import ModelType
 from tests.source_tree import ROOT

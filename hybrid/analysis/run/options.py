@@ -8,7 +8,19 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, TypedDict, Unpack
 
-from hybrid.base.check_options import ENCLOSING, ESTIMATE, METHODS, OPTIONS, RELAXED, WITH_BOUNDS, advised
+from hybrid.base.check_options import (
+    ENCLOSING,
+    ESTIMATE,
+    HOST_STORAGES,
+    METHODS,
+    OPTIONS,
+    RELAXED,
+    STORAGES,
+    WITH_BOUNDS,
+    advised,
+    check_representation,
+    replacement_of,
+)
 from hybrid.base.errors import OptionError
 from hybrid.base.option_types import (
     BackendName,
@@ -21,7 +33,6 @@ from hybrid.base.option_types import (
     Representation,
     StorageName,
 )
-from hybrid.base.representations import HOST_STORAGES, STORAGES, check_representation, replacement_of
 from hybrid.matrix.backends import Backend, choose_backend
 from hybrid.properties.automata.choosing import AUTOMATON_TOOLS, command_words
 from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power

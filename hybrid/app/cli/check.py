@@ -39,9 +39,15 @@ from hybrid.base.errors import HybridError, OptionError
 from hybrid.base.units import bytes_text, seconds_text
 from hybrid.checking.answer import Answer, fraction_text
 from hybrid.checking.checker import Checker
-from hybrid.checking.checkpoints import checkpoint_of
 from hybrid.checking.filters import LISTING, Range
-from hybrid.checking.in_parts import arrays_on_disk, options_of_parts, options_on_disk, part_of, reason
+from hybrid.checking.in_parts import (
+    arrays_on_disk,
+    checkpoint_of,
+    options_of_parts,
+    options_on_disk,
+    part_of,
+    reason,
+)
 from hybrid.matrix.cpu.entries import compile_ahead
 from hybrid.matrix.cpu.threads import VARIABLE, available_cores, is_bound_to_cores
 from hybrid.properties import Properties, Property

@@ -18,9 +18,8 @@ from hybrid.app.cli.excerpts import Excerpts
 from hybrid.app.cli.output_file import OutputFile, refuse_overwriting
 from hybrid.base.errors import OptionError, UnknownError, UnsupportedError
 from hybrid.checking.simulation.estimates import Estimate, estimate_property
-from hybrid.checking.simulation.paths import csv_texts
+from hybrid.checking.simulation.paths import Sampler, csv_texts
 from hybrid.checking.simulation.rules import Rules
-from hybrid.checking.simulation.sampler import Sampler
 from hybrid.properties import Property
 from mtbdd.base.budget import BudgetError
 from mtbdd.language import load_model, parse_constants, resolve

@@ -29,7 +29,7 @@ class LevelReport:
     base_memory_bytes : int
         MemB: two solution vectors and the diagonal, or the product in its place.
     representation : str
-        How the matrix would be held, one of `hybrid.base.representations.REPRESENTATIONS`.
+        How the matrix would be held, one of `hybrid.base.check_options.REPRESENTATIONS`.
     min_memory, min_time : int
         Levels of least memory and of least time as the matrix would be held, among those that the backend can
         use.

@@ -11,9 +11,9 @@ from hybrid.app.explorer.model_choices import matrix_held
 from hybrid.app.explorer.report import least_held, least_time
 from hybrid.app.explorer.tables import levels_of
 from hybrid.app.explorer.weigh import weigh_levels
+from hybrid.base.check_options import REPRESENTATIONS
 from hybrid.base.errors import OptionError
 from hybrid.base.option_types import BackendName
-from hybrid.base.representations import REPRESENTATIONS
 from hybrid.matrix.backends import Backend
 from hybrid.matrix.levels.curve import base_memory_bytes
 from hybrid.matrix.levels.policy import LevelChoice

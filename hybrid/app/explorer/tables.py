@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hybrid.base.representations import check_representation
+from hybrid.base.check_options import check_representation
 from hybrid.matrix.levels.curve import level_curve
 from hybrid.matrix.levels.layers import layer_levels
 from hybrid.matrix.levels.table import LevelTable

@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from hybrid.base.errors import CertificateError
 from hybrid.checking.certificates.archive import PartVectors
-from hybrid.checking.certificates.conditions import Average, Condition, Next, Total, Until
+from hybrid.checking.certificates.conditions import Average, Condition, Next, Sweep, Total, Until
 from hybrid.checking.certificates.meaning import Meaning
-from hybrid.checking.certificates.states import States
-from hybrid.checking.certificates.sweep import Sweep
-from hybrid.checking.certificates.table import Places
+from hybrid.checking.certificates.states import Places, States
 from hybrid.checking.certificates.transitions import Search, Transitions
 from hybrid.properties.tree import Probability, Reward, SteadyState
 from mtbdd.language.model_syntax import RewardStructure

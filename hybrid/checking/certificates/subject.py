@@ -14,8 +14,7 @@ from hybrid.base.errors import NotCertifiableError
 from hybrid.checking.certificates.archive import digest
 from hybrid.checking.certificates.judge import NUMBER_FILTERS, TRUTH_FILTERS, Operator, Question
 from hybrid.checking.certificates.meaning import Exact, Meaning, exact_number
-from hybrid.checking.certificates.states import States, initial_numbers
-from hybrid.checking.certificates.table import RationalTable
+from hybrid.checking.certificates.states import RationalTable, States, initial_numbers
 from hybrid.checking.certificates.transitions import Transitions, expand
 from hybrid.properties import parse_properties, registry, resolve_properties
 from hybrid.properties.registry import (

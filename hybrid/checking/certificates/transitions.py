@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.errors import CertificateError, NotCertifiableError
-from hybrid.checking.certificates.states import States
-from hybrid.checking.certificates.table import Places
+from hybrid.checking.certificates.states import Places, States
 from mtbdd.language.model_syntax import Command, ModelSyntax, Update
 from mtbdd.language.syntax import ModelType
 

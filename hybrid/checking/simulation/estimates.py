@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.errors import OptionError, UnknownError, UnsupportedError
-from hybrid.checking.simulation.draws import Doubles
-from hybrid.checking.simulation.functions import MISSING, TRUE, Columns, Ints, condition
+from hybrid.checking.simulation.functions import MISSING, TRUE, Columns, Doubles, Ints, condition
 from hybrid.checking.simulation.monitors import (
     FAILS,
     HOLDS,
@@ -28,8 +27,8 @@ from hybrid.checking.simulation.monitors import (
     NextMonitor,
     UntilMonitor,
 )
+from hybrid.checking.simulation.paths import Constants, Model, Sampler, resolved_model
 from hybrid.checking.simulation.rules import Earnings, Rules
-from hybrid.checking.simulation.sampler import Constants, Model, Sampler, resolved_model
 from hybrid.properties import Property, parse_properties, registry, resolve_properties
 from hybrid.properties.registry import Capability, has_operator, without_negations
 from hybrid.properties.tree import Path, Probability, Reward, TimeBound

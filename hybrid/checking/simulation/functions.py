@@ -26,6 +26,7 @@ from mtbdd.language.walk import expression_variables
 # The variables of a model as rows of integers, one column a path.
 
 Ints = NDArray[np.int64]
+Doubles = NDArray[np.float64]
 Array = NDArray[Any]
 
 _FURTHEST = 1 << 62

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.simulation.draws import Doubles
-from hybrid.checking.simulation.functions import Array, Ints
+from hybrid.checking.simulation.functions import Array, Doubles, Ints
 from hybrid.checking.simulation.rules import Earnings
 from hybrid.checking.simulation.walk import DrawnStep
 

@@ -15,8 +15,8 @@ from gpu_kernels.explicit import FORMATS
 from gpu_kernels.runtime.coded import array_module
 from gpu_kernels.runtime.csr import CsrArrays
 from hybrid.base.arrays import Array, lies_on_device, on_host, through_host, to_host
+from hybrid.base.check_options import replacement_of
 from hybrid.base.operands import LinearProtocol, TransposedProtocol, as_columns
-from hybrid.base.representations import replacement_of
 from hybrid.matrix.cpu.csr import CsrMatrix, csr_of
 from hybrid.matrix.explicit.extract import ExplicitSizes
 from hybrid.matrix.reference import relax_in_place

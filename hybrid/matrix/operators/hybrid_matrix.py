@@ -54,7 +54,7 @@ class MatrixStatistics:
     scaled : bool
         Whether blocks are shared up to a scale (row types on cpu and gpu).
     representation : str
-        One of `hybrid.base.representations.REPRESENTATIONS`.
+        One of `hybrid.base.check_options.REPRESENTATIONS`.
     """
 
     n_rows: int
@@ -128,7 +128,7 @@ class HybridMatrix(TransposedProtocol):
 
     @property
     def representation(self) -> Representation:
-        """How the matrix is held, one of `hybrid.base.representations.REPRESENTATIONS`."""
+        """How the matrix is held, one of `hybrid.base.check_options.REPRESENTATIONS`."""
         return "tasks" if isinstance(self.curve, TaskTable) else "row-types"
 
     @property

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hybrid.base.arrays import lies_on_device, on_host
+from hybrid.base.check_options import check_representation
 from hybrid.base.operands import as_columns, as_vector, check_out
 from hybrid.base.option_types import BackendName, LevelOption, Representation
-from hybrid.base.representations import check_representation
 from hybrid.matrix.backends import Backend, choose_backend
 from hybrid.matrix.backends.base import MatrixTable, Product
 from hybrid.matrix.backends.host import select_level

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.simulation.faults import refuse_state, refuse_update
 from hybrid.checking.simulation.functions import NO_INTEGER, Columns, Ints, Variables
-from hybrid.checking.simulation.rules import Alternative, Rules, SimulatedEvent
-from hybrid.checking.simulation.sampler import initial_columns
+from hybrid.checking.simulation.paths import initial_columns
+from hybrid.checking.simulation.rules import Alternative, Rules, SimulatedEvent, refuse_state, refuse_update
 from mtbdd.base.budget import check_budget
 from mtbdd.base.errors import option
 from mtbdd.base.memory import require_memory

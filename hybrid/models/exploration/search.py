@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.checking.simulation.functions import Ints, Variables
+from hybrid.checking.simulation.paths import initial_columns
 from hybrid.checking.simulation.rules import Rules
-from hybrid.checking.simulation.sampler import initial_columns
 from hybrid.models.exploration.commands import CompiledCommands
 from hybrid.models.exploration.explore import Explored, StateCodes, Successors
 from hybrid.models.exploration.search_kernel import DONE, TROUBLE, Room, add_states, insert_codes, search

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.linalg import expm
 
 from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.check_options import REPRESENTATIONS
 from hybrid.base.errors import NotConvergedError
-from hybrid.base.representations import REPRESENTATIONS
 from hybrid.checking.checker import Checker
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.solvers import Status

@@ -16,7 +16,7 @@ from hybrid.__main__ import main
 from hybrid.app.cli.arguments import COMMANDS, FIRST_STEPS, SHELLS
 from hybrid.app.cli.completion import completion
 from hybrid.app.cli.manual import manual_markdown, manual_roff
-from hybrid.base.representations import STORAGES
+from hybrid.base.check_options import STORAGES
 from mtbdd.language.limit_defaults import DEFAULT_LIMITS
 from mtbdd.language.limits import Limits
 from tests.source_tree import ROOT

@@ -238,7 +238,7 @@ def test_a_spent_budget_keeps_what_is_written(
         if len(calls) == 3:
             raise BudgetError("spent")
 
-    monkeypatch.setattr("hybrid.checking.simulation.sampler.check_budget", check)
+    monkeypatch.setattr("hybrid.checking.simulation.paths.check_budget", check)
     monkeypatch.setattr("hybrid.checking.simulation.paths._ROWS", 100)
     file = tmp_path / "paths.csv"
     with pytest.raises(BudgetError):

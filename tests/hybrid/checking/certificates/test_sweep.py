@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hybrid.checking.certificates.conditions import Sweep
+from hybrid.checking.certificates.states import RationalTable, distinct_keys
 from hybrid.checking.certificates.subject import PropertyText, Subject
-from hybrid.checking.certificates.sweep import Sweep
-from hybrid.checking.certificates.table import RationalTable, distinct_keys
 from hybrid.checking.certificates.transitions import Search, Transitions
 from tests.builders.random_mdps import random_mdp
 from tests.oracles import mdps as mdp_oracles

@@ -12,10 +12,9 @@ from scipy.stats import chisquare, kstest
 import hybrid
 from hybrid.base.errors import OptionError
 from hybrid.checking.simulation import SamplePaths, simulate
-from hybrid.checking.simulation.draws import WIDTH
-from hybrid.checking.simulation.paths import csv_texts
+from hybrid.checking.simulation.paths import Sampler, csv_texts
 from hybrid.checking.simulation.rules import Rules
-from hybrid.checking.simulation.sampler import Sampler
+from hybrid.checking.simulation.walk import WIDTH
 from mtbdd.language import LanguageError, parse_model, resolve
 from mtbdd.language.model_syntax import ResolvedModel
 from tests.builders.models import build
