@@ -295,8 +295,8 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
     "docs/properties.md": {
         "the first {:,} as text": ("hybrid.app.cli.check:MAX_LISTED",),
         "(default {:,}) is refused": (_ITERATIONS,),
-        "within {:,} iterations or whose": ("hybrid.checking.checker:_FEW_ITERATIONS",),
-        "on models of at most {:,} states | `exact`": ("hybrid.checking.checker:_FEW_STATES",),
+        "within {:,} iterations or whose": ("hybrid.checking.formulas:_FEW_ITERATIONS",),
+        "on models of at most {:,} states | `exact`": ("hybrid.checking.formulas:_FEW_STATES",),
         "(default {}) bounds their distance": (_EPSILON,),
         "Values below {} are told as": (_exponential("hybrid.matrix.space.bounded_solution:TINY"),),
         "take omega {} unless": ("hybrid.matrix.space.repeated:OMEGA",),

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.operator_values import Scope
+from hybrid.analysis.operator_values import Scope, operator_values
 from hybrid.analysis.quantified import quantified_states
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
 from hybrid.base.directed_rounding import outward
-from hybrid.base.errors import UnsupportedError
+from hybrid.base.errors import NotConvergedError, NotExactError, UnsupportedError
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking.arithmetic import (
     apply_arithmetic,
@@ -25,6 +27,8 @@ from hybrid.checking.arithmetic import (
     negate,
 )
 from hybrid.checking.filters import decided_by_all, selected_by_all, summarise
+from hybrid.matrix.space.base import Watch
+from hybrid.matrix.space.bounded_solution import TINY
 from hybrid.properties import registry
 from hybrid.properties.registry import Capability, has_operator
 from hybrid.properties.tree import (
@@ -35,10 +39,10 @@ from hybrid.properties.tree import (
     Reward,
     SteadyState,
 )
-from mtbdd.base.memory import current_store
+from mtbdd.base.budget import BudgetError
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import expression_enclosure
-from mtbdd.build.state_order import for_users, in_order
+from mtbdd.build.state_order import in_order
 from mtbdd.diagrams.manager import Node
 from mtbdd.language.errors import EvaluationError, Fault, format_state
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
@@ -46,75 +50,11 @@ from mtbdd.offset.states import states_from
 
 if TYPE_CHECKING:
     from hybrid.analysis.exact.formulas import ExactFormulas
+    from hybrid.analysis.scheduler import Scheduler
 
-
-# A formula's values in all states, held or found again when they are asked for.
 
 KEPT = 1 << 18
 """States up to which an answer holds the values of all of them unasked: 6 MB with their bounds."""
-
-
-class EveryState:
-    """What an answer's formula is worth in every reachable state.
-
-    Parameters
-    ----------
-    model : SymbolicModel
-    found : StateValues, StateTruth or None
-        Over all states in index order, of a part of a model over its own; None if they were not kept, or not
-        all needed.
-    again : callable
-        Finds them.
-    """
-
-    def __init__(
-        self,
-        model: SymbolicModel,
-        found: StateValues | StateTruth | None,
-        again: Callable[[], StateValues | StateTruth],
-    ) -> None:
-        self.model, self._found, self._again = model, found, again
-        self._columns: tuple[NDArray[Any], ...] | None = None
-        self._store = None if found is None else current_store()
-
-    @property
-    def found(self) -> StateValues | StateTruth:
-        """The values in index order; found again, and then held, if they were not kept.
-
-        Raises
-        ------
-        hybrid.HybridError
-            The formula has no value in some state, or the disk that had the values lost some.
-
-        Notes
-        -----
-        Where processes share the states, all ask at once.
-        """
-        if self._found is None:
-            self._found, self._store = self._again(), current_store()
-        if self._store is not None:
-            self._store.check()
-        return self._found
-
-    def column(self, number: int) -> NDArray[Any]:
-        """Return the values (0), the lower (1) or the upper bounds (2), by number of the state; read only.
-
-        Raises
-        ------
-        UnsupportedError
-            Several processes share the states.
-        """
-        if self.model.communicator.size > 1:
-            raise UnsupportedError(
-                "the values of all states are not brought together from parts: write them to a file "
-                "(values='FILE.npz'), or ask with one process"
-            )
-        found = self.found
-        if self._columns is None:
-            self._columns = found.columns()
-        view = for_users(self.model, self._columns[number]).view()
-        view.flags.writeable = False
-        return view
 
 
 FORMULAS = Capability[StateValues | StateTruth](
@@ -122,34 +62,48 @@ FORMULAS = Capability[StateValues | StateTruth](
     "{} is about the initial state and stands alone: not in other operators, in connectives or in filters",
 )
 """Methods of `FormulaChecker` that return the values of an operator in the present scope."""
+
+# Iterations that lead nowhere on a small model give way to exact answers.
+_LOOSE = 1000.0  # times epsilon that bounds may be apart before exact answers are tried
+_FEW_STATES = 5000  # beyond, exact answers are not worth trying
+_FEW_ITERATIONS = 4096  # beyond, iterations over few states may well lead nowhere
+_FEW_OPERATIONS = 125_000  # of an exact solution, which take about as long
+
 _LOGIC = ("&", "|", "=>", "<=>")
 _ARITHMETIC = ("+", "-", "*", "/")
 
 
-class FormulaChecker(ABC):
-    """Values of formulas in the states where they are asked for; what P, S and R are worth is left open.
+class FormulaChecker:
+    """Values of formulas in the states where they are asked for; `hybrid.analysis` answers the operators.
 
     Parameters
     ----------
     model : SymbolicModel
+    options : CheckOptions
+    progress : callable, optional
+        Called with (iteration, difference) during iterations.  A `hybrid.matrix.space.base.Watch` may end
+        them.
+    values : bool
+        Whether the values of all states are kept, however many these are.
     """
 
-    def __init__(self, model: SymbolicModel) -> None:
-        self.model = model
+    def __init__(
+        self,
+        model: SymbolicModel,
+        options: CheckOptions,
+        progress: Callable[[int, float], None] | None = None,
+        values: bool = False,
+    ) -> None:
+        self.model, self.options, self._progress = model, options, progress
         self._unproven = False
         self._exact: ExactFormulas | None = None
         self._scope = Scope.every(model)
-
-    @abstractmethod
-    def _operator(self, formula: Probability | SteadyState | Reward) -> StateValues | StateTruth:
-        """Return the values of P, S or R in the present scope, compared with the operator's bound if any.
-
-        Sets that only estimates define leave the values without bounds.
-        """
-
-    @abstractmethod
-    def _decided_exactly(self) -> None:
-        """Note that a comparison was decided in rational numbers."""
+        self._work = Work()
+        self._keeps = values or (model.n_states <= KEPT and model.communicator.size == 1)
+        self._top: Expression | None = None
+        self._whole: StateValues | StateTruth | None = None
+        self._scheduled: Expression | None = None
+        self._scheduler: Scheduler | None = None
 
     def _filtered(self, formula: Filter) -> Node:
         """Return the states that a filter looks at."""
@@ -329,7 +283,7 @@ class FormulaChecker(ABC):
 
             settled = attained(self._exact, formula, truth, scope.positions)
             if settled is not truth:
-                self._decided_exactly()
+                self._work.method = "exact"
             truth = settled
         size = self.model.index.size
         values = scope.everywhere(truth.values, size)
@@ -353,17 +307,153 @@ class FormulaChecker(ABC):
 
         settled = settle(self._exact, truth, operator, left, right, positions)
         if settled is not truth:
-            self._decided_exactly()
+            self._work.method = "exact"
         return settled
 
+    # ------------------------------------------------------------------ what P, S and R are worth
 
-FORMULAS.answers(
-    *(
-        q
-        for q in registry.QUANTITIES
-        if q not in (registry.QUANTIFIED, registry.FILTER, registry.MULTI, registry.QUANTILE)
+    def _stopped(self) -> BaseException | None:
+        """Return what ended an iteration before its time, if anything did."""
+        return self._progress.stopped if isinstance(self._progress, Watch) else None
+
+    @FORMULAS.answers(
+        *(
+            quantity
+            for quantity in registry.QUANTITIES
+            if quantity not in (registry.QUANTIFIED, registry.FILTER, registry.MULTI, registry.QUANTILE)
+        )
     )
-)(lambda checker, formula: checker._operator(formula))
+    def _operator(self, formula: Probability | SteadyState | Reward) -> StateValues | StateTruth:
+        """Return the values of P, S or R in the present scope, compared with the operator's bound if any."""
+        if not (self._keeps and formula is self._top):
+            return self._compared(formula, self._scope)
+        self._whole = found = self._compared(formula, Scope.every(self.model))
+        return self._scope.of_truth(found) if isinstance(found, StateTruth) else self._scope.of_values(found)
+
+    def _compared(
+        self, formula: Probability | SteadyState | Reward, scope: Scope
+    ) -> StateValues | StateTruth:
+        """Return the same in another scope, which has the states of the present one."""
+        letter = formula.letter
+        before, self._unproven = self._unproven, False
+        found = self._values(formula, scope)
+        if self._unproven:
+            found = found.without_bounds()
+        self._unproven |= before
+        missing = np.isnan(self._asked_for(found, scope).values)
+        if self.model.communicator.any(missing.any()):
+            raise self._no_value(formula, missing)
+        if formula.comparison is None:
+            return found
+        if not isinstance(formula.threshold, Literal):
+            raise UnsupportedError("the operator's bound is not a constant")
+        threshold = float(formula.threshold.value)
+        bound = constant_values(formula.threshold.value, found.values.size)
+        truth = compare(formula.comparison, found, bound, f"{letter}{formula.comparison}{threshold!r}")
+        sides = (formula, found), (formula.threshold, bound)
+        return self._settled(truth, formula.comparison, *sides, scope.positions)
+
+    def _asked_for(self, found: StateValues, scope: Scope) -> StateValues:
+        """Return, of values in a scope with all states of the present one, those in the present one."""
+        return found if scope is self._scope else self._scope.of_values(found)
+
+    def _values(self, formula: Probability | SteadyState | Reward, scope: Scope) -> StateValues:
+        """Return the values of P, S or R, exact ones where iterations lead nowhere and the model is small."""
+        if self.options.exact:
+            assert self._exact is not None
+            found = self._exact.enclosures(formula)
+            self._work.method = "exact"
+            return scope.of_values(found)
+        is_divided = self.model.communicator.size > 1
+        patient = self.options.method == "auto" and formula is not self._scheduled and not is_divided
+        before = self._work.unfinished
+        try:
+            soon = self._soon(formula, scope) if patient else None
+            found = self._iterated(formula, scope) if soon is None else soon
+        except NotConvergedError:
+            exact = self._exactly(formula) if patient and self._stopped() is None else None
+            if exact is None:
+                raise
+            return scope.of_values(exact)
+        if self._work.unfinished is not before and self._stopped() is None:
+            exact = self._exactly(formula) if patient else None
+            if exact is not None:
+                self._work.unfinished, found = before, scope.of_values(exact)
+            return found
+        if self._stopped() is not None:
+            return found
+        if patient and self.model.n_states <= _FEW_STATES and self._is_loose(self._asked_for(found, scope)):
+            try:
+                exact = self._exactly(formula)
+                return found if exact is None else scope.of_values(exact)
+            except BudgetError as spent:
+                if not isinstance(self._progress, Watch):
+                    raise
+                self._progress.stopped = spent  # the bounds stay
+        return found
+
+    def _soon(self, formula: Probability | SteadyState | Reward, scope: Scope) -> StateValues | None:
+        """Return the values of a small model by few iterations, or exact ones where these do not do.
+
+        None where neither ends soon, where iterations are kept for a run to come, or are few anyway.
+        """
+        options, before = self.options, self._work.unfinished
+        criterion = options.criterion
+        if self.model.n_states > _FEW_STATES or criterion.max_iterations <= _FEW_ITERATIONS:
+            return None
+        if self._work.checkpoint is not None:
+            return None
+        self.options = replace(options, max_iterations=_FEW_ITERATIONS)
+        try:
+            found = self._iterated(formula, scope)
+        except NotConvergedError:
+            pass
+        except UnsupportedError:
+            return None  # too many steps for the limit, perhaps
+        else:
+            if self._work.unfinished is before or self._stopped() is not None:
+                return found
+        finally:
+            self.options = options
+        self._work.unfinished = before
+        exact = self._exactly(formula, _FEW_OPERATIONS)
+        return None if exact is None else scope.of_values(exact)
+
+    def _exactly(
+        self, formula: Probability | SteadyState | Reward, most: int | None = None
+    ) -> StateValues | None:
+        """Return exact values, rounded to the doubles around them; None if they cannot be had.
+
+        `most` is how many operations they may take, if that is fewer than usual.
+        """
+        from hybrid.analysis.exact.formulas import ExactFormulas
+
+        try:
+            found = ExactFormulas(self.model, self.states, most=most).enclosures(formula)
+        except NotExactError:
+            return None
+        self._work.method = "exact"
+        return found
+
+    def _is_loose(self, some: StateValues) -> bool:
+        """Whether bounds are much further apart than epsilon."""
+        told = np.isfinite(some.lower) & np.isfinite(some.upper) & (np.abs(some.upper) > TINY)
+        with np.errstate(invalid="ignore"):
+            width = np.where(told, some.upper - some.lower, 0.0)
+        size = 1.0 if self.options.criterion.absolute else np.maximum(np.abs(some.lower), np.abs(some.upper))
+        return bool((width > _LOOSE * self.options.criterion.epsilon * size).any())
+
+    def _iterated(self, formula: Probability | SteadyState | Reward, scope: Scope) -> StateValues:
+        """Return the values of P, S or R by its algorithm."""
+        maker = None
+        if formula is self._scheduled:
+            from hybrid.analysis.scheduler import SchedulerMaker
+
+            maker = SchedulerMaker(self.model)
+        found = operator_values(self.model, formula, self.states, self.options, self._work, maker, scope)
+        if maker is not None:
+            self._scheduler = maker.finish()
+        return found
 
 
 def is_truth_value(formula: Expression, model: SymbolicModel) -> bool:

@@ -10,10 +10,9 @@ from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
 from hybrid.base.errors import HybridError, PropertyError, UnknownError
 from hybrid.base.state_values import StateTruth, StateValues
-from hybrid.checking.answer import Answer
+from hybrid.checking.answer import Answer, EveryState
 from hybrid.checking.checker import Checker
 from hybrid.checking.filters import Range
-from hybrid.checking.formulas import EveryState
 from hybrid.models.lumping.partition import WrittenChoices
 from hybrid.models.lumping.questions import Questions, refuse_filters, refuse_with_quotient
 from hybrid.models.lumping.quotient import ModelQuotient, quotient

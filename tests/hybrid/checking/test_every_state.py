@@ -7,7 +7,7 @@ import pytest
 
 import hybrid
 from hybrid.checking import checker
-from hybrid.checking import checker as operators
+from hybrid.checking import formulas as operators
 
 LINE = """
 dtmc

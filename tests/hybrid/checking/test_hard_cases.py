@@ -94,8 +94,8 @@ def test_f15_few_iterations_come_before_exact_solution(tmp_path, engine, text, c
 
 
 def test_f15_iterations_go_on_where_exact_solution_takes_long(tmp_path, monkeypatch):
-    monkeypatch.setattr("hybrid.checking.checker._FEW_ITERATIONS", 40)
-    monkeypatch.setattr("hybrid.checking.checker._FEW_OPERATIONS", 10)
+    monkeypatch.setattr("hybrid.checking.formulas._FEW_ITERATIONS", 40)
+    monkeypatch.setattr("hybrid.checking.formulas._FEW_OPERATIONS", 10)
     model = load_text(tmp_path, RETURNING, constants={"n": 4})
     answer = hybrid.check(model, "P=? [ F x=0 ]")
     assert answer.statistics.method != "exact"

@@ -10,7 +10,7 @@ import pytest
 import hybrid
 from hybrid.analysis.operator_values import Scope
 from hybrid.base.state_values import StateValues
-from hybrid.checking import checker as operators
+from hybrid.checking import formulas as operators
 from mtbdd.build.build import build_model
 from mtbdd.language import parse_model, resolve
 from mtbdd.offset.states import index_states

@@ -127,7 +127,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, device: Device) -> list[int]:
 
         return move_and_count
 
-    monkeypatch.setattr("hybrid.checking.checker.KEPT", 0)
+    monkeypatch.setattr("hybrid.checking.formulas.KEPT", 0)
     monkeypatch.setattr(HostPlace, "written", counting(HostPlace.written))
     monkeypatch.setattr(HostPlace, "array", counting(HostPlace.array))
     if device.xp is not np:
