@@ -1,18 +1,22 @@
-"""The engine is chosen by what the diagram saves, and the answer says why."""
+"""The engine is chosen by what the diagram saves, and the answer says why; methods that only some have."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import hybrid
 import hybrid.checking.checker as engine_choice
 from hybrid.__main__ import main
+from hybrid.analysis.run.options import CheckOptions
+from tests.builders.chain_texts import GAMBLER, STAIRS
 from tests.builders.flat_texts import opinions
 from tests.source_tree import ROOT
 
+BOTH: tuple[Any, ...] = ("explicit", "hybrid")
 AGREED = 'P=? [ F<=2 "agreed" ]'
 
 
@@ -75,3 +79,42 @@ def test_the_command_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main([*given, "--json"]) == 0
     (result,) = json.loads(capsys.readouterr().out)["results"]
     assert result["engine"] == "explicit"
+
+
+def test_components_are_solved_one_after_another_where_that_pays() -> None:
+    model = hybrid.parse(STAIRS)
+    answer = hybrid.check(model, "P=? [ F s=8 ]", engine="explicit")
+    assert answer.statistics.method == "topological"
+    assert answer.record()["engine"] == "explicit"
+    other: Any
+    for other in ("optimistic", "interval"):
+        chosen = hybrid.check(model, "P=? [ F s=8 ]", engine="explicit", method=other)
+        assert chosen.statistics.method == other
+        assert chosen.lower <= answer.upper
+        assert answer.lower <= chosen.upper
+    ring = hybrid.check(hybrid.parse(GAMBLER), "P=? [ F x=goal ]", engine="explicit")
+    assert ring.statistics.method == "optimistic"
+
+
+def test_rewards_of_both_signs_by_components() -> None:
+    text = STAIRS.replace("s<8 : 1;", "s<3 : 1; s>=3 & s<6 : -1;")
+    model = hybrid.parse(text)
+    one, other = (hybrid.check(model, "R=? [ F s>=8 ]", engine=e) for e in BOTH)
+    assert one.statistics.method == "topological"
+    assert max(one.lower, other.lower) <= min(one.upper, other.upper)
+    assert one.value == pytest.approx(other.value, rel=1e-7)
+
+
+@pytest.mark.parametrize("omega", [0.5, 1.3])
+def test_relaxed_sweeps_reach_the_same_value(omega: float) -> None:
+    model = hybrid.parse(GAMBLER)
+    options: dict[str, Any] = {"engine": "explicit", "method": "gauss-seidel", "epsilon": 1e-12}
+    answer = hybrid.check(model, "P=? [ F x=goal ]", omega=omega, **options)
+    assert answer.value == pytest.approx(76 / 211, rel=1e-10)
+
+
+def test_sweeps_stay_on_the_cpu() -> None:
+    options = CheckOptions(method="gauss-seidel")
+    assert options.matrix_backend().name == "cpu"
+    assert CheckOptions(method="gauss-seidel", backend="reference").matrix_backend().name == "reference"
+    assert CheckOptions().matrix_backend().is_free
