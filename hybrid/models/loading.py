@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from hybrid.base.errors import OptionError
 from hybrid.base.option_types import BuildName, ModelTypeName, OrderName, PackageName
@@ -100,12 +99,16 @@ def load(
             f"build: expected 'auto' or 'symbolic' for {path}, which is written out already; got {build!r}"
         )
     beside = neighbours(found, type, states, labels, state_rewards, transition_rewards)
-    if found is not None:
-        return _read(path, constants, fix_deadlocks, package, order, ignore_unknown, timeout, memory, beside)
-    return _build(
-        lambda: load_model(path), constants, fix_deadlocks, package, order, build, ignore_unknown, progress,
-        timeout, memory, limits,
-    )  # fmt: skip
+    if found is None:
+        return _build(
+            lambda: load_model(path), constants, fix_deadlocks, package, order, build, ignore_unknown,
+            progress, timeout, memory, limits,
+        )  # fmt: skip
+    _check_order(order)
+    if not all(is_ignored(name, ignore_unknown) for name in constants or ()):
+        raise OptionError(f"constants: expected none, for {path} has no constants left open")
+    with spending(_budget(timeout, memory)):
+        return Model.of(read_model(path, fix_deadlocks=fix_deadlocks, package=package, order=order, **beside))
 
 
 def parse(
@@ -159,24 +162,8 @@ def _check_order(order: str) -> None:
     raise OptionError(f"order: expected one of auto, {', '.join(ORDERS)}, got {order!r}{gone}")
 
 
-def _read(
-    path: str | os.PathLike[str],
-    constants: Constants | None,
-    fix_deadlocks: bool,
-    package: PackageName,
-    order: OrderName,
-    ignore_unknown: Ignored,
-    timeout: float | None,
-    memory: int | None,
-    beside: Mapping[str, Any],
-) -> Model:
-    """Read a model that is written out, or its diagrams, within its limits."""
-    _check_order(order)
-    if not all(is_ignored(name, ignore_unknown) for name in constants or ()):
-        raise OptionError(f"constants: expected none, for {path} has no constants left open")
-    budget = Budget.of(timeout, memory) if timeout is not None or memory is not None else None
-    with spending(budget):
-        return Model.of(read_model(path, fix_deadlocks=fix_deadlocks, package=package, order=order, **beside))
+def _budget(timeout: float | None, memory: int | None) -> Budget | None:
+    return Budget.of(timeout, memory) if timeout is not None or memory is not None else None
 
 
 def _build(
@@ -196,8 +183,7 @@ def _build(
     _check_order(order)
     if build not in ("auto", "symbolic", "explicit"):
         raise OptionError(f"build: expected 'auto', 'symbolic' or 'explicit', got {build!r}")
-    budget = Budget.of(timeout, memory) if timeout is not None or memory is not None else None
-    with limited(limits), spending(budget):
+    with limited(limits), spending(_budget(timeout, memory)):
         resolved = resolve(read(), constants, ignore_unknown=ignore_unknown)
         made = build_model
         if build == "explicit":
