@@ -16,7 +16,7 @@ from hybrid.checking.simulation.rules import Rules
 from hybrid.models.exploration.explore import Explored, explore
 from hybrid.models.exploration.programs import UnsuitableError
 from hybrid.models.interchange.compressing import compressed
-from hybrid.models.interchange.explicit_model import ExplicitModel, ExplicitReward, StateVariable
+from hybrid.models.interchange.explicit_model import ExplicitModel, ExplicitReward, StateVariable, unless_zero
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.order import Order
 from mtbdd.build.rewards import relative_units
@@ -353,8 +353,8 @@ def _reward(
         earned = gained.values
     return ExplicitReward(
         structure.name,
-        own.values if own.values.any() else None,
-        earned if earned is not None and earned.any() else None,
+        unless_zero(own.values),
+        unless_zero(earned),
         units,
     )
 

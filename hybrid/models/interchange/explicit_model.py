@@ -4,62 +4,43 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.base.errors import InterchangeError
 from mtbdd.language.model_syntax import Command
 from mtbdd.language.syntax import ModelType
 
 
-class Places(Protocol):
-    """Tells where in its source a part of a model stands.
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Tells where in its source a part of a model stands; each is the beginning of a message.
 
-    Every method returns the beginning of a message, such as ``"m.tra:17"`` or
-    ``"m.umb: branch-to-target[5]"``.
+    The parts have numbers and names here; of a text `hybrid.models.interchange.text.source.TextPlaces` tells
+    their lines, ``"m.tra:17"``.
     """
+
+    source: str
+    choices_are: str = "row"
+    entries_are: str = "entry"
 
     def state(self, number: int) -> str:
         """Return where a state stands."""
-        ...
+        return f"{self.source}: state {number}"
 
     def choice(self, number: int) -> str:
         """Return where a choice stands (of a chain: the row of a state)."""
-        ...
+        return f"{self.source}: {self.choices_are} {number}"
 
     def entry(self, number: int) -> str:
         """Return where a transition stands."""
-        ...
-
-
-class ArrayPlaces:
-    """The places of a model that was given as arrays.
-
-    Parameters
-    ----------
-    source : str
-        What the messages begin with.
-    """
-
-    def __init__(self, source: str) -> None:
-        self._source = source
-
-    def state(self, number: int) -> str:
-        """Return where a state stands."""
-        return f"{self._source}: state {number}"
-
-    def choice(self, number: int) -> str:
-        """Return where a choice stands."""
-        return f"{self._source}: row {number}"
-
-    def entry(self, number: int) -> str:
-        """Return where a transition stands."""
-        return f"{self._source}: entry {number}"
+        return f"{self.source}: {self.entries_are} {number}"
 
 
 Vector = NDArray[np.float64]
@@ -67,6 +48,22 @@ Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 Numbers = NDArray[np.int64]
+
+
+def require_all(
+    right: Mask, place: Callable[[int], str], told: str, got: NDArray[Any] | None = None, advice: str = ""
+) -> None:
+    """Refuse the first element that is not right; `place` returns where the element of a number stands."""
+    if not bool(right.all()):
+        k = int(np.argmin(right))
+        came = "" if got is None else f", got {got[k]}"
+        raise InterchangeError(f"{place(k)}: {told}{came}{advice}")
+
+
+def unless_zero(vector: Vector | None) -> Vector | None:
+    """Return a vector, None for nothing but zeros."""
+    return vector if vector is not None and vector.any() else None
+
 
 MOST_UNITS = 2.0**26  # lemma: entry-units
 """Units that a file may declare: of more, errors of errors are no longer less than a unit."""
@@ -80,6 +77,13 @@ class StateVariable:
     low: int
     high: int
     is_bool: bool = False
+
+    @classmethod
+    def of(cls, name: str, values: NDArray[Any]) -> StateVariable:
+        """Return the variable that some values are those of, as little as its range may be."""
+        if values.dtype == np.bool_:
+            return cls(name, 0, 1, True)
+        return cls(name, int(values.min()), int(values.max()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +169,7 @@ class ExplicitModel:
     rewards: tuple[ExplicitReward, ...] = ()
     value_units: float = 0.0
     source: str = "arrays"
-    places: Places = field(default_factory=lambda: ArrayPlaces("arrays"))
+    places: Places = field(default_factory=lambda: Places("arrays"))
     commands: tuple[tuple[Command, ...], ...] = ()
     choice_commands: NDArray[np.int32] | None = None
     warnings: tuple[str, ...] = ()

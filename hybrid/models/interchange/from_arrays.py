@@ -13,11 +13,11 @@ from hybrid.base.errors import InterchangeError
 from hybrid.base.option_types import ModelTypeName
 from hybrid.models.interchange.compressing.compress import compressed
 from hybrid.models.interchange.explicit_model import (
-    ArrayPlaces,
     ExplicitModel,
     ExplicitReward,
     Mask,
     Numbers,
+    Places,
     StateVariable,
     Vector,
 )
@@ -109,7 +109,7 @@ def from_scipy(
         {name: _mask(f'label "{name}"', given, n_states) for name, given in (labels or {}).items()},
         _rewards(rewards or {}, choice_rewards or {}),
         source=_SOURCE,
-        places=ArrayPlaces(_SOURCE),
+        places=Places(_SOURCE),
     )
     return Model.of(compressed(model, fix_deadlocks=fix_deadlocks))
 
@@ -230,7 +230,7 @@ def _variables(
     given: Mapping[str, ArrayLike], n_states: int
 ) -> tuple[tuple[StateVariable, ...], dict[str, NDArray[Any]]]:
     """Return the declarations and values of state variables."""
-    declared, values = [], {}
+    values: dict[str, NDArray[Any]] = {}
     for name, column in given.items():
         if not name.isidentifier():
             raise _fault(f"variables: expected names, got {name!r}")
@@ -240,13 +240,8 @@ def _variables(
                 f"variable {name}: expected {n_states} integers or booleans, got {array.dtype} of shape "
                 f"{array.shape}"
             )
-        if array.dtype == np.bool_:
-            declared.append(StateVariable(name, 0, 1, is_bool=True))
-            values[name] = array
-            continue
-        values[name] = array.astype(np.int64)
-        declared.append(StateVariable(name, int(values[name].min()), int(values[name].max())))
-    return tuple(declared), values
+        values[name] = array if array.dtype == np.bool_ else array.astype(np.int64)
+    return tuple(StateVariable.of(*item) for item in values.items()), values
 
 
 def _rewards(states: Mapping[str, ArrayLike], choices: Mapping[str, ArrayLike]) -> tuple[ExplicitReward, ...]:

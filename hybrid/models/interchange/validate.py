@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels.runtime.coded import pointers
 from hybrid.base.errors import InterchangeError
-from hybrid.models.interchange.explicit_model import ExplicitModel, Mask, Numbers, Vector
+from hybrid.models.interchange.explicit_model import ExplicitModel, Mask, Numbers, Vector, require_all
 from mtbdd.diagrams.arithmetic import divide, sum_over
 from mtbdd.diagrams.encoding import Encoding
 from mtbdd.diagrams.manager import Node
@@ -52,18 +52,13 @@ def validate(model: ExplicitModel) -> ExplicitModel:
         _check_starts(source, "choice starts", model.choice_starts, model.n_choices)
         if model.choice_actions is not None:
             _check_length(source, "actions of choices", model.choice_actions, model.n_choices)
-            wrong = (model.choice_actions < -1) | (model.choice_actions >= len(model.actions))
-            if bool(wrong.any()):
-                first = int(np.argmax(wrong))
-                raise InterchangeError(
-                    f"{model.places.choice(first)}: expected an action below {len(model.actions)}, "
-                    f"got {model.choice_actions[first]}"
-                )
+            actions, below = model.choice_actions, len(model.actions)
+            right = (actions >= -1) & (actions < below)
+            require_all(right, model.places.choice, f"expected an action below {below}", actions)
     else:
         _check_length(source, "row starts", model.row_starts, model.n_states + 1)
     _check_length(source, "values", model.values, len(model.columns))
-    _check_targets(model)
-    _check_numbers(model)
+    _check_entries(model)
     _check_vectors(model)
     model = _canonical(model)
     _check_sums(model)
@@ -79,37 +74,19 @@ def _check_starts(source: str, what: str, starts: Numbers, end: int) -> None:
     """Refuse starts that do not begin at 0, fall, or end elsewhere."""
     if starts.ndim != 1 or not len(starts) or starts[0] != 0 or starts[-1] != end:
         raise InterchangeError(f"{source}: {what}: expected numbers from 0 to {end}")
-    falls = starts[1:] < starts[:-1]
-    if bool(falls.any()):
-        raise InterchangeError(f"{source}: {what}[{int(np.argmax(falls)) + 1}]: expected no fall")
+    require_all(starts[1:] >= starts[:-1], lambda k: f"{source}: {what}[{k + 1}]", "expected no fall")
 
 
-def _check_targets(model: ExplicitModel) -> None:
-    wrong = (model.columns < 0) | (model.columns >= model.n_states)
-    if bool(wrong.any()):
-        first = int(np.argmax(wrong))
-        raise InterchangeError(
-            f"{model.places.entry(first)}: expected a state from 0 to {model.n_states - 1}, "
-            f"got {model.columns[first]}"
-        )
-
-
-def _check_numbers(model: ExplicitModel) -> None:
+def _check_entries(model: ExplicitModel) -> None:
+    columns, values, place = model.columns, model.values, model.places.entry
+    right = (columns >= 0) & (columns < model.n_states)
+    require_all(right, place, f"expected a state from 0 to {model.n_states - 1}", columns)
     what = "rate" if model.type is ModelType.CTMC else "probability"
-    wrong = ~(np.isfinite(model.values) & (model.values >= 0))
-    if bool(wrong.any()):
-        first = int(np.argmax(wrong))
-        raise InterchangeError(
-            f"{model.places.entry(first)}: expected a {what}, a finite number that is not negative, "
-            f"got {model.values[first]}"
-        )
-    tiny = (model.values > 0) & (model.values < _LEAST_NORMAL)
-    if bool(tiny.any()):
-        first = int(np.argmax(tiny))
-        raise InterchangeError(
-            f"{model.places.entry(first)}: expected a {what} of 0 or of at least 2.23e-308, "
-            f"got {model.values[first]}; doubles below lack digits"
-        )
+    right = np.isfinite(values) & (values >= 0)
+    require_all(right, place, f"expected a {what}, a finite number that is not negative", values)
+    right = (values == 0) | (values >= _LEAST_NORMAL)
+    told = f"expected a {what} of 0 or of at least 2.23e-308"
+    require_all(right, place, told, values, "; doubles below lack digits")
 
 
 def _check_vectors(model: ExplicitModel) -> None:
@@ -121,13 +98,9 @@ def _check_vectors(model: ExplicitModel) -> None:
     for variable in model.variables:
         values = model.valuations[variable.name]
         _check_length(source, f"values of {variable.name}", values, n)
-        wrong = (values < variable.low) | (values > variable.high)
-        if bool(wrong.any()):
-            first = int(np.argmax(wrong))
-            raise InterchangeError(
-                f"{model.places.state(first)}: {variable.name}: expected {variable.low} to {variable.high}, "
-                f"got {values[first]}"
-            )
+        right = (values >= variable.low) & (values <= variable.high)
+        told = f"{variable.name}: expected {variable.low} to {variable.high}"
+        require_all(right, model.places.state, told, values)
     for name, mask in model.labels.items():
         _check_length(source, f'label "{name}"', mask, n)
     for number, reward in enumerate(model.rewards):
@@ -139,12 +112,7 @@ def _check_vectors(model: ExplicitModel) -> None:
             if vector is None:
                 continue
             _check_length(source, name, vector, length)
-            wrong = ~np.isfinite(vector)
-            if bool(wrong.any()):
-                first = int(np.argmax(wrong))
-                raise InterchangeError(
-                    f"{place(first)}: {name}: expected a finite number, got {vector[first]}"
-                )
+            require_all(np.isfinite(vector), place, f"{name}: expected a finite number", vector)
         if not np.isfinite(reward.units):
             raise InterchangeError(
                 f"{source}: {name}: expected rewards whose expectations are normal doubles or 0"
@@ -165,26 +133,16 @@ def rounding_of_sums(units: NDArray[np.float64] | float) -> NDArray[np.float64]:
 
 def _check_sums(model: ExplicitModel) -> None:
     """Refuse rows of probabilities that do not add up to 1, and empty choices of MDPs."""
-    lengths = np.diff(model.row_starts)
-    if model.is_mdp and not bool(lengths.all()):
-        first = int(np.argmin(lengths))
-        raise InterchangeError(f"{model.places.choice(first)}: expected a choice with a transition, got none")
+    lengths, place = np.diff(model.row_starts), model.places.choice
+    if model.is_mdp:
+        require_all(lengths > 0, place, "expected a choice with a transition, got none")
     if model.type is ModelType.CTMC:
-        wrong = ~np.isfinite(model.row_sums)
-        if bool(wrong.any()):
-            first = int(np.argmax(wrong))
-            raise InterchangeError(
-                f"{model.places.choice(first)}: expected rates that add up to less than 1.79e308"
-            )
+        require_all(np.isfinite(model.row_sums), place, "expected rates that add up to less than 1.79e308")
         return
     rounding = rounding_of_sums(lengths + model.value_units)
     wrong = (lengths > 0) & ~(np.abs(model.row_sums - 1.0) <= TOLERANCE + rounding)
-    if bool(wrong.any()):
-        first = int(np.argmax(wrong))
-        raise InterchangeError(
-            f"{model.places.choice(first)}: expected probabilities that add up to 1 within {TOLERANCE:g}, "
-            f"got {model.row_sums[first]}; if these are rates, the model is a ctmc"
-        )
+    told = f"expected probabilities that add up to 1 within {TOLERANCE:g}"
+    require_all(~wrong, place, told, model.row_sums, "; if these are rates, the model is a ctmc")
 
 
 def _canonical(model: ExplicitModel) -> ExplicitModel:

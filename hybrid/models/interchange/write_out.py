@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from hybrid.analysis.graphs import choice_actions, graph_bytes, model_graph
 from hybrid.matrix.explicit.extract import explicit_matrix, renumbered
 from hybrid.models.interchange.explicit_model import (
-    ArrayPlaces,
     ExplicitModel,
     ExplicitReward,
     Numbers,
+    Places,
     StateVariable,
     Vector,
+    unless_zero,
 )
 from mtbdd.base.errors import either
 from mtbdd.base.memory import free_memory_bytes
@@ -103,7 +104,7 @@ def written_out(model: SymbolicModel, *, force: bool = False) -> ExplicitModel:
         tuple(listed_reward(model, k, rows) for k in range(len(model.source.rewards))),
         model.entry_units,
         model.source.file,
-        ArrayPlaces(model.source.file),
+        Places(model.source.file),
     )
 
 
@@ -196,7 +197,7 @@ def listed_reward(model: SymbolicModel, structure: int, rows: ListedChoices) -> 
     # lemma: entry-units
     return ExplicitReward(
         model.source.rewards[structure].name,
-        for_users(model, own) if own.any() else None,
-        choices if choices.any() else None,
+        unless_zero(for_users(model, own)),
+        unless_zero(choices),
         units * (1 + 2.0**-40),
     )

@@ -466,14 +466,8 @@ def _table(section: Section, names: list[str]) -> tuple[Numbers, Mask] | None:
 
 def _variables(names: list[str], table: Numbers, logical: Mask | None) -> Valuations:
     """Return the variables with their values."""
-    variables = []
     valuations: dict[str, NDArray[Any]] = {}
     for k, name in enumerate(names):
         column = np.ascontiguousarray(table[:, k])
-        if logical is not None and logical[k]:
-            variables.append(StateVariable(name, 0, 1, True))
-            valuations[name] = column.astype(bool)
-        else:
-            variables.append(StateVariable(name, int(column.min()), int(column.max())))
-            valuations[name] = column
-    return tuple(variables), valuations
+        valuations[name] = column.astype(bool) if logical is not None and logical[k] else column
+    return tuple(StateVariable.of(*item) for item in valuations.items()), valuations

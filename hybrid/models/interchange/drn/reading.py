@@ -20,8 +20,8 @@ from hybrid.models.interchange.drn.lines import (
     split_lines,
     unread_valuations,
 )
-from hybrid.models.interchange.explicit_model import ExplicitModel, ExplicitReward, Numbers
-from hybrid.models.interchange.text.rows import Rows, require_below, require_not_negative
+from hybrid.models.interchange.explicit_model import ExplicitModel, ExplicitReward, Numbers, unless_zero
+from hybrid.models.interchange.text.rows import require_below, require_not_negative
 from hybrid.models.interchange.text.source import (
     MODEL_TYPES,
     Section,
@@ -277,9 +277,9 @@ def read_drn(path: str | Path) -> ExplicitModel:
         source=whole.source,
         places=TextPlaces(
             whole.source,
-            lines.transitions.numbers,
-            row_starts,
-            choice_starts if is_mdp else None,
+            entries=lines.transitions.numbers,
+            row_starts=row_starts,
+            choice_starts=choice_starts if is_mdp else None,
             choices=lines.actions.numbers,
             states=lines.states.numbers,
         ),
@@ -381,15 +381,8 @@ def _rewards(header: DrnHeader, heads: Heads, moves: Heads) -> tuple[ExplicitRew
     """Return the reward structures in the order of the header."""
     found = []
     for k in range(heads.n_rewards):
-        states = _column(heads.rows, k - heads.n_rewards)
-        choices = _column(moves.rows, k - heads.n_rewards)
+        states, choices = (unless_zero(x.rows.columns[k - heads.n_rewards]) for x in (heads, moves))
         name = header.rewards[k] if header.rewards else None
         # lemma: entry-units
         found.append(ExplicitReward(name, states, choices, max(heads.rows.units, moves.rows.units)))
     return tuple(found)
-
-
-def _column(rows: Rows, number: int) -> NDArray[np.float64] | None:
-    """Return a column of rewards, None for nothing but zeros."""
-    column: NDArray[np.float64] = rows.columns[number]
-    return column if column.any() else None

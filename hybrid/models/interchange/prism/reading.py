@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,9 @@ from hybrid.models.interchange.explicit_model import (
     Mask,
     Numbers,
     StateVariable,
+    unless_zero,
 )
 from hybrid.models.interchange.prism.transitions import (
-    RewardTable,
     read_state_rewards,
     read_transition_rewards,
     read_transitions,
@@ -57,15 +57,7 @@ _SPACES = bytes.maketrans(b":,", b"  ")
 _NEWLINES = bytes.maketrans(b" ", b"\n")
 
 
-@dataclass(frozen=True, eq=False)
-class StateTable:
-    """Variables and their values; the attributes are those of `ExplicitModel`."""
-
-    variables: tuple[StateVariable, ...]
-    valuations: dict[str, NDArray[Any]]
-
-
-def read_states(section: Section, n_states: int) -> StateTable:
+def read_states(section: Section, n_states: int) -> dict[str, NDArray[Any]]:
     """Read a table of states.
 
     Parameters
@@ -76,9 +68,8 @@ def read_states(section: Section, n_states: int) -> StateTable:
 
     Returns
     -------
-    StateTable
-        A variable is boolean if its values are written ``true`` and ``false``; an integer ranges over what
-        the table has.
+    dict of str to ndarray, shape (n_states,)
+        The values of every variable: booleans if they are written ``true`` and ``false``, else integers.
 
     Raises
     ------
@@ -103,16 +94,9 @@ def read_states(section: Section, n_states: int) -> StateTable:
     data = data.translate(_SPACES, b"()")
     rows = read_rows(body.with_text(data), "i" * (1 + len(names)), ", ".join(["state", *names]))
     order = _every_state_once(body, rows, n_states)
-    variables, valuations = [], {}
-    for name, values, is_bool in zip(names, rows.columns[1:], logical, strict=True):
-        own = values if order is None else values[order]
-        if is_bool:
-            variables.append(StateVariable(name, 0, 1, True))
-            valuations[name] = own.astype(bool)
-        else:
-            variables.append(StateVariable(name, int(own.min()), int(own.max())))
-            valuations[name] = own
-    return StateTable(tuple(variables), valuations)
+    columns = [values if order is None else values[order] for values in rows.columns[1:]]
+    named = zip(names, columns, logical, strict=True)
+    return {name: own.astype(bool) if is_bool else own for name, own, is_bool in named}
 
 
 def _with_whole_lines(body: Section, n_variables: int) -> Section:
@@ -385,39 +369,24 @@ def assembled(
     InterchangeError
     """
     model = read_transitions(transitions, type)
-    table = None if states is None else read_states(states, model.n_states)
-    if labels is None:
-        masks: dict[str, NDArray[np.bool_]] = {}
-        initial = np.zeros(model.n_states, dtype=bool)
-        initial[0] = True
-    else:
+    if states is not None:
+        found = read_states(states, model.n_states)
+        variables = tuple(StateVariable.of(*item) for item in found.items())
+        model = replace(model, variables=variables, valuations=found)
+    if labels is not None:
         masks, initial = read_labels(labels, model.n_states)
+        model = replace(model, labels=masks, initial=initial)
     structures = []
     for of_states, of_transitions in rewards:
         own = None if of_states is None else read_state_rewards(of_states, model.n_states)
         moved = None if of_transitions is None else read_transition_rewards(of_transitions, model)
         structures.append(_joined(own, moved, of_transitions or of_states))
-    return ExplicitModel(
-        type=model.type,
-        n_states=model.n_states,
-        row_starts=model.row_starts,
-        columns=model.columns,
-        values=model.values,
-        initial=initial,
-        choice_starts=model.choice_starts,
-        actions=model.actions,
-        choice_actions=model.choice_actions,
-        variables=() if table is None else table.variables,
-        valuations={} if table is None else table.valuations,
-        labels=masks,
-        rewards=tuple(structures),
-        value_units=model.units,
-        source=transitions.source,
-        places=model.places,
-    )
+    return replace(model, rewards=tuple(structures))
 
 
-def _joined(own: RewardTable | None, moved: RewardTable | None, section: Section | None) -> ExplicitReward:
+def _joined(
+    own: ExplicitReward | None, moved: ExplicitReward | None, section: Section | None
+) -> ExplicitReward:
     """Return the reward structure of two tables."""
     if own is not None and moved is not None and own.name != moved.name and section is not None:
         raise InterchangeError(
@@ -427,8 +396,8 @@ def _joined(own: RewardTable | None, moved: RewardTable | None, section: Section
     name = own.name if own is not None else moved.name if moved is not None else None
     # lemma: entry-units
     units = max([table.units for table in (own, moved) if table is not None], default=0.0)
-    states = own.rewards if own is not None and own.rewards.any() else None
-    choices = moved.rewards if moved is not None and moved.rewards.any() else None
+    states = None if own is None else unless_zero(own.states)
+    choices = None if moved is None else unless_zero(moved.choices)
     return ExplicitReward(name, states, choices, units)
 
 

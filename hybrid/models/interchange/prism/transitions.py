@@ -6,12 +6,12 @@ import io
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from hybrid.base.errors import InterchangeError
-from hybrid.models.interchange.explicit_model import Numbers, Vector, folded
+from hybrid.models.interchange.explicit_model import ExplicitModel, ExplicitReward, Numbers, Vector, folded
 from hybrid.models.interchange.text.rows import Rows, read_rows, require_below, require_not_negative
 from hybrid.models.interchange.text.source import (
     MODEL_TYPES,
@@ -33,23 +33,7 @@ Place = Callable[[int], str]
 _TITLE = re.compile(r"Transitions \(([^()]*)\)")
 
 
-@dataclass(frozen=True, eq=False)
-class TransitionTable:
-    """What a table of transitions says; the attributes are those of `ExplicitModel`."""
-
-    type: ModelType
-    n_states: int
-    row_starts: Numbers
-    columns: Numbers
-    values: Vector
-    choice_starts: Numbers | None
-    actions: tuple[str, ...]
-    choice_actions: Numbers | None
-    units: float
-    places: TextPlaces
-
-
-def read_transitions(section: Section, type: ModelType | None) -> TransitionTable:
+def read_transitions(section: Section, type: ModelType | None) -> ExplicitModel:
     """Read a table of transitions.
 
     Parameters
@@ -60,8 +44,8 @@ def read_transitions(section: Section, type: ModelType | None) -> TransitionTabl
 
     Returns
     -------
-    TransitionTable
-        Entries by state and choice, within one in the order of the file.
+    ExplicitModel
+        Entries by state and choice, within one in the order of the file; state 0 is the initial one.
 
     Raises
     ------
@@ -167,8 +151,8 @@ def _order(keys: tuple[Numbers, ...]) -> Numbers | None:
 
 def _arranged(
     section: Section, head: Head, kind: ModelType, numbers: tuple[int, ...], rows: Rows, order: Numbers | None
-) -> TransitionTable:
-    """Return the table with starts of rows."""
+) -> ExplicitModel:
+    """Return the model of a table with starts of rows."""
     if order is not None:
         lines = rows.lines + np.arange(order.size) if isinstance(rows.lines, int) else rows.lines
         columns = tuple(column[order] for column in rows.columns)
@@ -188,18 +172,25 @@ def _arranged(
         choice_actions, actions = _actions(rows.place, words.astype(np.int64), row_starts, rows.names)
     else:
         row_starts = np.searchsorted(states, np.arange(n_states + 1)).astype(np.int64)
-    places = TextPlaces(section.source, rows.lines, row_starts, choice_starts, fallback=head.body.first - 1)
-    return TransitionTable(
+    return ExplicitModel(
         kind,
         n_states,
         row_starts,
         columns[-2],
         columns[-1],
+        np.arange(n_states) == 0,
         choice_starts,
         actions,
         choice_actions,
-        rows.units,
-        places,
+        value_units=rows.units,
+        source=section.source,
+        places=TextPlaces(
+            section.source,
+            entries=rows.lines,
+            row_starts=row_starts,
+            choice_starts=choice_starts,
+            fallback=head.body.first - 1,
+        ),
     )
 
 
@@ -240,16 +231,7 @@ def _actions(
 _REWARD_TITLE = re.compile(r'Reward structure(?: "([^"]*)")?')
 
 
-@dataclass(frozen=True, eq=False)
-class RewardTable:
-    """Rewards of all states or of all choices, with a bound on their relative error in units of 2^-53."""
-
-    name: str | None
-    rewards: Vector
-    units: float
-
-
-def read_state_rewards(section: Section, n_states: int) -> RewardTable:
+def read_state_rewards(section: Section, n_states: int) -> ExplicitReward:
     """Read a table of rewards of states.
 
     Parameters
@@ -260,8 +242,8 @@ def read_state_rewards(section: Section, n_states: int) -> RewardTable:
 
     Returns
     -------
-    RewardTable
-        Rewards of shape (n_states,), 0 where the table has none.
+    ExplicitReward
+        Of states, 0 where the table has none.
 
     Raises
     ------
@@ -279,21 +261,21 @@ def read_state_rewards(section: Section, n_states: int) -> RewardTable:
     total = np.zeros(n_states)
     total[states] = rewards
     _require_once(rows, states)
-    return RewardTable(name, total, rows.units)
+    return ExplicitReward(name, total, None, rows.units)
 
 
-def read_transition_rewards(section: Section, model: TransitionTable) -> RewardTable:
+def read_transition_rewards(section: Section, model: ExplicitModel) -> ExplicitReward:
     """Read a table of rewards of transitions, folded into what choices earn on average.
 
     Parameters
     ----------
     section : Section
-    model : TransitionTable
+    model : ExplicitModel
 
     Returns
     -------
-    RewardTable
-        Rewards of shape (n_choices,). Where all transitions of a choice earn the same, that is its reward.
+    ExplicitReward
+        Of choices. Where all transitions of a choice earn the same, that is its reward.
 
     Raises
     ------
@@ -306,10 +288,10 @@ def read_transition_rewards(section: Section, model: TransitionTable) -> RewardT
     forms = ("states choices rewards", "states rewards") if is_mdp else ("states rewards",)
     counts = read_counts(head, forms)
     _require_states(head, counts[0], model.n_states)
-    n_choices = len(model.row_starts) - 1
-    if len(counts) == 3 and counts[1] != n_choices:
+    if len(counts) == 3 and counts[1] != model.n_choices:
         raise InterchangeError(
-            f"{head.place}: {n_choices} choices expected, got {counts[1]}; give the rewards of the same model"
+            f"{head.place}: {model.n_choices} choices expected, got {counts[1]}; give the rewards of the "
+            "same model"
         )
     if is_mdp:
         rows = read_rows(head.body, "iiif", "state, choice, target, reward")
@@ -325,11 +307,11 @@ def read_transition_rewards(section: Section, model: TransitionTable) -> RewardT
     expected, units = expected_rewards(model.row_starts, model.values, rewards, model.type)
     # What rounding fractions adds: of a rate it counts twice, in the sum too; no bound where signs meet.
     # lemma: entry-units
-    if extra := rows.units + model.units * (2.0 if units else 0.0):
+    if extra := rows.units + model.value_units * (2.0 if units else 0.0):
         cancels = bool((rewards < 0).any() and (rewards > 0).any())
         # lemma: entry-units
         units = math.inf if cancels else (units + extra) * (1.0 + 2.0**-40)
-    return RewardTable(name, expected, units)
+    return ExplicitReward(name, None, expected, units)
 
 
 def expected_rewards(
@@ -394,7 +376,7 @@ def _require_once(rows: Rows, states: Numbers) -> None:
         )
 
 
-def _choices(rows: Rows, model: TransitionTable) -> Numbers:
+def _choices(rows: Rows, model: ExplicitModel) -> Numbers:
     """Return the choice of every row."""
     states = rows.columns[0]
     if model.choice_starts is None:
@@ -412,7 +394,7 @@ def _choices(rows: Rows, model: TransitionTable) -> Numbers:
     return found
 
 
-def _entries(rows: Rows, choices: Numbers, model: TransitionTable) -> Numbers:
+def _entries(rows: Rows, choices: Numbers, model: ExplicitModel) -> Numbers:
     """Return the transition of every row; of parallel ones all must have their row."""
     keys = choices * model.n_states + rows.columns[-2]
     owners = np.repeat(np.arange(len(model.row_starts) - 1), np.diff(model.row_starts))

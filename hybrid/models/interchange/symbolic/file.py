@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 
 from hybrid.base.errors import InterchangeError
-from hybrid.models.interchange.explicit_model import MOST_UNITS
+from hybrid.models.interchange.explicit_model import MOST_UNITS, StateVariable
 from hybrid.models.interchange.streams import written
 from hybrid.models.interchange.symbolic.header import (
     FunctionEntry,
     Header,
     LayerEntry,
     RewardEntry,
-    VariableEntry,
     file_bytes,
     file_parts,
 )
@@ -208,7 +207,7 @@ def _header(model: SymbolicModel, writer: FunctionWriter) -> Header:
         model.type,
         Path(model.source.file).name or "model",
         dict(model.source.constants),
-        tuple(VariableEntry(v.name, v.low, v.high, v.is_bool) for v in model.encoding.variables),
+        tuple(StateVariable(v.name, v.low, v.high, v.is_bool) for v in model.encoding.variables),
         tuple(v.name for v in model.source.variables),
         writer.states(model.initial & reachable),
         writer.states(reachable),

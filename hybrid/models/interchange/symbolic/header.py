@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from hybrid.models.interchange.container import JsonValue, parsed_json
-from hybrid.models.interchange.explicit_model import MOST_UNITS, Numbers
+from hybrid.models.interchange.explicit_model import MOST_UNITS, Numbers, StateVariable
 from hybrid.models.interchange.streams import DAMAGE, decompressed
 from mtbdd.base.memory import require_memory
 from mtbdd.diagrams.forest import Forest
@@ -170,16 +170,6 @@ _BOUND = 1 << 62
 
 
 @dataclass(frozen=True)
-class VariableEntry:
-    """A variable: its name, its range, whether it is a boolean."""
-
-    name: str
-    low: int
-    high: int
-    is_bool: bool
-
-
-@dataclass(frozen=True)
 class FunctionEntry:
     """A function: the number of its root, and the units of its values."""
 
@@ -215,7 +205,7 @@ class Header:
     source : str
         Name of the file that the model was made from.
     constants : dict of str to bool, int or float
-    variables : tuple of VariableEntry
+    variables : tuple of StateVariable
         In the order of their bits.
     order : tuple of str
         Their names in the order of the source.
@@ -229,7 +219,7 @@ class Header:
     type: ModelType
     source: str
     constants: dict[str, bool | int | float]
-    variables: tuple[VariableEntry, ...]
+    variables: tuple[StateVariable, ...]
     order: tuple[str, ...]
     initial: int
     reachable: int
@@ -310,12 +300,12 @@ class _Reader:
             raise units.fault("units from 0 to 2^26, numbers that are known to eight digits")
         return FunctionEntry(self.root(root), number)
 
-    def variable(self, given: JsonValue) -> VariableEntry:
+    def variable(self, given: JsonValue) -> StateVariable:
         name, *bounds, is_bool = given.elements(4)
         low, high = (bound.integer(1 - _BOUND, _BOUND - 1, "a bound of 62 bits") for bound in bounds)
         if low > high or (is_bool.flag() and (low, high) != (0, 1)):
             raise ValueError(f"{given.place}: expected a range, of a boolean 0..1, got {low}..{high}")
-        return VariableEntry(name.text(_MOST_NAME), low, high, is_bool.flag())
+        return StateVariable(name.text(_MOST_NAME), low, high, is_bool.flag())
 
     def layer(self, given: JsonValue) -> LayerEntry:
         matrix, enabled, parts = given.elements(3)

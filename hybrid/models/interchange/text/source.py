@@ -12,14 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.errors import InterchangeError
+from hybrid.models.interchange.explicit_model import Mask, Numbers, Places
 from hybrid.models.interchange.streams import DAMAGE, decompressed
 from mtbdd.base.memory import free_memory_bytes
 from mtbdd.language.syntax import ModelType
 from mtbdd.language.tokens import UNKNOWN_BYTE
-
-Mask = NDArray[np.bool_]
-
-Numbers = NDArray[np.int64]
 
 _SHARE = 8
 """A text may have an eighth of the free memory: its arrays and what lies between need the rest."""
@@ -403,14 +400,12 @@ def first_repeated(names: Sequence[str]) -> str | None:
     return None
 
 
-@dataclass(frozen=True, eq=False)
-class TextPlaces:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TextPlaces(Places):
     """Lines of states, choices and transitions, made from few arrays and only when asked.
 
     Attributes
     ----------
-    source : str
-        File of the transitions.
     entries : int or ndarray of int64
         Line of entry 0 where entries stand one below the other, else the lines of all entries.
     row_starts : ndarray of int64, shape (n_choices + 1,)
@@ -421,7 +416,6 @@ class TextPlaces:
         Line for parts that have none: that of the counts.
     """
 
-    source: str
     entries: int | Numbers
     row_starts: Numbers
     choice_starts: Numbers | None

@@ -11,11 +11,11 @@ import numpy as np
 
 from hybrid.base.errors import InterchangeError
 from hybrid.models.interchange.explicit_model import (
-    ArrayPlaces,
     ExplicitModel,
     ExplicitReward,
     Mask,
     Numbers,
+    Places,
     Vector,
     folded,
 )
@@ -117,18 +117,6 @@ def _sum(left: tuple[Vector, float], right: tuple[Vector, float]) -> tuple[Vecto
     return total, (units + 1.0) * (1.0 + 2.0**-40)  # lemma: entry-units
 
 
-class UmbPlaces(ArrayPlaces):
-    """The places of a model in a UMB file."""
-
-    def choice(self, number: int) -> str:
-        """Return where a choice stands."""
-        return f"{self._source}: choice {number}"
-
-    def entry(self, number: int) -> str:
-        """Return where a transition stands."""
-        return f"{self._source}: branch {number}"
-
-
 def read_umb(path: str | os.PathLike[str]) -> ExplicitModel:
     """Read a DTMC, a CTMC or an MDP from a UMB file, plain or compressed with gzip or xz.
 
@@ -196,7 +184,7 @@ def read_umb(path: str | os.PathLike[str]) -> ExplicitModel:
         rewards=rewards,
         value_units=units,
         source=source,
-        places=UmbPlaces(source),
+        places=Places(source, "choice", "branch"),
     )
 
 
