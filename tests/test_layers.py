@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 
@@ -219,15 +220,19 @@ def test_layers_files_are_short(package: str) -> None:
     assert not {name: count for name, count in lines.items() if count > _LONGEST}
 
 
+# A whole import, also over several lines: to parse all tests takes seconds.
+_IMPORT_OF_TESTS = re.compile(
+    r"^\s*(?:from +(tests[\w.]*) +import +(\([^)]*\)|.*)|import +(tests.*))", re.MULTILINE
+)
+
+
 def test_no_test_module_is_imported_by_another_module() -> None:
     """What several need stands in `tests/builders`, `tests/oracles` or a module of helpers."""
     faults = []
     for path in (*source_files("tests"), *source_files("benchmarks")):
-        for node in import_statements(path):
-            whole = [a.name for a in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
-            if isinstance(node, ast.ImportFrom):
-                whole = [f"{node.module}.{name}" for name in whole]
-            faults += [f"{path.relative_to(ROOT)} imports {name}" for name in whole if is_of_tests(name)]
+        for package, names, whole in _IMPORT_OF_TESTS.findall(path.read_text(encoding="utf-8")):
+            modules = re.findall(r"[\w.]+", whole) or [f"{package}.{n}" for n in re.findall(r"\w+", names)]
+            faults += [f"{path.relative_to(ROOT)} imports {name}" for name in modules if is_of_tests(name)]
     assert not faults, "\n".join(faults)
 
 
