@@ -23,11 +23,12 @@ from hybrid.properties import load_properties, parse_properties, resolve_propert
 from mtbdd.base.budget import BudgetError
 from mtbdd.base.errors import option
 from mtbdd.build.model import SymbolicModel
-from mtbdd.language.constants import constant_value, is_range
+from mtbdd.language.constants import constant_items, constant_value, is_range
 from mtbdd.language.reals import from_real, real_of
 
 if TYPE_CHECKING:
     from hybrid.models.lumping import LumpingChecker
+
 
 MOST_RUNS = 100_000
 """Combinations of constants; more are surely a slip."""
@@ -389,3 +390,35 @@ def _steps(name: str, ratio: Decimal | Fraction) -> int:
             f"{option('const')}: the range of {name} has more than {MOST_RUNS} values; choose a larger step"
         )
     return int(ratio) + 1
+
+
+def expand_ranges(text: str) -> list[str]:
+    """Return the combinations that constants with ranges stand for, each as constants without ranges.
+
+    Parameters
+    ----------
+    text : str
+        As `--const` takes it; ``N=2:10`` and ``N=2:2:10`` (from, step, to) are ranges.
+
+    Returns
+    -------
+    list of str
+        The last constant varies fastest; the text itself if it has no range.
+
+    Raises
+    ------
+    OptionError
+        A range that does not count upwards, or ends of it that are no numbers.
+
+    Notes
+    -----
+    Steps are decimal, so that ``T=0:0.1:1`` ends with 1 and meets 0.3.
+    """
+    choices = []
+    for item in constant_items(text):
+        name, _, values = item.partition("=")
+        choices.append(
+            [f"{name}={v}" for v in range_values(name.strip(), values)] if is_range(values) else [item]
+        )
+    count_runs(map(len, choices))
+    return [",".join(combination) for combination in product(*choices)]

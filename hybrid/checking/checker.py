@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from hybrid.analysis.operator_values import Scope
 from hybrid.analysis.quantified import witness as witness_of
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work

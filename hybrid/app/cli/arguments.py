@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 
-from hybrid.app.cli.command_parser import CommandParser
 from hybrid.app.cli.common_arguments import (
+    CommandParser,
     add_check_spellings,
     add_constants,
     add_limits,

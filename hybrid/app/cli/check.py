@@ -28,11 +28,10 @@ from hybrid.app.cli.certify import Certifier
 from hybrid.app.cli.check_pictures import CheckPictures
 from hybrid.app.cli.console import Console, value_text
 from hybrid.app.cli.excerpts import Excerpts
-from hybrid.app.cli.experiments import expand_ranges
 from hybrid.app.cli.following import Following
 from hybrid.app.cli.output_file import refuse_overwriting
 from hybrid.app.cli.report import Report, unanswered
-from hybrid.app.experiments import of_model
+from hybrid.app.experiments import expand_ranges, of_model
 from hybrid.base.check_options import MINUTES, OPTIONS
 from hybrid.base.communicators.mpi import MpiCommunicator, mpi_communicator
 from hybrid.base.errors import HybridError, OptionError

@@ -10,9 +10,8 @@ import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
-from hybrid.app.cli.advance import Advance, Snapshot
 from hybrid.app.cli.signals import Signals
 from mtbdd.base.budget import current_course
 
@@ -20,6 +19,94 @@ if TYPE_CHECKING:
     from rich.console import Console as RichConsole
     from rich.console import RenderableType
     from rich.text import Text
+
+
+# How far an iteration is, and how long it may still take.
+
+_LEAST_SHARE = 0.02  # share that must be done before the time left is estimated
+
+
+class Snapshot(NamedTuple):
+    """How far an iteration is at a moment.
+
+    Attributes
+    ----------
+    iteration : int
+    difference : float
+    share : float or None
+        Of the iteration that is done, from 0 to 1; None while it is not known.
+    left : float or None
+        Seconds that the rest takes at this pace.
+    """
+
+    iteration: int
+    difference: float
+    share: float | None
+    left: float | None
+
+    @property
+    def text(self) -> str:
+        """The snapshot as one line of plain text."""
+        parts = [f"iteration {self.iteration}"]
+        if math.isfinite(self.difference):
+            parts.append(f"difference {self.difference:.3g}")
+        if self.share is not None:
+            parts.append(f"{100 * self.share:.0f} %")
+        if self.left is not None:
+            parts.append(f"about {duration(self.left)} left")
+        return ", ".join(parts)
+
+
+class Advance:
+    """The share of an iteration that is done, and the time that is left.
+
+    With a known number of steps the share is ``iteration / steps``, else it is
+    ``log(first / difference) / log(first / target)`` with the first difference that was seen.
+
+    Parameters
+    ----------
+    target : float, optional
+        The difference that ends it.
+    steps : int, optional
+        Its steps at most.
+    """
+
+    def __init__(self, target: float | None, steps: int | None) -> None:
+        self._target, self._steps = target, steps
+        self._start = time.perf_counter()
+        self._first: float | None = None
+        self._share = 0.0
+
+    def at(self, iteration: int, difference: float) -> Snapshot:
+        """Return the snapshot; its share never falls."""
+        share = self._share_at(iteration, difference)
+        if share is None:
+            return Snapshot(iteration, difference, None, None)
+        self._share = max(self._share, min(share, 1.0))
+        gone = time.perf_counter() - self._start
+        left = gone * (1.0 - self._share) / self._share if self._share > _LEAST_SHARE else None
+        return Snapshot(iteration, difference, self._share, left)
+
+    def _share_at(self, iteration: int, difference: float) -> float | None:
+        if self._steps:
+            return iteration / self._steps
+        if self._target is None or not 0.0 < difference < math.inf:
+            return None
+        if self._first is None:
+            self._first = difference
+        if self._first <= self._target:
+            return None
+        return math.log(self._first / difference) / math.log(self._first / self._target)
+
+
+def duration(seconds: float) -> str:
+    """Return a duration as people say it: 12 s, 3:04 min, 2:10 h."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02} min"
+    return f"{whole // 3600}:{whole % 3600 // 60:02} h" if whole < 360_000 else "days"
 
 
 # Values for people.
@@ -85,7 +172,7 @@ class Screen:
 # A line on a terminal that rewrites itself: seconds, stages done, and how far the present one is.
 
 _ROOM = 16  # columns of a bar or a message beside which stages that are done are named
-_LEAST = 6  # columns of a bar or a message beside which they are ticked at all
+_LEAST_COLUMNS = 6  # columns of a bar or a message beside which they are ticked at all
 _MARGIN = 4  # columns kept free: the terminal writes ^C behind the line
 _ERASE = "\r\x1b[2K"
 _BAR = 24  # columns of a bar at most
@@ -147,7 +234,7 @@ class ProgressLine:
         room = width - sum(cell.cell_len + 1 for cell in cells if isinstance(cell, Text))
         if snapshot is not None and snapshot.share is not None:
             cells += self._bar(snapshot, snapshot.share, room)
-        elif message and room >= min(message.cell_len, _LEAST):
+        elif message and room >= min(message.cell_len, _LEAST_COLUMNS):
             message.truncate(room, overflow="ellipsis")
             cells.append(message)
         line = Table.grid(padding=(0, 1, 0, 0))
@@ -183,7 +270,7 @@ class ProgressLine:
             (1, self.run, "", 0),
             (3, self._stage, "bold", 0),
             (2, named, "green", wanted),
-            (2, "✓" * len(self._done), "green", min(wanted, _LEAST)),
+            (2, "✓" * len(self._done), "green", min(wanted, _LEAST_COLUMNS)),
         ):
             cell = Text(text, style=style)
             if text and place not in shown and cell.cell_len + 1 + kept <= width:
@@ -195,8 +282,6 @@ class ProgressLine:
         """Return a bar with its share, and the time left, as far as there is room."""
         from rich.progress_bar import ProgressBar
         from rich.text import Text
-
-        from hybrid.app.cli.advance import duration
 
         told = [f"{100 * share:3.0f} %"]
         if snapshot.left is not None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from hybrid.app.cli.building import built_model, model_record, model_text
 from hybrid.app.cli.console import Console
-from hybrid.app.cli.experiments import expand_ranges
 from hybrid.app.cli.output_file import OutputFile, refuse_overwriting
+from hybrid.app.experiments import expand_ranges
 from hybrid.app.explorer.page import write_page
 from hybrid.app.explorer.sheet import measure_representations, model_sheet
 from hybrid.base.errors import OptionError

@@ -188,7 +188,7 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
     # Levels are built for their bytes where that is asked for; all else is counted on the diagram.
     weighed = None
     if options.measure or options.level == "min-memory":
-        from hybrid.app.explorer.weigh import weigh_levels
+        from hybrid.app.explorer.report import weigh_levels
 
         weighed = weigh_levels(matrix, engine, held)
     report = report_levels(matrix, options.const, options.level, backend, seconds, held, weighed)

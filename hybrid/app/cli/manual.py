@@ -1,16 +1,310 @@
-"""The manual of the command line, made from the parser: a page for `man`, and one in Markdown."""
+"""Texts made from the parser: completion for shells, and the manual for `man` and as Markdown."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from hybrid.app.cli.arguments import EXIT_STATUS, FIRST_STEPS
+from hybrid.app.cli.arguments import COMMANDS, EXIT_STATUS, FIRST_STEPS, build_parser
+from hybrid.app.cli.common_arguments import CommandParser
 from hybrid.app.cli.excerpts import SAME
-from hybrid.app.cli.grammar import Entry, command_line
 from hybrid.base.installing import installed_version
 
-# `hybrid completion` and `hybrid man`: texts that are made from the parser.
+# ---------------------------------------------------------------------- records of the parser
+
+_FILES = ("FILE", "MODEL", "PROPERTY")
+"""Words in the name of a value that is, or may be, a file."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An option, or a position.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Spellings, ``("-v", "--verbose")``; empty for a position.
+    value : str
+        What the value is called; empty where there is none.
+    choices : tuple of str
+        All values, where these are few.
+    help : str
+        Empty for what the help hides.
+    is_repeatable : bool
+        Whether several values may follow one another.
+    """
+
+    names: tuple[str, ...]
+    value: str
+    choices: tuple[str, ...]
+    help: str
+    is_repeatable: bool
+
+    @property
+    def takes_file(self) -> bool:
+        """Whether the value is, or may be, a file."""
+        return not self.choices and any(word in self.value for word in _FILES)
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether it is another spelling, which lists leave out."""
+        return not self.help
+
+    def spelt(self) -> str:
+        """Return the names with the value, ``-o, --output FILE``."""
+        names = ", ".join(self.names)
+        return f"{names} {self.value}".strip()
+
+
+@dataclass(frozen=True)
+class Group:
+    """Options under one heading."""
+
+    title: str
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command, as the parser has it."""
+
+    name: str
+    what: str
+    usage: str
+    positions: tuple[Entry, ...]
+    groups: tuple[Group, ...]
+    examples: tuple[tuple[str, str], ...]
+
+    @property
+    def options(self) -> tuple[Entry, ...]:
+        """Options of all groups, the hidden ones, too."""
+        return tuple(entry for group in self.groups for entry in group.entries)
+
+
+def command_line() -> tuple[tuple[Entry, ...], tuple[Command, ...]]:
+    """Return the options before a command, and the commands, in the order of the help."""
+    parser = build_parser()
+    subparsers = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    commands = [_command(name, subparsers.choices[name]) for name in COMMANDS]
+    return tuple(_entry(a) for a in parser._actions if a.option_strings), tuple(commands)
+
+
+def _command(name: str, parser: CommandParser) -> Command:
+    groups = []
+    for group in parser._action_groups:
+        entries = tuple(_entry(a) for a in group._group_actions if a.option_strings)
+        if entries:
+            title = group.title or ""
+            described = f"{title}: {group.description}" if group.description else title
+            groups.append(Group(described, entries))
+    positions = tuple(_entry(a) for a in parser._get_positional_actions())
+    return Command(name, COMMANDS[name].what, str(parser.usage), positions, tuple(groups), parser.examples)
+
+
+def _entry(action: argparse.Action) -> Entry:
+    takes = action.nargs != 0
+    choices: Sequence[str] = tuple(map(str, action.choices)) if action.choices is not None else ()
+    value = ""
+    if takes:
+        value = str(action.metavar) if action.metavar else "|".join(choices) or action.dest.upper()
+    help_text = "" if action.help in (None, argparse.SUPPRESS) else str(action.help).replace("%%", "%")
+    return Entry(tuple(action.option_strings), value, tuple(choices), help_text, action.nargs in ("+", "*"))
+
+
+# ---------------------------------------------------------------------- completion
+
+
+def completion(shell: str) -> str:
+    """Return the text that a shell has to read for completion of the command line.
+
+    Parameters
+    ----------
+    shell : {"bash", "zsh", "fish"}
+
+    Returns
+    -------
+    str
+        It completes commands, options, values of options that are few, and names of files elsewhere.
+    """
+    top, commands = command_line()
+    return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](top, commands)
+
+
+def _names(entries: Sequence[Entry]) -> list[str]:
+    """Return all spellings that the help shows."""
+    return [name for entry in entries if not entry.is_hidden for name in entry.names]
+
+
+def _quoted(text: str) -> str:
+    """Return a text in single quotes, as all three shells read it."""
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+# ---------------------------------------------------------------------- bash
+
+
+def _bash(top: Sequence[Entry], commands: Sequence[Command]) -> str:
+    lines = [
+        "# bash completion of hybrid",
+        "_hybrid() {",
+        '    local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}"',
+        '    local command="${COMP_WORDS[1]}" words="" files=1',
+        "    COMPREPLY=()",
+        "    if [[ $COMP_CWORD -eq 1 ]]; then",
+        f"        words={_quoted(' '.join([*(c.name for c in commands), *_names(top)]))}",
+        '        COMPREPLY=($(compgen -W "$words" -- "$current"))',
+        "        return",
+        "    fi",
+        '    case "$command" in',
+    ]
+    for command in commands:
+        lines += [f"    {command.name})", '        case "$previous" in']
+        for entry in command.options:
+            if not entry.value:
+                continue
+            names = "|".join(entry.names)
+            if entry.choices:
+                action = f"words={_quoted(' '.join(entry.choices))}; files=0"
+            elif entry.takes_file:
+                action = ":"
+            else:
+                action = "return"
+            lines.append(f"        {names}) {action};;")
+        words = " ".join(choice for entry in command.positions for choice in entry.choices)
+        lines.append('        *) if [[ "$current" == -* ]]; then')
+        lines.append(f"               words={_quoted(' '.join(_names(command.options)))}; files=0")
+        if words:
+            lines += ["           else", f"               words={_quoted(words)}; files=0"]
+        if not command.positions:
+            lines += ["           else", "               files=0"]
+        lines += ["           fi;;", "        esac;;"]
+    lines += [
+        "    esac",
+        '    [[ -n "$words" ]] && COMPREPLY=($(compgen -W "$words" -- "$current"))',
+        "    if [[ $files -eq 1 ]]; then",
+        "        compopt -o filenames 2>/dev/null",
+        "        local IFS=$'\\n'",
+        '        COMPREPLY=($(compgen -f -- "$current"))',
+        "    fi",
+        "}",
+        "complete -F _hybrid hybrid",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+# ---------------------------------------------------------------------- zsh
+
+
+def _zsh(top: Sequence[Entry], commands: Sequence[Command]) -> str:
+    described = [f"        {_quoted(c.name + ':' + c.what.replace(':', ' '))}" for c in commands]
+    lines = [
+        "#compdef hybrid",
+        "_hybrid() {",
+        "    local -a commands",
+        "    commands=(",
+        *described,
+        "    )",
+        "    if (( CURRENT == 2 )); then",
+        "        if [[ $words[CURRENT] == -* ]]; then",
+        "            _arguments -s " + " ".join(_zsh_option(e) for e in top if not e.is_hidden),
+        "        else",
+        "            _describe -t commands command commands",
+        "        fi",
+        "        return",
+        "    fi",
+        "    local command=$words[2]",
+        "    shift words",
+        "    (( CURRENT-- ))",
+        "    case $command in",
+    ]
+    for command in commands:
+        lines.append(f"    {command.name})")
+        arguments = [_zsh_option(e) for e in command.options if not e.is_hidden]
+        for entry in command.positions:
+            arguments.append(_quoted(f":{_zsh_text(entry.value)}:{_zsh_values(entry)}"))
+        lines.append("        _arguments -s \\\n            " + " \\\n            ".join(arguments))
+        lines.append("        ;;")
+    lines += [
+        "    esac",
+        "}",
+        "if [[ $funcstack[1] == _hybrid ]]; then",
+        '    _hybrid "$@"',
+        "else",
+        "    compdef _hybrid hybrid",
+        "fi",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _zsh_option(entry: Entry) -> str:
+    value = f":{_zsh_text(entry.value)}:{_zsh_values(entry)}" if entry.value else ""
+    tail = f"[{_zsh_text(entry.help)}]{value}"
+    return " ".join(_quoted(f"*{name}{tail}") for name in entry.names)
+
+
+def _zsh_text(text: str) -> str:
+    """Return a text without what `_arguments` reads as its own."""
+    for sign in "\\[]:":
+        text = text.replace(sign, "\\" + sign)
+    return text
+
+
+def _zsh_values(entry: Entry) -> str:
+    if entry.choices:
+        return f"({' '.join(entry.choices)})"
+    return "_files" if entry.takes_file else " "
+
+
+# ---------------------------------------------------------------------- fish
+
+
+def _fish(top: Sequence[Entry], commands: Sequence[Command]) -> str:
+    lines = ["# fish completion of hybrid", "complete -c hybrid -e"]
+    lines += [
+        f"complete -c hybrid -n __fish_use_subcommand -f -a {command.name} -d {_fish_text(command.what)}"
+        for command in commands
+    ]
+    lines += _fish_options("__fish_use_subcommand", top)
+    for command in commands:
+        condition = f"'__fish_seen_subcommand_from {command.name}'"
+        lines += _fish_options(condition, command.options)
+        for entry in command.positions:
+            if entry.choices:
+                lines.append(f"complete -c hybrid -n {condition} -f -a '{' '.join(entry.choices)}'")
+            elif entry.takes_file:
+                lines.append(f"complete -c hybrid -n {condition} -F")
+    return "\n".join(lines) + "\n"
+
+
+def _fish_options(condition: str, entries: Sequence[Entry]) -> list[str]:
+    lines = []
+    for entry in entries:
+        if entry.is_hidden:
+            continue
+        kinds = [_fish_kind(name) for name in entry.names]
+        value = ""
+        if entry.choices:
+            value = f" -x -a '{' '.join(entry.choices)}'"
+        elif entry.value:
+            value = " -r -F" if entry.takes_file else " -x"
+        lines.append(
+            f"complete -c hybrid -n {condition} {' '.join(kinds)}{value} -d {_fish_text(entry.help)}"
+        )
+    return lines
+
+
+def _fish_kind(name: str) -> str:
+    if name.startswith("--"):
+        return f"-l {name[2:]}"
+    return f"-s {name[1:]}" if len(name) == 2 else f"-o {name[1:]}"
+
+
+def _fish_text(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+# ---------------------------------------------------------------------- the manual
 
 
 def print_text(options: argparse.Namespace) -> int:
@@ -18,8 +312,6 @@ def print_text(options: argparse.Namespace) -> int:
     import sys
 
     if options.command == "completion":
-        from hybrid.app.cli.completion import completion
-
         text = completion(options.shell)
     else:
         text = manual_markdown() if options.markdown else manual_roff()

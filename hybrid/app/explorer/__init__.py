@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from hybrid.app.explorer.blocks import BlockPicture, block_picture
     from hybrid.app.explorer.measure import measure_levels
     from hybrid.app.explorer.page import page_text, write_page
-    from hybrid.app.explorer.report import LevelReport, report_levels
+    from hybrid.app.explorer.report import LevelReport, report_levels, weigh_levels
     from hybrid.app.explorer.sheet import measure_representations, model_sheet
-    from hybrid.app.explorer.weigh import weigh_levels
 
 _HOMES = {
     "BlockPicture": "blocks",
@@ -25,7 +24,7 @@ _HOMES = {
     "model_sheet": "sheet",
     "page_text": "page",
     "report_levels": "report",
-    "weigh_levels": "weigh",
+    "weigh_levels": "report",
     "write_page": "page",
 }
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hybrid.app.explorer.tables import levels_of
+from hybrid.app.explorer.report import levels_of
 from hybrid.base.option_types import BackendName, Representation
 from hybrid.matrix.levels.table import LevelTable
 from hybrid.matrix.space.choice_operator import ChoiceProblem

@@ -4,17 +4,106 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hybrid.app.explorer.tables import levels_of
+from hybrid.base.check_options import check_representation
 from hybrid.base.units import bytes_text, counted, seconds_text
-from hybrid.matrix.levels.curve import base_memory_bytes
+from hybrid.matrix.backends import Backend
+from hybrid.matrix.backends.base import MatrixTable
+from hybrid.matrix.backends.host import weigh_parts
+from hybrid.matrix.levels.curve import LevelCurve, base_memory_bytes, level_curve
+from hybrid.matrix.levels.layers import LayerCurve, layer_levels
 from hybrid.matrix.levels.policy import LevelChoice, choose_level
 from hybrid.matrix.levels.table import LevelTable
+from hybrid.matrix.levels.task_table import layer_tasks, task_table
+from hybrid.matrix.levels.weighing import weigh
 from mtbdd.offset.offset import OffsetMTBDD
 
 if TYPE_CHECKING:
     from hybrid.matrix.operators.layer_choices import LayerChoices
+
+
+def levels_of(
+    matrix: OffsetMTBDD | Sequence[LayerChoices], backend: str, representation: str = "row-types"
+) -> LevelTable:
+    """Count every level of a matrix, or of the choices of a decision process.
+
+    Parameters
+    ----------
+    matrix : OffsetMTBDD or sequence of LayerChoices
+    backend : {"cpu", "gpu", "reference"}
+        In row types a gpu takes the layers of choices fused where it can, see
+        :func:`hybrid.matrix.levels.layers.layer_levels`.
+    representation : {"row-types", "tasks"}
+
+    Raises
+    ------
+    ValueError
+        If there is no such representation, or no choice has a matrix.
+
+    Notes
+    -----
+    Time: O(nodes log nodes) with row types, O(nodes) with tasks; no path is enumerated.
+    """
+    check_representation(representation)
+    if isinstance(matrix, OffsetMTBDD):
+        return task_table(matrix) if representation == "tasks" else level_curve(matrix)
+    layers = [o.matrix for o in matrix if o.matrix is not None]
+    if representation == "tasks":
+        return layer_tasks([task_table(layer) for layer in layers])
+    return layer_levels(layers, backend)
+
+
+def weigh_levels(
+    matrix: OffsetMTBDD | Sequence[LayerChoices], backend: Backend, representation: str = "row-types"
+) -> dict[int, int]:
+    """Return the bytes of the levels that are worth knowing: of all, or of those that are built to know.
+
+    Parameters
+    ----------
+    matrix : OffsetMTBDD or sequence of LayerChoices
+        A matrix; or the choices of a decision process (`hybrid.app.explorer.model_choices`).
+    backend : Backend
+        From `hybrid.matrix.backends.choose_backend`.
+    representation : {"row-types", "tasks"}
+        How the matrix is held, see `hybrid.inject`.
+
+    Returns
+    -------
+    dict of int to int
+        Bytes by level. Row types are built, see :func:`hybrid.matrix.levels.weighing.weigh`; what the backend
+        ``reference`` holds and tasks are counted, but for levels of tasks that would have to be expanded for
+        it.
+
+    Raises
+    ------
+    MemoryError
+        There is no room for any level.
+    """
+    table = levels_of(matrix, backend.name, representation)
+    if table.knows_bytes(backend.name):
+        return table.all_bytes_known(backend.name)
+    if isinstance(table, LayerCurve | LevelCurve):
+        return weigh_parts(_parts(matrix, table), table, backend).sizes
+    from gpu_kernels import current_device
+    from hybrid.matrix.levels.curve import StackedCurve
+    from hybrid.matrix.levels.probe_choices import build_level
+
+    assert isinstance(table, StackedCurve)
+    return weigh(table.weights(backend.name), partial(build_level, current_device(), table)).sizes
+
+
+def _parts(
+    matrix: OffsetMTBDD | Sequence[LayerChoices], table: LevelCurve | LayerCurve
+) -> list[tuple[OffsetMTBDD, MatrixTable]]:
+    """Return matrices that are held one by one with their levels."""
+    if isinstance(matrix, OffsetMTBDD):
+        assert isinstance(table, LevelCurve)
+        return [(matrix, table)]
+    assert isinstance(table, LayerCurve)
+    layers = (o.matrix for o in matrix if o.matrix is not None)
+    return list(zip(layers, table.curves, strict=True))
 
 
 @dataclass(frozen=True)
@@ -130,7 +219,7 @@ def report_levels(
     representation : {"row-types", "tasks"}
         How the matrix would be held, see `hybrid.inject`.
     held : dict, optional
-        Bytes by level (`hybrid.app.explorer.weigh.weigh_levels`); "min-memory" then is the level of the
+        Bytes by level (`hybrid.app.explorer.report.weigh_levels`); "min-memory" then is the level of the
         fewest. Without them bytes are counted: exactly in tasks, and without what built row types share.
 
     Returns

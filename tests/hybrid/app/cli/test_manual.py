@@ -14,8 +14,7 @@ import pytest
 from gpu_kernels import FORMATS
 from hybrid.__main__ import main
 from hybrid.app.cli.arguments import COMMANDS, FIRST_STEPS, SHELLS
-from hybrid.app.cli.completion import completion
-from hybrid.app.cli.manual import manual_markdown, manual_roff
+from hybrid.app.cli.manual import completion, manual_markdown, manual_roff
 from hybrid.base.check_options import STORAGES
 from mtbdd.language.limit_defaults import DEFAULT_LIMITS
 from mtbdd.language.limits import Limits

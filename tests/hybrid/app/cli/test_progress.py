@@ -19,8 +19,7 @@ from typing import TextIO
 
 import pytest
 
-from hybrid.app.cli.advance import Advance, Snapshot, duration
-from hybrid.app.cli.console import LEAST_WIDTH, ProgressLine
+from hybrid.app.cli.console import LEAST_WIDTH, Advance, ProgressLine, Snapshot, duration
 from tests.source_tree import ROOT
 
 pytest.importorskip("rich", reason="progress on terminals is drawn with rich, which is not installed")

@@ -20,7 +20,7 @@ from hybrid.app.explorer import (
     page_text,
     report_levels,
 )
-from hybrid.app.explorer.page import write as page_write
+from hybrid.app.explorer import page as page_write
 from hybrid.base.errors import OptionError
 from hybrid.matrix.backends import choose_backend
 from tests.builders.chain_texts import QUEUE, load_text
