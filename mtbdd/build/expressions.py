@@ -8,30 +8,27 @@ limits.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
-from itertools import product
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.build.order import Effort
-from mtbdd.build.tables import (
-    RealPartitions,
-    constant_partition,
-    operators,
-    set_from_table,
-    tabulate,
-    tabulated_assignment,
-)
+from mtbdd.build.tables import operators, set_from_table, tabulate, tabulated_assignment
 from mtbdd.diagrams.encoding import EncodedVariable, Encoding
-from mtbdd.diagrams.manager import Node
+from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.partition import Partition, from_table
 from mtbdd.language.definedness import Definedness
-from mtbdd.language.enclosing import has_doubles, units_of
+from mtbdd.language.enclosing import has_doubles, nearest_nonzero, units_of
 from mtbdd.language.errors import EvaluationError, Fault, format_state
-from mtbdd.language.evaluate import evaluate
+from mtbdd.language.evaluate import apply_to_arrays, evaluate
+from mtbdd.language.reals import from_real, real_of
+from mtbdd.language.scalars import TooCloseError
 from mtbdd.language.syntax import (
     Binary,
     Call,
@@ -43,7 +40,8 @@ from mtbdd.language.syntax import (
     Position,
     Unary,
 )
-from mtbdd.language.walk import Interner
+from mtbdd.language.types import is_double
+from mtbdd.language.walk import Interner, expression_variables, walk
 
 # Results of one operator or function for all values of its operands.
 
@@ -322,7 +320,7 @@ class ExpressionTranslator:
         if isinstance(e, Conditional):
             condition = self.states(e.condition)
             parts = [self.partition(e.then, condition), self.partition(e.otherwise, ~condition)]
-            return _union(manager, parts)
+            return Partition.united(manager, chain(*parts))
         if isinstance(e, Unary) and e.operator == "-":
             return self.partition(e.operand).map(lambda a: -a)
         if isinstance(e, (Unary, Binary)) and (e.operator in _BOOLEAN or e.operator == "!"):
@@ -405,10 +403,180 @@ class ExpressionTranslator:
         return set_from_table(self.encoding.manager, bits, found.values.astype(np.bool_) & mask)
 
 
-def _union(manager: Any, parts: Sequence[Partition]) -> Partition:
-    """Unite partitions with disjoint supports."""
-    pieces: dict[Any, list[Node]] = {}
-    for part in parts:
-        for value, piece in part:
-            pieces.setdefault(value, []).append(piece)
-    return Partition(manager, {v: manager.disjunction(s) for v, s in pieces.items()})
+# Partitions by the real numbers that wide expressions take, rounded once at the end.
+#
+# Where an expression has too many variables for one table, it is put together from its parts.  The values of
+# the parts are the real numbers themselves: a difference of two of them cancels nothing, and comparisons are
+# certain.
+
+_LEAF_COMBINATIONS = 1024  # values of its variables for which a part is evaluated one by one
+_NOTHING = math.nan  # the value of an expression that has none
+_REAL_STEPS = 4  # steps of `Effort.pairs` that an operation on two reals takes
+
+
+def constant_partition(manager: Manager, literal: Literal) -> Partition:
+    """Return the partition of a constant function; a number that is not zero is no zero there."""
+    value = literal.value
+    if not isinstance(value, float):
+        return Partition(manager, {value: manager.true})
+    double, error = nearest_nonzero(value, literal.position)
+    # lemma: entry-units
+    return Partition(manager, {double: manager.true}, error / abs(double) * 2.0**53 if error else 0.0)
+
+
+class RealPartitions:
+    """Partitions whose values are bools, ints, and reals in place of doubles.
+
+    Parameters
+    ----------
+    translator : ExpressionTranslator
+        Gives the sets of boolean parts and the partitions of parts without doubles.
+    """
+
+    def __init__(self, translator: ExpressionTranslator) -> None:
+        self._translator = translator
+        self._manager = translator.encoding.manager
+        self._known: dict[int, Partition] = {}
+
+    def rounded(self, e: Expression) -> Partition:
+        """Return the partition by an expression's values, numbers as the doubles next to them.
+
+        Raises
+        ------
+        EvaluationError
+            Irrational numbers agree in so many digits that it is not known which one is greater.
+
+        Notes
+        -----
+        Time: product of the numbers of values of the operands of every operator.
+        """
+        found = self.of(e)
+        if not is_double(e, lambda _: False):
+            return found
+        worst = [0.0]
+
+        def double(value: Any) -> float:
+            if isinstance(value, float):
+                return value
+            nearest, error = nearest_nonzero(from_real(value), e.position)
+            if error and math.isfinite(nearest):
+                worst[0] = max(worst[0], error / abs(nearest))  # lemma: entry-units
+            return nearest
+
+        result = found.map(double)
+        result.units = worst[0] * 2.0**53  # lemma: entry-units
+        return result
+
+    def of(self, e: Expression) -> Partition:
+        """Return the partition by an expression's values; what has no value is NaN."""
+        known = self._known.get(id(e))
+        if known is None:
+            known = self._known[id(e)] = self._of(e)
+        return known
+
+    def _of(self, e: Expression) -> Partition:
+        if isinstance(e, Literal):
+            return Partition(self._manager, {_key(e.value): self._manager.true})
+        if not has_doubles(e):
+            return self._translator.partition(e)
+        if self._is_narrow(e):
+            return self._one_by_one(e)
+        if isinstance(e, Conditional):
+            return self._conditional(e)
+        if isinstance(e, (Unary, Binary)) and (e.operator in _LOGIC or e.operator == "!"):
+            holds = self._translator.states(e)
+            return Partition(self._manager, {True: holds, False: ~holds})
+        if isinstance(e, Unary):
+            return self.of(e.operand).map(_applied(e))
+        if isinstance(e, Binary):
+            left, right = self.of(e.left), self.of(e.right)
+            self._translator.effort.pairs(_REAL_STEPS * len(left) * len(right), e.position)
+            return left.combine(right, _applied(e))
+        if isinstance(e, Call):
+            parts = [self.of(a) for a in e.arguments]
+            if len(parts) == 1:
+                return parts[0].map(_applied(e))
+            result = parts[0]
+            for part in parts[1:]:
+                self._translator.effort.pairs(_REAL_STEPS * len(result) * len(part), e.position)
+                result = result.combine(part, _applied(e))
+            return result
+        raise TypeError(f"not an expression over state variables: {type(e).__name__}")
+
+    def _conditional(self, e: Conditional) -> Partition:
+        condition = self._translator.states(e.condition)
+        parts = [self.of(e.then).only(condition), self.of(e.otherwise).only(~condition)]
+        if is_double(e, lambda _: False):  # an int beside a double is a double
+            parts = [part.map(lambda v: Fraction(v) if isinstance(v, int) else v) for part in parts]
+        return Partition.united(self._manager, chain(*parts))
+
+    def _is_narrow(self, e: Expression) -> bool:
+        """Return whether the variables of an expression take few values together."""
+        if any(isinstance(node, LabelReference) for node in walk(e)):
+            return False
+        encoding = self._translator.encoding
+        return math.prod(encoding.by_name[n].size for n in expression_variables(e)) <= _LEAF_COMBINATIONS
+
+    def _one_by_one(self, e: Expression) -> Partition:
+        """Evaluate for all values of the variables."""
+        encoding, manager = self._translator.encoding, self._manager
+        variables = [encoding.by_name[n] for n in sorted(expression_variables(e))]
+        names = [v.name for v in variables]
+        cubes = [
+            [manager.cube(encoding.row_names(v), k) for k in range(v.size)] for v in variables
+        ]  # in the order of the stored numbers
+
+        def pieces() -> Iterator[tuple[Any, Node]]:
+            for numbers in product(*(range(v.size) for v in variables)):
+                piece = manager.true
+                for own, k in zip(cubes, numbers, strict=True):
+                    piece = piece & own[k]
+                values = [v.decode(k) for v, k in zip(variables, numbers, strict=True)]
+                yield _value(e, dict(zip(names, values, strict=True))), piece
+
+        return Partition.united(manager, pieces())
+
+
+def _key(value: Any) -> Any:
+    """Return a value as the piece of a partition is named by: reals in place of doubles."""
+    return real_of(value) if isinstance(value, float) else value
+
+
+def _value(e: Expression, environment: dict[str, Any]) -> Any:
+    """Return an expression's value for single values of its variables."""
+    try:
+        return _key(evaluate(e, environment))
+    except TooCloseError:
+        raise
+    except EvaluationError:
+        return _of_doubles(evaluate(e, {name: np.array([v]) for name, v in environment.items()}))
+
+
+def _applied(e: Unary | Binary | Call) -> Callable[..., Any]:
+    """Return an operator on the values of partitions."""
+
+    def apply(*operands: Any) -> Any:
+        if not any(isinstance(operand, float) for operand in operands):
+            values = [from_real(v) if not isinstance(v, int) else v for v in operands]
+            try:
+                return _key(apply_to_arrays(e, values))
+            except TooCloseError:
+                raise
+            except EvaluationError:
+                pass
+        with np.errstate(all="ignore"):
+            return _of_doubles(apply_to_arrays(e, [np.array([_double(v)]) for v in operands]))
+
+    return apply
+
+
+def _double(value: Any) -> Any:
+    return value if isinstance(value, (int, float)) else from_real(value)
+
+
+def _of_doubles(found: Any) -> Any:
+    """Return the value of what is no number in floating point: infinite, NaN, or made of such."""
+    value = np.asarray(found).reshape(-1)[0].item()
+    if isinstance(value, float):
+        return Fraction(value) if math.isfinite(value) else _NOTHING if math.isnan(value) else value
+    return value

@@ -66,7 +66,7 @@ def induced_chain(model: SymbolicModel, chosen: Sequence[Node]) -> SymbolicModel
     for layer, states in zip(model.layers, chosen, strict=True):
         if states == manager.false:
             continue
-        own = _entries(layer.matrix, states)
+        own = layer.matrix.only(states).partition()
         pieces.append((own, manager.true))
         for part in layer.parts:
             inside = part.states & states
@@ -115,7 +115,7 @@ def _given_parts(
     rewards = []
     for reward in given.rewards:
         kept = [
-            (_entries(vector, states), manager.true)
+            (vector.only(states).partition(), manager.true)
             for vector, states in zip(reward.choices, chosen, strict=True)
             if vector is not None and states != manager.false
         ]
@@ -132,13 +132,3 @@ def _taken(model: SymbolicModel, taken: TakenCommands, chosen: Sequence[Node]) -
         inside = for_users(model, model.indicator(states))
         kept[inside] = ways[inside]
     return TakenCommands(taken.commands, (kept,))
-
-
-def _entries(matrix: SymbolicMatrix, rows: Node) -> Partition:
-    """Return the entries of some rows as a partition by value.  Time: one conjunction a value."""
-    manager, node = matrix.manager, matrix.node & rows
-    pieces = {
-        float(value): manager.exists(matrix.index_bits, node & manager.cube(matrix.index_bits, number))
-        for number, value in enumerate(np.asarray(matrix.terminals).tolist())
-    }
-    return Partition(manager, pieces, matrix.units)

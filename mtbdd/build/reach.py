@@ -427,13 +427,8 @@ def search_rounds(
         yield Round(found, work, grouped=True)
 
 
-def pending(manager: Manager, found: Node, done: Node) -> Node:
-    """Return the states of `found` that are not in `done`, or all of `found` if that diagram is smaller."""
-    return _pending(manager, found, done)[0]
-
-
 def _pending(manager: Manager, found: Node, done: Node) -> tuple[Node, int]:
-    """Return what `pending` returns, and its number of nodes."""
+    """Return the states not done, or all found if that diagram is smaller; and its number of nodes."""
     new = found & ~done
     whole, part = manager.size(found), manager.size(new)
     return (found, whole) if whole < part else (new, part)

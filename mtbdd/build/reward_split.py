@@ -130,7 +130,8 @@ def _of_states(model: SymbolicModel, structure: int) -> Partition:
                 "files and arrays these rewards are averages over the transitions of a choice; give them to "
                 "states"
             )
-        return _everywhere(model, _pieces(reward.states) if reward.states is not None else {})
+        known = Partition(manager) if reward.states is None else _rational(reward.states)
+        return _everywhere(model, known, model.reachable)
     always = Partition(manager, {1: model.reachable})
     items = [item for item in model.source.rewards[structure].items if not item.is_transition]
     return _exact(model, [item_amounts(model, item, always) for item in items], model.reachable)
@@ -185,29 +186,18 @@ def _exact(model: SymbolicModel, parts: Sequence[Partition], within: Node) -> Pa
             "a bound on a reward needs rewards that are rational numbers, written so that they are known "
             "exactly: take square roots, powers and logarithms out of the structure"
         )
-    return _everywhere(model, {}, within, total.map(lambda amount: amount.value))
+    return _everywhere(model, total.map(lambda amount: amount.value), within)
 
 
-def _everywhere(
-    model: SymbolicModel,
-    pieces: dict[Fraction, Node],
-    within: Node | None = None,
-    known: Partition | None = None,
-) -> Partition:
+def _everywhere(model: SymbolicModel, known: Partition, within: Node) -> Partition:
     """Return a function of some states with 0 in all others of a set."""
-    within = model.reachable if within is None else within
-    known = Partition(model.manager, pieces) if known is None else known
     known = known.only(within)
-    rest = Partition(model.manager, {Fraction(0): within & ~known.support})
-    # Equal values of both are united.
-    united = dict(known.pieces)
-    for value, states in rest:
-        united[value] = united.get(value, model.manager.false) | states
-    return Partition(model.manager, united)
+    rest = within & ~known.support
+    return Partition.united(model.manager, [*known, (Fraction(0), rest)])
 
 
-def _pieces(vector: SymbolicMatrix) -> dict[Fraction, Node]:
-    """Return the sets on which a function of the states takes its values.
+def _rational(vector: SymbolicMatrix) -> Partition:
+    """Return a function of the states by rational value.
 
     Raises
     ------
@@ -219,8 +209,4 @@ def _pieces(vector: SymbolicMatrix) -> dict[Fraction, Node]:
             "a bound on a reward needs rewards that are known exactly, and those of this model are rounded: "
             "give them as whole numbers"
         )
-    bits = vector.index_bits
-    return {
-        Fraction(float(value)): vector.manager.exists(bits, vector.node & vector.manager.cube(bits, k))
-        for k, value in enumerate(vector.terminals.tolist())
-    }
+    return vector.partition().map(Fraction)

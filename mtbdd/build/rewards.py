@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.build.amounts import Amount, added_up, scaled
+from mtbdd.build.expressions import RealPartitions
 from mtbdd.build.given import GivenReward
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.state_order import in_order
-from mtbdd.build.tables import RealPartitions
 from mtbdd.diagrams.arithmetic import add
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
@@ -35,10 +35,16 @@ _SYMBOLIC_BITS = 12  # expressions over more bits take too many values to be wor
 Vector = NDArray[np.float64]
 
 
-def reward_rates(
-    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None
-) -> Vector:
-    """Return the expected reward that each state earns a step or a time unit.
+def enclosed_rewards(
+    model: SymbolicModel,
+    structure: int,
+    within: StateIndex,
+    layer: int | None = None,
+    *,
+    states: bool = True,
+    moves: bool = True,
+) -> tuple[Vector, Vector | None]:
+    """Return the expected reward that each state earns a step or a time unit, and a bound on its error.
 
     State rewards plus, for every transition reward, its value times the probability or
     rate of the transitions that carry it.  Probabilities are those of the scaled row.
@@ -53,12 +59,15 @@ def reward_rates(
     layer : int, optional
         In an MDP, the layer of choices whose transition rewards count: those of a state's choice
         in it, nothing where the layer has no choice.
+    states, moves : bool
+        Whether state rewards count, and transition rewards.
 
     Returns
     -------
-    array of float64, shape (within.size,)
-        In the place of `within`. Zero, or of the right sign, wherever the exact number is; off by at most
-        `reward_error`.
+    rewards : ndarray of float64, shape (within.size,)
+        In the place of `within`. Zero, or of the right sign, wherever the exact number is.
+    error : ndarray of float64, shape (within.size,), or None
+        Bound on the distance from the numbers that the text means; None if all rewards are exact.
 
     Raises
     ------
@@ -66,164 +75,24 @@ def reward_rates(
         A reward of one of these states is not a finite number, or rewards of both signs cancel so far that it
         is not known whether anything is left.
     ValueError
-        No layer is given for an MDP.
+        Transition rewards of an MDP are asked for without a layer.
 
     Notes
     -----
     Time: O(n) for every item with a wide expression; items with few values are added as sets.
     """
-    return _rewards(model, structure, within, True, layer)[0]
-
-
-def reward_error(
-    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None
-) -> Vector | None:
-    """Return a bound on the absolute error of `reward_rates` against the numbers that the text means.
-
-    Returns
-    -------
-    ndarray of float64, shape (within.size,), or None
-        None if all rewards are exact.
-    """
-    return _rewards(model, structure, within, True, layer)[1]
-
-
-def enclosed_rewards(
-    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None, moves: bool = True
-) -> tuple[Vector, Vector | None]:
-    """Return `reward_rates` and `reward_error` at once; without `moves` those of state rewards alone."""
-    return _rewards(model, structure, within, True, layer, moves)
-
-
-def relative_units(rewards: Vector, error: Vector | None) -> float:
-    """Return the greatest relative error of rewards in units of 2^-53, from their absolute errors."""
-    if error is None:
-        return 0.0
-    earning = rewards != 0.0
-    share = error[earning] / np.abs(rewards[earning])  # lemma: entry-units
-    return (float(share.max()) if len(share) else 0.0) * 2.0**53 * (1.0 + 2.0**-50)  # lemma: entry-units
-
-
-def state_rewards(model: SymbolicModel, structure: int, within: StateIndex) -> Vector:
-    """Return the state rewards alone, shape (within.size,); off by at most `state_reward_error`.
-
-    Raises
-    ------
-    BuildError
-        As for `reward_rates`.
-    """
-    return _rewards(model, structure, within, True, moves=False)[0]
-
-
-def state_reward_error(model: SymbolicModel, structure: int, within: StateIndex) -> Vector | None:
-    """Return a bound on the absolute error of `state_rewards`, or None if they are exact."""
-    return _rewards(model, structure, within, True, moves=False)[1]
-
-
-def action_rewards(
-    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None
-) -> Vector:
-    """Return the transition rewards alone, expected over a step or a time unit, shape (within.size,).
-
-    In an MDP the reward of the choice that a layer holds, zero where it holds none.
-
-    Raises
-    ------
-    BuildError
-        As for `reward_rates`.
-    ValueError
-        No layer is given for an MDP.
-    """
-    return _rewards(model, structure, within, False, layer)[0]
-
-
-def action_reward_error(
-    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None
-) -> Vector | None:
-    """Return a bound on the absolute error of `action_rewards`, or None if they are exact."""
-    return _rewards(model, structure, within, False, layer)[1]
-
-
-def enclosed_action_rewards(
-    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None
-) -> tuple[Vector, Vector | None]:
-    """Return `action_rewards`, and a bound on their error, None if they are exact."""
-    return _rewards(model, structure, within, False, layer)
-
-
-Carriers = list[tuple[str | None, Partition]]
-
-
-def carriers_of(model: SymbolicModel, structure: int, layer: int | None) -> Carriers:
-    """Return what transition rewards are multiplied with: an action and how often it is taken, by state.
-
-    A choice of an MDP is taken once, whatever its probabilities add up to in the text.
-    """
-    parts = model.layer(layer).parts
-    if not any(item.is_transition for item in model.source.rewards[structure].items):
-        return []
-    if model.is_mdp:
-        return [(p.action, Partition(model.manager, {1: p.states})) for p in parts if p.event is not None]
-    return [(event.action, model.event_rates(event)) for event in model.events]
-
-
-def _rewards(
-    model: SymbolicModel,
-    structure: int,
-    within: StateIndex,
-    with_states: bool,
-    layer: int | None = None,
-    moves: bool = True,
-) -> tuple[Vector, Vector | None]:
-    """Return state rewards, transition rewards (`moves`, of a layer), or both, and a bound on their error."""
     if structure == ELAPSED:
         if moves:
             model.layer(layer)
-        return within.place.xp.full(within.size, 1.0 if with_states else 0.0), None
+        return within.place.xp.full(within.size, 1.0 if states else 0.0), None
     if model.given is not None:
         if moves:
             model.layer(layer)
         found = model.given.rewards[structure].values(
-            within.at(HOST), with_states, (layer or 0) if moves else None
+            within.at(HOST), states, (layer or 0) if moves else None
         )
         return _moved(found, within)
-    carriers = carriers_of(model, structure, layer) if moves else []
-    faults: list[Fault] = []
-    what = f"a reward vector of {within.size} states"
-    within.place.require(16 * within.size, what, "choose smaller constants")
-    parts: list[Partition] = []
-    vectors: list[tuple[Vector, Vector | None]] = []
-    for item in model.source.rewards[structure].items:
-        exits = [often for action, often in carriers if action == item.action]
-        if not (exits if item.is_transition else with_states):
-            continue
-        model.translator.require_value(item.guard, within.states)
-        guard = model.translator.states(item.guard)
-        states = guard & within.states
-        if item.is_transition:
-            states = states & model.manager.disjunction(e.support for e in exits)
-        if states == model.manager.false:
-            continue
-        if len(model.encoding.bits_of(expression_variables(item.value))) > _SYMBOLIC_BITS:
-            wide = _wide(model, item, states, exits, within.at(HOST), faults)
-            vectors += [_moved(vector, within) for vector in wide]
-            continue
-        value = RealPartitions(model.translator).of(item.value)
-        taken = value.met(states)
-        for number, where in taken:
-            if isinstance(number, float):
-                faults.append(_fault(item, number, model.encoding.pick(where & states)))
-            elif isinstance(number, Fraction) and abs(number) > sys.float_info.max:
-                faults.append(_fault(item, math.inf, model.encoding.pick(where & states)))
-        if faults:
-            continue
-        # Of the values that states take; where no state is, they need not be cut to any.
-        amounts = Partition(model.manager, {v: where & guard for v, where in taken}).map(Amount.of)
-        parts.extend(
-            e.combine(amounts, Amount.of_carrier(e.units)) for e in exits
-        ) if item.is_transition else (parts.append(amounts))
-    if faults:
-        raise BuildError(faults)
+    parts, vectors = _item_rewards(model, structure, within, layer, states, moves)
     total, error = added_up(parts, vectors, within)
     place = model.source.rewards[structure].position
     if not all_finite(within.place.xp, total):
@@ -243,6 +112,90 @@ def _rewards(
             )
             raise BuildError([Fault(place, f"{message}, in state {state}; write them as one item")])
     return total, error
+
+
+def reward_rates(
+    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None
+) -> Vector:
+    """Return `enclosed_rewards` without the bound on their error, shape (within.size,)."""
+    return enclosed_rewards(model, structure, within, layer)[0]
+
+
+def state_rewards(model: SymbolicModel, structure: int, within: StateIndex) -> Vector:
+    """Return the state rewards of `enclosed_rewards` alone, shape (within.size,)."""
+    return enclosed_rewards(model, structure, within, moves=False)[0]
+
+
+def action_rewards(
+    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None
+) -> Vector:
+    """Return the transition rewards of `enclosed_rewards` alone, shape (within.size,)."""
+    return enclosed_rewards(model, structure, within, layer, states=False)[0]
+
+
+def relative_units(rewards: Vector, error: Vector | None) -> float:
+    """Return the greatest relative error of rewards in units of 2^-53, from their absolute errors."""
+    if error is None:
+        return 0.0
+    earning = rewards != 0.0
+    share = error[earning] / np.abs(rewards[earning])  # lemma: entry-units
+    return (float(share.max()) if len(share) else 0.0) * 2.0**53 * (1.0 + 2.0**-50)  # lemma: entry-units
+
+
+Carriers = list[tuple[str | None, Partition]]
+
+
+def carriers_of(model: SymbolicModel, structure: int, layer: int | None) -> Carriers:
+    """Return what transition rewards are multiplied with: an action and how often it is taken, by state.
+
+    A choice of an MDP is taken once, whatever its probabilities add up to in the text.
+    """
+    parts = model.layer(layer).parts
+    if not any(item.is_transition for item in model.source.rewards[structure].items):
+        return []
+    if model.is_mdp:
+        return [(p.action, Partition(model.manager, {1: p.states})) for p in parts if p.event is not None]
+    return [(event.action, model.event_rates(event)) for event in model.events]
+
+
+def _item_rewards(
+    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None, own: bool, moves: bool
+) -> tuple[list[Partition], list[tuple[Vector, Vector | None]]]:
+    """Return what the items of a structure earn: by amount, or as vectors where an expression is wide."""
+    carriers = carriers_of(model, structure, layer) if moves else []
+    faults: list[Fault] = []
+    what = f"a reward vector of {within.size} states"
+    within.place.require(16 * within.size, what, "choose smaller constants")
+    parts: list[Partition] = []
+    vectors: list[tuple[Vector, Vector | None]] = []
+    for item in model.source.rewards[structure].items:
+        exits = [often for action, often in carriers if action == item.action]
+        if not (exits if item.is_transition else own):
+            continue
+        model.translator.require_value(item.guard, within.states)
+        guard = model.translator.states(item.guard)
+        states = guard & within.states
+        if item.is_transition:
+            states = states & model.manager.disjunction(e.support for e in exits)
+        if states == model.manager.false:
+            continue
+        if len(model.encoding.bits_of(expression_variables(item.value))) > _SYMBOLIC_BITS:
+            wide = _wide(model, item, states, exits, within.at(HOST), faults)
+            vectors += [_moved(vector, within) for vector in wide]
+            continue
+        value = RealPartitions(model.translator).of(item.value)
+        taken = value.met(states)
+        faults += _infinite(model, item, taken, states)
+        if faults:
+            continue
+        # Of the values that states take; where no state is, they need not be cut to any.
+        amounts = Partition(model.manager, {v: where & guard for v, where in taken}).map(Amount.of)
+        parts.extend(
+            e.combine(amounts, Amount.of_carrier(e.units)) for e in exits
+        ) if item.is_transition else (parts.append(amounts))
+    if faults:
+        raise BuildError(faults)
+    return parts, vectors
 
 
 def _moved(found: tuple[Vector, Vector | None], within: StateIndex) -> tuple[Vector, Vector | None]:
@@ -273,14 +226,6 @@ def _wide(
     if not item.is_transition:
         return [(values, error)]
     return [scaled(values, error, often, within) for often in exits]
-
-
-def expression_values(model: SymbolicModel, expression: Expression, within: StateIndex) -> Vector:
-    """Return a numeric expression's value in every state of a set, shape (within.size,).
-
-    Time: O(n) for every bit of the variables that occur.
-    """
-    return expression_enclosure(model, expression, within)[0]
 
 
 def expression_enclosure(
@@ -316,6 +261,16 @@ def expression_enclosure(
     values = found.values.astype(np.float64)
     size = np.abs(values)
     return values, np.spacing(size) if size.size and size.max() >= 2.0**53 else None
+
+
+def _infinite(
+    model: SymbolicModel, item: RewardItem, values: Partition, within: Node | None = None
+) -> Iterator[Fault]:
+    """Yield a fault for every value that is no finite number, with a state that takes it."""
+    for number, where in values:
+        if isinstance(number, float) or (isinstance(number, Fraction) and abs(number) > sys.float_info.max):
+            state = model.encoding.pick(where if within is None else where & within)
+            yield _fault(item, number if isinstance(number, float) else math.inf, state)
 
 
 def _fault(item: RewardItem, number: float, state: dict[str, bool | int]) -> Fault:
@@ -366,7 +321,7 @@ def symbolic_reward(model: SymbolicModel, structure: int) -> GivenReward:
     if any(item.is_transition for item in items):
         for number in range(len(model.layers)):
             if listed:
-                found = enclosed_action_rewards(model, structure, model.index, number)
+                found = enclosed_rewards(model, structure, model.index, number, states=False)
                 choices[number] = _from_vectors(model, *found)
             else:
                 carriers = carriers_of(model, structure, number)
@@ -442,12 +397,8 @@ def item_amounts(model: SymbolicModel, item: RewardItem, often: Partition) -> Pa
     model.translator.require_value(item.guard, often.support)
     states = model.translator.states(item.guard) & often.support
     value = RealPartitions(model.translator).of(item.value).only(states)
-    for number, where in value:
-        if isinstance(number, float) or (isinstance(number, Fraction) and abs(number) > sys.float_info.max):
-            state = format_state(model.encoding.pick(where))
-            got = number if isinstance(number, float) else math.inf
-            message = f"the reward is {got} in state {state}, expected a finite number"
-            raise BuildError([Fault(item.position, message)])
+    for fault in _infinite(model, item, value):
+        raise BuildError([fault])
     return often.combine(value.map(Amount.of), Amount.of_carrier(often.units))
 
 

@@ -23,12 +23,6 @@ def for_diagram(model: SymbolicModel, vector: NDArray[Any]) -> NDArray[Any]:
     return vector if numbers is None else vector[numbers]
 
 
-def numbers_of(model: SymbolicModel, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the numbers that users know states by, from their indices among all states."""
-    numbers = model.once(_numbers)
-    return indices if numbers is None else numbers[indices]
-
-
 def in_order(
     model: SymbolicModel, indices: NDArray[np.int64], within: StateIndex | None = None
 ) -> NDArray[np.int64]:

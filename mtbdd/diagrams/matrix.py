@@ -104,6 +104,12 @@ class SymbolicMatrix:
         """Return the set of non-zero entries."""
         return self.manager.exists(self.index_bits, self.node)
 
+    def partition(self) -> Partition:
+        """Return the non-zero entries by value.  Time: one conjunction a value."""
+        cubes = self.manager.cubes(self.index_bits, self.terminals.size)
+        pieces = (self.manager.exists(self.index_bits, self.node & cube) for cube in cubes)
+        return Partition(self.manager, dict(zip(self.terminals.tolist(), pieces, strict=True)), self.units)
+
     def table(self) -> NodeTable:
         """Return the nodes as arrays."""
         return read_nodes(self.manager, self.node)

@@ -53,6 +53,15 @@ class Partition:
         self._support: Node | None = None
         self.pieces: dict[Any, Node] = {v: s for v, s in (pieces or {}).items() if s != manager.false}
 
+    @classmethod
+    def united(cls, manager: Manager, pairs: Iterable[tuple[Any, Node]], units: float = 0.0) -> Partition:
+        """Return the function of some values and sets, the sets of equal values united."""
+        pieces: dict[Any, list[Node]] = {}
+        for value, piece in pairs:
+            if piece != manager.false:
+                pieces.setdefault(value, []).append(piece)
+        return cls(manager, {v: manager.disjunction(s) for v, s in pieces.items()}, units)
+
     def __len__(self) -> int:
         """Return the number of values."""
         return len(self.pieces)
@@ -87,11 +96,11 @@ class Partition:
 
     def map(self, function: Callable[[Any], Any], units: float = 0.0) -> Partition:
         """Return `function` of every value, as exact as `units` say; values that meet are united."""
-        return _collect(self.manager, ((function(v), s) for v, s in self), units)
+        return Partition.united(self.manager, ((function(v), s) for v, s in self), units)
 
     def combine(self, other: Partition, function: Callable[[Any, Any], Any], units: float = 0.0) -> Partition:
         """Return `function(self, other)` where both are defined.  Time: product of the numbers of values."""
-        return _collect(
+        return Partition.united(
             self.manager,
             ((function(a, b), s & t) for a, s in self for b, t in other),
             units,
@@ -169,16 +178,6 @@ def _of_one_sign(a: Partition, b: Partition) -> bool:
     """Whether all values are from 0, or all up to 0 (or no numbers)."""
     values = [v for part in (a, b) for v in part.pieces]
     return not (any(v < 0 for v in values) and any(v > 0 for v in values))
-
-
-def _collect(manager: Manager, pairs: Iterable[tuple[Any, Node]], units: float) -> Partition:
-    """Unite the sets of equal values."""
-    pieces: dict[Any, list[Node]] = {}
-    false = manager.false
-    for value, piece in pairs:
-        if piece != false:
-            pieces.setdefault(value, []).append(piece)
-    return Partition(manager, {v: manager.disjunction(s) for v, s in pieces.items()}, units)
 
 
 def from_table(

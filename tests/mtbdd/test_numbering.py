@@ -10,7 +10,7 @@ import pytest
 from mtbdd.build import numbering as numbers
 from mtbdd.build.build import build_model
 from mtbdd.build.model import SymbolicModel
-from mtbdd.build.state_order import for_diagram, for_users, in_order, numbers_of
+from mtbdd.build.state_order import for_diagram, for_users, in_order
 from mtbdd.build.state_table import states_in_parts, table_of_range, table_of_states, table_type
 from mtbdd.language import parse_model, resolve
 
@@ -70,7 +70,6 @@ def test_vectors_go_there_and_back(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(for_diagram(model, for_users(model, vector)), vector)
     assert model.numbering is not None
     np.testing.assert_array_equal(for_users(model, vector), vector[model.numbering])
-    np.testing.assert_array_equal(numbers_of(model, model.numbering), np.arange(model.n_states))
 
 
 def test_members_of_a_set_come_in_the_order_of_their_numbers(rng: np.random.Generator) -> None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mtbdd.build.rewards import enclosed_rewards, expression_values, reward_rates
+from mtbdd.build.rewards import enclosed_rewards, expression_enclosure, reward_rates
 from mtbdd.language.errors import BuildError
 from mtbdd.offset.states import index_states
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
@@ -95,7 +95,7 @@ def test_expression_values_equal_exact_ones(package: str) -> None:
     text = CTMC + " formula f = x*y + (b ? 0.5 : 2); formula g = 3; formula h = b ? x : y; formula k = -y;"
     model, explicit = build_both(text, package)
     for formula in model.source.formulas:
-        found = expression_values(model, formula.expression, model.index)
+        found = expression_enclosure(model, formula.expression, model.index)[0]
         values = [evaluate_exactly(formula.expression, explicit.valuation(i)) for i in range(len(found))]
         expected = [float(value) for value in values]
         np.testing.assert_allclose(found, expected, rtol=1e-14)

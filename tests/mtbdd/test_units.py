@@ -10,9 +10,9 @@ from itertools import product
 import numpy as np
 import pytest
 
+from mtbdd.build.expressions import RealPartitions, constant_partition
 from mtbdd.build.given import GivenReward
 from mtbdd.build.rewards import relative_units
-from mtbdd.build.tables import RealPartitions, constant_partition
 from mtbdd.diagrams import arithmetic
 from mtbdd.diagrams import arithmetic as products
 from mtbdd.diagrams.manager import Manager

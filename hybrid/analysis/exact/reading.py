@@ -21,6 +21,7 @@ from mtbdd.base.budget import check_budget
 from mtbdd.build.events import synchronisations
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.state_order import for_diagram
+from mtbdd.build.state_table import some_states
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.language.enclosing import enclose
@@ -124,7 +125,8 @@ class ExactModel:
         self.choices: list[list[Row]] = [[] for _ in range(size)]
         self.layers: list[list[int]] = [[] for _ in range(size)]
         self.actions: list[list[dict[str | None, Fraction]]] = [[] for _ in range(size)]
-        self._columns = _columns(model)
+        table = some_states(model.index, model.encoding.variables, None, None)
+        self._columns: dict[str, NDArray[Any]] = {v.name: table[v.name] for v in model.encoding.variables}
         self._values: dict[int, tuple[Expression, _Function]] = {}
         self._guards: dict[int, tuple[Expression, frozenset[int]]] = {}
         names = list(self._columns)
@@ -334,15 +336,3 @@ class _Function:
                 raise NotExactError(str(error)) from None
             self._known[key] = value
         return value
-
-
-def _columns(model: SymbolicModel) -> dict[str, NDArray[Any]]:
-    """Return the values of every variable in every reachable state."""
-    bits = model.index.bits_at(np.arange(model.n_states))
-    columns: dict[str, NDArray[Any]] = {}
-    for variable in model.encoding.variables:
-        stored = np.zeros(model.n_states, dtype=np.int64)
-        for bit in variable.bits:
-            stored = 2 * stored + bits[:, bit]
-        columns[variable.name] = stored.astype(np.bool_) if variable.is_bool else stored + variable.low
-    return columns

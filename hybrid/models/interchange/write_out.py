@@ -22,13 +22,7 @@ from hybrid.models.interchange.explicit_model import (
 from mtbdd.base.errors import either
 from mtbdd.base.memory import free_memory_bytes
 from mtbdd.build.model import SymbolicModel
-from mtbdd.build.rewards import (
-    action_reward_error,
-    action_rewards,
-    relative_units,
-    state_reward_error,
-    state_rewards,
-)
+from mtbdd.build.rewards import enclosed_rewards, relative_units
 from mtbdd.build.state_order import for_users
 from mtbdd.build.state_table import table_of_range
 from mtbdd.language.syntax import ModelType
@@ -178,16 +172,16 @@ def _valuations(model: SymbolicModel) -> dict[str, NDArray[Any]]:
 def listed_reward(model: SymbolicModel, structure: int, rows: ListedChoices) -> ExplicitReward:
     """Return a reward structure by number of the state and of the choice."""
     index = model.index
-    own = state_rewards(model, structure, index)
-    units = relative_units(own, state_reward_error(model, structure, index))
+    own, error = enclosed_rewards(model, structure, index, moves=False)
+    units = relative_units(own, error)
     choices: Vector = np.zeros(len(rows.layers))
     for number in range(len(model.layers)):
         layer = number if model.is_mdp else None
-        earned = action_rewards(model, structure, index, layer)
+        earned, error = enclosed_rewards(model, structure, index, layer, states=False)
         if not earned.any():
             continue
         # lemma: entry-units
-        units = max(units, relative_units(earned, action_reward_error(model, structure, index, layer)))
+        units = max(units, relative_units(earned, error))
         if model.type is ModelType.CTMC:
             earned = earned / model.exit_rates(index)
             # lemma: entry-units

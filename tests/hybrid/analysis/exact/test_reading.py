@@ -16,7 +16,7 @@ from hybrid.analysis.exact.reading import ExactModel
 from hybrid.matrix.injection.injected import inject_level
 from hybrid.models.exploration.programs import UnsuitableError
 from mtbdd.build.model import SymbolicModel
-from mtbdd.build.rewards import reward_error, reward_rates, state_reward_error, state_rewards
+from mtbdd.build.rewards import enclosed_rewards, reward_rates
 from mtbdd.language.errors import BuildError
 from tests.builders.models import build
 
@@ -117,7 +117,7 @@ def test_wide_expressions_are_as_exact_as_narrow_ones(monkeypatch: pytest.Monkey
         [] true -> 1/(x+y+1) : (x'=floor(x*0.1/0.1)); endmodule"""
     whole = build(text)
     monkeypatch.setattr("mtbdd.build.expressions._GRID_BITS", 0)
-    monkeypatch.setattr("mtbdd.build.tables._LEAF_COMBINATIONS", 1)
+    monkeypatch.setattr("mtbdd.build.expressions._LEAF_COMBINATIONS", 1)
     split = build(text)
     assert whole.n_states == split.n_states
     assert_entries(whole)
@@ -140,8 +140,9 @@ ONE = "dtmc module m s : [0..1]; [a] s=0 -> (s'=1); [] s=1 -> true; endmodule "
 )
 def test_exact_sums_are_told_exact(items: str, expected: float) -> None:
     model = build(f"{ONE} rewards {items} endrewards")
-    assert reward_rates(model, 0, model.index)[0] == expected
-    assert reward_error(model, 0, model.index) is None
+    rewards, error = enclosed_rewards(model, 0, model.index)
+    assert rewards[0] == expected
+    assert error is None
 
 
 @pytest.mark.parametrize(
@@ -149,9 +150,9 @@ def test_exact_sums_are_told_exact(items: str, expected: float) -> None:
 )
 def test_rounded_sums_are_not_told_exact(items: str) -> None:
     model = build(f"{ONE} rewards {items} endrewards")
-    error = reward_error(model, 0, model.index)
+    rewards, error = enclosed_rewards(model, 0, model.index)
     assert error is not None
-    assert 0 < error[0] <= 2 * math.ulp(reward_rates(model, 0, model.index)[0])
+    assert 0 < error[0] <= 2 * math.ulp(rewards[0])
     assert error[1] == 0
 
 
@@ -175,8 +176,8 @@ def test_rewards_are_within_their_errors(items: list[tuple[str, bool]], wide: bo
         if wide:
             patch.setattr("mtbdd.build.rewards._SYMBOLIC_BITS", -1)
         try:
-            found, error = reward_rates(model, 0, model.index), reward_error(model, 0, model.index)
-            own, own_error = state_rewards(model, 0, model.index), state_reward_error(model, 0, model.index)
+            found, error = enclosed_rewards(model, 0, model.index)
+            own, own_error = enclosed_rewards(model, 0, model.index, moves=False)
         except BuildError as refusal:
             assert "cancel" in str(refusal)
             return
@@ -227,13 +228,9 @@ def test_united_values_count_their_distance() -> None:
 def test_what_is_left_of_large_rewards_carries_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mtbdd.build.rewards._SYMBOLIC_BITS", -1)
     model = build(f"{ONE} rewards s=0:1e17; s=0:1; s=0:1e-20; s=0:-1e17; endrewards")
-    error = reward_error(model, 0, model.index)
+    rewards, error = enclosed_rewards(model, 0, model.index)
     assert error is not None
-    assert (
-        abs(Fraction(reward_rates(model, 0, model.index)[0].item()) - 1 - Fraction("1e-20"))
-        <= error[0]
-        < 1e-15
-    )
+    assert abs(Fraction(rewards[0].item()) - 1 - Fraction("1e-20")) <= error[0] < 1e-15
 
 
 # ------------------------------------------------------------------ states that were listed
