@@ -14,6 +14,7 @@ from mtbdd.language.limits import Limits, limited
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.matrices import to_dense
 from tests.builders.models import build, build_both
+from tests.exploring import each
 from tests.oracles.comparing import assert_same_model
 
 # Every command is told from the others by its rate.
@@ -67,8 +68,7 @@ def test_systems_say_who_acts_together(system: str, expected: dict[str | None, l
     assert weights(f"{MODULES} system {system} endsystem") == expected
 
 
-@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
-@pytest.mark.parametrize("system", [s for s, _ in SYSTEMS])
+@pytest.mark.parametrize(("system", "package"), each([s for s, _ in SYSTEMS], DIAGRAM_PACKAGES))
 def test_systems_equal_the_explicit_model(system: str, package: str) -> None:
     assert_same_model(*build_both(f"{MODULES} system {system} endsystem", package))
 

@@ -96,7 +96,7 @@ def together(
 
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_own_rows_have_all_their_entries(package: str, transposed: bool, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -118,7 +118,7 @@ def test_own_rows_have_all_their_entries(package: str, transposed: bool, seed: i
         assert own.has_entries == bool(dense.any())
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_several_matrices_receive_the_same(seed: int) -> None:
     rng = np.random.default_rng(seed)

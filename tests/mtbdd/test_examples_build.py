@@ -72,7 +72,7 @@ def test_examples_have_known_sizes(
 KNOWN_MDPS = [
     ("coin", 2, {"K": 2}, 272, 400, 492, 2),
     ("coin", 4, {"K": 4}, 43136, 115840, 144352, 4),
-    ("coin", 6, {"K": 2}, 1258240, 5008128, 6236736, 6),
+    pytest.param("coin", 6, {"K": 2}, 1258240, 5008128, 6236736, 6, marks=pytest.mark.nightly),
     ("jobs", None, {"N": 3}, 12, 10 + 8 + 1, 10 + 6 * 2 + 2 * 4 + 1, 3),
 ]
 
@@ -80,7 +80,6 @@ KNOWN_MDPS = [
 @pytest.mark.parametrize(
     ("name", "size", "constants", "states", "choices", "transitions", "layers"),
     KNOWN_MDPS,
-    ids=[f"{row[0]}-{row[3]}" for row in KNOWN_MDPS],
 )
 def test_example_mdps_have_known_sizes(
     name: str,

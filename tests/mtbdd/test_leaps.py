@@ -133,7 +133,8 @@ def random_edges(rng: np.random.Generator, model: Layered, step: int, period: in
 def test_leaps_find_what_a_search_finds(
     package: str, faults: int, rng: np.random.Generator, leaps: list[Node]
 ) -> None:
-    for turn in range(16):
+    turns = range(16) if package == FASTEST else range(0, 16, 3)
+    for turn in turns:
         model = Layered.of(package, is_above=turn % 2 == 0)
         step = 1 if turn % 4 < 2 else -1
         events = [random_edges(rng, model, step, period, faults) for period in (1, 1 << turn // 2 % 3)]
@@ -160,7 +161,7 @@ def test_leaps_find_what_a_search_finds(
             counters=counters,
         )
         assert kept == model.set(backward_states(chain, target & closed, closed))
-    assert len(leaps) > 8
+    assert len(leaps) > len(turns) // 2
 
 
 @pytest.mark.parametrize("start_layer, step", [(0, 1), (LAYERS - 1, -1)])

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import logging
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from hybrid.__main__ import main
 from mtbdd.diagrams import manager as package
 from mtbdd.diagrams.manager import Manager, PackageError, diagram_package
 from tests.source_tree import ROOT
-
-# Runs without CUDD, as where dd has no wheel with it.
-WITHOUT_CUDD = """
-import sys
-sys.modules["dd.cudd"] = None
-from hybrid.__main__ import main
-sys.exit(main(sys.argv[1:]))
-"""
 
 
 @pytest.fixture
@@ -80,29 +70,23 @@ def test_without_cudd_auto_is_autoref_and_says_so(
         Manager(1, "cudd")
 
 
-def test_the_command_line_answers_without_cudd(tmp_path: Path) -> None:
-    examples = ROOT / "examples"
-    surroundings = {**os.environ, "PYTHONPATH": str(ROOT), package.VARIABLE: ""}
-    for model, properties, constants in (("kanban", "kanban", "t=1"), ("coin", "coin", "K=1")):
-        command = [
-            "check",
-            f"{examples / model}.prism",
-            f"{examples / properties}.props",
-            "--const",
-            constants,
-        ]
-        slow, fast = (
-            subprocess.run(
-                [sys.executable, *start, *command],
-                cwd=tmp_path, env=surroundings, capture_output=True, text=True,
-                stdin=subprocess.DEVNULL, timeout=300, check=False,
-            )
-            for start in (["-c", WITHOUT_CUDD], ["-m", "hybrid"])
-        )  # fmt: skip
-        assert slow.returncode == fast.returncode == 0, slow.stderr
-        assert results(slow.stdout) == results(fast.stdout) != []
-        (line,) = slow.stderr.splitlines()
-        assert line.startswith("warning: dd was installed without CUDD")
+def test_the_command_line_answers_without_cudd(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv(package.VARIABLE, raising=False)
+    for model, constants, prop in (("kanban", "t=1", "1"), ("coin", "K=1", "2")):
+        files = [str(ROOT / "examples" / f"{model}{ending}") for ending in (".prism", ".props")]
+        command = ["check", *files, "--const", constants, "--prop", prop]
+        with pytest.MonkeyPatch.context() as patch:
+            # As where dd has no wheel with it.
+            patch.setitem(sys.modules, "dd.cudd", None)
+            patch.setattr(package, "_cudd", package._cudd.__wrapped__)
+            patch.setattr(package, "_tell_slow", package._tell_slow.__wrapped__)
+            assert main(command) == 0
+            slow = capfd.readouterr()
+        assert main(command) == 0
+        assert results(slow.out) == results(capfd.readouterr().out) != []
+        assert slow.err.startswith("warning: dd was installed without CUDD")
 
 
 def results(shown: str) -> list[str]:

@@ -183,7 +183,7 @@ def build_or_refuse(text: str, package: str) -> tuple[SymbolicModel, ExplicitMod
 COMMON = {"suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 
 
-@settings(max_examples=120, **COMMON)
+@settings(max_examples=60, **COMMON)
 @given(models())
 def test_symbolic_model_equals_explicit(text: str) -> None:
     both = build_or_refuse(text, FASTEST)

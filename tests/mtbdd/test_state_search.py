@@ -17,6 +17,7 @@ from mtbdd.language.syntax import Position
 from mtbdd.offset.states import index_states
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.models import build_both, node_set
+from tests.exploring import each
 
 pytest.importorskip("numba")
 
@@ -57,8 +58,10 @@ def all_states(encoding: Encoding, transitions: list[Relation], start: Node) -> 
         found = more
 
 
-@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
-@pytest.mark.parametrize("ranges", [[(0, 3), (0, 1), (0, 3)], [(1, 5), (0, 2), (0, 0), (-1, 1)]])
+@pytest.mark.parametrize(
+    ("package", "ranges"),
+    each(DIAGRAM_PACKAGES, [[(1, 5), (0, 2), (0, 0), (-1, 1)], [(0, 3), (0, 1), (0, 3)]]),
+)
 def test_states_are_those_that_plain_rounds_find(
     package: str, ranges: list[tuple[int, int]], rng: np.random.Generator
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from mtbdd.language import EvaluationError, parse_expression, to_text
 from mtbdd.language.definedness import definedness
@@ -49,6 +49,7 @@ def holds(condition: Expression, values: dict[str, bool | int]) -> bool:
 
 @pytest.mark.parametrize("kind", ["bool", "int", "double"])
 def test_single_values_are_defined_where_the_condition_holds(kind: str) -> None:
+    @settings(max_examples=50)
     @given(typed(kind))
     def check(expression: Expression) -> None:
         condition = definedness(expression)

@@ -124,8 +124,8 @@ rewards [nothing] true : x > 1; endrewards
 
 
 def test_resolve_deep_formulas_are_a_fault_not_a_crash() -> None:
-    chain = "".join(f"formula f{i} = 1 + (f{i - 1});" for i in range(1, 1500))
-    syntax = parse_model(f"dtmc formula f0 = x; {chain} module m x:[0..1]; [] f1499 > 0 -> (x'=0); endmodule")
+    chain = "".join(f"formula f{i} = 1 + (f{i - 1});" for i in range(1, 700))
+    syntax = parse_model(f"dtmc formula f0 = x; {chain} module m x:[0..1]; [] f699 > 0 -> (x'=0); endmodule")
     try:
         resolve(syntax)
     except LanguageError as error:
