@@ -77,7 +77,7 @@ def stationary() -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("size", "kills"), [(1, rounds(5)), pytest.param(2, rounds(3), marks=needs_mpi)])
+@pytest.mark.parametrize(("size", "kills"), [(1, rounds(3)), pytest.param(2, rounds(3), marks=needs_mpi)])
 def test_killed_at_random_moments(size: int, kills: int, tmp_path: Path, rng: np.random.Generator) -> None:
     start: list[str] = [] if size == 1 else [str(launcher()), "-n", str(size)]
     more = [] if size == 1 else ["--distributed"]
