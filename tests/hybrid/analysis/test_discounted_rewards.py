@@ -56,7 +56,7 @@ def discounted(
     ids=str,
 )
 def test_random_models(kind: str, options: dict[str, object], rng: np.random.Generator) -> None:
-    for number in range(rounds(18)):
+    for number in range(rounds(12)):
         labelled = random_labelled(rng, kind)
         d = Fraction(("0.9", "0.5", "0.99", "0.1")[number % 4])
         lowest = -3 if kind == "dtmc" and number % 3 == 0 else 0

@@ -59,7 +59,13 @@ class _Asked:
 SHAPES = [(2, 0, False), (1, 1, False), (0, 2, False), (2, 1, True), (1, 2, True), (3, 0, False)]
 
 
-@pytest.mark.parametrize(("n_targets", "n_rewards", "counted"), SHAPES)
+def shapes(first: int) -> list[Any]:
+    """Every shape; `make test` has every other one."""
+    marks = ((), (pytest.mark.nightly,))
+    return [pytest.param(*shape, marks=marks[(k - first) % 2]) for k, shape in enumerate(SHAPES)]
+
+
+@pytest.mark.parametrize(("n_targets", "n_rewards", "counted"), shapes(1))
 def test_bounds_and_values(rng: np.random.Generator, n_targets: int, n_rewards: int, counted: bool) -> None:
     answered = 0
     for _ in range(60):  # many have no finite answer
@@ -106,7 +112,7 @@ def test_bounds_and_values(rng: np.random.Generator, n_targets: int, n_rewards: 
     assert answered > 1
 
 
-@pytest.mark.parametrize(("n_targets", "n_rewards", "counted"), SHAPES)
+@pytest.mark.parametrize(("n_targets", "n_rewards", "counted"), shapes(0))
 def test_curves(rng: np.random.Generator, n_targets: int, n_rewards: int, counted: bool) -> None:
     for _ in range(rounds(6)):
         asked = _Asked(rng, n_targets, n_rewards, counted)

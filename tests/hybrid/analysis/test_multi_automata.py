@@ -46,7 +46,7 @@ def printing(folder: Path, formula: str) -> str:
 
 def test_files_say_what_formulas_say(tmp_path: Path, rng: np.random.Generator) -> None:
     compared = 0
-    for number in range(rounds(15)):
+    for number in range(rounds(9)):
         model = build(random_labelled(rng, "mdp").text().replace("init true endinit", ""))
         formulas = [tree_text(random_tree(rng, int(rng.integers(3, 8)), 3), LABELS) for _ in range(2)]
         paths = []

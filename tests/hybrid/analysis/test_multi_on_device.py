@@ -21,7 +21,7 @@ rewards "cost" [a] true : 1; [b] true : 2; endrewards
 """
 
 
-@pytest.mark.parametrize("engine", ["hybrid", "explicit"])
+@pytest.mark.parametrize("engine", ["hybrid", pytest.param("explicit", marks=pytest.mark.nightly)])
 def test_a_value_under_a_bound(device: Device, engine: str) -> None:
     # Surely by [a] again and again costs 2, by [b] 8, and half the way 1.
     model = build(WAY)

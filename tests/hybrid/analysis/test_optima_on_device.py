@@ -51,13 +51,13 @@ TRUTH = [
 ]
 
 
-def chosen(name: str) -> list[tuple[str, str, Fraction | float]]:
-    """Return the cases that a device takes."""
+def chosen(name: str, engine: str) -> list[tuple[str, str, Fraction | float]]:
+    """Return the cases that a device takes; an engine on the emulator takes every other one."""
     if name != "host":
         return OF_MDPS
     first = [next(case for case in OF_MDPS if word in case[1]) for word in KINDS.values()]
     unbounded = [(ROOMS, "Pmin=? [ F G x<=2 ]"), (COINS, "Rmin=? [ F x>0 ]"), (WAITING_ROOM, "Rmax=? [ C ]")]
-    return first + [case for case in OF_MDPS if case[:2] in unbounded]
+    return (first + [case for case in OF_MDPS if case[:2] in unbounded])[ENGINES.index(engine) :: 2]
 
 
 def holds(prop: str, exact: Fraction | float, slack: Fraction, answer: hybrid.Answer) -> None:
@@ -88,7 +88,7 @@ def told(answer: hybrid.Answer, engine: str) -> str | None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_values_known_by_hand_lie_within_the_bounds(device: Device, engine: str) -> None:
-    cases = chosen(device.name)
+    cases = chosen(device.name, engine)
     models = {text: build(text) for text in {text for text, _, _ in cases}}
     places = []
     for text, prop, exact in cases:

@@ -20,7 +20,7 @@ EXAMPLES = ROOT / "examples"
 @pytest.mark.parametrize(
     ("name", "constants", "prop", "expected"),
     [
-        ("tandem", {"c": 2}, 'R{"customers"}=? [ S ]', None),
+        ("tandem", {"c": 1}, 'R{"customers"}=? [ S ]', None),
         ("brp", {"N": 2, "MAX": 2}, "P=? [ F s=FAILED ]", None),
         ("herman", {}, 'filter(max, T=? [ F "stable" ])', None),
         ("coin", {"K": 2}, 'Pmin=? [ F "all_heads" ]', Fraction(49, 128)),
