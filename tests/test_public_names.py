@@ -77,6 +77,59 @@ except hybrid.HybridError as error:
 """
 
 
+# Every line but those that end with `refused` is right.
+OPTIONS = """
+from pathlib import Path
+
+import hybrid
+
+model = hybrid.load("m.prism", constants={"N": 3}, order="force", package="autoref", timeout=3.0)
+model = hybrid.load(Path("m.tra"), type="ctmc", labels="m.lab")
+hybrid.load("m.prism", ordr="force")  # refused
+hybrid.load("m.prism", order="sifting")  # refused
+hybrid.load("m.prism", package="buddy")  # refused
+hybrid.load("m.tra", type="pta")  # refused
+hybrid.parse("dtmc", package="cudd")
+hybrid.parse("dtmc", package=3)  # refused
+
+answer = hybrid.check(model, "P=? [ F x=1 ]", method="jor", omega=0.8, engine="explicit", storage="csr")
+bounds: float | None = answer.lower
+hybrid.check(model, "P=? [ F x=1 ]", metod="x")  # refused
+hybrid.check(model, "P=? [ F x=1 ]", method="x")  # refused
+hybrid.check(model, "P=? [ F x=1 ]", epsilon="1e-8")  # refused
+hybrid.check(model, "P=? [ F x=1 ]", backend="tpu")  # refused
+hybrid.check(model, "P=? [ F x=1 ]", engine="symbolic")  # refused
+hybrid.check(model, "P=? [ F x=1 ]", level=3, throw=False, progress=lambda count, difference: None)
+hybrid.check(model, "P=? [ F x=1 ]", level="fast")  # refused
+hybrid.check_all(model, Path("m.props"), representation="tasks", values=True, scheduler=True)
+hybrid.check_all(model, Path("m.props"), representation="coo")  # refused
+
+hybrid.experiment("m.prism", "P=? [ F x=1 ]", {"N": range(3)}, order="model", method="interval").to_pandas()
+hybrid.experiment("m.prism", "P=? [ F x=1 ]", {"N": range(3)}, methods="interval")  # refused
+hybrid.experiment("m.prism", "P=? [ F x=1 ]", {"N": range(3)}, order="random")  # refused
+
+hybrid.inject(model.transitions, "min-time", "cpu", representation="tasks")
+hybrid.inject(model.transitions, "least-time")  # refused
+hybrid.inject(model.transitions, backend="cuda")  # refused
+
+hybrid.export(model, "m.drn", Path("m.umb"), force=True)
+hybrid.export(model, "m.drn", forced=True)  # refused
+hybrid.transient(model.transitions, [1.0], 2.0, epsilon=1e-9, transposed=True)
+hybrid.transient(model.transitions, [1.0], 2.0, precision=1e-9)  # refused
+model.steady_state(method="jor", epsilon=1e-9)
+model.steady_state(methd="jor")  # refused
+model.transient(3.0, engine="explicit")
+model.transient(3.0, engine="explict")  # refused
+
+hybrid.from_scipy([[1.0]], "ctmc", 0)
+hybrid.from_scipy([[1.0]], "chain", 0)  # refused
+hybrid.ModelBuilder("dtmc").build(package="autoref", discount=0.9)
+hybrid.ModelBuilder("dtmcs")  # refused
+hybrid.CheckOptions(method="power")
+hybrid.CheckOptions.of(method="powr")  # refused
+"""
+
+
 def section(text: str, title: str) -> str:
     """The lines of a section of a numpydoc docstring, the empty text where there is none."""
     found = re.search(rf"^{title}\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", text, re.MULTILINE | re.DOTALL)
@@ -204,21 +257,15 @@ def test_an_unknown_attribute_is_told_by_its_name(package: str) -> None:
         importlib.import_module(package).solve_all  # noqa: B018
 
 
-def checked(text: str, folder: Path) -> str:
-    """What mypy says to a user's file, with the packages found as installed ones are.
+def checked(folder: Path, **texts: str) -> str:
+    """What mypy says to a user's files, with the packages found as installed ones are.
 
     What it found out about them is kept from run to run.
     """
-    (folder / "user.py").write_text(text)
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--strict",
-        "--cache-dir",
-        str(ROOT / "build" / "mypy-users"),
-        "user.py",
-    ]
+    for name, text in texts.items():
+        (folder / f"{name}.py").write_text(text)
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(ROOT / "build" / "mypy-users")]
+    command += [f"{name}.py" for name in texts]
     path = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=folder, env=path, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr
@@ -230,11 +277,13 @@ def test_every_name_has_its_type_for_users(tmp_path: Path) -> None:
     pytest.importorskip("mypy", reason="mypy is not installed (extra 'test')")
     imports = "".join(f"import {module}\n" for module in sorted({module for module, _ in NAMES}))
     names = "".join(f"reveal_type({module}.{name})\n" for module, name in NAMES)
-    told = checked(imports + TYPICAL + names, tmp_path)
+    told = checked(tmp_path, user=imports + TYPICAL + names, options=OPTIONS)
+    refused = {int(line) for line in re.findall(r"^options\.py:(\d+): error", told, re.MULTILINE)}
+    assert refused == {k for k, line in enumerate(OPTIONS.splitlines(), 1) if line.endswith("# refused")}
     assert re.findall(r"^user\.py:\d+: error: .*", told, re.MULTILINE) == []
     found = re.findall(r'Revealed type is "(.*)"$', told, re.MULTILINE)
     assert len(found) == len(NAMES)
     assert [name for name, kind in zip(NAMES, found, strict=True) if kind == "Any"] == []
     # A name that no package has is an error, not Any.
-    told = checked("import hybrid\nimport mtbdd\n\nhybrid.chek\nmtbdd.indexed\n", tmp_path)
+    told = checked(tmp_path, user="import hybrid\nimport mtbdd\n\nhybrid.chek\nmtbdd.indexed\n")
     assert told.count('Module has no attribute "') == 2

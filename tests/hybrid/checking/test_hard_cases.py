@@ -10,6 +10,7 @@ import pytest
 
 import hybrid
 from tests.builders.chain_texts import GAMBLER, load_text
+from tests.exploring import each
 
 # Every run of successes is undone by one failure: 2^n steps, and iterates that seem to stand still
 # (S. Haddad and B. Monmege, Reachability in MDPs, RP 2014).
@@ -43,8 +44,7 @@ rewards "gain" s=3 : 1; s=1 : -8; endrewards
 """
 
 
-@pytest.mark.parametrize("engine", ["hybrid", "explicit"])
-@pytest.mark.parametrize("n", [30, 120])
+@pytest.mark.parametrize(("engine", "n"), each(["hybrid", "explicit"], [30, 120]))
 def test_slow_chains_are_solved_exactly_where_iterations_do_not_end(tmp_path, engine, n):
     model = load_text(tmp_path, RETURNING, constants={"n": n})
     reached = hybrid.check(model, "P=? [ F x=0 ]", engine=engine, max_iterations=2000, throw=False)
@@ -75,15 +75,17 @@ init s=0 endinit
 """
 
 
-@pytest.mark.parametrize("engine", ["hybrid", "explicit"])
 @pytest.mark.parametrize(
-    ("text", "constants", "prop", "expected"),
-    [
-        (RETURNING, {"n": 100}, "P=? [ F x=0 ]", 0.7),
-        (RETURNING, {"n": 100}, 'R{"steps"}=? [ F x=0 | x=2*n ]', 3 * 2**99 - 2),
-        (SUNK, {}, "P=? [ F s=3 ]", 0.5),
-        (SUNK, {}, "S=? [ s=3 ]", 0.5),
-    ],
+    ("text", "constants", "prop", "expected", "engine"),
+    each(
+        [
+            (RETURNING, {"n": 100}, "P=? [ F x=0 ]", 0.7),
+            (SUNK, {}, "P=? [ F s=3 ]", 0.5),
+            (SUNK, {}, "S=? [ s=3 ]", 0.5),
+            (RETURNING, {"n": 100}, 'R{"steps"}=? [ F x=0 | x=2*n ]', 3 * 2**99 - 2),
+        ],
+        ["hybrid", "explicit"],
+    ),
 )
 def test_f15_few_iterations_come_before_exact_solution(tmp_path, engine, text, constants, prop, expected):
     answer = hybrid.check(load_text(tmp_path, text, constants=constants), prop, engine=engine)

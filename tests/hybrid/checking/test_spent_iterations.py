@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hybrid
@@ -108,6 +108,7 @@ def settled(model: hybrid.Model, asked: str, method: Any, limit: int) -> None:
         held(answer, exact.value if exact.exact is None else exact.exact)
 
 
+@settings(max_examples=50)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from(METHODS), st.booleans())
 def test_bounds_of_random_chains_hold(seed: int, limit: int, method: Any, continuous: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -117,6 +118,7 @@ def test_bounds_of_random_chains_hold(seed: int, limit: int, method: Any, contin
         settled(model, f"filter(min, {text})", method, limit)
 
 
+@settings(max_examples=50)
 @given(mdps(), st.integers(1, 40), st.sampled_from(METHODS), st.sampled_from(["min", "max"]))
 def test_bounds_of_random_decision_processes_hold(text: str, limit: int, method: Any, best: str) -> None:
     model = hybrid.parse(text)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from hybrid.checking.certificates.archive import Certificate
 from tests.builders.models import build_mdp
 from tests.builders.random_chains import RandomChain
 from tests.builders.random_mdps import random_mdp
+from tests.exploring import rounds
 from tests.hybrid.checking.certificates.helpers import Case, make
 from tests.oracles import optima
 from tests.oracles.chains import (
@@ -58,7 +60,7 @@ def assert_sound(case: Case, exact: Exact, rng: np.random.Generator) -> None:
             case.spoilt(spoil)
 
 
-CASES = range(4)
+CASES = range(rounds(4))
 
 
 @pytest.mark.parametrize("number", CASES)
@@ -85,15 +87,22 @@ def test_rewards_on_chains(continuous: bool, number: int, rng: np.random.Generat
     assert_sound(make(tmp_path, chain.text, "R=? [ C ]"), exact, rng)
 
 
+def averages(chain: RandomChain, continuous: bool) -> list[tuple[Any, Fraction]]:
+    """The distribution in the long run from every state, and the average reward."""
+    spread = [stationary_distribution(chain.rates, {s: Fraction(1)}, continuous) for s in range(chain.size)]
+    return [
+        (row, sum((p * r for p, r in zip(row, chain.rewards, strict=True)), Fraction(0))) for row in spread
+    ]
+
+
 @pytest.mark.parametrize("number", CASES)
 @pytest.mark.parametrize("continuous", [False, True], ids=["dtmc", "ctmc"])
 def test_averages_on_chains(continuous: bool, number: int, rng: np.random.Generator, tmp_path: Path) -> None:
     chain = RandomChain(rng, continuous)
-    spread = [stationary_distribution(chain.rates, {s: Fraction(1)}, continuous) for s in range(chain.size)]
-    exact = [sum((p * r for p, r in zip(row, chain.rewards, strict=True)), Fraction(0)) for row in spread]
-    assert_sound(make(tmp_path, chain.text, "R=? [ S ]"), exact, rng)
+    found = averages(chain, continuous)
+    assert_sound(make(tmp_path, chain.text, "R=? [ S ]"), [average for _, average in found], rng)
     case = make(tmp_path, chain.text, "S=? [ x<=1 ]")
-    assert_sound(case, [row[0] + row[1] for row in spread], rng)
+    assert_sound(case, [row[0] + row[1] for row, _ in found], rng)
     wide = max(bottom_components(chain.rates), key=len)
     if len(wide) > 1:
 
@@ -144,13 +153,10 @@ def test_flipped_bits_are_refused_or_leave_true_bounds(
     elif "F" in prop:
         exact = reachability_rewards(chain.rates, chain.rewards, {1}, continuous)
     else:
-        spread = [
-            stationary_distribution(chain.rates, {s: Fraction(1)}, continuous) for s in range(chain.size)
-        ]
-        exact = [sum((p * r for p, r in zip(row, chain.rewards, strict=True)), Fraction(0)) for row in spread]
+        exact = [average for _, average in averages(chain, continuous)]
     case = make(tmp_path, chain.text, prop)
     accepted = refused = 0
-    for _ in range(60):
+    for _ in range(rounds(60)):
         kept: list[Certificate] = []
 
         def flip(c: Certificate, kept: list[Certificate] = kept) -> None:
