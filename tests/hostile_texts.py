@@ -79,9 +79,9 @@ ANSWERED: dict[str, tuple[str, int]] = {
         model("x : [0..9223372036854775807];", "[] x<5 -> (x'=5); [] x>=5 -> (x'=0);"),
         2,
     ),
-    "2,000 commands of one module": (
-        model("x : [0..2000];", "\n".join(f"[] x={i} -> (x'={i + 1});" for i in range(2000)), "", "mdp"),
-        2001,
+    "1,000 commands of one module": (
+        model("x : [0..1000];", "\n".join(f"[] x={i} -> (x'={i + 1});" for i in range(1000)), "", "mdp"),
+        1001,
     ),
 }
 
@@ -170,8 +170,8 @@ REFUSED: dict[str, tuple[str, str]] = {
         + model(commands="[] " + "ba" * 100_000 + "=1 -> true;")[5:],
         "declare it as a constant, a formula or a variable",
     ),
-    "20,000 unknown modules": (
-        model() + "".join(f"module n{i}=q{i}[s=t{i}]endmodule\n" for i in range(20_000)),
+    "5,000 unknown modules": (
+        model() + "".join(f"module n{i}=q{i}[s=t{i}]endmodule\n" for i in range(5_000)),
         "copies the unknown module 'q0'; known are m, n0,",
     ),
     "20,000 assignments of a million values": (

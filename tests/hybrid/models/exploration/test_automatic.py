@@ -100,7 +100,7 @@ def test_many_states_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_limits_of_diagrams_do_not_refuse_what_can_be_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    text, limits = opinions(80), Limits(table_steps=1 << 14)
+    text, limits = opinions(50), Limits(table_steps=1 << 14)
     with pytest.raises(EffortError, match="table_steps"):
         hybrid.parse(text, build="symbolic", limits=limits)
     model = hybrid.parse(text, limits=limits)

@@ -19,13 +19,14 @@ from tests.attack.cases import draw_case
 from tests.builders.chain_texts import DIE, GAMBLER, QUEUE, SPLIT
 from tests.builders.flat_texts import epidemic, gate, opinions, oscillators
 from tests.builders.mdp_texts import COINS, ROOMS, SLOW_WAY, WAITING_ROOM
+from tests.exploring import rounds
 from tests.source_tree import ROOT
 
 TEXTS = {
     "oscillators": (oscillators(3, 4), {"mu": 0.1, "level": 1.0}),
     "gate": (gate(2, 4), {}),
     "opinions": (opinions(9), {}),
-    "epidemic": (epidemic(5), {}),
+    "epidemic": (epidemic(4), {}),
     **{f"small {k}": (text, {}) for k, text in enumerate((DIE, GAMBLER, QUEUE, SPLIT))},
     **{f"small mdp {k}": (text, {}) for k, text in enumerate((COINS, ROOMS, SLOW_WAY, WAITING_ROOM))},
 }
@@ -103,7 +104,7 @@ def test_f22_a_state_of_too_many_transitions_is_told() -> None:
 
 def test_random_models_are_the_same(rng: np.random.Generator) -> None:
     seed = int(rng.integers(1 << 32))
-    for number in range(60):
+    for number in range(rounds(60)):
         assert_same(resolved(draw_case(seed, number).spec.text()))
 
 

@@ -91,7 +91,7 @@ def reach_probability(matrix: np.ndarray, goal: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", MANAGERS.values(), ids=MANAGERS)
 def test_random_chains_have_the_values_of_dense_algebra(kind: Any, rng: np.random.Generator) -> None:
-    for _ in range(rounds(250)):
+    for _ in range(rounds(75)):
         dense = random_chain(rng)
         bdd = new_manager(kind, rng)
         start = int(rng.integers(0, 1 << N))

@@ -15,6 +15,7 @@ from hybrid.models.interchange.prism.reading import read_pexp
 from mtbdd.language.syntax import ModelType
 from tests.builders.explicit_models import write_listed
 from tests.builders.text_models import random_model
+from tests.exploring import rounds
 
 _SPARE = [
     *"0 1 -1 # [ ] , : ( ) = nan inf 1e999 1/3 1/0 $x // true ! & @ é init".encode().split(),
@@ -71,7 +72,7 @@ def test_text_damage_gives_messages_or_models(
     reader = _FORMATS[name]
     path = tmp_path / f"m.{name}"
     refused = 0
-    for _ in range(60):
+    for _ in range(rounds(60)):
         text = write_listed(random_model(rng, kind), path).read_bytes()
         path.write_bytes(damaged(rng, text))
         try:
@@ -79,4 +80,4 @@ def test_text_damage_gives_messages_or_models(
         except InterchangeError as fault:
             refused += 1
             assert re.match(rf"{re.escape(str(path))}:\d+: .*expected, got .*; ", str(fault)), fault
-    assert refused > 10
+    assert refused > rounds(60) // 6

@@ -63,7 +63,7 @@ def assert_same(found: Answer, known: Answer, text: str) -> None:
 def test_quotient_answers_as_its_model(rng: np.random.Generator, kind: str) -> None:
     smaller = 0
     for number in range(40):
-        if number >= rounds(4) and smaller:
+        if number >= rounds(3) and smaller:
             break
         built = blown_up(rng, kind)
         model = hybrid.parse(built.text)
@@ -82,10 +82,10 @@ def test_quotient_answers_as_its_model(rng: np.random.Generator, kind: str) -> N
         ("herman", {}),
         ("cluster", {"N": 2}),
         ("tandem", {"c": 3}),
-        ("brp", {"N": 4, "MAX": 2}),
+        ("brp", {"N": 2, "MAX": 2}),
         ("coin", {"K": 1}),
         ("jobs", {"N": 2}),
-        ("philosophers", {}),
+        pytest.param("philosophers", {}, marks=pytest.mark.nightly),  # chains and processes are above
         pytest.param("mutex", {"M": 1}, marks=pytest.mark.nightly),  # as the philosophers: under fairness
     ],
 )

@@ -9,14 +9,13 @@ import hybrid
 from mtbdd.build.rewards import action_rewards, reward_rates
 from tests.builders.matrices import to_dense
 from tests.builders.written_twice import TwiceWritten
-
-_MODELS = 14
+from tests.exploring import rounds
 
 
 @pytest.mark.parametrize("kind", ["dtmc", "ctmc", "mdp"])
 def test_a_model_of_a_builder_is_that_of_its_text(kind: str, rng: np.random.Generator) -> None:
     deadlocks, several = 0, 0
-    for _ in range(_MODELS):
+    for _ in range(rounds(15)):
         twice = TwiceWritten(rng, kind)
         wanted = hybrid.parse(twice.text)
         got = twice.builder.build()

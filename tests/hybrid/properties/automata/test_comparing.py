@@ -12,6 +12,7 @@ from hybrid.properties.automata.automaton import DeterministicAutomaton
 from hybrid.properties.automata.choosing import distinguishing_word
 from hybrid.properties.automata.reading_formulas import automaton_of
 from tests.builders.labelled import NAMES
+from tests.exploring import rounds
 from tests.oracles.lasso_words import Tree, holds, random_tree, tree_text
 
 
@@ -27,7 +28,7 @@ def over_all_names(tree: Tree) -> DeterministicAutomaton:
 
 def test_the_word_found_is_in_one_language_by_definition(rng: np.random.Generator) -> None:
     same = 0
-    for _ in range(150):
+    for _ in range(rounds(150)):
         first, second = (random_tree(rng, int(rng.integers(2, 8)), 3) for _ in range(2))
         found = distinguishing_word(over_all_names(first), over_all_names(second))
         if found is None:
@@ -37,11 +38,11 @@ def test_the_word_found_is_in_one_language_by_definition(rng: np.random.Generato
         else:
             word = np.array([[*found[0], *found[1]]])
             assert holds(first, word, len(found[0]))[0] != holds(second, word, len(found[0]))[0]
-    assert same < 75
+    assert same < rounds(75)
 
 
 def test_formulas_with_one_language(rng: np.random.Generator) -> None:
-    for _ in range(100):
+    for _ in range(rounds(100)):
         tree = random_tree(rng, int(rng.integers(2, 9)), 3)
         other = ("!", ("!", ("&", tree, ("|", ("G", ("F", tree)), ("F", ("G", ("!", tree)))))))
         negation = distinguishing_word(over_all_names(tree), over_all_names(("!", tree)))

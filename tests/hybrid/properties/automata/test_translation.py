@@ -12,11 +12,12 @@ from hybrid.properties.automata.automaton import MOST_PROPOSITIONS
 from hybrid.properties.automata.reading_formulas import automaton_of
 from mtbdd.base.budget import Budget, BudgetError, spending
 from mtbdd.language.errors import LanguageError
+from tests.exploring import rounds
 from tests.logic.languages import first_difference, language_case
 from tests.oracles.lasso_words import Tree, random_tree, tree_text
 
 
-@pytest.mark.parametrize("hundred", range(5))
+@pytest.mark.parametrize("hundred", range(rounds(9)))
 def test_random_formulas_and_their_automata_have_one_language(hundred: int, rng: np.random.Generator) -> None:
     """A share of the two thousand that `python -m tests.logic` translates; every fourth has windows."""
     seed = int(rng.integers(1 << 31))
@@ -34,7 +35,7 @@ def test_random_formulas_against_spot(rng: np.random.Generator) -> None:
 
 def test_random_formulas_about_the_long_run(rng: np.random.Generator) -> None:
     for outer in (("G", "F"), ("F", "G")):
-        for _ in range(60):
+        for _ in range(rounds(60)):
             parts = [random_tree(rng, int(rng.integers(2, 6)), 3) for _ in range(2)]
             tree: Tree = (outer[0], (outer[1], ("&" if outer[0] == "G" else "|", *parts)))
             assert first_difference(tree, automaton_of(tree_text(tree)), rng, 8) is None

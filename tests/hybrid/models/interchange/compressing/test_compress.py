@@ -17,6 +17,7 @@ from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import action_rewards, state_rewards
 from mtbdd.language.syntax import ModelType
 from tests.builders.explicit_models import random_explicit_model
+from tests.exploring import rounds
 from tests.oracles.chains import until_probabilities
 from tests.source_tree import ROOT
 
@@ -88,9 +89,8 @@ def _same(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("block", range(2))
-def test_random_models_keep_their_choices_labels_and_rewards(kind: str, block: int) -> None:
-    for number in range(10 * block, 10 * (block + 1)):
+def test_random_models_keep_their_choices_labels_and_rewards(kind: str) -> None:
+    for number in range(rounds(30)):
         rng = np.random.default_rng([20261122, KINDS.index(kind), number])
         _compare(random_explicit_model(rng, kind, most_states=9 if number else 1))
 
@@ -116,7 +116,7 @@ def _compare(given: ExplicitModel) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_written_out_comes_back(kind: str) -> None:
-    for number in range(10):
+    for number in range(rounds(15)):
         rng = np.random.default_rng([5, KINDS.index(kind), number])
         given, _ = with_loops(random_explicit_model(rng, kind))
         again = written_out(compressed(given))
@@ -128,10 +128,9 @@ def test_what_is_written_out_comes_back(kind: str) -> None:
             _same(found, expected)
 
 
-@pytest.mark.parametrize("block", [0, 2, 4])
-def test_bounds_hold_for_random_matrices(block: int) -> None:
+def test_bounds_hold_for_random_matrices() -> None:
     """Against exact rational solutions of the doubles that were given, rows divided by their sums."""
-    for number in range(50 * block, 50 * (block + 1)):
+    for number in range(rounds(150)):
         rng = np.random.default_rng([77, number])
         given, _ = with_loops(random_explicit_model(rng, "dtmc" if number % 2 else "ctmc", most_states=7))
         given = replace(given, initial=np.arange(given.n_states) == 0)
