@@ -353,11 +353,7 @@ _OPERATORS = ("P", "Pmin", "Pmax", "S", "R", "Rmin", "Rmax")
 class _FileParser(PropertyParser):
     """Reads a text of properties and declarations.
 
-    Parameters
-    ----------
-    text, file : str
-    keep_faults : bool
-        See `parse_properties`.
+    `keep_faults`: see `parse_properties`.
     """
 
     def __init__(self, text: str, file: str, keep_faults: bool = False) -> None:
@@ -499,21 +495,8 @@ def load_properties(path: str | os.PathLike[str], keep_faults: bool = False) -> 
 def parse_path(text: str, file: str = "<formula>") -> Expression:
     """Read a path formula.
 
-    Parameters
-    ----------
-    text : str
-    file : str
-        Name of the text, for positions.
-
-    Returns
-    -------
-    Expression
-        Names are not looked up, types are not checked.
-
-    Raises
-    ------
-    LanguageError
-        The text is no path formula, or uses what is not supported.
+    `file`: name of the text, for positions. Returns Expression: names are not looked up, types are not
+    checked. Raises LanguageError: the text is no path formula, or uses what is not supported.
     """
     parser = PropertyParser(text, file)
     found = parser.run(parser.path)

@@ -79,12 +79,7 @@ def asked_quantity(formula: Expression) -> PropertyQuantity | None:
 
 
 def refuse_decision_process(formula: Expression, kind: ModelType) -> None:
-    """Refuse to ask of a decision process what chains alone have a value of.
-
-    Raises
-    ------
-    UnsupportedError
-    """
+    """Refuse to ask of a decision process what chains alone have a value of."""
     quantity = asked_quantity(formula)
     if kind is ModelType.MDP and quantity is not None and quantity.only_chains:
         raise UnsupportedError(quantity.only_chains)

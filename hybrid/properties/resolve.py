@@ -41,15 +41,8 @@ LEAST_DISCOUNT = 2.0**-50
 class PropertyFolder(Folder):
     """Folds well-typed properties and notes bounds that make no sense.
 
-    Parameters
-    ----------
-    values, definitions, labels : mapping
-        As for `mtbdd.language.fold.Folder`; named properties count as labels.
-    structures : sequence of (str or None)
-        The names of the model's reward structures.
-    kind : ModelType
-    faults : FaultCollector
-        Takes the faults.
+    `values`, `definitions`, `labels`: as for `mtbdd.language.fold.Folder`; named properties count as labels.
+    `structures`: the names of the model's reward structures. `faults`: takes the faults.
 
     Attributes
     ----------

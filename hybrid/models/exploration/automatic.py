@@ -57,10 +57,7 @@ class _Probe:
     def spend(self, microseconds: float) -> None:
         """Take notice of work; explore once in a while.
 
-        Raises
-        ------
-        _SmallModelError
-            All states are explored.
+        Raises _SmallModelError: all states are explored.
         """
         self._work += microseconds
         if self._work < self._next:

@@ -74,7 +74,6 @@ class ListedStates:
 
     Parameters
     ----------
-    variables : Variables
     states : ndarray of int64, shape (variables, n)
     initial, deadlocks : ndarray of bool, shape (n,)
         What the labels "init" and "deadlock" mean.
@@ -92,10 +91,7 @@ class ListedStates:
     def where(self, expression: Expression, what: str) -> Mask:
         """Return where a condition holds.
 
-        Raises
-        ------
-        BuildError
-            It has no value in some state.
+        Raises BuildError: it has no value in some state.
         """
         self._require(expression, np.ones(self.n, dtype=np.bool_), what)
         found: Mask = enclose(expression, self._environment, (self.n,)).values.astype(np.bool_)
@@ -122,10 +118,8 @@ class ListedStates:
     def units(self, structure: RewardStructure, found: Numbers) -> float:
         """Return a bound on the relative error of rewards, in units.
 
-        Raises
-        ------
-        BuildError
-            They cancel so far that it is not known whether anything is left, or leave the doubles.
+        Raises BuildError: they cancel so far that it is not known whether anything is left, or leave the
+        doubles.
         """
         sure = np.isfinite(found.values) & ((found.error == 0) | (np.abs(found.values) > found.error))
         if not sure.all():

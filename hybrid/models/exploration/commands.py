@@ -84,16 +84,10 @@ class CommandTables(NamedTuple):
 class CompiledCommands:
     """A model for the compiled search.
 
-    Parameters
-    ----------
-    model : ResolvedModel
-    variables : Variables
-    codes : StateCodes
+    Time: O(commands and expressions), those that are shared counted as often as they occur.
 
     Attributes
     ----------
-    tables : CommandTables
-    code : Code
     places : list of (int, int)
         For every event of `hybrid.checking.simulation.rules.Rules` its number here, and that of its first
         choice: commands that act alone are one event here.
@@ -110,10 +104,6 @@ class CompiledCommands:
         An expression is none for the machine.
     OverflowError
         An action can be taken in too many ways.
-
-    Notes
-    -----
-    Time: O(commands and expressions), those that are shared counted as often as they occur.
     """
 
     def __init__(self, model: ResolvedModel, variables: Variables, codes: StateCodes) -> None:

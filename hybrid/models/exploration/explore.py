@@ -33,9 +33,7 @@ _WORD = 62
 class StateCodes:
     """Codes of states: the values of all variables, the first one leading.
 
-    Parameters
-    ----------
-    variables : Variables
+    Up to 62 bits a code is an integer, beyond it is a string of bytes, eight for every further 62 bits.
 
     Attributes
     ----------
@@ -43,11 +41,6 @@ class StateCodes:
         For every variable its word, and how many bits of it are below.
     widths : list of int
         Bits of every variable.
-    words : int
-
-    Notes
-    -----
-    Up to 62 bits a code is an integer, beyond it is a string of bytes, eight for every further 62 bits.
     """
 
     def __init__(self, variables: Variables) -> None:
@@ -95,8 +88,6 @@ class StateCodes:
 class KnownStates:
     """A growing set of codes.
 
-    Notes
-    -----
     Sorted runs, each more than twice as long as the next: a code is looked up in O(log^2 n), and moves to a
     longer run O(log n) times.
     """
@@ -162,19 +153,12 @@ class EventTransitions:
 class Successors:
     """The transitions of a model's states.
 
-    Parameters
-    ----------
-    rules : Rules
+    Raises BuildError: events can be taken in more ways than the limits allow.
 
     Attributes
     ----------
     units : float
         Bound on the relative error of every weight, in units of 2^-53.
-
-    Raises
-    ------
-    BuildError
-        Events can be taken in more ways than the limits allow.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -188,14 +172,8 @@ class Successors:
     def of(self, states: Ints) -> Iterator[EventTransitions]:
         """Yield all transitions of some states, shape (variables, count), event by event.
 
-        Raises
-        ------
-        BuildError
-            The text gives a state no rate, or an update leads out of a variable's range.
-
-        Notes
-        -----
-        Time: some operations on arrays for every event, and for every way to take one that happens anywhere.
+        Raises BuildError: the text gives a state no rate, or an update leads out of a variable's range. Time:
+        some operations on arrays for every event, and for every way to take one that happens anywhere.
         """
         whole = Columns(states)
         for number, event in enumerate(self._rules.events):
@@ -308,7 +286,6 @@ class Explored:
         The event of each entry, and in decision processes the choice among those of the event.
     units : float
         Bound on the relative error of every weight, in units of 2^-53.
-    variables : Variables
     actions : tuple of (str or None)
         Of every event.
     commands : tuple of sequences of sequences of Command
@@ -342,22 +319,15 @@ class _Found:
 def explore(rules: Rules, progress: Callable[[str], None] | None = None) -> Explored:
     """Return the reachable states of a model and their transitions.
 
-    Parameters
-    ----------
-    rules : Rules
-    progress : callable, optional
-        Called with a line of text about every twentieth level.
+    `progress`: called with a line of text about every twentieth level. Time: O(events) array operations a
+    level of the search, O(entries log entries) in all.  Memory: 32 bytes a transition, and twice that while
+    they are numbered.
 
     Raises
     ------
     BuildError
         The text gives a reachable state no rate, or an update leads out of a variable's range.
     BudgetError, MemoryError
-
-    Notes
-    -----
-    Time: O(events) array operations a level of the search, O(entries log entries) in all.  Memory: 32 bytes a
-    transition, and twice that while they are numbered.
     """
     codes, successors, known = StateCodes(rules.variables), Successors(rules), KnownStates()
     start = codes.of(initial_columns(rules.model, rules.variables))

@@ -214,11 +214,12 @@ def search(  # type: ignore[no-untyped-def]
 ):
     """Explore states until all are explored or there is no room.
 
+    Returns int: DONE, FULL (states or transitions; the state at hand is explored again by the next call) or
+    TROUBLE: the machine gives up on state ``ends[0]``. Time: O(instructions) a state and command that its
+    tree leaves, O(variables) a transition.
+
     Parameters
     ----------
-    tables : CommandTables
-    code : Code
-    room : Room
     is_chain, is_probability : bool
         A decision process has choices, whose weights are divided by their sum; weights add up to 1.
     most_units : float
@@ -236,16 +237,6 @@ def search(  # type: ignore[no-untyped-def]
     out_units : ndarray of float64, shape (2,)
         Greatest relative error of a weight, in units of 2^-53; and how many transitions the state at hand
         has at least, where there is no room for them.
-
-    Returns
-    -------
-    int
-        DONE, FULL (states or transitions; the state at hand is explored again by the next call) or
-        TROUBLE: the machine gives up on state ``ends[0]``.
-
-    Notes
-    -----
-    Time: O(instructions) a state and command that its tree leaves, O(variables) a transition.
     """
     entry = ends[2]
     while ends[0] < ends[1]:

@@ -36,11 +36,7 @@ class TarMember:
 class TarSource:
     """The members of an archive, in order.
 
-    Parameters
-    ----------
-    source : ByteSource
-    name : str
-        For messages.
+    `name`: for messages.
     """
 
     def __init__(self, source: ByteSource, name: str) -> None:
@@ -53,10 +49,8 @@ class TarSource:
     def members(self) -> Iterator[TarMember]:
         """Yield every regular file; its content is passed over unless `content` takes it before the next.
 
-        Raises
-        ------
-        InterchangeError
-            No archive, a damaged or a truncated one, or members that are neither files nor folders.
+        Raises InterchangeError: no archive, a damaged or a truncated one, or members that are neither files
+        nor folders.
         """
         named: str | None = None
         sized: int | None = None
@@ -170,12 +164,7 @@ def _size_of(text: str | None, otherwise: int | None) -> int | None:
 
 
 class TarSink:
-    """An archive that is written: regular files with names of at most 100 bytes.
-
-    Parameters
-    ----------
-    sink : ByteSink
-    """
+    """An archive that is written: regular files with names of at most 100 bytes."""
 
     def __init__(self, sink: ByteSink) -> None:
         self._sink = sink
@@ -215,12 +204,7 @@ def _as_bytes(part: bytes | NDArray[Any]) -> memoryview:
 class JsonValue:
     """A value with its place in a text.
 
-    Parameters
-    ----------
-    value : object
-        As `json.loads` returns it.
-    place : str
-        File, member, and the keys that lead to the value.
+    `value`: as `json.loads` returns it. `place`: file, member, and the keys that lead to the value.
     """
 
     def __init__(self, value: Any, place: str) -> None:
@@ -303,10 +287,7 @@ class JsonValue:
 def parsed_json(data: bytes, place: str) -> JsonValue:
     """Return the value that a text of JSON in UTF-8 has.
 
-    Raises
-    ------
-    InterchangeError
-        No such text, one with a key twice, or one nested too deep.
+    Raises InterchangeError: no such text, one with a key twice, or one nested too deep.
     """
     try:
         value = json.loads(

@@ -17,25 +17,9 @@ MOST_STATES = 200
 def graph_picture(model: ExplicitModel, title: str = "") -> GraphPicture:
     """Return the picture of a model's graph.
 
-    Parameters
-    ----------
-    model : ExplicitModel
-    title : str
-
-    Returns
-    -------
-    GraphPicture
-        States have the values of their variables, or their number, and their labels, with a double line if
-        they are initial. Choices of an MDP are points, with the name of their action at the line to them.
-
-    Raises
-    ------
-    OptionError
-        The model has more than 200 states.
-
-    Notes
-    -----
-    Time: O(states + transitions).
+    Returns GraphPicture: states have the values of their variables, or their number, and their labels, with a
+    double line if they are initial. Choices of an MDP are points, with the name of their action at the line
+    to them. Raises OptionError: the model has more than 200 states. Time: O(states + transitions).
     """
     check_size(model.n_states)
     layers = _distances(model)
@@ -55,12 +39,7 @@ def graph_picture(model: ExplicitModel, title: str = "") -> GraphPicture:
 
 
 def check_size(n_states: int) -> None:
-    """Refuse models that no picture can show.
-
-    Raises
-    ------
-    OptionError
-    """
+    """Refuse models that no picture can show."""
     if n_states > MOST_STATES:
         write = either("hybrid export --to FILE.dot", "hybrid.export(model, 'FILE.dot')")
         raise OptionError(
@@ -121,18 +100,8 @@ def dot_blocks(model: ExplicitModel, *, force: bool = False) -> Iterator[bytes]:
     """Yield a model as a graph that Graphviz draws: the nodes, then the arrows.
 
     States show their number, the values of variables and the labels; initial states have a double line.
-    Choices of an MDP are points, with the name of their action.
-
-    Parameters
-    ----------
-    model : ExplicitModel
-    force : bool
-        Also models with more than 5000 states and transitions, which no program draws well.
-
-    Raises
-    ------
-    InterchangeError
-        A large model.
+    Choices of an MDP are points, with the name of their action. `force`: also models with more than 5000
+    states and transitions, which no program draws well. Raises InterchangeError: a large model.
     """
     size = model.n_states + model.n_entries
     if size > _MOST_DOT and not force:

@@ -219,6 +219,9 @@ def narrowed(numbers: NDArray[np.int64]) -> NDArray[Any]:
 def folded(row_starts: Numbers, values: Vector, rewards: Vector, per_jump: bool) -> tuple[Vector, float]:
     """Return the expected reward of every choice, and a bound on its relative error.
 
+    Sums of one sign lose at most a unit a term; where signs meet in a row, the row is added up in rationals.
+    Time: O(entries).
+
     Parameters
     ----------
     row_starts : ndarray of int64, shape (n_choices + 1,)
@@ -234,11 +237,6 @@ def folded(row_starts: Numbers, values: Vector, rewards: Vector, per_jump: bool)
     expected : ndarray of float64, shape (n_choices,)
     units : float
         Relative error in units of 2^-53; infinite if a number is beyond the normal doubles.
-
-    Notes
-    -----
-    Sums of one sign lose at most a unit a term; where signs meet in a row, the row is added up in rationals.
-    Time: O(entries).
     """
     n = len(row_starts) - 1
     expected = np.zeros(n)

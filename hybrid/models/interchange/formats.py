@@ -76,10 +76,8 @@ _GONE = {
 def format_of(path: str | os.PathLike[str]) -> FileFormat | None:
     """Return the format that a file's name tells; None for others, such as texts in the PRISM language.
 
-    Raises
-    ------
-    InterchangeError
-        The name tells one that the version before had, or a packing where the format has its own.
+    Raises InterchangeError: the name tells one that the version before had, or a packing where the format has
+    its own.
     """
     name = os.path.basename(os.fspath(path))
     stem, suffix = os.path.splitext(name)
@@ -106,10 +104,7 @@ def neighbours(
 ) -> dict[str, Any]:
     """Return what was told of a model besides its file, as options of the file's reader.
 
-    Raises
-    ------
-    OptionError
-        The format takes no such thing.
+    Raises OptionError: the format takes no such thing.
     """
     told: dict[str, Any] = {
         "type": type, "sta": states, "lab": labels, "srew": state_rewards, "trew": transition_rewards,
@@ -261,10 +256,7 @@ def write_model(model: SymbolicModel, targets: Sequence[Target], *, force: bool 
 def write_target(model: SymbolicModel | ExplicitModel, target: Target, *, force: bool = False) -> None:
     """Write one file of a model, which is written out unless the format is symbolic.
 
-    Raises
-    ------
-    InterchangeError
-        The model does not fit the format, or the file cannot be written.
+    Raises InterchangeError: the model does not fit the format, or the file cannot be written.
     """
     assert target.format.writer is not None
     write = _function(target.format.writer)
@@ -287,10 +279,7 @@ def write_target(model: SymbolicModel | ExplicitModel, target: Target, *, force:
 def writable_format(path: str | os.PathLike[str]) -> FileFormat:
     """Return the format that a file's name tells.
 
-    Raises
-    ------
-    InterchangeError
-        It tells none.
+    Raises InterchangeError: it tells none.
     """
     found = format_of(path)
     if found is None or found.writer is None:

@@ -44,7 +44,6 @@ class DdVariables:
 
     Attributes
     ----------
-    bdd : dd manager
     rows, columns : tuple of str
         Bit by bit, from the top of the manager's order on.
     """

@@ -98,12 +98,7 @@ def _after_padding(file: BinaryIO, data: bytes) -> bytes:
 class ByteSource:
     """The bytes of a file, decompressed, from its beginning to its end.
 
-    Parameters
-    ----------
-    file : binary file
-        Open for reading, at its beginning, seekable.
-    name : str
-        For messages.
+    `file`: open for reading, at its beginning, seekable. `name`: for messages.
 
     Attributes
     ----------
@@ -140,10 +135,7 @@ class ByteSource:
     def read_into(self, target: memoryview, what: str) -> None:
         """Fill a buffer of bytes.
 
-        Raises
-        ------
-        InterchangeError
-            The file ends before, or is damaged.
+        Raises InterchangeError: the file ends before, or is damaged.
         """
         done = 0
         while done < len(target):
@@ -180,10 +172,7 @@ class ByteSource:
     def finish(self, most: int) -> None:
         """Read what is left, so that checksums at the end are compared.
 
-        Raises
-        ------
-        InterchangeError
-            More than `most` bytes are left, or the file is damaged.
+        Raises InterchangeError: more than `most` bytes are left, or the file is damaged.
         """
         left = len(self._block)
         while left <= most and self._more():
@@ -198,6 +187,8 @@ class ByteSource:
 class ByteSink:
     """Takes bytes in order, compresses them and writes them.
 
+    Raises OptionError: another compression.
+
     Parameters
     ----------
     file : binary file
@@ -205,11 +196,6 @@ class ByteSink:
     compression : {"gzip", "xz", None}
     effort : int
         Level of gzip, preset of xz.
-
-    Raises
-    ------
-    OptionError
-        Another compression.
     """
 
     def __init__(self, file: BinaryIO, compression: str | None, effort: int = 1) -> None:
@@ -248,18 +234,8 @@ def written(
 ) -> Iterator[ByteSink]:
     """Open a file for writing.
 
-    Parameters
-    ----------
-    path : path-like
-        An old file is replaced once the new one is whole, which gets its mode; a device or a pipe is written
-        to.
-    compression, effort
-        See `ByteSink`.
-
-    Raises
-    ------
-    OSError
-        The file cannot be written.
+    `path`: an old file is replaced once the new one is whole, which gets its mode; a device or a pipe is
+    written to. `compression`, `effort`: see `ByteSink`. Raises OSError: the file cannot be written.
     """
     target = Path(path)
     place = target.with_name(f".{target.name}.{os.getpid()}.part")

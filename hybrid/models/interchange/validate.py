@@ -29,17 +29,11 @@ _MOST_STATES = 1 << 40
 def validate(model: ExplicitModel) -> ExplicitModel:
     """Check a model's arrays, and return it with ascending rows without zeros and repetitions.
 
-    Raises
-    ------
-    InterchangeError
-        Lengths or types that do not fit, no initial state, states out of range, numbers that are no
-        probabilities or rates, rows of probabilities that do not add up to 1 within 1e-5, an empty choice, or
-        a label or a reward of another length; told with the first place.
-
-    Notes
-    -----
-    Time: O(states + choices + entries), and that of sorting where columns do not ascend. Arrays that are in
-    order are passed on as they are.
+    Raises InterchangeError: lengths or types that do not fit, no initial state, states out of range, numbers
+    that are no probabilities or rates, rows of probabilities that do not add up to 1 within 1e-5, an empty
+    choice, or a label or a reward of another length; told with the first place. Time: O(states + choices +
+    entries), and that of sorting where columns do not ascend. Arrays that are in order are passed on as they
+    are.
     """
     source = model.source
     if not 0 < model.n_states <= _MOST_STATES:
@@ -122,10 +116,7 @@ def _check_vectors(model: ExplicitModel) -> None:
 def rounding_of_sums(units: NDArray[np.float64] | float) -> NDArray[np.float64]:
     """Return what rounding may add to probabilities near 1 that are known as doubles, at most 1e-9.
 
-    Parameters
-    ----------
-    units : ndarray or float
-        Roundings of the numbers and of their sum, in units of 2^-53.
+    `units` (ndarray or float): roundings of the numbers and of their sum, in units of 2^-53.
     """
     found: NDArray[np.float64] = np.minimum((units + 2.0) * 2.0**-53, 1e-9)
     return found
@@ -194,10 +185,7 @@ _NEAR_UNITS = 9.0  # the same in units of 2^-53, its own computation included
 def row_sums(matrix: SymbolicMatrix) -> SymbolicMatrix:
     """Return what the rows of a matrix add up to, over row bits.
 
-    Raises
-    ------
-    InterchangeError
-        The sums take far more values than the entries, too many for a diagram.
+    Raises InterchangeError: the sums take far more values than the entries, too many for a diagram.
     """
     try:
         return sum_over(matrix, matrix.manager.columns, _MOST_NODES)
@@ -213,25 +201,10 @@ def divided_rows(
 ) -> SymbolicMatrix:
     """Return a matrix with every row divided by what it adds up to.
 
-    Parameters
-    ----------
-    encoding : Encoding
-    matrix : SymbolicMatrix
-        Probabilities.
-    sums : SymbolicMatrix
-        What its rows add up to, over row bits; 0 for rows without entries.
-    source : str
-        What messages begin with.
-
-    Returns
-    -------
-    SymbolicMatrix
-        Rows that add up to 1 but for rounding errors stay as they are.
-
-    Raises
-    ------
-    InterchangeError
-        A row adds up to another number than 1, by more than 1e-5; the message names a state.
+    `matrix`: probabilities. `sums`: what its rows add up to, over row bits; 0 for rows without entries.
+    `source`: what messages begin with. Returns SymbolicMatrix: rows that add up to 1 but for rounding errors
+    stay as they are. Raises InterchangeError: a row adds up to another number than 1, by more than 1e-5; the
+    message names a state.
     """
     values = sums.terminals
     off = np.abs(values - 1)

@@ -119,16 +119,7 @@ class ListedChoices:
 def listed_choices(model: SymbolicModel, budget: int | None = None) -> ListedChoices:
     """Return the choices of all states, those of a state in the order of the layers.
 
-    Parameters
-    ----------
-    model : SymbolicModel
-    budget : int, optional
-        Bytes that may be taken; default what is free.
-
-    Raises
-    ------
-    MemoryError
-        The arrays do not fit.
+    `budget`: bytes that may be taken; default what is free. Raises MemoryError: the arrays do not fit.
     """
     states = np.arange(model.n_states, dtype=np.int64)
     if not model.is_mdp:

@@ -275,12 +275,8 @@ def sums_over_blocks(  # type: ignore[no-untyped-def]
 
     Class k has the choices ``members[classes[k]:classes[k + 1]]``; with `skip`, what leads back to the own
     block does not count.  `lengths` are rows' lengths, `targets` and `sums` their entries, one row after
-    another; `spread` is the greatest relative distance and the most numbers in one sum.
-
-    Returns
-    -------
-    int
-        The number of entries; -1 if some choice leads to other blocks than the first of its class.
+    another; `spread` is the greatest relative distance and the most numbers in one sum. Returns int: the
+    number of entries; -1 if some choice leads to other blocks than the first of its class.
     """
     known = np.full(most_blocks, -1, dtype=np.int64)
     total, seen = np.zeros(most_blocks), np.full(most_blocks, -1, dtype=np.int64)

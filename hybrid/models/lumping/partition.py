@@ -44,8 +44,6 @@ _MOST_FRACTIONS = 20_000
 def simplest_between(low: Fraction, high: Fraction) -> Fraction:
     """Return the fraction of the least denominator in a closed interval, ``0 < low <= high``.
 
-    Notes
-    -----
     By the continued fractions of both ends. Time: O(their length).
     """
     terms = []
@@ -76,25 +74,14 @@ def meant_by(value: float, units: float) -> Fraction:
 def residues(values: NDArray[np.float64], units: float) -> NDArray[np.uint64]:
     """Return what distinct numbers are modulo `PRIME`.
 
+    Raises UnsupportedError: a number is not finite. Time: some 20 microseconds a number.
+
     Parameters
     ----------
     values : ndarray of float64, shape (m,)
     units : float
         Bound on their relative errors, in units of 2^-53; doubles that may stand for one number may get one
         residue.
-
-    Returns
-    -------
-    ndarray of uint64, shape (m,)
-
-    Raises
-    ------
-    UnsupportedError
-        A number is not finite.
-
-    Notes
-    -----
-    Time: some 20 microseconds a number.
     """
     if not bool(np.isfinite(values).all()):
         raise UnsupportedError("the bisimulation quotient needs rates and rewards that are finite numbers")
@@ -122,7 +109,6 @@ class Blocks:
     ----------
     of_state : ndarray of int64, shape (n_states,)
         The block of every state.
-    count : int
     rounds : int
         How often states were looked at.
     of_choice : ndarray of uint64, shape (n_choices,)
@@ -138,26 +124,15 @@ class Blocks:
 class WrittenChoices:
     """The choices of a model written out, in the order of the states' numbers; `stable` refines by them.
 
-    Parameters
-    ----------
-    model : SymbolicModel
+    Raises MemoryError: the arrays do not fit; with their size in bytes. Time and memory: O(states + choices +
+    transitions), about 50 bytes a transition, 60 a choice, 100 a state.
 
     Attributes
     ----------
-    listed : ListedChoices
     units : float
         Bound on the relative error of every entry, in units of 2^-53.
     distinct : ndarray of float64
         The distinct entries, ascending.
-
-    Raises
-    ------
-    MemoryError
-        The arrays do not fit; with their size in bytes.
-
-    Notes
-    -----
-    Time and memory: O(states + choices + transitions), about 50 bytes a transition, 60 a choice, 100 a state.
     """
 
     def __init__(self, model: SymbolicModel) -> None:
@@ -210,6 +185,10 @@ class WrittenChoices:
     def stable(self, states: Numbers, choices: Numbers, skip_own: bool, seed: int) -> Blocks:
         """Return the coarsest stable partition that tells some classes apart.
 
+        Returns Blocks: hashes of different things may be equal by accident: see
+        `hybrid.models.lumping.quotient`. Time: O(transitions log states), compiled.  A state moves to another
+        block at most log2(n) times.
+
         Parameters
         ----------
         states : ndarray of int64, shape (n_states,)
@@ -220,19 +199,6 @@ class WrittenChoices:
             Of a CTMC: rates into the own block need not agree.
         seed : int
             Of the hashes, 64 bits.
-
-        Returns
-        -------
-        Blocks
-            Hashes of different things may be equal by accident: see `hybrid.models.lumping.quotient`.
-
-        Raises
-        ------
-        BudgetError
-
-        Notes
-        -----
-        Time: O(transitions log states), compiled.  A state moves to another block at most log2(n) times.
         """
         from hybrid.models.lumping.kernels import (
             BLOCKS,

@@ -59,7 +59,6 @@ class Questions:
 
     Attributes
     ----------
-    formula : Expression
     conditions : dict of int to Expression
         By identity, its largest parts without operators that speak of the states; all are truth values.
     sets : dict of int to Node
@@ -187,12 +186,7 @@ def refuse_with_quotient(
     certificate: bool = False,
     parts: bool = False,
 ) -> None:
-    """Refuse what speaks of the states of the model, where blocks are checked in their place.
-
-    Raises
-    ------
-    OptionError
-    """
+    """Refuse what speaks of the states of the model, where blocks are checked in their place."""
     refused = {
         option("scheduler"): (scheduler, "a scheduler chooses in states"),
         option("witness"): (witness, "a witness is a path of states"),
@@ -206,12 +200,7 @@ def refuse_with_quotient(
 
 
 def refuse_filters(model: SymbolicModel, questions: Questions) -> None:
-    """Refuse filters whose result is not that of the blocks.
-
-    Raises
-    ------
-    UnsupportedError
-    """
+    """Refuse filters whose result is not that of the blocks."""
     for part in walk(questions.formula):
         if not isinstance(part, Filter):
             continue

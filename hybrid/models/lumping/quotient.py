@@ -190,10 +190,7 @@ def _listed(
 ) -> ExplicitModel:
     """Return the quotient written out, and prove it on the way.
 
-    Raises
-    ------
-    _AccidentError
-        It is none.
+    Raises _AccidentError: it is none.
     """
     members, classes, starts = distinct_choices(written, blocks)
     _require_all_choices(written, blocks, members, classes, starts)

@@ -48,7 +48,6 @@ class ArgumentReader:
 
     Attributes
     ----------
-    kind : ModelType
     variables : dict of str to ModelVariable
         Those declared so far.
     owner : object

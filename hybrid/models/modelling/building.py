@@ -92,10 +92,7 @@ def place_of_call() -> Position:
 def check_name(name: Any, what: str, taken: Iterable[str], place: Position) -> str:
     """Return a name that properties can say, and that is not taken.
 
-    Raises
-    ------
-    ModellingError
-        It is another thing, a word of the language of properties, or taken.
+    Raises ModellingError: it is another thing, a word of the language of properties, or taken.
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > _LONGEST:
         raise ModellingError(
@@ -150,22 +147,9 @@ def discounted_layers(
 ) -> list[ChoiceLayer]:
     """Return layers in which every choice ends with probability ``1 - discount``.
 
-    Parameters
-    ----------
-    encoding : Encoding
-        With the variable `ENDED`, which holds nowhere in the layers.
-    layers : sequence of ChoiceLayer
-        Rows of probabilities.
-    discount : float
-
-    Returns
-    -------
-    list of ChoiceLayer
-        The first one has the loop of the state that is ended.
-
-    Notes
-    -----
-    Time: that of sums of diagrams.
+    `encoding`: with the variable `ENDED`, which holds nowhere in the layers. `layers`: rows of probabilities.
+    Returns list of ChoiceLayer: the first one has the loop of the state that is ended. Time: that of sums of
+    diagrams.
     """
     manager = encoding.manager
     end = end_state(encoding)
@@ -194,10 +178,11 @@ def given_rewards(
 ) -> list[GivenReward]:
     """Return the reward structures.
 
+    Raises ModellingError: the reward of a reachable state is not finite; rewards of both signs are added with
+    rounding.
+
     Parameters
     ----------
-    written : mapping of str to sequence of WrittenReward
-    translator : TableTranslator
     layers : sequence of ChoiceLayer
         With their events.
     found : Node
@@ -206,11 +191,6 @@ def given_rewards(
         In an MDP a choice earns its reward once; in a chain a transition earns it as often as its rate says.
     divisors : Partition or None
         What rows of a DTMC are divided by.
-
-    Raises
-    ------
-    ModellingError
-        The reward of a reachable state is not finite; rewards of both signs are added with rounding.
     """
     return [
         _structure(name, items, translator, layers, found, is_mdp, divisors)
@@ -302,12 +282,6 @@ class Written:
 
     Attributes
     ----------
-    name : str
-    kind : ModelType
-    variables : tuple of ModelVariable
-    modules : mapping of str to tuple of WrittenCommand
-    labels : mapping of str to WrittenLabel
-    rewards : mapping of str to tuple of WrittenReward
     initial : WrittenLabel or None
         None: the variables' initial values.
     """

@@ -56,10 +56,7 @@ class Quantity:
     def values(self, columns: dict[ModelVariable, Array]) -> Array:
         """Return the value for every row of values of its variables, shape (n,) or ().
 
-        Raises
-        ------
-        Exception
-            What functions raise; `ModellingError` for integers that do not fit 64 bits.
+        Raises Exception: what functions raise; `ModellingError` for integers that do not fit 64 bits.
         """
         raise NotImplementedError
 
@@ -199,10 +196,7 @@ class FunctionOf(Quantity):
 def as_quantity(given: Any) -> Quantity:
     """Return an operand as an expression.
 
-    Raises
-    ------
-    ModellingError
-        It is neither an expression nor a number.
+    Raises ModellingError: it is neither an expression nor a number.
     """
     if isinstance(given, Quantity):
         return given
@@ -247,10 +241,7 @@ def applied(function: Callable[..., Any], operands: Sequence[Array]) -> Array:
 def plain(values: Any) -> Array:
     """Return booleans, 64-bit integers or doubles as they are, other widths as these.
 
-    Raises
-    ------
-    ModellingError
-        Values of another kind.
+    Raises ModellingError: values of another kind.
     """
     found = np.asarray(values)
     if found.dtype.kind == "b":
@@ -265,10 +256,8 @@ def plain(values: Any) -> Array:
 def looked_up(table: Array, places: Sequence[Any]) -> Applied:
     """Return the entries of an array at places that are expressions, counted from 0, none from the end.
 
-    Raises
-    ------
-    ModellingError
-        Another number of places than the array has axes, or an array that does not hold numbers.
+    Raises ModellingError: another number of places than the array has axes, or an array that does not hold
+    numbers.
     """
     held = plain(np.array(table))
     if held.ndim != len(places) or not places:
@@ -291,20 +280,8 @@ def looked_up(table: Array, places: Sequence[Any]) -> Applied:
 def quantity_of(given: Any, variables: Mapping[str, ModelVariable], owner: object, what: str) -> Quantity:
     """Return what a user gave as an expression over a builder's variables.
 
-    Parameters
-    ----------
-    given : Quantity, number or callable
-    variables : mapping of str to ModelVariable
-        By name.
-    owner : object
-        The builder.
-    what : str
-        What messages begin with.
-
-    Raises
-    ------
-    ModellingError
-        It is something else, a function with a parameter that is no variable, or of another builder.
+    `variables`: by name. `owner`: the builder. `what`: what messages begin with. Raises ModellingError: it is
+    something else, a function with a parameter that is no variable, or of another builder.
     """
     if isinstance(given, Quantity) or not callable(given):
         try:

@@ -65,15 +65,13 @@ class Acceptance:
     def pairs(self) -> list[tuple[int, int]]:
         """Return the condition as generalised Rabin pairs.
 
+        Exponential in the size of the condition at worst: it is its disjunctive normal form.
+
         Returns
         -------
         list of (int, int)
             Marks to be met finitely often only, and marks to be met again and again each, as bits; one pair
             suffices.  Pairs that another one implies are left out.
-
-        Notes
-        -----
-        Exponential in the size of the condition at worst: it is its disjunctive normal form.
         """
         return _least(self._all_pairs())
 
@@ -283,14 +281,7 @@ class JoinedAutomata:
 def joined_automata(automata: Sequence[DeterministicAutomaton]) -> JoinedAutomata:
     """Join automata over the same propositions.
 
-    Raises
-    ------
-    UnsupportedError
-        Too many states or marks together.
-
-    Notes
-    -----
-    Time: O(reachable combinations * letters * k).
+    Raises UnsupportedError: too many states or marks together. Time: O(reachable combinations * letters * k).
     """
     letters = automata[0].successors.shape[1]
     shifts, conditions, n_marks = [], [], 0

@@ -71,10 +71,7 @@ def program_text(formula: Formula) -> str:
 def command_words(command: str) -> list[str]:
     """Return the words of a command; one of them holds `%f`, the place of the formula.
 
-    Raises
-    ------
-    OptionError
-        The command has no word, or an open quote.
+    Raises OptionError: the command has no word, or an open quote.
     """
     try:
         words = shlex.split(command)
@@ -175,10 +172,8 @@ Word = tuple[list[int], list[int]]
 def distinguishing_word(a: DeterministicAutomaton, b: DeterministicAutomaton) -> Word | None:
     """Return a word that one of two automata accepts and the other does not.
 
-    Parameters
-    ----------
-    a, b : DeterministicAutomaton
-        Over the same propositions in the same order.
+    `a`, `b`: over the same propositions in the same order. One search for strongly connected components of
+    the pairs of states for every generalised Rabin pair of "a and not b" and of "b and not a".
 
     Returns
     -------
@@ -191,11 +186,6 @@ def distinguishing_word(a: DeterministicAutomaton, b: DeterministicAutomaton) ->
         They are too large to be compared.
     ValueError
         Their propositions differ.
-
-    Notes
-    -----
-    One search for strongly connected components of the pairs of states for every generalised Rabin pair of
-    "a and not b" and of "b and not a".
     """
     if a.propositions != b.propositions:
         raise ValueError(f"expected the same propositions, got {a.propositions} and {b.propositions}")

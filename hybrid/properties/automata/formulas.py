@@ -106,11 +106,8 @@ class FormulaStore:
     """Makes formulas and simplifies them as it does.
 
     Every rule is an equivalence, such as ``F F a = F a`` or ``a U b = b`` where b is about the long run.
-
-    Parameters
-    ----------
-    keeps_steps : bool
-        Keep ``X true`` and ``X false``, so that formulas without W are told by prefixes as long as before.
+    `keeps_steps`: keep ``X true`` and ``X false``, so that formulas without W are told by prefixes as long as
+    before.
     """
 
     def __init__(self, keeps_steps: bool = False) -> None:
@@ -283,24 +280,9 @@ def from_path(
 ) -> Formula:
     """Return a path formula of the property language as a formula of linear temporal logic.
 
-    Parameters
-    ----------
-    path : Expression
-        Resolved, or without names of constants.
-    store : FormulaStore
-    proposition : callable
-        Returns the literal for a state formula, or None where its connectives are to be looked into.
-    continuous : bool
-        Whether bounds are on time and not on steps.
-
-    Returns
-    -------
-    Formula
-
-    Raises
-    ------
-    UnsupportedError
-        A bound on time, or on more than 1000 steps; a formula nested too deeply.
+    `path`: resolved, or without names of constants. `proposition`: returns the literal for a state formula,
+    or None where its connectives are to be looked into. `continuous`: whether bounds are on time and not on
+    steps. Raises UnsupportedError: a bound on time, or on more than 1000 steps; a formula nested too deeply.
     """
 
     def of(part: Expression) -> Formula:

@@ -12,15 +12,13 @@ Cube = tuple[int, int]
 def cubes(letters: Iterable[int], n_propositions: int) -> list[Cube]:
     """Return a set of letters as a disjunction without superfluous terms.
 
+    The method of S. Minato (Fast generation of irredundant sum-of-products forms from binary decision
+    diagrams, SASIMI 1992) on sets of letters as numbers.
+
     Returns
     -------
     list of (int, int)
         Of each term the propositions that hold, and those that do not, as bits.
-
-    Notes
-    -----
-    The method of S. Minato (Fast generation of irredundant sum-of-products forms from binary decision
-    diagrams, SASIMI 1992) on sets of letters as numbers.
     """
     members = 0
     for letter in letters:

@@ -41,6 +41,8 @@ _LONGEST = 9  # digits of a number
 class HoaTokens:
     """The words of a text, one after another.
 
+    Raises InterchangeError: from all methods: the text does not go on as it should.
+
     Attributes
     ----------
     kind : str
@@ -48,11 +50,6 @@ class HoaTokens:
         or "end".
     text : str
         The word itself; of a string what stands between its quotes.
-
-    Raises
-    ------
-    InterchangeError
-        From all methods: the text does not go on as it should.
     """
 
     def __init__(self, text: str, file: str) -> None:
@@ -201,16 +198,12 @@ class HoaHeader:
     ----------
     n_states : int or None
         If it is told.
-    initial : int
-    propositions : tuple of str
-    labels : Labels
     n_marks : int
         Marks that the text may use.
     acceptance : Acceptance
         With marks of its own for the complements of the text's marks.
     complements : dict of int to int
         By such a mark the mark whose absence it tells.
-    name : str
     """
 
     n_states: int | None = None

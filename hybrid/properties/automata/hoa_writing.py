@@ -18,10 +18,7 @@ MOST_DRAWN = 60
 def automaton_picture(automaton: DeterministicAutomaton) -> GraphPicture:
     """Return the picture of an automaton; the initial state has a double line.
 
-    Raises
-    ------
-    OptionError
-        It has more than 60 states.
+    Raises OptionError: it has more than 60 states.
     """
     if automaton.n_states > MOST_DRAWN:
         raise OptionError(

@@ -75,12 +75,8 @@ class Functions:
     def substituted(self, function: int, value: Callable[[int], int], known: dict[int, int]) -> int:
         """Return a function with other functions in place of its variables.
 
-        Parameters
-        ----------
-        value : callable
-            Returns the function in place of a variable.
-        known : dict
-            Results so far under the same `value`, kept by the caller.
+        `value`: returns the function in place of a variable. `known`: results so far under the same `value`,
+        kept by the caller.
         """
         if function <= TRUE:
             return function
@@ -98,12 +94,6 @@ class Functions:
 class Progression:
     """Steps of formulas as boolean functions.
 
-    Parameters
-    ----------
-    store : FormulaStore
-
-    Notes
-    -----
     A letter is a number whose bit i tells whether proposition i holds.
     """
 

@@ -16,20 +16,10 @@ Ints = NDArray[np.int64]
 def reduced(automaton: DeterministicAutomaton, classes: Ints | None = None) -> DeterministicAutomaton:
     """Return an automaton with the same language and no more states.
 
-    Parameters
-    ----------
-    automaton : DeterministicAutomaton
-    classes : ndarray, shape (n,), int64, optional
-        States with equal numbers are known to have the same language.
-
-    Returns
-    -------
-    DeterministicAutomaton
-        Minimal if every strongly connected component accepts all runs in it or none.
-
-    Notes
-    -----
-    Time: O(n m log n) for n states and m letters, the condition evaluated once a component and set of marks.
+    `classes` (ndarray, shape (n,), int64): states with equal numbers are known to have the same language.
+    Returns DeterministicAutomaton: minimal if every strongly connected component accepts all runs in it or
+    none. Time: O(n m log n) for n states and m letters, the condition evaluated once a component and set of
+    marks.
     """
     if classes is not None:
         automaton = _lowest(automaton, classes)

@@ -47,7 +47,6 @@ class AutomatonPart(ABC):
 
     Attributes
     ----------
-    initial : State
     infinitely : bool
         Whether it accepts if its mark occurs again and again, or if it does not.
     """
@@ -106,13 +105,10 @@ class BreakpointPart(AutomatonPart):
 
     It accepts if from some time on the formula, progressed so far and made safe, is never violated.  The
     state is a pair: the formula progressed, and the safe one that is followed at present.  A step is marked
-    where the safe one is violated; it is taken afresh then.
-
-    Notes
-    -----
-    For a formula in Sigma 2 and no untils kept this is the formula itself.  In general it is implied by the
-    formula if `kept` are just those of its untils below a weak until that hold again and again, and implies
-    the formula if they all do ([EKS20] Theorem 13, [SE20] §4).
+    where the safe one is violated; it is taken afresh then. For a formula in Sigma 2 and no untils kept this
+    is the formula itself.  In general it is implied by the formula if `kept` are just those of its untils
+    below a weak until that hold again and again, and implies the formula if they all do ([EKS20] Theorem 13,
+    [SE20] §4).
     """
 
     infinitely = False
@@ -155,10 +151,7 @@ MOST_GUESSES = 12
 class NormalForm:
     """The small automata that a formula is made of, its components, and the condition on their marks.
 
-    Parameters
-    ----------
-    progression : Progression
-    formula : Formula
+    Raises UnsupportedError: the formula alternates too often between until and weak until.
 
     Attributes
     ----------
@@ -166,11 +159,6 @@ class NormalForm:
         Component i marks its steps with mark i.
     acceptance : Acceptance
         Over the marks of all components.
-
-    Raises
-    ------
-    UnsupportedError
-        The formula alternates too often between until and weak until.
     """
 
     def __init__(self, progression: Progression, formula: Formula) -> None:
@@ -354,28 +342,10 @@ _Key = tuple[Acceptance, tuple[State, ...]]
 def translate(store: FormulaStore, formula: Formula, propositions: Sequence[str]) -> DeterministicAutomaton:
     """Return a deterministic automaton that accepts the words of a formula.
 
-    Parameters
-    ----------
-    store : FormulaStore
-        That has made the formula.
-    formula : Formula
-    propositions : sequence of str
-        Names of the atomic propositions, by number.
-
-    Returns
-    -------
-    DeterministicAutomaton
-        Complete and reduced.
-
-    Raises
-    ------
-    UnsupportedError
-        More atomic propositions, states or alternations than are translated; the message says which.
-
-    Notes
-    -----
-    At worst doubly exponential in the length of the formula, as any translation; for each state one step
-    a letter.
+    `store`: that has made the formula. `propositions`: names of the atomic propositions, by number. Returns
+    DeterministicAutomaton: complete and reduced. Raises UnsupportedError: more atomic propositions, states or
+    alternations than are translated; the message says which. At worst doubly exponential in the length of the
+    formula, as any translation; for each state one step a letter.
     """
     _check_propositions(propositions)
     try:
@@ -389,25 +359,11 @@ def prefixes(store: FormulaStore, formula: Formula, propositions: Sequence[str])
     """Return the automaton that reads a formula without W until a prefix has told that it holds.
 
     A prefix tells it where every subformula that it rests on has been read, a letter a step: ``X true`` takes
-    two letters, though all words satisfy it (the informative prefixes of Kupferman and Vardi, 2001).
-
-    Parameters
-    ----------
-    store : FormulaStore
-        That has made the formula, and keeps steps.
-    formula : Formula
-    propositions : sequence of str
-        Names of the atomic propositions, by number.
-
-    Returns
-    -------
-    DeterministicAutomaton
-        Complete and minimal.  All steps of one state are marked, and no others: there the formula is told.
-
-    Raises
-    ------
-    UnsupportedError
-        More atomic propositions or states than are translated.
+    two letters, though all words satisfy it (the informative prefixes of Kupferman and Vardi, 2001). `store`:
+    that has made the formula, and keeps steps. `propositions`: names of the atomic propositions, by number.
+    Returns DeterministicAutomaton: complete and minimal.  All steps of one state are marked, and no others:
+    there the formula is told. Raises UnsupportedError: more atomic propositions or states than are
+    translated.
     """
     _check_propositions(propositions)
     progression = Progression(store)

@@ -44,8 +44,6 @@ from mtbdd.language.syntax import ModelType
 def with_loops(model: ExplicitModel) -> tuple[ExplicitModel, Mask]:
     """Return a model whose deadlocks have a choice that leads back with weight 1, and the deadlocks.
 
-    Notes
-    -----
     Time: O(states); where there are deadlocks, O(entries) for copies of the arrays.
     """
     counts = np.diff(model.row_starts if model.choice_starts is None else model.choice_starts)
@@ -107,18 +105,11 @@ class ListedLayer:
 def choice_layers(model: ExplicitModel, moves: NDArray[np.integer] | None) -> list[ListedLayer]:
     """Return the choices of all states in layers.
 
-    Parameters
-    ----------
-    model : ExplicitModel
-        An MDP.
-    moves : ndarray of integers, shape (n_entries,), or None
-        Every entry's move, see `hybrid.models.interchange.compressing.moves`.
-
-    Notes
-    -----
-    Choices with the same action and moves are of one class, as the choices that a command offers are. A class
-    goes to the first layer in which none of its states has a choice. Without moves, or with very many
-    classes, the k-th choice of a state goes to layer k. Time: O(entries) and O(choices) for every layer.
+    `model`: an MDP. `moves` (ndarray of integers, shape (n_entries,), or None): every entry's move, see
+    `hybrid.models.interchange.compressing.moves`. Choices with the same action and moves are of one class, as
+    the choices that a command offers are. A class goes to the first layer in which none of its states has a
+    choice. Without moves, or with very many classes, the k-th choice of a state goes to layer k. Time:
+    O(entries) and O(choices) for every layer.
     """
     states = model.state_of_choice
     starts = model.choice_starts
@@ -194,26 +185,17 @@ def candidate_orders(
 ) -> list[list[int]]:
     """Return orders of the variables, by their places in the source; the smallest matrix is to be kept.
 
+    Raises OptionError: another name. Some tools write all booleans first, far from the variables that they go
+    with. Time: that of `mtbdd.build.order.force_order`.
+
     Parameters
     ----------
-    columns : StateColumns
-    moves : Moves or None
     values : sequence of ValueSets
         See `hybrid.models.interchange.compressing.moves.value_sets`; empty without moves.
     order : {"auto", "model", "reversed", "force"}, or tuple of str
         "model" is the source's. "force" is the heuristic's: every move ties the variables that it changes and
         those that it depends on. "auto" tries it if it draws them together by a fifth. A tuple has the names
         of all variables as they follow each other.
-
-    Raises
-    ------
-    OptionError
-        Another name.
-
-    Notes
-    -----
-    Some tools write all booleans first, far from the variables that they go with. Time: that of
-    `mtbdd.build.order.force_order`.
     """
     names = [v.name for v in columns.variables]
     given = list(range(len(names)))

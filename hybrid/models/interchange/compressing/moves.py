@@ -36,11 +36,8 @@ _EXACT_GRID = 2.0**40  # multiples of its inverse below 2^12 add up without roun
 def terminals_of(model: ExplicitModel) -> tuple[NDArray[np.integer], Vector, float]:
     """Return the distinct numbers of a model's entries.
 
-    Values within 4 units in the last place are united: rates that were split into factors come back so.
-
-    Parameters
-    ----------
-    model : ExplicitModel
+    Values within 4 units in the last place are united: rates that were split into factors come back so. Time:
+    O(entries log entries) in NumPy.
 
     Returns
     -------
@@ -50,10 +47,6 @@ def terminals_of(model: ExplicitModel) -> tuple[NDArray[np.integer], Vector, flo
         Of rows of probabilities divided by their sums.
     units : float
         Bound on the relative error of every entry, in units of 2^-53.
-
-    Notes
-    -----
-    Time: O(entries log entries) in NumPy.
     """
     values, units = model.values, model.value_units
     if model.type is not ModelType.CTMC:
@@ -133,18 +126,10 @@ def find_moves(
 ) -> Moves | None:
     """Return the moves of some transitions, None if there are so many that they save nothing.
 
-    Parameters
-    ----------
-    columns : StateColumns
-    sources, targets : ndarray of int64, shape (n_entries,)
-        By the source's state numbers.
-    values : ndarray of integers, shape (n_entries,)
-        Numbers of values.
-
-    Notes
-    -----
-    A state's variables are packed into one number (several where they are many) by radices wide enough that
-    differences of states are differences of numbers. Time: O(entries log entries) in NumPy.
+    `sources`, `targets` (ndarray of int64, shape (n_entries,)): by the source's state numbers. `values`
+    (ndarray of integers, shape (n_entries,)): numbers of values. A state's variables are packed into one
+    number (several where they are many) by radices wide enough that differences of states are differences of
+    numbers. Time: O(entries log entries) in NumPy.
     """
     most = min(_MOST_MOVES, 32 + int(1e-5 * len(sources) * columns.rows.n_bits))
     keys: NDArray[np.integer] = np.asarray(values)
@@ -205,15 +190,11 @@ values the least and the greatest."""
 def value_sets(columns: StateColumns, moves: Moves, sources: Numbers) -> list[ValueSets]:
     """Return, for every variable, its values in the sources of every move.
 
+    Time: O(entries x variables) in NumPy.
+
     Parameters
     ----------
-    columns : StateColumns
-    moves : Moves
     sources : ndarray of int64, shape (n_entries,)
-
-    Notes
-    -----
-    Time: O(entries x variables) in NumPy.
     """
     sorted_sources = sources[moves.order]
     first = moves.starts[:-1]
@@ -238,17 +219,7 @@ def source_sets(
 ) -> list[Node]:
     """Return, for every move, a set whose states are its sources; it may hold assignments that are no states.
 
-    Parameters
-    ----------
-    states : EncodedStates
-    moves : Moves
-    sources : ndarray of int64, shape (n_entries,)
-        Distinct within a move.
-    values : sequence of ValueSets
-        See `value_sets`.
-
-    Notes
-    -----
+    `sources` (ndarray of int64, shape (n_entries,)): distinct within a move. `values`: see `value_sets`.
     Time: for every move that of counting a set's states, and O(states) for each whose sources are no box.
     """
     manager = states.encoding.manager
@@ -282,16 +253,7 @@ def source_sets(
 def shifted(manager: Manager, rows: list[str], columns: list[str], amount: int) -> Node:
     """Return the relation "column number = row number + amount", modulo the numbers that the bits hold.
 
-    Parameters
-    ----------
-    manager : Manager
-    rows, columns : list of str
-        Bits, most significant first.
-    amount : int
-
-    Notes
-    -----
-    Time: O(bits).
+    `rows`, `columns`: bits, most significant first. Time: O(bits).
     """
     bdd = manager.bdd
     amount %= 1 << len(rows)
@@ -343,8 +305,6 @@ def listed_matrix(
 ) -> tuple[SymbolicMatrix, list[Relation]]:
     """Return the matrix of some transitions, and its graph in parts by the variables that moves change.
 
-    Notes
-    -----
     Time: with moves that of `source_sets`; else that of sorting the entries by all row and column bits, and
     O(distinct prefixes at every bit).
     """

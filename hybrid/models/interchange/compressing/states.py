@@ -33,9 +33,6 @@ class StateColumns:
 
     Attributes
     ----------
-    source : str
-    n_states : int
-    variables : tuple of StateVariable
     numbers : tuple of ndarray of integers, shape (n_states,) each
         Every variable's value less its least one, by the source's state numbers.
     rows : BitRows
@@ -66,11 +63,8 @@ def state_columns(model: ExplicitModel) -> StateColumns:
     """Return the states of a model as numbers of variables.
 
     If several states have the same values a variable ``copy`` tells them apart. Without valuations one
-    variable ``state`` holds their numbers.
-
-    Notes
-    -----
-    Time: O(states x variables), and that of sorting where the valuations do not ascend.
+    variable ``state`` holds their numbers. Time: O(states x variables), and that of sorting where the
+    valuations do not ascend.
     """
     variables = list(model.variables)
     numbers = [narrowed(np.asarray(model.valuations[v.name]).astype(np.int64) - v.low) for v in variables]
@@ -123,10 +117,8 @@ class EncodedStates:
     ----------
     variables : tuple of ResolvedVariable
         In the order of the source.
-    encoding : Encoding
     rows : BitRows
         The states' row bits in index order.
-    index : StateIndex
     order : ndarray of int64, shape (n_states,), or None
         The source's number of the state with each index; None if they are equal.
     rank : ndarray of int64, shape (n_states,), or None
@@ -195,17 +187,9 @@ class EncodedStates:
 def encode_states(columns: StateColumns, places: Sequence[int], package: str = "auto") -> EncodedStates:
     """Return states as a set of assignments.
 
-    Parameters
-    ----------
-    columns : StateColumns
-    places : sequence of int
-        The variables in the order of their bits, by their places in the source.
-    package : {"auto", "cudd", "autoref"}
-        Back end of `dd`.
-
-    Notes
-    -----
-    Time: O(states x bits), and that of sorting where the valuations do not ascend in this order.
+    `places`: the variables in the order of their bits, by their places in the source. `package` ({"auto",
+    "cudd", "autoref"}): back end of `dd`. Time: O(states x bits), and that of sorting where the valuations do
+    not ascend in this order.
     """
     declared = tuple(
         given_variable(v.name, v.low, v.high, v.is_bool, columns.source) for v in columns.variables

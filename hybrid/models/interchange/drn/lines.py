@@ -48,12 +48,10 @@ class Heads:
     ----------
     rows : Rows
         Numbers: of states the number, of CTMCs the exit rate, then rewards.
-    n_rewards : int
     rest : Section
         The lines' text behind the numbers: the labels of states.
     words : ndarray of int64, shape (n,)
         Number of an action's name in `names`; -1 for none.
-    names : tuple of str
     """
 
     rows: Rows
@@ -66,10 +64,7 @@ class Heads:
 def split_lines(body: Section, placeholders: dict[bytes, bytes]) -> DrnLines:
     """Return the lines by what they begin with.
 
-    Raises
-    ------
-    InterchangeError
-        A placeholder that the header does not have.
+    Raises InterchangeError: a placeholder that the header does not have.
     """
     data = np.frombuffer(body.data, dtype=np.uint8)
     ends = np.flatnonzero(data == 10)
@@ -147,15 +142,9 @@ def read_transition_lines(section: Section) -> Rows:
 def read_heads(section: Section, keyword: bytes, n_numbers: int, n_rewards: int | None) -> Heads:
     """Return what stands in the lines of states or of actions.
 
-    Parameters
-    ----------
-    section : Section
-    keyword : bytes
-        What the lines begin with, ``b"state"`` or ``b"action"``.
-    n_numbers : int
-        Numbers behind a state: its own, and of CTMCs the exit rate; 0 for actions, which have a name.
-    n_rewards : int or None
-        Numbers in brackets; None: as many as in the first line.
+    `keyword`: what the lines begin with, ``b"state"`` or ``b"action"``. `n_numbers`: numbers behind a state:
+    its own, and of CTMCs the exit rate; 0 for actions, which have a name. `n_rewards`: numbers in brackets;
+    None: as many as in the first line.
 
     Raises
     ------
@@ -271,11 +260,8 @@ _LABEL = re.compile(r'\s*(?:"([^"]+)"|([^\s"]+))(?=\s|"|$)')
 def read_state_labels(section: Section, n_states: int) -> tuple[dict[str, Mask], Mask]:
     """Return the labels behind the numbers of states.
 
-    Parameters
-    ----------
-    section : Section
-        A line a state; labels with blanks are in quotes.
-    n_states : int
+    `section`: a line a state; labels with blanks are in quotes. Sets of labels that are equal are read once.
+    Time: O(text + sets + labels * states).
 
     Returns
     -------
@@ -287,10 +273,6 @@ def read_state_labels(section: Section, n_states: int) -> tuple[dict[str, Mask],
     ------
     InterchangeError
         Quotes that do not match, labels beyond the memory, or no ``init``.
-
-    Notes
-    -----
-    Sets of labels that are equal are read once. Time: O(text + sets + labels * states).
     """
     data = np.frombuffer(section.data, dtype=np.uint8)
     ends = np.flatnonzero(data == 10)
@@ -350,21 +332,16 @@ def read_valuations(comments: Section, state_lines: Numbers) -> Valuations:
     """Return the variables that comments such as ``//[x=1 & b=true]`` below all states tell.
 
     Comments are no part of the format: where they do not tell whole numbers or booleans of the same variables
-    below every state, there are no variables.
+    below every state, there are no variables. Time: O(text).
 
     Parameters
     ----------
-    comments : Section
     state_lines : ndarray of int64, shape (n_states,)
 
     Returns
     -------
     variables : tuple of StateVariable
     valuations : dict of str to ndarray, shape (n_states,)
-
-    Notes
-    -----
-    Time: O(text).
     """
     n = state_lines.size
     own = np.isin(comments.numbers, state_lines + 1)
@@ -393,8 +370,6 @@ def read_valuations(comments: Section, state_lines: Numbers) -> Valuations:
 def unread_valuations(comments: Section, states: Section) -> str | None:
     """Return a warning about comments that seem to be valuations and were not read as such, None without any.
 
-    Notes
-    -----
     Time: O(text), line by line.
     """
     found = dict(zip(comments.numbers.tolist(), comments.data.split(b"\n"), strict=False))

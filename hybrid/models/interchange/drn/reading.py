@@ -46,14 +46,10 @@ class DrnHeader:
 
     Attributes
     ----------
-    type : ModelType
     rewards : tuple of str
         Names of the reward structures; fewer than there are if they have none.
-    n_states : int
-    n_choices : int or None
     placeholders : dict of bytes to bytes
         Numbers under their names, each as text.
-    body : Section
     """
 
     type: ModelType
@@ -75,19 +71,8 @@ class _Found:
 def read_header(whole: Section) -> DrnHeader:
     """Read the header.
 
-    Parameters
-    ----------
-    whole : Section
-        The file.
-
-    Returns
-    -------
-    DrnHeader
-
-    Raises
-    ------
-    InterchangeError
-        A line that the format does not have, parameters, intervals, or a kind of model that is not offered.
+    `whole`: the file. Raises InterchangeError: a line that the format does not have, parameters, intervals,
+    or a kind of model that is not offered.
     """
     found = _Found()
     data, start, number = whole.data, 0, 0
@@ -214,10 +199,9 @@ _RATE_TOLERANCE = 1e-3
 def read_drn(path: str | Path) -> ExplicitModel:
     """Read a model in the format DRN.
 
-    Parameters
-    ----------
-    path : str or Path
-        May be compressed. Values may be fractions, which mean the nearest double, and placeholders.
+    `path`: may be compressed. Values may be fractions, which mean the nearest double, and placeholders.
+    Raises InterchangeError: a damaged file; parameters, intervals, or a kind of model that is not offered.
+    Time: below a microsecond a line. Memory: the text some three times, and the arrays.
 
     Returns
     -------
@@ -225,15 +209,6 @@ def read_drn(path: str | Path) -> ExplicitModel:
         Variables are those that comments ``//[x=1 & b=true]`` below the states tell; a warning says why there
         are none although there are such comments. Choices have no actions where all are called
         ``__NOLABEL__``, or by their number within the state. Names of actions of chains are dropped.
-
-    Raises
-    ------
-    InterchangeError
-        A damaged file; parameters, intervals, or a kind of model that is not offered.
-
-    Notes
-    -----
-    Time: below a microsecond a line. Memory: the text some three times, and the arrays.
     """
     whole = read_section(path)
     header = read_header(whole)

@@ -54,12 +54,7 @@ def drn_blocks(model: ExplicitModel) -> Iterator[bytes]:
 
     Variables are written as comments ``//[x=1 & b=true]``. Reward structures without a name get one,
     ``reward0`` and so on, unless there is only one. Numbers read as the same doubles. Time: some microsecond
-    a line.
-
-    Raises
-    ------
-    InterchangeError
-        A name that the format cannot hold.
+    a line. Raises InterchangeError: a name that the format cannot hold.
     """
     _check_names(model)
     kind = model.type.value.upper()

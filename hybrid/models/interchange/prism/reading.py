@@ -60,21 +60,13 @@ _NEWLINES = bytes.maketrans(b" ", b"\n")
 def read_states(section: Section, n_states: int) -> dict[str, NDArray[Any]]:
     """Read a table of states.
 
-    Parameters
-    ----------
-    section : Section
-    n_states : int
-        Of the transitions.
+    `n_states`: of the transitions. Raises InterchangeError: not every state once, or a line with other values
+    than its neighbours.
 
     Returns
     -------
     dict of str to ndarray, shape (n_states,)
         The values of every variable: booleans if they are written ``true`` and ``false``, else integers.
-
-    Raises
-    ------
-    InterchangeError
-        Not every state once, or a line with other values than its neighbours.
     """
     head = read_head(section, "a line '(variable,...)'")
     line = head.line.strip()
@@ -180,11 +172,7 @@ def _every_state_once(body: Section, rows: Rows, n_states: int) -> Numbers | Non
 def read_labels(section: Section, n_states: int) -> tuple[dict[str, Mask], Mask]:
     """Read a table of labels.
 
-    Parameters
-    ----------
-    section : Section
-    n_states : int
-        Of the transitions.
+    `n_states`: of the transitions.
 
     Returns
     -------
@@ -300,6 +288,11 @@ def read_prism_files(
 ) -> ExplicitModel:
     """Read a model that PRISM wrote as explicit files.
 
+    Returns ExplicitModel: rewards of transitions are folded into what their choice earns on average. Names of
+    actions of chains are dropped. Raises InterchangeError: a file that cannot be read, is damaged, or belongs
+    to another model. Time: below a microsecond a transition. Memory: the largest text once or twice, the
+    arrays some three times.
+
     Parameters
     ----------
     tra : str or Path
@@ -312,22 +305,6 @@ def read_prism_files(
         neighbours: ``m.srew``, or ``m1.srew``, ``m2.srew`` ... of several structures.
     type : ModelType, optional
         What the model is; by default what the file's first comment says, or an MDP if there are three counts.
-
-    Returns
-    -------
-    ExplicitModel
-        Rewards of transitions are folded into what their choice earns on average. Names of actions of chains
-        are dropped.
-
-    Raises
-    ------
-    InterchangeError
-        A file that cannot be read, is damaged, or belongs to another model.
-
-    Notes
-    -----
-    Time: below a microsecond a transition. Memory: the largest text once or twice, the arrays some three
-    times.
     """
     tra = Path(tra)
     stem = _stem(tra)
@@ -353,20 +330,7 @@ def assembled(
 ) -> ExplicitModel:
     """Return the model of tables.
 
-    Parameters
-    ----------
-    transitions, states, labels : Section
-    rewards : sequence of pairs of Section
-        Of states and of transitions.
-    type : ModelType or None
-
-    Returns
-    -------
-    ExplicitModel
-
-    Raises
-    ------
-    InterchangeError
+    `rewards`: of states and of transitions.
     """
     model = read_transitions(transitions, type)
     if states is not None:
@@ -451,6 +415,9 @@ _KINDS = (b"Transitions", b"States", b"Labels", b"Reward structure", b"Observati
 def read_pexp(path: str | Path, *, type: ModelType | None = None) -> ExplicitModel:
     """Read a model that PRISM wrote as one explicit file.
 
+    Raises InterchangeError: a damaged file, a section twice or one that is not offered. Time: some half a
+    microsecond a line.
+
     Parameters
     ----------
     path : str or Path
@@ -459,19 +426,6 @@ def read_pexp(path: str | Path, *, type: ModelType | None = None) -> ExplicitMod
         Transitions come first; the others may be left out. May be compressed.
     type : ModelType, optional
         What the model is; by default what the file says.
-
-    Returns
-    -------
-    ExplicitModel
-
-    Raises
-    ------
-    InterchangeError
-        A damaged file, a section twice or one that is not offered.
-
-    Notes
-    -----
-    Time: some half a microsecond a line.
     """
     whole = read_section(path)
     found: dict[bytes, Section] = {}

@@ -36,27 +36,11 @@ _TITLE = re.compile(r"Transitions \(([^()]*)\)")
 def read_transitions(section: Section, type: ModelType | None) -> ExplicitModel:
     """Read a table of transitions.
 
-    Parameters
-    ----------
-    section : Section
-    type : ModelType or None
-        What the model is; None: what the file says.
-
-    Returns
-    -------
-    ExplicitModel
-        Entries by state and choice, within one in the order of the file; state 0 is the initial one.
-
-    Raises
-    ------
-    InterchangeError
-        Other counts, states or choices than announced, a negative number, or a kind of model that is not
-        offered.
-
-    Notes
-    -----
-    Rows of four numbers are those of an MDP also where choices are not counted, as in schedulers that PRISM
-    writes; a question mark stands there for the count of transitions.
+    `type`: what the model is; None: what the file says. Returns ExplicitModel: entries by state and choice,
+    within one in the order of the file; state 0 is the initial one. Raises InterchangeError: other counts,
+    states or choices than announced, a negative number, or a kind of model that is not offered. Rows of four
+    numbers are those of an MDP also where choices are not counted, as in schedulers that PRISM writes; a
+    question mark stands there for the count of transitions.
     """
     head = read_head(section, "counts of states and transitions")
     forms = ("states transitions", "states choices transitions", "states choices transitions observations")
@@ -234,21 +218,8 @@ _REWARD_TITLE = re.compile(r'Reward structure(?: "([^"]*)")?')
 def read_state_rewards(section: Section, n_states: int) -> ExplicitReward:
     """Read a table of rewards of states.
 
-    Parameters
-    ----------
-    section : Section
-    n_states : int
-        Of the transitions.
-
-    Returns
-    -------
-    ExplicitReward
-        Of states, 0 where the table has none.
-
-    Raises
-    ------
-    InterchangeError
-        The table of another model, a state twice, or no finite number.
+    `n_states`: of the transitions. Returns ExplicitReward: of states, 0 where the table has none. Raises
+    InterchangeError: the table of another model, a state twice, or no finite number.
     """
     head = read_head(section, "counts of states and rewards")
     name = _name(section, head, "State rewards")
@@ -267,20 +238,9 @@ def read_state_rewards(section: Section, n_states: int) -> ExplicitReward:
 def read_transition_rewards(section: Section, model: ExplicitModel) -> ExplicitReward:
     """Read a table of rewards of transitions, folded into what choices earn on average.
 
-    Parameters
-    ----------
-    section : Section
-    model : ExplicitModel
-
-    Returns
-    -------
-    ExplicitReward
-        Of choices. Where all transitions of a choice earn the same, that is its reward.
-
-    Raises
-    ------
-    InterchangeError
-        The table of another model, a transition that does not exist, or one that is not the only one.
+    Returns ExplicitReward: of choices. Where all transitions of a choice earn the same, that is its reward.
+    Raises InterchangeError: the table of another model, a transition that does not exist, or one that is not
+    the only one.
     """
     head = read_head(section, "counts of states and rewards")
     name = _name(section, head, "Transition rewards")
@@ -325,7 +285,6 @@ def expected_rewards(
     ----------
     row_starts : ndarray of int64, shape (n_choices + 1,)
     values, rewards : ndarray of float64, shape (n_entries,)
-    type : ModelType
 
     Returns
     -------

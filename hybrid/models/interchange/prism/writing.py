@@ -17,12 +17,8 @@ from hybrid.models.interchange.text.writing import ROWS, decimals, text_of_rows,
 def transition_blocks(model: ExplicitModel) -> Iterator[bytes]:
     """Yield the table of transitions, in the order of the model; PRISM adds up those with the same ends.
 
-    Numbers are written so that they read as the same doubles. Time: some microsecond a transition.
-
-    Raises
-    ------
-    InterchangeError
-        The name of an action is none of PRISM's.
+    Numbers are written so that they read as the same doubles. Time: some microsecond a transition. Raises
+    InterchangeError: the name of an action is none of PRISM's.
     """
     if model.is_mdp and not np.diff(model.row_starts).all():
         choice = int(np.argmin(np.diff(model.row_starts)))

@@ -46,12 +46,7 @@ def _bits(manager: Manager) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 
 class FunctionWriter:
-    """Gathers functions of one manager; equal ones are written once.
-
-    Parameters
-    ----------
-    manager : Manager
-    """
+    """Gathers functions of one manager; equal ones are written once."""
 
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
@@ -65,10 +60,7 @@ class FunctionWriter:
     def function(self, function: SymbolicMatrix) -> FunctionEntry:
         """Return the number of a function, with its units.
 
-        Raises
-        ------
-        BuildError
-            Nothing is known of the error of its values, or more than a file may declare.
+        Raises BuildError: nothing is known of the error of its values, or more than a file may declare.
         """
         if not math.isfinite(function.units):
             message = "expected numbers with a known error, got sums of both signs that may cancel"
@@ -91,16 +83,7 @@ class FunctionWriter:
 class FunctionReader:
     """Makes the functions of a forest in a manager.
 
-    Parameters
-    ----------
-    manager : Manager
-    forest : Forest
-        Checked.
-
-    Raises
-    ------
-    ValueError
-        The forest has other bits than the manager.
+    `forest`: checked. Raises ValueError: the forest has other bits than the manager.
     """
 
     def __init__(self, manager: Manager, forest: Forest) -> None:
@@ -115,10 +98,7 @@ class FunctionReader:
     def sets(self, numbers: Sequence[int]) -> dict[int, Node]:
         """Return functions as sets of states.
 
-        Raises
-        ------
-        ValueError
-            One depends on column bits or has other values than 0 and 1.
+        Raises ValueError: one depends on column bits or has other values than 0 and 1.
         """
         distinct = sorted(set(numbers))
         ids = self._ids[distinct]
@@ -134,10 +114,7 @@ class FunctionReader:
     def vector(self, entry: FunctionEntry, states: Node) -> SymbolicMatrix:
         """Return a function of row bits.
 
-        Raises
-        ------
-        ValueError
-            It depends on column bits, or is not 0 outside the given states.
+        Raises ValueError: it depends on column bits, or is not 0 outside the given states.
         """
         self._check_rows(self._ids[[entry.root]], "a reward")
         found = self.matrix(entry)
@@ -154,22 +131,10 @@ class FunctionReader:
 def write_symbolic(model: SymbolicModel, path: str | os.PathLike[str]) -> None:
     """Write a model as a symbolic file.
 
-    Parameters
-    ----------
-    model : SymbolicModel
-    path : path-like
-        Replaced once the new file is whole.
-
-    Raises
-    ------
-    InterchangeError
-        The model is too large, a reward is no number that doubles hold, or the
-        states of a CTMC have millions of different exit rates.
-
-    Notes
-    -----
-    Matrices, sets, labels and rewards share their nodes, some bytes a node are written.  Time: reading every
-    function out of the package, and packing its nodes.
+    `path`: replaced once the new file is whole. Raises InterchangeError: the model is too large, a reward is
+    no number that doubles hold, or the states of a CTMC have millions of different exit rates. Matrices,
+    sets, labels and rewards share their nodes, some bytes a node are written.  Time: reading every function
+    out of the package, and packing its nodes.
     """
     writer = FunctionWriter(model.manager)
     try:
@@ -225,17 +190,11 @@ def _optional(writer: FunctionWriter, function: SymbolicMatrix | None) -> Functi
 def read_symbolic(path: str | os.PathLike[str], *, package: str = "auto") -> SymbolicModel:
     """Read a model out of a symbolic file.
 
-    Parameters
-    ----------
-    path : path-like
-        Written by `write_symbolic`.
-    package : {"auto", "cudd", "autoref"}
-        Back end of the diagrams.
-
-    Returns
-    -------
-    SymbolicModel
-        States are numbered as those of the model that was written.
+    `path`: written by `write_symbolic`. `package` ({"auto", "cudd", "autoref"}): back end of the diagrams.
+    Returns SymbolicModel: states are numbered as those of the model that was written. All sizes are compared
+    with what is there before anything of them is made, and every child of a node stands on a lower level: a
+    hostile file gives a message. Time: one call of the package a node, and what
+    `mtbdd.build.given_model.given_model` takes.
 
     Raises
     ------
@@ -245,12 +204,6 @@ def read_symbolic(path: str | os.PathLike[str], *, package: str = "auto") -> Sym
         Its arrays do not fit into memory.
     OSError
         It cannot be read.
-
-    Notes
-    -----
-    All sizes are compared with what is there before anything of them is made, and every child of a node
-    stands on a lower level: a hostile file gives a message. Time: one call of the package a node, and what
-    `mtbdd.build.given_model.given_model` takes.
     """
     started = time.perf_counter()
     content = Path(path).read_bytes()

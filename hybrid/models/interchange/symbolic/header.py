@@ -42,13 +42,8 @@ _WORK = 1 << 26  # bytes that unpacking may take beside its result
 def file_bytes(header: dict[str, Any], forest: Forest, numbering: Numbers | None) -> bytes:
     """Return a header and a forest as the bytes of a file.
 
-    Parameters
-    ----------
-    header : dict
-        What JSON can hold; the sizes of the arrays are added.
-    forest : Forest
-    numbering : ndarray of int64, shape (n,), or None
-        The order of the states in their source.
+    `header`: what JSON can hold; the sizes of the arrays are added. `numbering` (ndarray of int64, shape
+    (n,), or None): the order of the states in their source.
     """
     sizes = {
         "values": forest.values.size,
@@ -201,19 +196,14 @@ class Header:
 
     Attributes
     ----------
-    type : ModelType
     source : str
         Name of the file that the model was made from.
-    constants : dict of str to bool, int or float
     variables : tuple of StateVariable
         In the order of their bits.
     order : tuple of str
         Their names in the order of the source.
     initial, reachable, deadlocks : int
         Roots of sets.
-    layers : tuple of LayerEntry
-    labels : dict of str to int
-    rewards : tuple of RewardEntry
     """
 
     type: ModelType
@@ -246,10 +236,7 @@ class Header:
     def read(cls, given: JsonValue, n_roots: int) -> Header:
         """Return a header out of JSON.
 
-        Raises
-        ------
-        ValueError
-            Something is missing or is not what it should be.
+        Raises ValueError: something is missing or is not what it should be.
         """
         reader = _Reader(n_roots)
         kinds = {kind.value: kind for kind in ModelType}

@@ -43,10 +43,6 @@ class Dictionary:
         data : ndarray of uint8
         starts, stops : ndarray of int64, shape (n,)
             Word k is ``data[starts[k]:stops[k]]``, UTF-8.
-
-        Returns
-        -------
-        ndarray of int64, shape (n,)
         """
         codes, first = distinct_words(data, starts, stops)
         found = np.empty(first.size, dtype=np.int64)
@@ -60,6 +56,8 @@ class Dictionary:
 def distinct_words(data: Bytes, starts: Numbers, stops: Numbers) -> tuple[Numbers, Numbers]:
     """Tell which words are equal.
 
+    Eight bytes of all words are compared together. Time: O(n log n) for every eight bytes of the longest.
+
     Parameters
     ----------
     data : ndarray of uint8
@@ -71,10 +69,6 @@ def distinct_words(data: Bytes, starts: Numbers, stops: Numbers) -> tuple[Number
         Equal for equal words, from 0 without gaps.
     first : ndarray of int64, shape (n_codes,)
         Where each code is met first.
-
-    Notes
-    -----
-    Eight bytes of all words are compared together. Time: O(n log n) for every eight bytes of the longest.
     """
     n = starts.size
     codes = np.zeros(n, dtype=np.int64)
@@ -147,8 +141,6 @@ class Rows:
         int64 for whole numbers, float64 for others; finite.
     words : ndarray of int32, shape (n,)
         Number of the last word in `names`, -1 where there is none.
-    names : tuple of str
-    source : str
     lines : int or ndarray of int64, shape (n,)
         Line of every row in the file; the first one where rows follow each other.
     units : float
@@ -173,9 +165,11 @@ def read_rows(
 ) -> Rows:
     """Read a table.
 
+    Raises InterchangeError: a line with more or fewer fields, or something that is no number, or not finite.
+    Time: some 0.4 microseconds a line. Memory: the columns, and 16 MB of text with its arrays.
+
     Parameters
     ----------
-    section : Section
     kinds : str
         A letter a column: ``i`` for a whole number, ``f`` for a number.
     fields : str
@@ -184,19 +178,6 @@ def read_rows(
         Whether a word may follow the numbers.
     comments : bytes
         What lines that are passed over begin with; empty lines are passed over, too.
-
-    Returns
-    -------
-    Rows
-
-    Raises
-    ------
-    InterchangeError
-        A line with more or fewer fields, or something that is no number, or not finite.
-
-    Notes
-    -----
-    Time: some 0.4 microseconds a line. Memory: the columns, and 16 MB of text with its arrays.
     """
     dtype = np.dtype([(f"f{k}", _TYPES[kind]) for k, kind in enumerate(kinds)])
     dictionary = Dictionary()

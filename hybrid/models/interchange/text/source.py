@@ -104,10 +104,8 @@ def require(
     right : ndarray of bool, shape (n,)
     place : callable
         Returns where line k stands.
-    expected : str
     got : ndarray, shape (n,)
         What the lines have.
-    advice : str
     """
     if not right.all():
         k = int(np.argmin(right))
@@ -117,18 +115,10 @@ def require(
 def read_section(path: str | Path, limit: int | None = None) -> Section:
     """Return a file's text, uncompressed.
 
-    Parameters
-    ----------
-    path : str or Path
-        Compression is recognised by the file's first bytes: gzip, xz, or none.
-    limit : int, optional
-        Bytes of the uncompressed text at most; an eighth of the free memory by default.
-
-    Returns
-    -------
-    Section
-        UTF-8 without byte order mark, lines end with a newline (a carriage return before it is dropped), and
-        there are no control characters but tabs.
+    `path`: compression is recognised by the file's first bytes: gzip, xz, or none. `limit`: bytes of the
+    uncompressed text at most; an eighth of the free memory by default. Returns Section: UTF-8 without byte
+    order mark, lines end with a newline (a carriage return before it is dropped), and there are no control
+    characters but tabs. Time: O(size). Memory: twice the uncompressed size at most.
 
     Raises
     ------
@@ -136,10 +126,6 @@ def read_section(path: str | Path, limit: int | None = None) -> Section:
         The file is cut, too large, empty, or no text.
     OSError
         It cannot be read.
-
-    Notes
-    -----
-    Time: O(size). Memory: twice the uncompressed size at most.
     """
     source = str(path)
     blocks: list[bytes] = []
@@ -170,10 +156,7 @@ def read_section(path: str | Path, limit: int | None = None) -> Section:
 def chunks(section: Section) -> Iterator[Section]:
     """Yield whole lines, some megabytes at a time.
 
-    Raises
-    ------
-    InterchangeError
-        A line that is longer.
+    Raises InterchangeError: a line that is longer.
     """
     data, start, first = section.data, 0, 0
     while start < len(data):
@@ -251,16 +234,7 @@ class Head:
 def read_head(section: Section, what: str) -> Head:
     """Return a section's comments, first line and rest.
 
-    Parameters
-    ----------
-    section : Section
-    what : str
-        What the first line must be, for the message.
-
-    Raises
-    ------
-    InterchangeError
-        There is no such line.
+    `what`: what the first line must be, for the message. Raises InterchangeError: there is no such line.
     """
     data, comments = section.data, []
     start, number = 0, 0
@@ -288,16 +262,8 @@ def read_head(section: Section, what: str) -> Head:
 def read_counts(head: Head, fields: tuple[str, ...]) -> tuple[int, ...]:
     """Return the whole numbers of a head's line.
 
-    Parameters
-    ----------
-    head : Head
-    fields : tuple of str
-        The forms that are allowed, such as ``"states transitions"``.
-
-    Raises
-    ------
-    InterchangeError
-        Other fields, or something that is no whole number below 10^18.
+    `fields`: the forms that are allowed, such as ``"states transitions"``. Raises InterchangeError: other
+    fields, or something that is no whole number below 10^18.
     """
     tokens = head.line.split()
     if len(tokens) not in {len(form.split()) for form in fields} or not all(
@@ -313,17 +279,7 @@ def read_counts(head: Head, fields: tuple[str, ...]) -> tuple[int, ...]:
 def require_room(place: str, n_states: int, n_lines: int) -> None:
     """Refuse a number of states that the file's size or the memory does not bear out.
 
-    Parameters
-    ----------
-    place : str
-        Where the number stands.
-    n_states : int
-    n_lines : int
-        Lines that could describe them.
-
-    Raises
-    ------
-    InterchangeError
+    `place`: where the number stands. `n_lines`: lines that could describe them.
     """
     if n_states < 1:
         raise InterchangeError(f"{place}: at least one state expected, got 0; mend the count")
@@ -341,12 +297,7 @@ def require_room(place: str, n_states: int, n_lines: int) -> None:
 
 
 def require_count(head: Head, counted: int, found: int, what: str) -> None:
-    """Refuse a count that is not that of the lines.
-
-    Raises
-    ------
-    InterchangeError
-    """
+    """Refuse a count that is not that of the lines."""
     if counted != found:
         raise InterchangeError(
             f"{head.place}: {counted} {what}, as this line says, expected, got {found}; "
@@ -355,12 +306,7 @@ def require_count(head: Head, counted: int, found: int, what: str) -> None:
 
 
 def require_label_room(place: str, n_labels: int, needed: int) -> None:
-    """Refuse labels whose sets of states do not fit into memory.
-
-    Raises
-    ------
-    InterchangeError
-    """
+    """Refuse labels whose sets of states do not fit into memory."""
     if needed > SMALL and needed > (free := free_memory_bytes() // 2):
         raise InterchangeError(
             f"{place}: labels that fit the memory expected, got {n_labels}, which need {needed} bytes of "

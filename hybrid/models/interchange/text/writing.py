@@ -19,17 +19,8 @@ _EFFORTS = {None: 0, "gzip": 6, "xz": 2}
 def write_text(path: str | Path, blocks: Iterable[bytes]) -> None:
     """Write a text, compressed if the name ends with ``.gz`` or ``.xz``.
 
-    Parameters
-    ----------
-    path : str or Path
-        An old file is replaced once the new one is whole, which gets its mode; a device or a pipe is written
-        to.
-    blocks : iterable of bytes
-
-    Raises
-    ------
-    OSError
-        The file cannot be written.
+    `path`: an old file is replaced once the new one is whole, which gets its mode; a device or a pipe is
+    written to. Raises OSError: the file cannot be written.
     """
     compression = _PACKED.get(Path(path).suffix)
     with written(path, compression, _EFFORTS[compression]) as sink:
@@ -95,16 +86,8 @@ def words(texts: Sequence[bytes]) -> Bytes:
 def text_of_rows(n: int, parts: Sequence[bytes | Bytes]) -> bytes:
     """Return rows of cells as text.
 
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    parts : sequence of bytes or ndarray of uint8, shape (n, width)
-        Cells of every row, or what stands in all rows.
-
-    Returns
-    -------
-    bytes
+    `n`: number of rows. `parts` (sequence of bytes or ndarray of uint8, shape (n, width)): cells of every
+    row, or what stands in all rows.
     """
     return matrix(n, parts).tobytes().translate(None, b"\0")
 

@@ -17,12 +17,9 @@ _EXACT = 2**53
 def nearest_doubles(data: NDArray[np.uint8], size: int) -> tuple[NDArray[np.float64], float, int | None]:
     """Return the doubles next to rationals.
 
-    Parameters
-    ----------
-    data : ndarray of uint8, shape (n * size,)
-        The numerator (signed), then the denominator, `size` / 2 bytes each, little-endian.
-    size : int
-        Bytes a number, a multiple of 16.
+    `data` (ndarray of uint8, shape (n * size,)): the numerator (signed), then the denominator, `size` / 2
+    bytes each, little-endian. `size`: bytes a number, a multiple of 16. Time: O(n) for parts up to 2^53, else
+    O(n log n) and a division of long integers for every distinct number.
 
     Returns
     -------
@@ -31,11 +28,6 @@ def nearest_doubles(data: NDArray[np.uint8], size: int) -> tuple[NDArray[np.floa
         Relative error of every number, in units of 2^-53: 0 if all are doubles themselves, else 1.
     wrong : int or None
         The first number that has the denominator 0, or whose double is beyond the normal ones.
-
-    Notes
-    -----
-    Time: O(n) for parts up to 2^53, else O(n log n) and a division of long integers for every distinct
-    number.
     """
     count = data.size // size
     if size == 16:
@@ -95,12 +87,8 @@ _LARGEST = np.finfo(np.float64).max
 class UmbArrays:
     """The arrays in the members of a file, whose sizes have been compared with the index.
 
-    Parameters
-    ----------
-    contents : dict of str to ndarray of uint8
-        Bytes of the members; every array is taken once.
-    source : str
-        The file, for messages.
+    `contents` (dict of str to ndarray of uint8): bytes of the members; every array is taken once. `source`:
+    the file, for messages.
     """
 
     def __init__(self, contents: dict[str, Bytes], source: str) -> None:
@@ -128,15 +116,8 @@ class UmbArrays:
     def starts(self, name: str, count: int, last: int) -> Numbers | None:
         """Return where the intervals of `count` elements begin among `last` others, with the end.
 
-        Returns
-        -------
-        ndarray of int64, shape (count + 1,), or None
-            None where there is no such member.
-
-        Raises
-        ------
-        InterchangeError
-            They do not begin with 0, fall, or do not end with `last`.
+        Returns ndarray of int64, shape (count + 1,), or None: None where there is no such member. Raises
+        InterchangeError: they do not begin with 0, fall, or do not end with `last`.
         """
         data = self.raw(name)
         if data is None:
@@ -177,16 +158,14 @@ class UmbArrays:
     def numbers(self, name: str, kind: ValueType, least: float = -np.inf) -> tuple[Vector, float] | None:
         """Return finite numbers, the doubles next to rationals.
 
+        Raises InterchangeError: a number that is infinite, none, below `least`, or a rational beyond the
+        normal doubles.
+
         Returns
         -------
         values : ndarray of float64
         units : float
             Relative error of every number, in units of 2^-53.
-
-        Raises
-        ------
-        InterchangeError
-            A number that is infinite, none, below `least`, or a rational beyond the normal doubles.
         """
         data = self.raw(name)
         if data is None:
@@ -217,10 +196,7 @@ class UmbArrays:
     def strings(self, folder: str, count: int) -> list[str] | None:
         """Return strings; None where there are none.
 
-        Raises
-        ------
-        InterchangeError
-            Bytes that are no UTF-8, or one of the two members is missing.
+        Raises InterchangeError: bytes that are no UTF-8, or one of the two members is missing.
         """
         mapping, texts = f"{folder}/string-mapping.bin", f"{folder}/strings.bin"
         data = self.raw(texts)

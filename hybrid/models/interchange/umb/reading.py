@@ -31,8 +31,6 @@ class RewardReader:
 
     Attributes
     ----------
-    arrays : UmbArrays
-    index : UmbIndex
     row_starts : ndarray of int64
         Of the model: a row a choice, in a chain a row a state.
     probabilities : ndarray of float64, shape (n_branches,)

@@ -105,11 +105,8 @@ class UmbIndex:
 def checked_index(top: JsonValue) -> UmbIndex:
     """Return what an index says, if it follows the format and describes a model of a known kind.
 
-    Raises
-    ------
-    InterchangeError
-        Entries that are missing or of another type, another version of the format, or a model that is no
-        DTMC, CTMC or MDP with numbers as probabilities.
+    Raises InterchangeError: entries that are missing or of another type, another version of the format, or a
+    model that is no DTMC, CTMC or MDP with numbers as probabilities.
     """
     version = top.entry("format-version")
     if version.integer(0, 2**32 - 1) != FORMAT_VERSION:
@@ -300,6 +297,9 @@ class UmbMembers:
 def load_members(path: Path) -> UmbMembers:
     """Load the index and the arrays that it speaks of.
 
+    An array is allocated after its size has been compared with the index and with what the file can hold.
+    Members that are not needed are passed over; the index bounds them, too.
+
     Raises
     ------
     InterchangeError
@@ -307,11 +307,6 @@ def load_members(path: Path) -> UmbMembers:
         promises, or members twice.
     MemoryError
         Arrays for which there is no room.
-
-    Notes
-    -----
-    An array is allocated after its size has been compared with the index and with what the file can hold.
-    Members that are not needed are passed over; the index bounds them, too.
     """
     with path.open("rb") as file:
         name = str(path)

@@ -37,12 +37,9 @@ def unpacked(
 ) -> tuple[tuple[StateVariable, ...], dict[str, NDArray[Any]]]:
     """Return the variables that every state has, and their values.
 
-    Parameters
-    ----------
-    arrays : UmbArrays
-    classes : sequence of PackedClass
-        Of the index; empty where states have no valuations.
-    n_states : int
+    `classes`: of the index; empty where states have no valuations. Raises InterchangeError: valuations of the
+    wrong length, or values beyond their bounds or beyond 64 bits. Time: O(n_states) a variable and byte of
+    it.
 
     Returns
     -------
@@ -50,15 +47,6 @@ def unpacked(
         Booleans and integers, in the order of the first class. Others (numbers that are no integers, strings,
         options without a value in some state, and variables that some states do not have) are left out.
     valuations : dict of str to ndarray of integers or bool, shape (n_states,)
-
-    Raises
-    ------
-    InterchangeError
-        Valuations of the wrong length, or values beyond their bounds or beyond 64 bits.
-
-    Notes
-    -----
-    Time: O(n_states) a variable and byte of it.
     """
     if not classes:
         return (), {}
@@ -216,10 +204,7 @@ def packed(
 ) -> Bytes:
     """Return the values of all variables, packed, shape (n_states, bytes a state).
 
-    Raises
-    ------
-    InterchangeError
-        A value beyond its variable's bounds.
+    Raises InterchangeError: a value beyond its variable's bounds.
     """
     layout = layout_of(variables)
     rows = np.zeros((n_states, (sum(bits for _, bits in layout) + 7) // 8), dtype=np.uint8)
@@ -265,6 +250,8 @@ _SPLIT = 2.0**27 + 1.0
 def rates_of_products(probabilities: Vector, exits: Vector, starts: Numbers) -> tuple[bool, int | None]:
     """Turn probabilities into rates, in place.
 
+    Time: O(n_entries). A product that is not known to be exact counts as rounded.
+
     Parameters
     ----------
     probabilities : ndarray of float64, shape (n_entries,)
@@ -278,10 +265,6 @@ def rates_of_products(probabilities: Vector, exits: Vector, starts: Numbers) -> 
         No product was rounded.
     wrong : int or None
         The first entry whose rate is infinite, or is not 0 and below the normal doubles.
-
-    Notes
-    -----
-    Time: O(n_entries). A product that is not known to be exact counts as rounded.
     """
     is_exact = True
     wrong = None
