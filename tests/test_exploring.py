@@ -92,8 +92,17 @@ def test_what_is_marked_nightly_has_a_seed() -> None:
     assert os.environ.get("HYBRID_TEST_SEED")
 
 
-@pytest.mark.parametrize("variables", [{}, {"CI": "true"}], ids=["at a desk", "under CI"])
-def test_the_profile_multiplies_examples_and_keeps_the_database(variables: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("variables", "options", "expected"),
+    [
+        ({"CI": "true"}, [], "found 50 False NoneType"),
+        ({}, ["--hypothesis-profile=nightly"], "found 1500 False DirectoryBasedExampleDatabase"),
+    ],
+    ids=["under CI", "nightly"],
+)
+def test_the_profile_multiplies_examples_and_keeps_the_database(
+    variables: dict[str, str], options: list[str], expected: str
+) -> None:
     """A process of its own collects one test, and tells the settings that it would run with."""
     code = (
         "import pytest, sys\n"
@@ -106,29 +115,16 @@ def test_the_profile_multiplies_examples_and_keeps_the_database(variables: dict[
     )
     test = "tests/mtbdd/language/test_fuzz.py::test_fuzz_unicode"
     environment = {k: v for k, v in os.environ.items() if k not in ("CI", "HYBRID_TEST_SEED")} | variables
-    for options, expected in (
-        ([], "found 50 False NoneType"),
-        (["--hypothesis-profile=nightly"], "found 1500 False DirectoryBasedExampleDatabase"),
-    ):
-        found = subprocess.run(
-            [sys.executable, "-c", code, "--collect-only", "-q", *options, test], env=environment,
-            cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120, check=False,
-        )  # fmt: skip
-        assert found.returncode == 0, found.stdout + found.stderr
-        assert expected in found.stdout
+    found = subprocess.run(
+        [sys.executable, "-c", code, "--collect-only", "-q", *options, test], env=environment,
+        cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120, check=False,
+    )  # fmt: skip
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert expected in found.stdout
 
 
 def test_tests_without_their_device_are_left_out_unless_it_is_required() -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "--collect-only",
-        "-m",
-        "gpu",
-        "tests/contracts/test_format.py",
-    ]
+    command = [sys.executable, *"-m pytest -q --collect-only -m gpu tests/contracts/test_format.py".split()]
     hidden = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
     for variables, status in (({}, 5), ({"HYBRID_REQUIRE_GPU": "1"}, 0)):
         found = subprocess.run(

@@ -90,19 +90,8 @@ def test_mutations_are_recorded(
 
 @pytest.mark.slow
 def test_a_session_of_pytest_is_recorded(tmp_path: Path) -> None:
-    path, case = tmp_path / "seeds.json", "tests/test_references.py"
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-n",
-        "2",
-        case,
-        "-m",
-        "not gpu",
-        f"--record-to={path}",
-    ]
+    path, case = tmp_path / "seeds.json", "tests/mtbdd/test_units.py"
+    command = [sys.executable, *f"-m pytest -q -n 2 {case}".split(), "-m", "not gpu", f"--record-to={path}"]
     subprocess.run(command, cwd=ROOT, env={**os.environ, "HYBRID_TEST_SEED": "7"}, check=True, timeout=120)
     (run,) = read_runs(path)
     assert (run["seed"], run["chosen"], run["failed"], run["error"]) == (7, [case], 0, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
@@ -357,6 +358,7 @@ def test_variable_orders(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -
     assert "| brp N=128 | force |" in rendered("variable_orders", record)
 
 
+@pytest.mark.nightly
 def test_the_parts_of_the_first_use(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(first_use.CHECKS, "coin K=4", ("coin", "--const", "K=1", "--property", "heads"))
     rows = record_of(first_use, "--parts", "--only", "coin K=4", "--repeat", "1")["rows"]
@@ -401,6 +403,11 @@ def test_checks_of_the_first_use_are_there() -> None:
         model, properties = (ROOT / f"examples/{example}.{end}" for end in ("prism", "props"))
         assert model.exists()
         assert f'"{arguments[arguments.index("--property") + 1]}":' in properties.read_text()
+    # What the parts put others in place of.
+    for changes in first_use.PARTS.values():
+        for place in re.findall(r"^(hybrid\.\S+|mtbdd\.\S+) = ", changes, re.MULTILINE):
+            module, _, name = place.rpartition(".")
+            assert hasattr(importlib.import_module(module), name), place
 
 
 @pytest.mark.parametrize(
