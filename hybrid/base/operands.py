@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -101,15 +101,6 @@ def check_out(out: Float64Array, size: int, x: Float64Array) -> Float64Array:
 # for a linear operator, use ``rmatvec`` and ``rmatmat`` if they are there, and ask for ``dtype``.
 
 
-class _Matrix(Protocol):
-    """What the products here are made from."""
-
-    @property
-    def shape(self) -> tuple[int, int]: ...
-
-    def multiply(self, x: Any, out: Any = None) -> Any: ...
-
-
 class LinearProtocol:
     """Products by the names that solvers use, from `multiply`; a base class."""
 
@@ -118,7 +109,7 @@ class LinearProtocol:
     # x @ M shall ask M, not NumPy.
     __array_ufunc__ = None
 
-    def matvec(self: _Matrix, x: Array) -> Array:
+    def matvec(self: Any, x: Array) -> Array:
         """Return ``M x``, shape as x: (n_columns,) or (n_columns, 1)."""
         column = _is_column(x)
         product = self.multiply(_flat(x) if column else x)

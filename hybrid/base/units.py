@@ -1,7 +1,8 @@
-"""Bytes, durations and counts for people, as the explorer's page writes them, too."""
+"""Bytes, durations and counts for people, as the explorer's page writes them, too; numbers for JSON."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 _BYTES = ((1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB"), (1e15, "PB"), (1e18, "EB"))
@@ -33,3 +34,10 @@ def _scaled(value: float | None, units: Sequence[tuple[float, str]]) -> str:
 def counted(count: int, one: str, many: str = "") -> str:
     """Return a number of things: 1 group, 1,750 groups."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def json_number(value: float | int | bool | None) -> float | int | bool | str | None:
+    """Return a value as JSON has it; JSON has no infinities."""
+    if isinstance(value, float) and math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value

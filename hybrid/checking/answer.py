@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -16,6 +15,7 @@ from hybrid.analysis.run.work import Reduction, Work
 from hybrid.base.errors import HybridError, UnsupportedError
 from hybrid.base.notebook import block, facts_table, rows_table
 from hybrid.base.state_values import StateTruth, StateValues
+from hybrid.base.units import json_number
 from hybrid.checking.filters import Listing
 from mtbdd.base.memory import current_store
 from mtbdd.build.model import SymbolicModel
@@ -332,10 +332,3 @@ def json_listing(listing: Sequence[Any]) -> list[dict[str, Any]]:
         {name: part if name == "state" else json_number(part) for name, part in record.items()}
         for record in listing.records()
     ]
-
-
-def json_number(value: float | int | bool | None) -> float | int | bool | str | None:
-    """Return a value as JSON has it; JSON has no infinities."""
-    if isinstance(value, float) and math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return value

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hybrid.base.directed_rounding import GREATEST, divided, outward
 from hybrid.base.errors import PropertyError, UnknownError, UnsupportedError
 from hybrid.base.state_values import StateTruth, StateValues
+from hybrid.base.units import json_number
 from hybrid.matrix.operators.rounding import sum_slack
 from mtbdd.base.communicator import Communicator
 from mtbdd.base.errors import option
@@ -302,12 +303,7 @@ class Range:
     def __str__(self) -> str:
         kind = "initial states" if self.of_initial else "states"
         over = "" if self.states is None else f" over {self.states:,} {kind}"
-        return f"from {_shown(self.least.value)} to {_shown(self.greatest.value)}{over}"
-
-
-def _shown(value: float) -> str:
-    """Return a number with all its digits; infinities as in JSON."""
-    return repr(value) if math.isfinite(value) else "Infinity" if value > 0.0 else "-Infinity"
+        return f"from {json_number(self.least.value)} to {json_number(self.greatest.value)}{over}"
 
 
 @dataclass(frozen=True)

@@ -91,18 +91,18 @@ def options_on_disk(options: CheckOptions) -> CheckOptions:
     ------
     OptionError
     """
-    refused = {
-        "engine": options.engine == "explicit",
-        "backend": options.backend in ("gpu", "reference"),
-        "exact": options.exact,
-    }
-    named = [name for name, is_asked in refused.items() if is_asked]
+    named = _named(options, backend=options.backend in ("gpu", "reference"))
     if named:
         raise OptionError(
-            f"{option('spill')} is for the hybrid engine on the cpu: leave "
-            f"{' and '.join(map(option, named))} out, or {option('spill')}"
+            f"{option('spill')} is for the hybrid engine on the cpu: leave {named} out, or {option('spill')}"
         )
     return replace(options, engine="hybrid", backend="cpu")
+
+
+def _named(options: CheckOptions, **more: bool) -> str:
+    """Return what is asked for that the hybrid engine's iterations do not offer, and more that is refused."""
+    refused = {"engine": options.engine == "explicit", **more, "exact": options.exact}
+    return " and ".join(option(name) for name, is_asked in refused.items() if is_asked)
 
 
 @contextmanager
@@ -282,16 +282,11 @@ def options_of_parts(options: CheckOptions) -> CheckOptions:
     ------
     OptionError
     """
-    refused = {
-        "engine": options.engine == "explicit",
-        "method": not METHODS[options.method].parts,
-        "exact": options.exact,
-    }
-    named = [name for name, is_asked in refused.items() if is_asked]
+    named = _named(options, method=not METHODS[options.method].parts)
     if named:
         raise OptionError(
-            f"parts of a model are solved by the hybrid engine, between bounds or by iterations: "
-            f"leave {' and '.join(option(name) for name in named)} out, or ask without parts"
+            "parts of a model are solved by the hybrid engine, between bounds or by iterations: "
+            f"leave {named} out, or ask without parts"
         )
     options = replace(options, engine="hybrid")
     if options.backend != "auto":

@@ -35,6 +35,9 @@ _SET = 304
 """Place in NumPy's table of functions for extensions; places never change (NumPy 1.22 and later)."""
 
 _CAPSULE = b"mem_handler"
+_NAME = "hybrid disk"
+"""That NumPy tells of arrays made here; ASCII, at most 126 characters."""
+
 _VERSION = 1
 
 
@@ -46,34 +49,27 @@ class _Handler(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char * 127), ("version", ctypes.c_uint8), ("functions", _Functions)]
 
 
-class NumPyMemory:
-    """Functions that NumPy makes arrays with.
+class _Memory:
+    """An allocator for NumPy: functions of `hybrid.base.disk.kernels` with a state of its own.
 
-    Parameters
-    ----------
-    name : str
-        That NumPy tells of arrays made with them; ASCII, at most 126 characters.
-    context : int
-        Address that they are called with.
-    malloc, calloc, realloc, free : int
-        Their addresses.
-
-    Notes
-    -----
-    The object has to outlive all arrays that are made with it, and what stands at `context` too.
-
-    Attributes
-    ----------
-    capsule : object
-        Which every such array refers to.
+    It has to outlive all arrays that are made with it, each of which refers to its capsule.
     """
 
-    def __init__(self, name: str, context: int, malloc: int, calloc: int, realloc: int, free: int) -> None:
-        self.name = name
-        self._handler = _Handler(name.encode(), _VERSION, _Functions(context, malloc, calloc, realloc, free))
+    def __init__(self) -> None:
+        self.state = np.zeros(kernels.WORDS, dtype=np.int64)
+        self.names: tuple[ctypes.Array[ctypes.c_char], ...] = ()
+        functions = kernels.allocate, kernels.allocate_zeros, kernels.reallocate, kernels.release
+        addresses = (function.address for function in functions)
+        self._handler = _Handler(_NAME.encode(), _VERSION, _Functions(self.state.ctypes.data, *addresses))
         new = ctypes.pythonapi.PyCapsule_New
         new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
         self.capsule: Any = new(ctypes.addressof(self._handler), _CAPSULE, None)
+        self._references = sys.getrefcount(self.capsule)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no array that it allocated is left, and no store uses it."""
+        return sys.getrefcount(self.capsule) == self._references
 
     @contextmanager
     def used(self) -> Iterator[None]:
@@ -91,7 +87,7 @@ class NumPyMemory:
         change = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(table[_SET])
         before = change(self.capsule)
         try:
-            if module.get_handler_name() != self.name:
+            if module.get_handler_name() != _NAME:
                 raise RuntimeError("this version of NumPy takes no other memory")
             yield
         finally:
@@ -171,23 +167,6 @@ _NEEDS_NAME = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)
 _IN_MEMORY = ("tmpfs", "ramfs")
 
 
-class _Memory:
-    """An allocator for NumPy: functions of `hybrid.base.disk.kernels` with a state of its own."""
-
-    def __init__(self) -> None:
-        self.state = np.zeros(kernels.WORDS, dtype=np.int64)
-        self.names: tuple[ctypes.Array[ctypes.c_char], ...] = ()
-        functions = kernels.allocate, kernels.allocate_zeros, kernels.reallocate, kernels.release
-        addresses = (function.address for function in functions)
-        self.numpy = NumPyMemory("hybrid disk", self.state.ctypes.data, *addresses)
-        self._references = sys.getrefcount(self.numpy.capsule)
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether no array that it allocated is left, and no store uses it."""
-        return sys.getrefcount(self.numpy.capsule) == self._references
-
-
 _memories: list[_Memory] = []
 """All allocators, never freed: an array may outlive the check that made it."""
 
@@ -197,9 +176,9 @@ def _idle_memory() -> tuple[_Memory, object]:
     with _lock:
         for memory in _memories:
             if memory.is_idle:
-                return memory, memory.numpy.capsule
+                return memory, memory.capsule
         _memories.append(_Memory())
-        return _memories[-1], _memories[-1].numpy.capsule
+        return _memories[-1], _memories[-1].capsule
 
 
 class FileStore:
@@ -248,7 +227,7 @@ class FileStore:
             In the place of NumPy's `MemoryError` for an array that there was no room for here; at the end, if
             the disk lost what was written.
         """
-        with stored_in(self), bus_errors_told(str(self.folder)), self._memory.numpy.used():
+        with stored_in(self), bus_errors_told(str(self.folder)), self._memory.used():
             try:
                 yield
             except MemoryError as error:

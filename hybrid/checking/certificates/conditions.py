@@ -31,10 +31,6 @@ _PART = 1 << 18  # choices taken together
 class Sweep:
     """Evaluates ``sum_j w_j (x_j - y) + r - c z`` over the transitions of every choice.
 
-    Parameters
-    ----------
-    transitions : Transitions
-
     Attributes
     ----------
     exact : int

@@ -179,10 +179,6 @@ class Judge:
     structures : tuple of RewardStructure
         The model's, as written.
     question : Question
-
-    Attributes
-    ----------
-    sweep : Sweep
     """
 
     def __init__(

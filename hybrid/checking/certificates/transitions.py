@@ -325,10 +325,6 @@ Mask = NDArray[np.bool_]
 class Search:
     """The transitions turned round.
 
-    Parameters
-    ----------
-    transitions : Transitions
-
     Notes
     -----
     Memory: 8 bytes a transition.  Every search takes O(transitions), and some NumPy calls for every distance.

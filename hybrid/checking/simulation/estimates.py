@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.errors import OptionError, UnknownError, UnsupportedError
+from hybrid.base.units import json_number
 from hybrid.checking.simulation.functions import MISSING, TRUE, Columns, Doubles, Ints, condition
 from hybrid.checking.simulation.monitors import (
     FAILS,
@@ -19,12 +20,11 @@ from hybrid.checking.simulation.monitors import (
     OPEN,
     AtMoment,
     Bools,
-    FirstMonitor,
     Formula,
     Gathered,
     Moment,
     Monitor,
-    NextMonitor,
+    StepMonitor,
     UntilMonitor,
 )
 from hybrid.checking.simulation.paths import Constants, Model, Sampler, resolved_model
@@ -102,14 +102,14 @@ WATCHED.refuses("got {}; ask with R for a structure that earns 1 in every state"
 
 @WATCHED.answers(registry.NOW)
 def _now(rules: Rules, formula: Probability, initial: Ints) -> WatchedQuestion:
-    monitor = FirstMonitor(_states(rules, formula.path, initial))
+    monitor = StepMonitor(_states(rules, formula.path, initial), 0)
     return WatchedQuestion(lambda count: monitor, False)
 
 
 @WATCHED.answers(registry.NEXT)
 def _next(rules: Rules, formula: Probability, initial: Ints) -> WatchedQuestion:
     path, negations = without_negations(formula.path)
-    monitor = NextMonitor(_states(rules, path.right, initial))
+    monitor = StepMonitor(_states(rules, path.right, initial), 1)
     return WatchedQuestion(lambda count: monitor, False, negations % 2 == 1)
 
 
@@ -331,9 +331,9 @@ class Estimate:
         return {
             "property": self.property,
             "kind": self.kind,
-            "value": _plain(self.value),
-            "lower": _plain(self.lower),
-            "upper": _plain(self.upper),
+            "value": None if math.isnan(self.value) else json_number(self.value),
+            "lower": json_number(self.lower),
+            "upper": json_number(self.upper),
             "confidence": self.confidence,
             "interval": self.interval,
             "paths": self.paths,
@@ -343,12 +343,6 @@ class Estimate:
             "seconds": self.seconds,
             **({"warnings": list(self.warnings)} if self.warnings else {}),
         }
-
-
-def _plain(number: float) -> float | str | None:
-    if math.isnan(number):
-        return None
-    return number if math.isfinite(number) else ("Infinity" if number > 0 else "-Infinity")
 
 
 def estimate(

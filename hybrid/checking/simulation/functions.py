@@ -36,10 +36,6 @@ _FURTHEST = 1 << 62
 class Variables:
     """Where each variable of a model stands among the rows of a matrix of states.
 
-    Parameters
-    ----------
-    model : ResolvedModel
-
     Attributes
     ----------
     names : tuple of str
@@ -234,12 +230,7 @@ class Tabulated(Function):
 
 
 class Combined(Function):
-    """What is made of the values of other functions.
-
-    Attributes
-    ----------
-    parts : list of Function
-    """
+    """What is made of the values of other functions."""
 
     def __init__(self, variables: Variables, parts: Sequence[Function]) -> None:
         super().__init__(variables, [row for part in parts for row in part.rows])

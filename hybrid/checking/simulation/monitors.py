@@ -76,27 +76,16 @@ class Monitor(ABC):
         """
 
 
-class NextMonitor(Monitor):
-    """`X a`: the state after one step."""
+class StepMonitor(Monitor):
+    """A state formula after so many steps: 0 for the formula alone, 1 for `X a`."""
 
-    def __init__(self, right: Formula) -> None:
-        self._right = right
+    def __init__(self, formula: Formula, step: int) -> None:
+        self._formula, self._step = formula, step
 
     def verdicts_at(self, moment: Moment, paths: Array) -> NDArray[np.int8]:
         """Return the verdicts."""
-        if moment.step == 0:
+        if moment.step < self._step:
             return np.zeros(paths.size, dtype=np.int8)
-        return np.where(self._right(moment), HOLDS, FAILS).astype(np.int8)
-
-
-class FirstMonitor(Monitor):
-    """A state formula: the first state."""
-
-    def __init__(self, formula: Formula) -> None:
-        self._formula = formula
-
-    def verdicts_at(self, moment: Moment, paths: Array) -> NDArray[np.int8]:
-        """Return the verdicts."""
         return np.where(self._formula(moment), HOLDS, FAILS).astype(np.int8)
 
 

@@ -64,13 +64,7 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Component:
-    """What one module offers for an event.
-
-    Attributes
-    ----------
-    commands : tuple of Command
-    alternatives : tuple of Alternative
-    """
+    """What one module offers for an event."""
 
     commands: tuple[Command, ...]
     alternatives: tuple[Alternative, ...]

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.simulation.functions import NO_INTEGER, Array, Columns, Doubles, Ints, Tabulated
+from hybrid.checking.simulation.functions import (
+    NO_INTEGER,
+    Array,
+    Columns,
+    Doubles,
+    Function,
+    Ints,
+    Tabulated,
+)
 from hybrid.checking.simulation.rules import (
-    Component,
     Earnings,
     Rules,
     SimulatedEvent,
@@ -104,16 +111,7 @@ Events = NDArray[np.int32]
 
 
 class EventDraw:
-    """Draws events by their rates; both forms give the same ones, bit by bit.
-
-    Parameters
-    ----------
-    rules : Rules
-
-    Attributes
-    ----------
-    rules : Rules
-    """
+    """Draws events by their rates; both forms give the same ones, bit by bit."""
 
     def __init__(self, rules: Rules) -> None:
         self.rules, self._count = rules, 0
@@ -142,27 +140,27 @@ class EventDraw:
         """
         self._count += 1
         if self._count < COMPILED_FROM or not self.rules.events:
-            return _drawn(self.rules, states, uniform)
+            events, total = _by_share([event.rate for event in self.rules.events], Columns(states), uniform)
+            events[total == 0] = len(self.rules.events)
+            return events, total
         if self._tables is None:
             self._tables = _Tables(self.rules)
         return self._tables.draw(states, uniform)
 
 
-def _drawn(rules: Rules, states: Ints, uniform: Doubles) -> tuple[Events, Doubles]:
-    """Draw in array operations."""
-    columns = Columns(states)
-    sums = np.empty((len(rules.events), columns.count))
+def _by_share(weights: Sequence[Function], columns: Columns, uniform: Doubles) -> tuple[Events, Doubles]:
+    """Return which of some functions each path takes, by its share of the sum of all, and the sums."""
+    sums = np.empty((len(weights), columns.count))
     total = np.zeros(columns.count)
     with np.errstate(over="ignore", invalid="ignore"):
-        for row, event in zip(sums, rules.events, strict=True):
-            total = np.add(total, event.rate(columns), out=row)
+        for row, weight in zip(sums, weights, strict=True):
+            total = np.add(total, weight(columns), out=row)
         # Below the last sum also where the product is rounded up.
         threshold = np.minimum(uniform * total, np.nextafter(total, -1.0))
-    events = np.zeros(columns.count, dtype=np.int32)
+    chosen = np.zeros(columns.count, dtype=np.int32)
     for row in sums:
-        events += row <= threshold
-    events[total == 0] = len(rules.events)
-    return events, total
+        chosen += row <= threshold
+    return chosen, total
 
 
 class _Tables:
@@ -324,7 +322,8 @@ class Walk:
                     moves.append((row, where, value(columns)))
                 continue
             slot += 1
-            chosen = _choose(component, columns, uniform[slot].take(where))
+            weights = [alternative.weight for alternative in component.alternatives]
+            chosen, _ = _by_share(weights, columns, uniform[slot].take(where))
             for k, alternative in enumerate(component.alternatives):
                 if not alternative.assignments:
                     continue
@@ -339,19 +338,6 @@ class Walk:
                 refuse_update(self.rules, event, row, state)
         for row, own, values in moves:
             self.states[row, own] = values
-
-
-def _choose(component: Component, columns: Columns, uniform: Doubles) -> NDArray[np.int32]:
-    """Return which alternative of a component each of some paths takes."""
-    sums = np.empty((len(component.alternatives), columns.count))
-    total = np.zeros(columns.count)
-    for row, alternative in zip(sums, component.alternatives, strict=True):
-        total = np.add(total, alternative.weight(columns), out=row)
-    threshold = np.minimum(uniform * total, np.nextafter(total, -1.0))
-    chosen = np.zeros(columns.count, dtype=np.int32)
-    for row in sums:
-        chosen += row <= threshold
-    return chosen
 
 
 # Records of paths: what they have gone through, as arrays.
