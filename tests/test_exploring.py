@@ -123,8 +123,11 @@ def test_the_profile_multiplies_examples_and_keeps_the_database(
     assert expected in found.stdout
 
 
-def test_tests_without_their_device_are_left_out_unless_it_is_required() -> None:
-    command = [sys.executable, *"-m pytest -q --collect-only -m gpu tests/contracts/test_format.py".split()]
+def test_tests_without_their_device_are_left_out_unless_it_is_required(tmp_path: Path) -> None:
+    case = tmp_path / "test_case.py"
+    case.write_text("import pytest\n\n\n@pytest.mark.gpu\ndef test_it(): ...\n", encoding="utf-8")
+    command = [sys.executable, *"-m pytest -q --collect-only -p tests.conftest -c pyproject.toml".split()]
+    command += ["--rootdir", str(ROOT), str(case)]
     hidden = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
     for variables, status in (({}, 5), ({"HYBRID_REQUIRE_GPU": "1"}, 0)):
         found = subprocess.run(

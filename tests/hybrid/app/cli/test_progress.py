@@ -19,6 +19,7 @@ from typing import TextIO
 
 import pytest
 
+from hybrid.__main__ import main
 from hybrid.app.cli.console import LEAST_WIDTH, Advance, ProgressLine, Snapshot, duration
 from tests.source_tree import ROOT
 
@@ -86,16 +87,14 @@ def plain(text: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("columns", [100, 40])
-def test_a_bar_fits_and_leaves_nothing(walk: str, columns: int) -> None:
-    text, status = on_terminal(walk, "P=? [ F s=5000 ]", columns)
+def test_a_bar_fits_and_leaves_nothing(walk: str) -> None:
+    text, status = on_terminal(walk, "P=? [ F s=5000 ]", 100)
     assert status == 130
     pictures = [plain(part.split("\r")[0]) for part in text.split(ERASE)[1:]]
     bars = [p for p in pictures if "━" in p and "%" in p]
     assert bars
-    assert all(len(p.split("\n")[0]) < columns for p in pictures if "iterate" in p)
-    assert all(("✓ parse ✓ build" in p) == (columns >= 80) for p in bars)
-    assert all("✓✓" in p for p in bars if columns < 80)
+    assert all(len(p.split("\n")[0]) < 100 for p in pictures if "iterate" in p)
+    assert all("✓ parse ✓ build" in p for p in bars)
     # What stands after the line was wiped: results and the message, and no picture.
     last = plain(text.split(ERASE)[-1])
     assert "iterate" not in last
@@ -120,34 +119,29 @@ def test_a_dumb_terminal_has_no_line(walk: str) -> None:
 
 
 @pytest.mark.parametrize(("options", "shown"), [((), False), (("-v",), True), (("-v", "--quiet"), False)])
-def test_plain_lines_where_they_are_asked_for(tmp_path: Path, options: tuple[str, ...], shown: bool) -> None:
-    path = tmp_path / "coin.pm"
-    path.write_text("dtmc module m s:[0..1]; [] s=0 -> 0.5:(s'=1)+0.5:true; [] s=1 -> true; endmodule")
-    command = [sys.executable, "-m", "hybrid", "check", str(path), "P=? [ F<=3 s=1 ]", *options]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120)
-    assert done.returncode == 0
-    assert "\x1b" not in done.stdout + done.stderr
-    if not shown:
-        assert done.stderr == ""
-    else:
-        assert re.search(r"^ +\d+\.\d s  checking P=\? \[ F<=3 s=1 \]$", done.stderr, re.MULTILINE)
-
-
-@pytest.mark.parametrize(
-    ("command", "options"),
-    [("check", ()), ("levels", ("-v",)), ("check", ("--json",))],
-)
-def test_nothing_of_rich_is_loaded_where_there_is_no_terminal(
-    tmp_path: Path, command: str, options: tuple[str, ...]
+def test_plain_lines_where_they_are_asked_for(
+    tmp_path: Path, options: tuple[str, ...], shown: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "coin.pm"
+    path.write_text("dtmc module m s:[0..1]; [] s=0 -> 0.5:(s'=1)+0.5:true; [] s=1 -> true; endmodule")
+    assert main(["check", str(path), "P=? [ F<=3 s=1 ]", *options]) == 0
+    out, told = capfd.readouterr()
+    assert "\x1b" not in out + told
+    if not shown:
+        assert told == ""
+    else:
+        assert re.search(r"^ +\d+\.\d s  checking P=\? \[ F<=3 s=1 \]$", told, re.MULTILINE)
+
+
+@pytest.mark.parametrize("words", ["check FILE P=?[F(s=1)] --const N=1:2", "levels FILE --const N=1 -v"])
+def test_nothing_of_rich_is_loaded_where_there_is_no_terminal(tmp_path: Path, words: str) -> None:
+    path = tmp_path / "coin.pm"
     path.write_text("dtmc const int N; module m s:[0..N]; [] s=0 -> 0.5:(s'=1)+0.5:true; endmodule")
-    asked = ("P=? [ F s=1 ]", "--const", "N=1:2") if command == "check" else ("--const", "N=1")
     done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "hybrid", command, str(path), *asked, *options],
+        [sys.executable, "-X", "importtime", "-m", "hybrid", *words.replace("FILE", str(path)).split()],
         capture_output=True, text=True, cwd=ROOT, timeout=120,
     )  # fmt: skip
-    assert done.returncode == 0
+    assert done.returncode == 0, done.stderr
     loaded = re.findall(r"^import time:.*\|\s+(\S+)$", done.stderr, re.MULTILINE)
     assert "hybrid.app.cli.console" in loaded
     assert not [name for name in loaded if name.split(".")[0] == "rich" or name == "hybrid.app.cli.run_table"]
@@ -224,11 +218,10 @@ def test_a_line_says_which_run_it_is_and_begins_its_stages_anew() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("columns", [40])
-def test_every_line_of_an_experiment_tells_its_run(tmp_path: Path, columns: int) -> None:
+def test_every_line_of_an_experiment_tells_its_run(tmp_path: Path) -> None:
     slow = tmp_path / "slow.pm"
     slow.write_text(WALK.replace("5000", "N").replace("4975", "N-100").replace("dtmc", "dtmc const int N;"))
-    text, status = on_terminal(str(slow), "P=? [ F s=N ]", columns, "--const", "N=19000:500:20000")
+    text, status = on_terminal(str(slow), "P=? [ F s=N ]", 40, "--const", "N=19000:500:20000")
     assert status == 130
     pictures = [plain(part.split("\r")[0]) for part in text.split(ERASE)[1:]]
     told = [p for p in pictures if re.match(r"\d+\.\d s", p)]
