@@ -33,15 +33,8 @@ _POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_N
 def limited_threads(count: int | None) -> Iterator[None]:
     """Let a command work with so many threads; None leaves what the environment says.
 
-    Raises
-    ------
-    OptionError
-        The environment says something that is no number of threads.
-
-    Notes
-    -----
-    Pools of the libraries below are bounded, too, unless they are loaded already, or bounded by variables of
-    their own.
+    The pools of the libraries below are bounded, too, unless they are loaded already, or bounded by variables
+    of their own. An `OptionError` says that the environment gives no number of threads.
     """
     given = os.environ.get("HYBRID_NUM_THREADS")
     if count is None and not given:
@@ -73,22 +66,9 @@ _BARE = re.compile(r"[\w.~/-]+")
 def read_properties(options: argparse.Namespace) -> Properties | None:
     """Parse the property argument: a file if there is one or it looks like one, a text otherwise.
 
-    Parameters
-    ----------
-    options : Namespace
-        `property`, and `property_text` if it must be a text.
-
-    Returns
-    -------
-    Properties or None
-        A property with a syntax fault has it as its `error`, as long as another one has none.
-
-    Raises
-    ------
-    OptionError
-        Some properties are chosen, and none are given.
-    LanguageError
-        The file cannot be read, or no property of the text parses.
+    A property with a syntax fault has it as its `error`, as long as another one has none. An `OptionError`
+    says that some are chosen and none given, a `LanguageError` that no file can be read or no property
+    parses.
     """
     text = options.property
     if text is None:
@@ -111,13 +91,7 @@ def read_properties(options: argparse.Namespace) -> Properties | None:
 
 
 def selected_properties(properties: Properties, options: argparse.Namespace) -> Properties:
-    """Return the properties that `--property` and `--prop` choose, all without them.
-
-    Raises
-    ------
-    OptionError
-        There is no property of a name, or at a place.
-    """
+    """Return the properties that `--property` and `--prop` choose, all without them."""
     keys: Sequence[str | int] = options.chosen
     if not keys:
         return properties
@@ -150,15 +124,7 @@ def resolved_asked(
     constants: Mapping[str, Any],
     options: argparse.Namespace,
 ) -> Properties:
-    """Return the properties that are asked for in terms of a model; one with a fault has it as its `error`.
-
-    Raises
-    ------
-    OptionError
-        As for `selected_properties`.
-    LanguageError
-        Declarations have faults.
-    """
+    """Return the properties asked for, resolved in a model; one with a fault has it as its `error`."""
     resolved = resolve_properties(properties, model, constants, keep_faults=True)
     text = options.property
     if resolved.file == "<property>" and options.property_text is None and _BARE.fullmatch(text):

@@ -28,17 +28,9 @@ from mtbdd.language.limits import Limits, limited
 class Journal:
     """The models built and the answers found, in the order of the command line.
 
-    Parameters
-    ----------
-    send : callable or None
-        Is given every piece of news as plain JSON values, which `take` of another journal understands.
-
-    Attributes
-    ----------
-    runs : list of dict
-        One a combination of constants that was begun: ``constants``, ``model``, ``results``.
-    is_single : bool
-        Whether there is one combination alone: its JSON is an object, not a list.
+    `runs` has the constants, the model and the results of every combination that was begun; `is_single` says
+    that there is one alone, whose JSON is an object. `send` is given every piece of news as plain JSON
+    values, which `take` of another journal understands.
     """
 
     def __init__(self, send: Callable[[dict[str, Any]], None] | None) -> None:
@@ -79,13 +71,7 @@ class Journal:
     # ------------------------------------------------------------------ the end
 
     def end(self, reason: str, options: argparse.Namespace, console: Console) -> int:
-        """Close a check before its end, with the reason as the error of what is left; return the status.
-
-        Returns
-        -------
-        int
-            1, or 2 if no model was built.
-        """
+        """Close a check with a reason as the error of what is left; return 1, or 2 without a model."""
         console.ended(reason)
         if not self.runs:
             return 2
@@ -124,19 +110,8 @@ _PARENT_DEATH = 1  # PR_SET_PDEATHSIG
 def run_bounded(command: Callable[[], int], options: argparse.Namespace, console: Console) -> int:
     """Run a command within the limits that its options give, and return its exit status.
 
-    Parameters
-    ----------
-    command : callable
-        Returns the exit status; finds `options.journal`, a `Journal` to tell its answers to.
-    options : argparse.Namespace
-        Of a command with `add_limits`.
-    console : Console
-
-    Returns
-    -------
-    int
-        The command's.  Where a limit ends it: 1 if a model was built and properties are left unanswered,
-        2 if no model was built.
+    It finds `options.journal` to tell its answers to. Where a limit ends it the status is 1 if a model was
+    built and properties are left unanswered, and 2 if no model was built.
     """
     limits = Limits()
     for name, value in getattr(options, "limits", ()):

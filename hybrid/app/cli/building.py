@@ -115,19 +115,8 @@ def built_model(
 ) -> Model:
     """Build the model and show its warnings.
 
-    Parameters
-    ----------
-    options : Namespace
-    console : Console
-    constants : mapping, optional
-        In place of those that the options give.
-    spare : bool or collection of str
-        Which constants the model need not declare.
-
-    Raises
-    ------
-    hybrid.HybridError
-        The file is none that a model can be made of.
+    `constants` take the place of those that the options give; `spare` are those that the model need not
+    declare.
     """
     console.enter("parse")
 

@@ -25,21 +25,7 @@ if TYPE_CHECKING:
 
 
 class Certifier:
-    """Makes the certificate that a command line asks for.
-
-    Parameters
-    ----------
-    maker : CertificateMaker
-    file : str
-        Where to write it.
-    following : Following
-        What the maker tells progress.
-
-    Raises
-    ------
-    OptionError
-        The file cannot be written.
-    """
+    """Makes the certificate that a command line asks for, and writes it to its file."""
 
     def __init__(self, maker: CertificateMaker, file: str, following: Following) -> None:
         self._maker, self._file, self._following = maker, file, following
@@ -57,10 +43,8 @@ class Certifier:
     ) -> Certifier | None:
         """Return what a command line asks for, None if it asks for no certificate.
 
-        Raises
-        ------
-        OptionError
-            Not one property is asked for, or it has no certificate; nothing has been computed then.
+        An `OptionError` says that not one property is asked for, or that it has no certificate, before
+        anything is computed.
         """
         if options.certificate is None:
             return None
@@ -110,13 +94,7 @@ class Certifier:
         self._output.discard()
 
     def answer(self, model: SymbolicModel, prop: Property) -> Answer:
-        """Return the answer to the one property, resolved; its certificate is written to its file.
-
-        Raises
-        ------
-        OptionError
-            The file cannot be written.
-        """
+        """Return the answer to the one property, resolved; its certificate is written to its file."""
         made = self._made = self._maker.make(model, prop)
         if made.certificate is not None:
             with self._output.told():

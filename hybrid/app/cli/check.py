@@ -82,12 +82,7 @@ def witness_lines(witness: Witness) -> list[str]:
 
 
 def refuse_with_bisimulation(options: argparse.Namespace, chosen: CheckOptions, parts: bool) -> None:
-    """Refuse options that speak of the model's own states where its blocks are checked; `parts` share them.
-
-    Raises
-    ------
-    OptionError
-    """
+    """Refuse options about the model's own states where its blocks are checked; `parts` share them."""
     if not options.bisimulation:
         return
     from hybrid.models.lumping.questions import refuse_with_quotient
@@ -125,13 +120,7 @@ _REFUSED = ("distributed", "certificate", "bisimulation")
 
 @contextmanager
 def arrays_spilt(options: argparse.Namespace) -> Iterator[None]:
-    """Have long arrays of the command lie in the folder that it was given, if it was given one.
-
-    Raises
-    ------
-    OptionError
-        No file can be made there, or an option is given that does not go with it.
-    """
+    """Have long arrays of the command lie in the folder that it was given, if it was given one."""
     refused = [name for name in _REFUSED if options.spill is not None and getattr(options, name)]
     if refused:
         raise OptionError(f"--spill: {' and '.join(f'--{name}' for name in refused)} is not offered with it")
@@ -189,12 +178,7 @@ def distributed(options: argparse.Namespace) -> Iterator[MpiCommunicator | None]
     """Return who the other processes are; None where the command is alone.
 
     All processes but the first write nothing, and those of one machine share its cores unless the job binds
-    them to some, or a number of threads is given.  Where one of them fails by itself all are ended.
-
-    Raises
-    ------
-    OptionError
-        mpi4py is missing, or an option is given that does not go with several processes.
+    them to some, or a number of threads is given. Where one of them fails by itself all are ended.
     """
     if not options.distributed:
         yield None

@@ -24,13 +24,7 @@ from mtbdd.language import parse_constants
 
 
 def drawn_file(path: str | None, option: str, what: str) -> OutputFile | None:
-    """Return the file of a picture, tried before the work begins; None if none is asked for.
-
-    Raises
-    ------
-    OptionError
-        Another ending, or a file that cannot be written.
-    """
+    """Return the file of a picture, tried before the work begins; None if none is asked for."""
     if path is None:
         return None
     check_ending(path, what, also=(".dot",))
@@ -38,13 +32,7 @@ def drawn_file(path: str | None, option: str, what: str) -> OutputFile | None:
 
 
 def draw_model(model: SymbolicModel, file: OutputFile, console: Console) -> None:
-    """Draw the graph of a small model.
-
-    Raises
-    ------
-    OptionError
-        The model is too large for a picture, or the file cannot be written.
-    """
+    """Draw the graph of a small model."""
     from hybrid.models.interchange.drawings import check_size, graph_picture
     from hybrid.models.interchange.write_out import written_out
 
@@ -53,26 +41,14 @@ def draw_model(model: SymbolicModel, file: OutputFile, console: Console) -> None
 
 
 def draw_diagram(model: SymbolicModel, file: OutputFile, console: Console) -> None:
-    """Draw the offset-labelled MTBDD of a small chain.
-
-    Raises
-    ------
-    OptionError
-        The diagram is too large for a picture, the model is an MDP, or the file cannot be written.
-    """
+    """Draw the offset-labelled MTBDD of a small chain."""
     if model.is_mdp:
         raise OptionError("--diagram: expected a dtmc or ctmc; an MDP has a diagram a layer of choices")
     _draw(file, lambda: diagram_picture(model.transitions, _bits(model), _title(model)), console)
 
 
 def draw_automaton(automaton: DeterministicAutomaton, file: OutputFile, console: Console) -> None:
-    """Draw a small automaton.
-
-    Raises
-    ------
-    OptionError
-        The automaton is too large for a picture, or the file cannot be written.
-    """
+    """Draw a small automaton."""
     _draw(file, lambda: automaton_picture(automaton), console)
 
 
@@ -102,25 +78,9 @@ def _bits(model: SymbolicModel) -> list[str]:
 class CheckPictures:
     """Files of pictures, tried before the work begins and replaced when they are drawn.
 
-    Parameters
-    ----------
-    options : argparse.Namespace
-        `plot`, `plot_over`, `plot_convergence`, `epsilon` and `model` of the command.
-    console : Console
-    combinations : sequence of str
-        Constants of every run.
-    asked : sequence of Property
-
-    Attributes
-    ----------
-    trace : Trace or None
-        What is to follow iterations, if they are to be drawn.
-
-    Raises
-    ------
-    OptionError
-        A picture that cannot be: of another kind, without matplotlib, of one run alone or of too many, of too
-        many properties, of a file that cannot be written.
+    `combinations` are the constants of every run; `trace` is what is to follow iterations, if they are to be
+    drawn. An `OptionError` refuses a picture that cannot be: of another kind, without matplotlib, of one run
+    alone or of too many, of too many properties, of a file that cannot be written.
     """
 
     def __init__(

@@ -38,13 +38,8 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 class CommandParser(argparse.ArgumentParser):
     """A parser that takes options before, between and behind positions.
 
-    Parameters
-    ----------
-    examples : sequence of (str, str)
-        What a command line does, and the command line; shown at the end of the help, behind the `epilog` of
-        the options, and in the manual.
-    **options
-        Of `argparse.ArgumentParser`.
+    `examples` say what a command line does, and the command line; they stand at the end of the help, behind
+    the `epilog` of the options, and in the manual.
     """
 
     def __init__(self, *, examples: Sequence[tuple[str, str]] = (), **options: Any) -> None:
@@ -250,16 +245,7 @@ class _Places(argparse.Action):
 def add_properties(parser: argparse.ArgumentParser, without: str) -> argparse._ArgumentGroup:
     """Add the position for properties, which of them are meant, and PRISM's spellings.
 
-    Parameters
-    ----------
-    parser : ArgumentParser
-    without : str
-        What happens without properties.
-
-    Returns
-    -------
-    argument group
-        Of the options that choose, for more of the kind.
+    `without` is what happens without properties. The group of the options that choose takes more of the kind.
     """
     parser.add_argument(
         "property",
@@ -373,15 +359,9 @@ def _order(text: str) -> str:
 
 
 def add_model(parser: argparse.ArgumentParser, constants: str = "", nargs: str | None = None) -> None:
-    """Add what every command that builds a model takes.
+    """Add what every command that builds a model takes; `constants` is what the help says of them besides.
 
-    Parameters
-    ----------
-    parser : ArgumentParser
-    constants : str
-        What the help says of constants, besides.
-    nargs : str, optional
-        "?" where another option may have taken the model.
+    `nargs` is "?" where another option may have taken the model.
     """
     parser.add_argument(
         "model",
@@ -461,16 +441,7 @@ def add_matrix(parser: argparse._ActionsContainer) -> None:
 def add_option(
     parser: argparse._ActionsContainer, keyword: str, kind: Callable[[str], Any] | None = None
 ) -> None:
-    """Add the flag of an option of checks, as its record says.
-
-    Parameters
-    ----------
-    parser : ArgumentParser or a group of one
-    keyword : str
-        Of the library.
-    kind : callable, optional
-        Reads the value, where no type does.
-    """
+    """Add the flag of an option of checks, as its record says; `kind` reads the value where no type does."""
     record = OPTIONS[keyword]
     if record.kind is bool:
         parser.add_argument(record.flag, action="store_true", help=record.help)

@@ -29,14 +29,8 @@ _LEAST_SHARE = 0.02  # share that must be done before the time left is estimated
 class Snapshot(NamedTuple):
     """How far an iteration is at a moment.
 
-    Attributes
-    ----------
-    iteration : int
-    difference : float
-    share : float or None
-        Of the iteration that is done, from 0 to 1; None while it is not known.
-    left : float or None
-        Seconds that the rest takes at this pace.
+    `share` is what is done of it, from 0 to 1, and None while that is not known; `left` are the seconds that
+    the rest takes at this pace.
     """
 
     iteration: int
@@ -60,15 +54,8 @@ class Snapshot(NamedTuple):
 class Advance:
     """The share of an iteration that is done, and the time that is left.
 
-    With a known number of steps the share is ``iteration / steps``, else it is
-    ``log(first / difference) / log(first / target)`` with the first difference that was seen.
-
-    Parameters
-    ----------
-    target : float, optional
-        The difference that ends it.
-    steps : int, optional
-        Its steps at most.
+    With a known number of steps the share is ``iteration / steps``, else it is ``log(first / difference) /
+    log(first / target)`` with the first difference that was seen, and the one that ends the iteration.
     """
 
     def __init__(self, target: float | None, steps: int | None) -> None:
@@ -137,11 +124,6 @@ class Screen:
     """Turns what `rich` draws into text for a terminal.
 
     Colours are those that the terminal has, out of its own palette; `NO_COLOR` is heeded.
-
-    Parameters
-    ----------
-    stream : file
-        A terminal.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -251,15 +233,7 @@ class ProgressLine:
             self._write(_ERASE)
 
     def _head(self, width: int, wanted: int) -> list[Text]:
-        """Return seconds, run and stages, as far as there is room.
-
-        Parameters
-        ----------
-        width : int
-            Columns of the line.
-        wanted : int
-            Columns for what follows, in favour of which stages that are done lose their names.
-        """
+        """Return seconds, run and stages; those done lose their names where `wanted` columns lack room."""
         from rich.text import Text
 
         seconds = f"{time.perf_counter() - self._start:.1f} s"
@@ -339,16 +313,8 @@ class Console:
 
     While it is entered, the line shows the stages that the packages log (loggers `mtbdd`, `gpu_kernels` and
     `hybrid`, level INFO), and what they warn of is printed. Streams may be closed, and have any encoding.
-    Where standard error is no terminal, or a dumb one, nothing is told of progress, or plain lines are.
-
-    Parameters
-    ----------
-    quiet : bool
-        No progress and no warnings; errors still show.
-    verbose : bool
-        Plain lines of progress where there is no terminal.
-    signals : Signals, optional
-        Looked at whenever progress is told; default nothing.
+    Where standard error is no terminal, or a dumb one, nothing is told of progress, or with `verbose` plain
+    lines. A `quiet` one shows errors alone. `signals` are looked at whenever progress is told.
     """
 
     def __init__(self, quiet: bool, signals: Signals | None = None, verbose: bool = False) -> None:
@@ -451,12 +417,7 @@ class Console:
     def print(self, text: str = "") -> None:
         """Print to standard output at once, where the line of progress does not stand in its way.
 
-        Raises
-        ------
-        BrokenPipeError
-            Nobody reads any more.
-        StreamError
-            The text cannot be written.
+        Raises `BrokenPipeError` where nobody reads any more, `StreamError` where the text cannot be written.
         """
         self._clear()
         if sys.stdout is None:

@@ -36,15 +36,7 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Example:
-    """A model that comes with the package.
-
-    Attributes
-    ----------
-    name, about, constants : str
-        What it models, in a sentence; values of its constants to begin with.
-    files : tuple of str
-        The model, and the properties.
-    """
+    """A model that comes with the package, in a sentence, with constants to begin with and its two files."""
 
     name: str
     about: str
@@ -81,13 +73,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def examples() -> list[Example]:
-    """Return the examples by name, from the first lines of their texts.
-
-    Raises
-    ------
-    OptionError
-        The package was installed without them.
-    """
+    """Return the examples by name, from the first lines of their texts."""
     found = []
     for name, constants in SIZES.items():
         files = f"{name}.prism", f"{name}.props"

@@ -150,13 +150,7 @@ _LONGEST, _FARTHEST = 1 << 16, 10_000_000
 
 
 class Excerpts:
-    """Adds excerpts of the texts that a command line names to messages about them.
-
-    Parameters
-    ----------
-    options : Namespace
-        Of a command; `model`, `property`, `const` and `formula` are looked at, where there are such.
-    """
+    """Adds excerpts of the texts that a command line names to messages about them."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         names = ("model", "property", "const", "formula")

@@ -51,10 +51,7 @@ def _sheets(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return what the page knows of every model that can be built, and their records.
 
-    Raises
-    ------
-    LanguageError, MemoryError
-        None can be built: the reason of the first.
+    Where none can be built, the reason of the first is raised.
     """
     backend = choose_backend(options.backend)
     sheets: list[dict[str, Any]] = []

@@ -14,11 +14,7 @@ from mtbdd.base.budget import BudgetError, check_budget
 class Following(Watch):
     """Tells a console how far iterations are, and ends them when a signal has come or a budget is spent.
 
-    Parameters
-    ----------
-    console : Console
-    trace : Trace, optional
-        Follows them, too.
+    A `trace` follows them, too.
     """
 
     def __init__(self, console: Console, trace: Trace | None = None) -> None:

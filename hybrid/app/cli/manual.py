@@ -21,18 +21,8 @@ _FILES = ("FILE", "MODEL", "PROPERTY")
 class Entry:
     """An option, or a position.
 
-    Attributes
-    ----------
-    names : tuple of str
-        Spellings, ``("-v", "--verbose")``; empty for a position.
-    value : str
-        What the value is called; empty where there is none.
-    choices : tuple of str
-        All values, where these are few.
-    help : str
-        Empty for what the help hides.
-    is_repeatable : bool
-        Whether several values may follow one another.
+    A position has no `names`, a flag no `value`, what the help hides no `help`; `choices` are all values
+    where these are few, and several values may follow one another where it `is_repeatable`.
     """
 
     names: tuple[str, ...]
@@ -118,14 +108,7 @@ def _entry(action: argparse.Action) -> Entry:
 def completion(shell: str) -> str:
     """Return the text that a shell has to read for completion of the command line.
 
-    Parameters
-    ----------
-    shell : {"bash", "zsh", "fish"}
-
-    Returns
-    -------
-    str
-        It completes commands, options, values of options that are few, and names of files elsewhere.
+    It completes commands, options, values of options that are few, and names of files elsewhere.
     """
     top, commands = command_line()
     return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](top, commands)

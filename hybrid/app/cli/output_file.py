@@ -35,13 +35,7 @@ _WRITTEN = (
 
 
 def refuse_overwriting(options: argparse.Namespace) -> None:
-    """Refuse an output that is the model, the properties, or another output.
-
-    Raises
-    ------
-    OptionError
-        Two options name one file.
-    """
+    """Refuse an output that is the model, the properties, or another output."""
     # A file may be replaced by itself in another form: it is read before, and replaced at once.
     read = () if options.command == "export" else _READ
     taken = [(name, path) for name in read if (path := getattr(options, name, None)) is not None]
@@ -69,24 +63,9 @@ class OutputFile:
     """A file under a temporary name in the same folder, until it takes the place of what is there.
 
     Whatever fails, an older file stays as it was. Devices and pipes are written to as they are. Where the
-    folder takes no new files, the temporary one lies elsewhere and is copied in the end.
-
-    Parameters
-    ----------
-    path : str
-        What was asked for.
-    option : str
-        The option that asked for it, for messages.
-
-    Attributes
-    ----------
-    temporary : Path
-        What to write to; it exists, is empty, and has the suffix of `path`.
-
-    Raises
-    ------
-    OptionError
-        The file cannot be written.
+    folder takes no new files, the temporary one lies elsewhere and is copied in the end. `temporary` exists,
+    is empty, and has the suffix of `path`; an `OptionError` names the option that asked for what cannot be
+    written.
     """
 
     def __init__(self, path: str, option: str) -> None:
@@ -118,15 +97,8 @@ class OutputFile:
     def publish(self, console: Console | None = None) -> None:
         """Let the temporary file, closed by its writer, take the place of what is there; once.
 
-        Parameters
-        ----------
-        console : Console, optional
-            Is told that the file was written, unless it is a device or a pipe.
-
-        Raises
-        ------
-        OptionError
-            It cannot; what is there stays.
+        The console is told that the file was written, unless it is a device or a pipe. Where it cannot be,
+        what is there stays.
         """
         if not self._is_open:
             return

@@ -80,13 +80,7 @@ class Table:
         self._is_closed = False
 
     def add(self, constants: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> None:
-        """Write a row for every result, given as the records of answers.
-
-        Raises
-        ------
-        OptionError
-            They cannot be written, and the file is what it was before.
-        """
+        """Write a row for every result, a record of an answer; a failure leaves the older file."""
         given = [constants.get(name, "") for name in self._names]
         blank = [""] * (len(self._variables) + len(self._places))
         rows = [[*given, *(r[c] for c in _ASKED), *blank, *(r[c] for c in _FOUND)] for r in results]
@@ -103,10 +97,7 @@ class Table:
     def close(self, complete: bool) -> bool:
         """End the table, once; a complete one without answers has the names of the columns.
 
-        Returns
-        -------
-        bool
-            Whether a file was written now, which is no device and no pipe.
+        Returns whether a file was written now, which is no device and no pipe.
         """
         if self._is_closed:
             return False
@@ -193,13 +184,7 @@ def _write_whole(file: io.FileIO, rows: Sequence[Sequence[Any]]) -> None:
 
 
 def first_does(communicator: Communicator, run: Callable[[], None]) -> None:
-    """Let the first process do something; all come here at once.
-
-    Raises
-    ------
-    OptionError
-        What it fails for; in all processes alike.
-    """
+    """Let the first process do something; all come here at once, and fail alike."""
     failure: OptionError | None = None
     if communicator.rank == 0:
         try:
@@ -214,23 +199,7 @@ def first_does(communicator: Communicator, run: Callable[[], None]) -> None:
 class SharedOutput:
     """An `OutputFile` that the first process has, written to by all; all of them make it at once.
 
-    Parameters
-    ----------
-    path : str
-        What was asked for.
-    option : str
-        The option that asked for it, for messages.
-    communicator : Communicator
-
-    Attributes
-    ----------
-    temporary : Path
-        What to write to, the same file for all.
-
-    Raises
-    ------
-    OptionError
-        The file cannot be written, or is a device or a pipe, which takes no pieces; in all processes alike.
+    An `OptionError`, in all processes alike, refuses devices and pipes, which take no pieces.
     """
 
     def __init__(self, path: str, option: str, communicator: Communicator) -> None:
@@ -293,19 +262,12 @@ class Report:
         Whether there are several runs, of different constants.
     certifier : Certifier, optional
         What makes the one answer, with a certificate.
-    lists : bool
-        Whether filters list states, which the table has then in columns and rows of their own.
+    lists, points : bool
+        Whether the table has rows of listed states, or of the points of several objectives; see `Table`.
     rows : RunTable, optional
         Draws answers on a terminal, in the place of `text`.
-    points : bool
-        Whether there are several objectives, whose points the table has in rows of their own.
     communicator : Communicator
         Of the processes that write the values of all states together.
-
-    Raises
-    ------
-    OptionError
-        A file cannot be written.
     """
 
     def __init__(

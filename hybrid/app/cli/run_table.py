@@ -33,13 +33,6 @@ class RunTable:
 
     Columns are as wide as what is known of them beforehand, so that rows can be printed one by one; states,
     time and error are left out where they do not fit.
-
-    Parameters
-    ----------
-    screen : Screen
-    combinations : sequence of str
-        Constants of every run.
-    asked : sequence of Property
     """
 
     def __init__(self, screen: Screen, combinations: Sequence[str], asked: Sequence[Property]) -> None:

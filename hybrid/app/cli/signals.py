@@ -27,18 +27,10 @@ def end(status: int) -> int:
     """End the process with an exit status, without taking apart what the system frees at once.
 
     The interpreter would free every object and every node one by one, which takes as long as a small model's
-    iterations. What was registered for the end is called, and output is written out.
-
-    Parameters
-    ----------
-    status : int
-
-    Returns
-    -------
-    int
-        The status, for the interpreter to end with as usual. It does so where others have to hear of the end:
-        MPI, a profiler, a debugger, threads that are not daemons, a user who stays at the prompt (``-i``);
-        and where output cannot be written, which the interpreter then reports.
+    iterations. What was registered for the end is called, and output is written out. The status is returned,
+    for the interpreter to end with as usual, where others have to hear of the end: MPI, a profiler, a
+    debugger, threads that are not daemons, a user who stays at the prompt (``-i``); and where output cannot
+    be written, which the interpreter then reports.
     """
     # The interpreter calls this function, too; there is no public name for it.
     call_registered = getattr(atexit, "_run_exitfuncs", None)
@@ -82,15 +74,7 @@ _WORDS: dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "termina
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal asked the process to end.
-
-    Attributes
-    ----------
-    word : str
-        "interrupted" or "terminated".
-    status : int
-        The exit status: 128 and the signal's number.
-    """
+    """A signal asked the process to end: its word, "interrupted" or "terminated", and the exit status."""
 
     def __init__(self, number: int) -> None:
         self.word = _WORDS[number]
@@ -102,18 +86,9 @@ class Signals:
     """Handlers of SIGINT and SIGTERM while it is entered; signals that are ignored stay so.
 
     The first signal raises :class:`Interrupted`, the second one ends the process as if there were no handler.
-    Outside of the main thread nothing is handled.
-
-    Parameters
-    ----------
-    is_last : bool
-        Whether the process ends afterwards: a signal that comes then changes nothing of what was told.
-
-    Attributes
-    ----------
-    received : Interrupted or None
-        What the first signal raised. Code that swallows exceptions, such as finalisers and the loading of
-        extension modules, may have lost it.
+    Outside of the main thread nothing is handled. Where the process ends afterwards (`is_last`), a signal
+    that comes then changes nothing of what was told. `received` is what the first signal raised: code that
+    swallows exceptions, such as finalisers and the loading of extension modules, may have lost it.
     """
 
     def __init__(self, is_last: bool = False) -> None:
@@ -151,13 +126,7 @@ class Signals:
             raise self.received
 
     def hold(self, check: bool = True) -> Hold:
-        """Return a context in which signals wait: something is written that must not be cut.
-
-        Parameters
-        ----------
-        check : bool
-            Whether to raise, when it is left, what a signal raised meanwhile.
-        """
+        """Return a context in which signals wait; with `check` its end raises what came meanwhile."""
         return Hold(self, check)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
