@@ -21,13 +21,18 @@ from hybrid.properties.tree import (
 )
 from hybrid.properties.types import PropertyTypeChecker
 from mtbdd.language.constants import check_given, type_of_given
-from mtbdd.language.definitions import Definitions, missing_message, work_out
 from mtbdd.language.errors import EvaluationError, Fault, FaultCollector, LanguageError, listed, shown_circle
-from mtbdd.language.fold import Folder
 from mtbdd.language.model_syntax import ELAPSED, Constant, ResolvedModel
-from mtbdd.language.names import BUILT_IN_LABELS, dependency_order, report_repeated
+from mtbdd.language.names import (
+    BUILT_IN_LABELS,
+    Definitions,
+    dependency_order,
+    missing_message,
+    report_repeated,
+    work_out,
+)
 from mtbdd.language.reals import doubles_around
-from mtbdd.language.scalars import Scalar
+from mtbdd.language.scalars import Folder, Scalar
 from mtbdd.language.syntax import Expression, LabelReference, Literal, ModelType, Position, Type
 from mtbdd.language.types import TypeChecker, type_of_value
 from mtbdd.language.walk import expression_variables, walk
@@ -41,7 +46,7 @@ LEAST_DISCOUNT = 2.0**-50
 class PropertyFolder(Folder):
     """Folds well-typed properties and notes bounds that make no sense.
 
-    `values`, `definitions`, `labels`: as for `mtbdd.language.fold.Folder`; named properties count as labels.
+    `values`, `definitions`, `labels`: as for `mtbdd.language.scalars.Folder`; named properties count as labels.
     `structures`: the names of the model's reward structures. `faults`: takes the faults.
 
     Attributes

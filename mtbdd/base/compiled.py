@@ -31,7 +31,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import rtsys
 
 from mtbdd.base.budget import current_course
-from mtbdd.base.deferred import deferred
+from mtbdd.base.lazy_loading import deferred
 
 # Files of compiled functions: written whole, and read only if whole and out of reach of other users.
 #

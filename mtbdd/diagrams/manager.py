@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtbdd.base.communicator import ALONE, Communicator, Share
-from mtbdd.base.deferred import deferred
 from mtbdd.base.errors import HybridError, option
+from mtbdd.base.lazy_loading import deferred
 from mtbdd.base.memoised import Recent
 
 # Which BDD package holds the diagrams: CUDD through `dd.cudd`, or `dd.autoref`, which is Python alone.

@@ -196,3 +196,36 @@ def made_of_table(table: NodeTable, bdd: Any, variables: Mapping[int, Node]) -> 
 def manager_names(manager: Manager, rows: Sequence[str], columns: Sequence[str]) -> dict[str, str]:
     """Return our names of a caller's row and column variables, given in the order of our bits."""
     return dict(zip(rows, manager.rows, strict=True)) | dict(zip(columns, manager.columns, strict=True))
+
+
+# A set of states that processes have found parts of, made whole in all of them.
+
+
+def united(manager: Manager, states: Node) -> Node:
+    """Return the union of the sets that the processes have found.
+
+    Parameters
+    ----------
+    manager : Manager
+        Of this process; all have the same variables.
+    states : Node
+        What this process has found.
+
+    Notes
+    -----
+    Sets are sent as the nodes of their diagrams.  Time: O(nodes) a process, and one call of the package a
+    node.
+    """
+    communicator = manager.communicator
+    if communicator.size == 1:
+        return states
+    table = read_nodes(manager, states)
+    arrays = np.concatenate(([table.root, table.level.size], table.level, table.low, table.high))
+    found = []
+    for sent in communicator.gather_bytes(arrays.astype(np.int64).tobytes()):
+        numbers = np.frombuffer(sent, np.int64)
+        level, low, high = numbers[2:].reshape(3, int(numbers[1]))
+        tested = np.unique(level[level != _BOTTOM])
+        variables = {n: manager.bdd.var(f"b{n}") for n in tested.tolist()}
+        found.append(made_of_table(NodeTable(level, low, high, int(numbers[0])), manager.bdd, variables))
+    return manager.disjunction(found)

@@ -7,7 +7,6 @@ from itertools import accumulate
 from typing import Any
 
 from mtbdd.language.constants import Ignored, check_given
-from mtbdd.language.definitions import Definitions, missing_message, work_out
 from mtbdd.language.errors import (
     EvaluationError,
     Fault,
@@ -42,9 +41,12 @@ from mtbdd.language.model_syntax import (
 from mtbdd.language.names import (
     BUILT_IN_LABELS,
     DeclaredNames,
+    Definitions,
     check_names,
     dependency_order,
+    missing_message,
     report_repeated,
+    work_out,
 )
 from mtbdd.language.parser import paused_collector
 from mtbdd.language.syntax import Expression, Literal, Position, Type

@@ -213,7 +213,19 @@ def occurrences(expression: Expression) -> dict[int, int]:
 def expression_variables(expression: Expression) -> frozenset[str]:
     """Return the names in an expression; in a resolved one these are its variables.
 
-    Names of functions and labels are not among them. Time: O(distinct objects in the expression).
+    Parameters
+    ----------
+    expression : Expression
+        Any expression.
+
+    Returns
+    -------
+    frozenset of str
+        Names of functions and labels are not among them.
+
+    Notes
+    -----
+    Time: O(distinct objects in the expression).
     """
     return frozenset(node.name for node in walk(expression) if isinstance(node, Name))
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.nodes import FALSE, distinct_pairs, nodes_of_pairs, read_nodes
-from mtbdd.diagrams.uniting import united
+from mtbdd.diagrams.transfer import united
 from mtbdd.offset.offset import MAX_COUNT
 from mtbdd.offset.places import HOST, VectorPlace
 

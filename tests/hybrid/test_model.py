@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hybrid
-from mtbdd.build import state_table
+from mtbdd.build import state_order
 from tests.builders.held_models import TANDEM, tandem
 from tests.builders.mdp_texts import SLOW_WAY
 
@@ -85,7 +85,7 @@ def test_transitions_agree_with_the_table() -> None:
 
 
 def test_some_states_of_the_table(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_table, "_PART", 5)
+    monkeypatch.setattr(state_order, "_PART", 5)
     for order in ("model", "reversed"):
         model = tandem(order)
         table = model.state_table()

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mtbdd.build.amounts import Amount, added_up, scaled
+from mtbdd.build.rewards import Amount, added_up, scaled
 from mtbdd.diagrams.manager import Manager
 from mtbdd.diagrams.partition import Partition
 from mtbdd.language.reals import Enclosure

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mtbdd.base.deferred import deferred
+from mtbdd.base.lazy_loading import deferred
 
 
 @pytest.fixture

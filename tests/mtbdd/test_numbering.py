@@ -10,8 +10,15 @@ import pytest
 from mtbdd.build import numbering as numbers
 from mtbdd.build.build import build_model
 from mtbdd.build.model import SymbolicModel
-from mtbdd.build.state_order import for_diagram, for_users, in_order
-from mtbdd.build.state_table import states_in_parts, table_of_range, table_of_states, table_type
+from mtbdd.build.state_order import (
+    for_diagram,
+    for_users,
+    in_order,
+    states_in_parts,
+    table_of_range,
+    table_of_states,
+    table_type,
+)
 from mtbdd.language import parse_model, resolve
 
 TEXT = """

@@ -20,8 +20,7 @@ from hybrid.matrix.explicit.extract import explicit_matrix
 from mtbdd.base.budget import check_budget
 from mtbdd.build.events import synchronisations
 from mtbdd.build.model import SymbolicModel
-from mtbdd.build.state_order import for_diagram
-from mtbdd.build.state_table import some_states
+from mtbdd.build.state_order import for_diagram, some_states
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.language.enclosing import enclose

@@ -21,7 +21,7 @@ from hybrid.base.errors import OptionError
 from hybrid.base.state_values import StateTruth, StateValues
 from mtbdd.base.communicator import Communicator
 from mtbdd.build.model import SymbolicModel
-from mtbdd.build.state_table import own_numbers, states_in_parts, table_of_range, table_of_states, table_type
+from mtbdd.build.state_order import own_numbers, states_in_parts, table_of_range, table_of_states, table_type
 
 # What files of values of states are made of: headers of arrays, and rows of text.
 

@@ -23,8 +23,7 @@ from mtbdd.base.errors import either
 from mtbdd.base.memory import free_memory_bytes
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import enclosed_rewards, relative_units
-from mtbdd.build.state_order import for_users
-from mtbdd.build.state_table import table_of_range
+from mtbdd.build.state_order import for_users, table_of_range
 from mtbdd.language.syntax import ModelType
 
 _PART = 1 << 17  # states whose values are decoded together

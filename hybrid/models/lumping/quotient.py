@@ -30,8 +30,7 @@ from hybrid.models.interchange.explicit_model import (
 from hybrid.models.interchange.write_out import listed_reward
 from hybrid.models.lumping.partition import Blocks, WrittenChoices, classes_of, distinct_choices, told_apart
 from mtbdd.build.model import SymbolicModel
-from mtbdd.build.state_order import for_diagram, for_users
-from mtbdd.build.state_table import some_states
+from mtbdd.build.state_order import for_diagram, for_users, some_states
 from mtbdd.diagrams.manager import Node
 from mtbdd.language.syntax import ModelType
 

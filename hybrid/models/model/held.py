@@ -20,12 +20,10 @@ from hybrid.matrix.explicit.extract import ModelTransitions
 from hybrid.matrix.levels.curve import level_curve
 from hybrid.matrix.levels.layers import layer_curve
 from hybrid.matrix.levels.table import LevelTable
-from mtbdd.build.given_model import Labels, Rewards
-from mtbdd.build.induced import induced_chain
+from mtbdd.build.given_model import Labels, Rewards, induced_chain
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.numbering import numbering
-from mtbdd.build.state_order import for_diagram, for_users
-from mtbdd.build.state_table import some_states
+from mtbdd.build.state_order import for_diagram, for_users, some_states
 from mtbdd.diagrams.encoding import EncodedVariable
 from mtbdd.diagrams.manager import Node
 from mtbdd.language.syntax import Expression

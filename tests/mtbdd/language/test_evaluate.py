@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mtbdd.language import EvaluationError, parse_expression
 from mtbdd.language.evaluate import evaluate
-from mtbdd.language.fold import Folder
+from mtbdd.language.scalars import Folder
 from mtbdd.language.syntax import Expression, Literal
 from tests.mtbdd.language.strategies import typed
 

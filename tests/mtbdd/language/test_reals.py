@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from mtbdd.language import reals
 from mtbdd.language.expression_parser import parse_expression
-from mtbdd.language.fold import Folder
 from mtbdd.language.reals import (
     Enclosure,
     Real,
@@ -25,6 +24,7 @@ from mtbdd.language.reals import (
     from_text,
     real_of,
 )
+from mtbdd.language.scalars import Folder
 from mtbdd.language.syntax import Literal
 
 fractions = st.fractions(min_value=-1000, max_value=1000, max_denominator=10**6)

@@ -30,10 +30,9 @@ from mtbdd.build.given_model import given_model, given_variable
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import symbolic_reward
 from mtbdd.diagrams.encoding import Encoding
-from mtbdd.diagrams.forest import Forest
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
-from mtbdd.diagrams.value_diagrams import MOST_NODES, ValueDiagrams
+from mtbdd.diagrams.value_diagrams import MOST_NODES, Forest, ValueDiagrams
 from mtbdd.language.errors import BuildError, Fault, LanguageError, format_state
 from mtbdd.language.syntax import ModelType, Position
 from mtbdd.offset.states import index_states

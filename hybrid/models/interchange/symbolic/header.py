@@ -23,8 +23,7 @@ from hybrid.models.interchange.container import JsonValue, parsed_json
 from hybrid.models.interchange.explicit_model import MOST_UNITS, Numbers, StateVariable
 from hybrid.models.interchange.streams import DAMAGE, decompressed
 from mtbdd.base.memory import require_memory
-from mtbdd.diagrams.forest import Forest
-from mtbdd.diagrams.value_diagrams import MOST_NODES
+from mtbdd.diagrams.value_diagrams import MOST_NODES, Forest
 from mtbdd.language.syntax import ModelType
 
 MAGIC = b"symbolic model .dd\r\n\x1a\n"

@@ -15,10 +15,10 @@ from hybrid.analysis.run import state_files as part_files
 from hybrid.analysis.run.state_files import SharedFile, publish_state_values, write_state_values
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking.in_parts import in_parts
-from mtbdd.build import state_table as numbering
+from mtbdd.build import numbering as numbering
 from mtbdd.build.build import build_model
 from mtbdd.build.model import SymbolicModel
-from mtbdd.build.state_table import own_numbers
+from mtbdd.build.state_order import own_numbers
 from mtbdd.language import parse_model, resolve
 from mtbdd.offset.states import states_from
 from tests.exploring import each, rounds

@@ -16,7 +16,7 @@ from hybrid.models.interchange import InterchangeError, read_model, targets_of, 
 from hybrid.models.interchange.symbolic.file import read_symbolic, write_symbolic
 from hybrid.models.interchange.symbolic.header import _FIXED, MAGIC, VERSION, file_bytes, file_parts
 from mtbdd.build.model import SymbolicModel
-from mtbdd.diagrams.forest import Forest
+from mtbdd.diagrams.value_diagrams import Forest
 from tests.builders.models import build
 from tests.builders.symbolic_files import CTMC, DTMC, MDP, round_trip
 from tests.exploring import rounds
