@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.library.models import ROOT
-from mtbdd.base.compiled import kernel_folder
+from mtbdd.base.kernel_store import kernel_folder
 
 __all__ = ["CODE_FOLDERS", "child_environment", "compile_bytecode", "kernel_files", "run_python"]
 

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels.runtime._loader import Kernel, Macros, kernel_names, source_text
-from mtbdd.base.compiled import private_folder
+from mtbdd.base.kernel_store import private_folder
 from tests.gpu_kernels.guarded import Place, guarded_copies, nearest
 
 COMPILER = shutil.which("g++")

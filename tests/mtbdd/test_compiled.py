@@ -18,7 +18,8 @@ pytest.importorskip("numba")
 import numba
 
 from mtbdd.base import compiled
-from mtbdd.base.compiled import njit, store_of
+from mtbdd.base.compiled import njit
+from mtbdd.base.kernel_store import store_of
 
 CALLEE = """
 from mtbdd.base.compiled import njit

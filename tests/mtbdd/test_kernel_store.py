@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mtbdd.base import compiled as kernel_store
-from mtbdd.base.compiled import KernelStore, kernel_folder
+from mtbdd.base import kernel_store
+from mtbdd.base.kernel_store import KernelStore, kernel_folder
 
 NAME, VERSION = "package.module.function", "0123456789abcdef-fedcba9876543210"
 PAYLOAD = bytes(range(256)) * 3

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mtbdd.base.compiled import is_private_file, private_folder
+from mtbdd.base.kernel_store import is_private_file, private_folder
 
 
 def test_missing_folders_are_made_for_this_user_alone(tmp_path: Path) -> None:

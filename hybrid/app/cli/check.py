@@ -47,8 +47,7 @@ from hybrid.checking.in_parts import (
     part_of,
     reason,
 )
-from hybrid.matrix.cpu.entries import compile_ahead
-from hybrid.matrix.cpu.threads import VARIABLE, available_cores, is_bound_to_cores
+from hybrid.matrix.cpu.threads import VARIABLE, available_cores, compile_ahead, is_bound_to_cores
 from hybrid.properties import Properties, Property
 from hybrid.properties.tree import Filter, MultiObjective
 from mtbdd.base.budget import check_budget

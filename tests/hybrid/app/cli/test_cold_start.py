@@ -41,6 +41,11 @@ def test_help_loads_no_other_package(arguments: str) -> None:
     assert not found & (HEAVY | NOT_YET - own)
 
 
+def test_a_check_begins_without_compiled_code() -> None:
+    # Reading a model, exact answers and the backend `reference` do without Numba.
+    assert not loaded("import hybrid.app.cli.check") & (HEAVY - {"numpy"})
+
+
 def test_an_answer_loads_neither_linear_algebra_nor_networkx(tmp_path: Path) -> None:
     pytest.importorskip("numba")
     pytest.importorskip("dd.cudd")
