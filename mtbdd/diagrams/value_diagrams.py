@@ -333,39 +333,42 @@ class ValueDiagrams(ValueNodes):
 
     def cofactor(self, root: int, bits: Mapping[int, bool]) -> int:
         """Return a function with the bits of some levels fixed.  Time: O(n log n) in numpy."""
-        image = np.zeros(self._size, dtype=np.int64)
-        for level, ids in self.below(root):
-            if level == self.bottom:
-                image[ids] = ids
-            elif level in bits:
-                image[ids] = image[(self._high if bits[level] else self._low)[ids]]
-            else:
-                image[ids] = self.nodes(level, image[self._low[ids]], image[self._high[ids]])
-        return int(image[root])
+
+        def made(level: int, low: Ids, high: Ids) -> Ids:
+            if level in bits:
+                return high if bits[level] else low
+            return self.nodes(level, low, high)
+
+        return self._rebuilt(root, made)
 
     def renamed(self, root: int, levels: Mapping[int, int]) -> int:
         """Return a function of other bits, whose levels have the same order.  Time: O(n log n) in numpy."""
-        image = np.zeros(self._size, dtype=np.int64)
         last = self.bottom
-        for level, ids in self.below(root):
-            if level == self.bottom:
-                image[ids] = ids
-                continue
+
+        def made(level: int, low: Ids, high: Ids) -> Ids:
+            nonlocal last
             new = levels.get(level, level)
             if not 0 <= new < last:
                 raise ValueError("the order of the bits is to stay as it is")
             last = new
-            image[ids] = self.nodes(new, image[self._low[ids]], image[self._high[ids]])
-        return int(image[root])
+            return self.nodes(new, low, high)
+
+        return self._rebuilt(root, made)
 
     def mapped(self, root: int, function: Callable[[Values], Values]) -> int:
         """Return a function of another function's values.  Time: O(n log n) in numpy."""
+        return self._rebuilt(root, self.nodes, lambda ids: self.leaves(function(self._value[ids])))
+
+    def _rebuilt(
+        self, root: int, made: Callable[[int, Ids, Ids], Ids], leaves: Callable[[Ids], Ids] = lambda ids: ids
+    ) -> int:
+        """Return a function put together anew from the leaves up: a level's nodes from their children."""
         image = np.zeros(self._size, dtype=np.int64)
         for level, ids in self.below(root):
             if level == self.bottom:
-                image[ids] = self.leaves(function(self._value[ids]))
+                image[ids] = leaves(ids)
             else:
-                image[ids] = self.nodes(level, image[self._low[ids]], image[self._high[ids]])
+                image[ids] = made(level, image[self._low[ids]], image[self._high[ids]])
         return int(image[root])
 
     # ------------------------------------------------------------------ in and out

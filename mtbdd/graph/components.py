@@ -487,24 +487,6 @@ def mec_decomposition(manager: Manager, relations: Sequence[Node], within: Node)
     return EndComponents(manager, tuple(components), alone)
 
 
-def maximal_end_components(
-    manager: Manager, relations: Sequence[Node], within: Node
-) -> list[MaximalEndComponent]:
-    """Return the maximal end components inside a set, every one by itself; see `mec_decomposition`.
-
-    Those of several states come first.  Time: besides the search, one set for every component of
-    one state; where there are very many, `mec_decomposition` keeps them together.
-    """
-    found = mec_decomposition(manager, relations, within)
-    every = list(found.components)
-    left = found.single.states
-    while left != manager.false:
-        state = _pick(manager, left, left)
-        left = left & ~state
-        every.append(MaximalEndComponent(state, tuple(state & c for c in found.single.choices)))
-    return every
-
-
 def model_end_components(
     model: SymbolicModel, within: Node | None = None, allowed: Sequence[Node] | None = None
 ) -> EndComponents:

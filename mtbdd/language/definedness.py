@@ -158,29 +158,8 @@ DEFINED = "defined "
 """Begins the name of the function that tells whether the operator or function behind it has a value."""
 
 
-def definedness(expression: Expression) -> Expression:
-    """Return the condition under which an expression has a value, results of 64 bits presumed.
-
-    Parameters
-    ----------
-    expression : Expression
-        Resolved: literals, variables, labels and operators, well-typed.
-
-    Returns
-    -------
-    Expression
-        A bool; the literal `true` for an expression without the functions `pow`, `mod` and `log`.
-
-    Notes
-    -----
-    A division by zero is infinite or not a number, by the rules of floating point, and counts as a value.
-    Time: O(distinct objects in the expression).
-    """
-    return Definedness(None)(expression)
-
-
 class Definedness(Walk[Expression]):
-    """Conditions under which expressions have a value; the literal `true` if they always do.
+    """Conditions under which expressions have a value, results of 64 bits presumed; `true` if they always do.
 
     Parameters
     ----------
@@ -190,6 +169,7 @@ class Definedness(Walk[Expression]):
 
     Notes
     -----
+    A division by zero is infinite or not a number, by the rules of floating point, and counts as a value.
     Conditions share parts with the expressions and with one another, and are kept by identity.
     """
 

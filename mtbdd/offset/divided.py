@@ -7,7 +7,7 @@ no bit of a state but name the owner; nodes that blocks have in common stay shar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -176,7 +176,25 @@ def beside(matrices: Sequence[OffsetMTBDD]) -> OffsetMTBDD:
     widths = np.zeros(1 << bits, np.int64)
     widths[: len(matrices)] = [matrix.n_columns for matrix in matrices]
     roots[[i for i, matrix in enumerate(matrices) if matrix.nodes[0]]] = [int(p[0]) for p in places]
-    for _ in range(bits):
+    _join_roots(levels, rows, columns, roots, widths, n_rows)
+    # lemma: entry-units
+    units = max(matrix.entry_units for matrix in parts)
+    return OffsetMTBDD(tuple(levels), terminals, n_rows, width, tuple(rows), tuple(columns), units)
+
+
+def _join_roots(
+    levels: list[Level],
+    rows: list[Int64Array],
+    columns: list[Int64Array],
+    roots: Int64Array,
+    widths: Int64Array,
+    n_rows: int,
+) -> None:
+    """Add levels above blocks side by side, a pair for every bit of a block's number, the lowest bit first.
+
+    `roots` are the blocks' nodes on the highest level, -1 for those without any; `widths` their columns.
+    """
+    while len(roots) > 1:
         low, high, left = roots[0::2], roots[1::2], widths[0::2]
         widths = left + widths[1::2]
         there = np.flatnonzero((low >= 0) | (high >= 0))
@@ -188,9 +206,6 @@ def beside(matrices: Sequence[OffsetMTBDD]) -> OffsetMTBDD:
             columns.insert(0, widths[there])
         roots = np.full(len(low), -1, np.int64)
         roots[there] = same
-    # lemma: entry-units
-    units = max(matrix.entry_units for matrix in parts)
-    return OffsetMTBDD(tuple(levels), terminals, n_rows, width, tuple(rows), tuple(columns), units)
 
 
 def _joined(levels: Sequence[Level], places: Sequence[Int64Array]) -> Level:
@@ -205,3 +220,106 @@ def _joined(levels: Sequence[Level], places: Sequence[Int64Array]) -> Level:
 def _placed(child: NDArray[np.int32], place: Int64Array) -> NDArray[np.int32]:
     """Return children by their new numbers; -1 stays."""
     return np.append(place, -1)[child].astype(np.int32)
+
+
+# The matrices of several layers as one: side by side, so that a row has the entries of all layers.
+#
+# Column l * m + c of the stacked matrix is column c of layer l, which has m columns. Every layer keeps
+# terminals of its own, so that no submatrix is shared between layers and every one knows its layer.
+
+
+@dataclass(frozen=True, eq=False)
+class StackedLayers:
+    """Layers side by side.
+
+    Attributes
+    ----------
+    matrix : OffsetMTBDD
+        Shape (n, 2**bits * m); equal terminals of different layers are different nodes.
+    size : int
+        n, the rows of a layer.
+    columns : int
+        m, the columns of a layer: n, and behind them those of other processes.
+    layers : int
+        Number of layers; some may be zero.
+    first_level : int
+        The levels before it test no bit of a layer but choose among layers.
+    terminal_layer : ndarray, shape (terminals,), int64
+        The layer of every terminal.
+    own_columns : int or None
+        n where processes share the states; else None.
+    """
+
+    matrix: OffsetMTBDD
+    size: int
+    columns: int
+    layers: int
+    first_level: int
+    terminal_layer: Int64Array
+    own_columns: int | None = None
+
+    def layer_of_nodes(self, k: int) -> Int64Array:
+        """Return the layer of every node of a level, which must not be above `first_level`."""
+        if k < self.first_level:
+            raise ValueError(f"level: expected {self.first_level} or more, got {k}")
+        layer = self.terminal_layer
+        for level in reversed(self.matrix.levels[k:]):
+            layer = layer[np.where(level.low >= 0, level.low, level.high)]
+        return layer
+
+
+def stack_layers(matrices: Mapping[int, OffsetMTBDD], layers: int) -> StackedLayers:
+    """Put the matrices of layers side by side.
+
+    Parameters
+    ----------
+    matrices : mapping of int to OffsetMTBDD
+        By layer, 0 .. layers - 1; square, but for columns of others, of one shape, over the same bits. At
+        least one.
+    layers : int
+
+    Raises
+    ------
+    ValueError
+        If the matrices do not belong together.
+
+    Notes
+    -----
+    Time: O(nodes).
+    """
+    if not matrices or not all(0 <= layer < layers for layer in matrices):
+        raise ValueError(f"matrices: expected layers 0 .. {layers - 1}, got {sorted(matrices)}")
+    parts = [(layer, matrix) for layer, matrix in sorted(matrices.items()) if matrix.nodes[0]]
+    first = next(iter(matrices.values()))
+    (size, columns_of_layer), depth = first.shape, first.n_levels
+    owned = first.own_columns if isinstance(first, DividedMTBDD) else None
+    square = size == (columns_of_layer if owned is None else owned)
+    if not square or any(m.shape != first.shape or m.n_levels != depth for m in matrices.values()):
+        shapes = sorted({(m.shape, m.n_levels) for m in matrices.values()})
+        raise ValueError(f"matrices: expected square ones of one shape and depth, got {shapes}")
+    bits = max(layers - 1, 0).bit_length()
+    width = columns_of_layer << bits
+    own = np.array([layer for layer, _ in parts], np.int64)
+    if not parts:
+        return StackedLayers(
+            zero_matrix(depth // 2 + bits, size, width), size, columns_of_layer, layers, 2 * bits, own, owned
+        )
+    found = [matrix for _, matrix in parts]
+    levels = [
+        _joined([m.levels[k] for m in found], _apart([m.nodes[k + 1] for m in found])) for k in range(depth)
+    ]
+    rows = [np.concatenate([m.rows[k] for m in found]) for k in range(depth + 1)]
+    columns = [np.concatenate([m.columns[k] for m in found]) for k in range(depth + 1)]
+    roots = np.full(1 << bits, -1, np.int64)
+    roots[own] = np.arange(len(found))
+    _join_roots(levels, rows, columns, roots, np.full(1 << bits, columns_of_layer, np.int64), size)
+    terminals = np.concatenate([m.terminals for m in found])
+    units = max(m.entry_units for m in found)  # lemma: entry-units
+    matrix = OffsetMTBDD(tuple(levels), terminals, size, width, tuple(rows), tuple(columns), units)
+    owner = np.repeat(own, [len(m.terminals) for m in found])
+    return StackedLayers(matrix, size, columns_of_layer, layers, 2 * bits, owner, owned)
+
+
+def _apart(sizes: Sequence[int]) -> list[Int64Array]:
+    """Return numbers for the members of several lists, one after the other."""
+    return np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])

@@ -20,8 +20,8 @@ from mtbdd.diagrams.matrix import UNITED_UNITS, SymbolicMatrix
 from mtbdd.diagrams.partition import Partition
 from mtbdd.language.expression_parser import parse_expression
 from mtbdd.offset.convert import entry_units, offset_label
+from mtbdd.offset.divided import stack_layers
 from mtbdd.offset.offset import SCALED_UNITS
-from mtbdd.offset.stacked_layers import stack_layers
 from mtbdd.offset.states import index_states
 from tests.builders.dense import dense_vector, symbolic_matrix, symbolic_vector
 from tests.builders.diagram_packages import FASTEST

@@ -27,8 +27,8 @@ from hybrid.matrix.injection.row_types import RowTypes, TypedMatrix
 from hybrid.matrix.injection.submatrices import BlockClasses
 from hybrid.matrix.space.base import LEAST_VECTORS
 from mtbdd.base.errors import option
+from mtbdd.offset.divided import StackedLayers
 from mtbdd.offset.offset import row_entries
-from mtbdd.offset.stacked_layers import StackedLayers
 from mtbdd.offset.tuples import distinct_rows
 
 # Which matrices have long rows, and a cost model of their two-stage product, without building anything.

@@ -21,7 +21,7 @@ from hybrid.matrix.gpu.tuning import LayoutOptions, choose_tuning
 from hybrid.matrix.injection.groups import RowGroups, enumerate_groups, find_gaps
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.injection.submatrices import find_block_classes
-from mtbdd.offset.stacked_layers import StackedLayers
+from mtbdd.offset.divided import StackedLayers
 from mtbdd.offset.tuples import stable_order
 
 _LARGE_TABLE = 16 * 1024

@@ -35,8 +35,8 @@ from hybrid.matrix.gpu.tuning import (
 )
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.injection.submatrices import CooBlocks, class_submatrices
+from mtbdd.offset.divided import StackedLayers
 from mtbdd.offset.places import is_all
-from mtbdd.offset.stacked_layers import StackedLayers
 from mtbdd.offset.tuples import numbered, stable_order
 
 # The third stage of a tile: cells, the numbers of terms slice by slice, equal ones stored once.

@@ -38,8 +38,8 @@ from hybrid.matrix.injection.tasks import TASK_ROWS
 from hybrid.matrix.levels.table import CandidateLevel, LevelTable
 from hybrid.matrix.levels.weighing import Weight
 from mtbdd.base.memoised import Memoised
+from mtbdd.offset.divided import StackedLayers
 from mtbdd.offset.offset import OffsetMTBDD
-from mtbdd.offset.stacked_layers import StackedLayers
 
 # Both kinds of row types of a matrix: blocks shared when equal, or when equal up to a scale.
 

@@ -136,7 +136,7 @@ def layer_levels(matrices: Sequence[OffsetMTBDD], backend: str) -> LevelTable:
     """
     if backend == "gpu":
         from hybrid.matrix.levels.curve import MOST_LAYERS, stacked_curve
-        from mtbdd.offset.stacked_layers import stack_layers
+        from mtbdd.offset.divided import stack_layers
 
         _check_layers(matrices)
         if len(matrices) <= MOST_LAYERS and all(m.n_rows == m.n_columns for m in matrices):

@@ -31,8 +31,8 @@ from hybrid.matrix.levels.curve import StackedCurve, stacked_curve
 from hybrid.matrix.levels.policy import choose_level
 from hybrid.matrix.levels.probe import PROBE_ENTRIES, Fastest, recorded_seconds, similar_levels
 from hybrid.matrix.levels.weighing import weigh
+from mtbdd.offset.divided import stack_layers
 from mtbdd.offset.offset import OffsetMTBDD
-from mtbdd.offset.stacked_layers import stack_layers
 
 _log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from mtbdd.language import EvaluationError, parse_expression, to_text
-from mtbdd.language.definedness import definedness
+from mtbdd.language.definedness import Definedness
 from mtbdd.language.evaluate import evaluate
 from mtbdd.language.syntax import Expression
 from tests.mtbdd.language.strategies import typed
@@ -32,7 +32,7 @@ from tests.mtbdd.language.strategies import typed
     ],
 )
 def test_definedness(text: str, condition: str) -> None:
-    assert to_text(definedness(parse_expression(text))) == condition
+    assert to_text(Definedness(None)(parse_expression(text))) == condition
 
 
 # Divisions, overflows and real powers are no part of the condition.
@@ -52,7 +52,7 @@ def test_single_values_are_defined_where_the_condition_holds(kind: str) -> None:
     @settings(max_examples=50)
     @given(typed(kind))
     def check(expression: Expression) -> None:
-        condition = definedness(expression)
+        condition = Definedness(None)(expression)
         for x, y, b in np.ndindex(3, 3, 2):
             values: dict[str, bool | int] = {"x": x - 1, "y": y, "b": bool(b)}
             fault = ""

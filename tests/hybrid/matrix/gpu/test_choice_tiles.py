@@ -21,7 +21,7 @@ from hybrid.matrix.gpu.build import code_gains
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix, row_types_of
 from hybrid.matrix.gpu.tuning import LayoutOptions
 from hybrid.matrix.levels.curve import level_curve
-from mtbdd.offset.stacked_layers import stack_layers
+from mtbdd.offset.divided import stack_layers
 from tests.builders.matrices import from_dense
 from tests.gpu_kernels.devices import to_numpy
 

@@ -23,7 +23,7 @@ from hybrid.matrix.gpu.build import code_gains
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix, row_types_of
 from hybrid.matrix.gpu.tuning import LayoutOptions
 from hybrid.matrix.levels.probe_choices import build_choices
-from mtbdd.offset.stacked_layers import stack_layers
+from mtbdd.offset.divided import stack_layers
 from tests.builders.choice_systems import SIZE, Layers, best_of, laid_out, random_layers
 from tests.builders.matrices import from_dense
 from tests.gpu_kernels.devices import to_numpy

@@ -25,7 +25,7 @@ from hybrid.matrix.gpu.tuning import LayoutOptions
 from hybrid.matrix.levels import probe_choices
 from hybrid.matrix.levels.probe_choices import build_choices
 from mtbdd.base.communicator import Communicator
-from mtbdd.offset.stacked_layers import StackedLayers, stack_layers
+from mtbdd.offset.divided import StackedLayers, stack_layers
 from tests.builders.choice_systems import SIZE, Layers, best_of, random_layers
 from tests.builders.divided_choices import divided_layers, received
 from tests.builders.matrices import from_dense
