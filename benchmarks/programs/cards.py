@@ -49,7 +49,6 @@ from hybrid.matrix.gpu.product import DividedGpuProduct
 from hybrid.matrix.operators.hybrid_matrix import DividedMatrix
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.workspace import Workspace
-from mtbdd.base.communicator import Exchange
 from mtbdd.build.model import SymbolicModel
 from mtbdd.offset.divided import DividedMTBDD
 
@@ -251,11 +250,10 @@ def _together(
         return None
 
     def run(step: Step, x: Any, out: Any) -> None:
-        exchange = Exchange()
         if halo.aside is not None:
             halo.aside.begin()
-            exchange = Exchange(halo.aside.join)
-        product.run_meanwhile(step, ArrivingOnDevice(x, halo, exchange), out)
+        join = None if halo.aside is None else halo.aside.join
+        product.run_meanwhile(step, ArrivingOnDevice(x, halo, join), out)
 
     x = halo.ones().own
 

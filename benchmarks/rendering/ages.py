@@ -73,7 +73,6 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "mdp_agreement": _HOST,
     "mdp_sweep": _CARD,
     "mutants": (*_ALL, "tests"),
-    "overlap": _SHARED,
     "paper_tables": (*_FORMATS, "hybrid/solvers"),
     "processes": _SHARED,
     "same_answers": _ALL,

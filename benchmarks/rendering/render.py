@@ -40,7 +40,7 @@ from benchmarks.rendering.host import (
     variable_orders,
 )
 from benchmarks.rendering.markdown import Row
-from benchmarks.rendering.parts import cards, explicit_on_cards, halos, on_paper, overlap, whole_on_cards
+from benchmarks.rendering.parts import cards, explicit_on_cards, halos, on_paper, whole_on_cards
 from benchmarks.rendering.processes import cold_start, first_use, whole_run
 from benchmarks.rendering.spmv_papers import density_sweep, gauss_seidel, paper_tables, streamed_parts
 from benchmarks.rendering.thesis import thesis_memory, thesis_tables
@@ -120,7 +120,6 @@ SECTIONS: dict[str, Renderer] = {
     "certified_products_gpu": certified_products,
     "ltl_products": ltl_products,
     "processes": several_processes,
-    "overlap": overlap,
     "cards": cards,
     "cards_whole": whole_on_cards,
     "scaling": on_paper,

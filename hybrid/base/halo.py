@@ -10,11 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.operands import aligned_empty
-from mtbdd.base.communicator import NO_EXCHANGE, Exchange
 from mtbdd.offset.divided import DividedMTBDD, places_of
 from mtbdd.offset.states import merge_ranges
-
-# A vector of which a process has its own elements, while those of others are under way.
 
 Vector = NDArray[np.float64]
 
@@ -26,31 +23,20 @@ class ArrivingVector:
     ----------
     own : ndarray, shape (own columns,), float64
     whole : ndarray, shape (n_columns,), float64
-        Room for the own elements, and behind them what `exchange` brings.
-    exchange : Exchange, optional
+        Room for the own elements, and behind them those of others.
 
     Attributes
     ----------
-    own, whole, exchange
+    own, whole
         `received` copies all own elements to `whole`; before, `whole` has those that `Halo.cover` names.
     """
 
-    def __init__(self, own: Vector, whole: Vector, exchange: Exchange = NO_EXCHANGE) -> None:
-        self.own, self.whole, self.exchange = own, whole, exchange
+    def __init__(self, own: Vector, whole: Vector) -> None:
+        self.own, self.whole = own, whole
         self._is_copied = False
 
-    @property
-    def is_under_way(self) -> bool:
-        """Whether some elements may not be there yet."""
-        return self.exchange.is_open
-
-    def advance(self) -> None:
-        """See `Exchange.advance`."""
-        self.exchange.advance()
-
     def finish(self) -> None:
-        """Wait for the elements of others."""
-        self.exchange.finish()
+        """Wait for the elements of others, where they are under way."""
 
     def received(self) -> Vector:
         """Return all elements: wait, and put the own ones before the others."""
@@ -92,12 +78,12 @@ class Halo(ABC):
 
     @abstractmethod
     def exchange(self, x: Vector) -> ArrivingVector:
-        """Send what others need of the own elements x, and begin to receive theirs.
+        """Send what others need of the own elements x, and receive theirs, or begin to.
 
         Notes
         -----
-        All processes call it at once, and enter what it returns.  Time: O(elements sent and covered), while
-        messages move.
+        All processes call it at once, and enter what it returns.  Time: O(elements sent, received and
+        covered).
         """
 
     @abstractmethod
@@ -137,14 +123,10 @@ class HostHalo(Halo):
 
     def exchange(self, x: Vector) -> ArrivingVector:
         """See `Halo.exchange`."""
-        found = self._communicator.start([x[places] for places in self._outgoing], self._places)
-        try:
-            for begin, end in self._stretches:
-                self.whole[begin:end] = x[begin:end]
-        except BaseException:
-            found.finish()  # others await what was begun, and memory is written to
-            raise
-        return ArrivingVector(x, self.whole, found)
+        self._communicator.exchange([x[places] for places in self._outgoing], self._places)
+        for begin, end in self._stretches:
+            self.whole[begin:end] = x[begin:end]
+        return ArrivingVector(x, self.whole)
 
     def ones(self) -> ArrivingVector:
         """See `Halo.ones`."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -16,37 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 Float64Array = NDArray[np.float64]
 Made = TypeVar("Made")
-
-
-class Exchange:
-    """Messages under way, from `Communicator.start` on; whoever starts one finishes it in any case.
-
-    Parameters
-    ----------
-    finish : callable, optional
-        Waits for the messages; there are none without it.
-    """
-
-    def __init__(self, finish: Callable[[], object] | None = None) -> None:
-        self._finish = finish
-
-    @property
-    def is_open(self) -> bool:
-        """Whether messages may still be under way."""
-        return self._finish is not None
-
-    def advance(self) -> None:
-        """Give the messages time to move, where they move in calls alone; wait for nothing."""
-
-    def finish(self) -> None:
-        """Wait until all is sent and received; again it does nothing."""
-        finish, self._finish = self._finish, None
-        if finish is not None:
-            finish()
-
-
-NO_EXCHANGE = Exchange()
-"""Nothing is under way."""
 
 
 class Communicator:
@@ -59,7 +27,7 @@ class Communicator:
     size : int
         How many there are.
     carries : bool
-        Whether messages move while the process works, between `start` and `Exchange.finish`.
+        Whether the parts are processes of their own, which messages or links of devices reach.
     links : object
         What carries elements between devices, where somebody has looked for it: False where nothing does.
     links_reason : str
@@ -99,19 +67,6 @@ class Communicator:
         outgoing, incoming : sequence of ndarray, one a process
             The lengths of a pair agree; empty ones are neither sent nor awaited.  The own ones are not used.
         """
-
-    def start(self, outgoing: Sequence[NDArray[Any]], incoming: Sequence[NDArray[Any]]) -> Exchange:
-        """Begin an exchange, and return it.
-
-        The arrays are left alone until it is finished.  All processes start and finish exchanges in the same
-        order, and ask each other nothing else in between.
-
-        Parameters
-        ----------
-        outgoing, incoming
-            As for `exchange`, which a communicator that carries nothing meanwhile calls at the end.
-        """
-        return Exchange(partial(self.exchange, outgoing, incoming))
 
     def meet(self, failure: str | None) -> str | None:
         """Wait for all at the end of an answer.

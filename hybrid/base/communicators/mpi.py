@@ -5,38 +5,18 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hybrid.base.errors import OptionError
-from mtbdd.base.communicator import Communicator, Exchange, Float64Array
+from mtbdd.base.communicator import Communicator, Float64Array
 
 _PATIENCE = 60.0
 """Seconds that a process whose answer failed waits for the others to fail as well."""
 
 _EXIT_FAILED = 1
-
-
-class _Requests(Exchange):
-    """Sends and receives of MPI, which keep their arrays.
-
-    MPICH moves what does not fit into a packet in calls of MPI alone.
-    """
-
-    def __init__(self, requests: list[Any]) -> None:
-        from mpi4py import MPI
-
-        super().__init__(partial(MPI.Request.Waitall, requests))
-        self._requests, self._test = requests, MPI.Request.Testall
-        self._is_done = False
-
-    def advance(self) -> None:
-        """See `Exchange.advance`."""
-        if not self._is_done:
-            self._is_done = bool(self._test(self._requests))
 
 
 class MpiCommunicator(Communicator):
@@ -68,14 +48,12 @@ class MpiCommunicator(Communicator):
 
     def exchange(self, outgoing: Sequence[NDArray[Any]], incoming: Sequence[NDArray[Any]]) -> None:
         """See `Communicator.exchange`."""
-        self.start(outgoing, incoming).finish()
+        from mpi4py import MPI
 
-    def start(self, outgoing: Sequence[NDArray[Any]], incoming: Sequence[NDArray[Any]]) -> Exchange:
-        """See `Communicator.start`; messages that do not block."""
         others = [rank for rank in range(self.size) if rank != self.rank]
         requests = [self._comm.Irecv(incoming[rank], rank) for rank in others if incoming[rank].size]
         requests += [self._comm.Isend(outgoing[rank], rank) for rank in others if outgoing[rank].size]
-        return _Requests(requests)
+        MPI.Request.Waitall(requests)
 
     def meet(self, failure: str | None) -> str | None:
         """See `Communicator.meet`; a failure that is not shared ends the job after a minute."""

@@ -57,7 +57,7 @@ class Product(Protocol):
 
 @runtime_checkable
 class ProductMeanwhile(Product, Protocol):
-    """A product that takes rows without elements of others while these are under way."""
+    """A product that takes rows without elements of others first, on devices while these are under way."""
 
     @property
     def stretches(self) -> NDArray[np.int64]:

@@ -184,7 +184,7 @@ class CpuBackend(Backend):
 
 
 def _early_columns(matrix: OffsetMTBDD) -> int | None:
-    """Return how many columns are there while others are received; None where all are there."""
+    """Return how many columns are own ones, whose rows go first; None where all rows go together."""
     if not isinstance(matrix, DividedMTBDD) or not matrix.communicator.carries:
         return None
     return matrix.own_columns

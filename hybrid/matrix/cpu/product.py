@@ -16,7 +16,7 @@ from hybrid.matrix.cpu import kernels
 from hybrid.matrix.cpu.arguments import Each, Fixed
 from hybrid.matrix.cpu.layout import CpuLayout
 from hybrid.matrix.cpu.pool import run_kernel
-from hybrid.matrix.cpu.staged_product import NO_STEP, Stage, StagedProduct, Stages, Vector, cut_stages
+from hybrid.matrix.cpu.staged_product import NO_STEP, Stage, StagedProduct, Stages, Vector, is_stage
 from hybrid.matrix.cpu.threads import threads_for
 
 # Products with several vectors at once on the CPU: columns in blocks of eight or four.
@@ -122,7 +122,7 @@ class CpuProduct(StagedProduct):
     @property
     def stretches(self) -> Int64Array:
         """Ranges of own elements that have to be in the whole vector, shape (stretches, 2)."""
-        return self.layout.stretches if self._stages.early else self.layout.stretches[:0]
+        return self.layout.stretches if self._stages.early is not None else self.layout.stretches[:0]
 
     @property
     def terms(self) -> int:
@@ -155,7 +155,7 @@ class CpuProduct(StagedProduct):
 
         A sweep over the matrix serves eight columns; each has the bits of its own `multiply`.
         """
-        multiply_in_blocks(self._stages.all[0], self._terms, self.multiply, x, out)
+        multiply_in_blocks(self._stages.all, self._terms, self.multiply, x, out)
 
     def _threads(self, x: Vector) -> int:
         return threads_for(self._terms + len(x) // 4)
@@ -177,8 +177,8 @@ def _terms(layout: CpuLayout) -> Int64Array:
     return per_type[layout.row_type]
 
 
-def _stages(layout: CpuLayout) -> Stages[Stage]:
-    """Return the chunks of a layout in stages; gaps read no columns and belong to the first early stage."""
+def _stages(layout: CpuLayout) -> Stages:
+    """Return the chunks of a layout in stages; gaps read no columns and belong to the early rows."""
     ptr, early, n_gaps = layout.chunk_ptr, layout.early_chunks, len(layout.gap_begin)
 
     def stage(begin: int, end: int, gaps: int) -> Stage:
@@ -196,8 +196,9 @@ def _stages(layout: CpuLayout) -> Stages[Stage]:
         )
 
     groups = int(layout.piece_group[ptr[early] :].min(initial=len(layout.row)))
-    cuts = cut_stages(early, int(_terms(layout)[:groups].sum()) if early else 0)
-    early_stages = [stage(a, b, 0 if a else n_gaps) for a, b in cuts]
+    terms = int(_terms(layout)[:groups].sum()) if early else 0
     n_chunks = len(ptr) - 1
-    late_stages = [stage(early, n_chunks, 0)] if early_stages and early < n_chunks else []
-    return Stages([stage(0, n_chunks, n_gaps)], early_stages, late_stages)
+    both = stage(0, n_chunks, n_gaps)
+    if not is_stage(terms):
+        return Stages(both)
+    return Stages(both, stage(0, early, n_gaps), stage(early, n_chunks, 0) if early < n_chunks else None)

@@ -4,69 +4,54 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.halo import ArrivingVector
 from hybrid.matrix.cpu.arguments import Each, Fixed
-from hybrid.matrix.cpu.pool import run_kernel, run_together
+from hybrid.matrix.cpu.pool import run_kernel
 from hybrid.matrix.reference import relax_in_place
 
-# A product in stages: early rows while the late columns are received, then late rows.
+# A product in stages: early rows read own elements where they are, late rows a copy beside those of others.
 
 Int64Array = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
-T = TypeVar("T")
-T_contra = TypeVar("T_contra", contravariant=True)
-
-_MOST = 8
-"""Stages of the early rows at most."""
-
 _LEAST_TERMS = 1 << 16
 """Terms of early rows, about fifty microseconds of work, below which calls of their own do not pay."""
 
-_STAGE_TERMS = 1 << 18
-"""Terms of a stage, about a fifth of a millisecond, while there are fewer stages than `_MOST`."""
-
-
-class Run(Protocol[T_contra]):
-    """Runs the kernel of a product, one call a stage and thread."""
-
-    def __call__(
-        self, x: Float64Array, stages: Sequence[T_contra], advance: Callable[[], None] | None = None
-    ) -> Float64Array:
-        """Call `advance` after every stage; return the changes of each call of the kernel, (calls, 3)."""
+Vector = NDArray[np.float64] | NDArray[np.float32]
+Stage = Fixed
+"""Arguments of a kernel that stand for the matrix, or for a part of its rows."""
 
 
 @dataclass(frozen=True, eq=False)
-class Stages(Generic[T]):
-    """The rows of a product in stages; T holds the arguments of the kernel for one stage.
+class Stages:
+    """The rows of a product in stages.
 
     Attributes
     ----------
-    all : sequence of T
-        All rows as one stage.
-    early, late : sequence of T
-        Stages of the rows that read no late columns, and of the other rows; both empty where waiting for the
-        late columns first is expected to be faster.
+    all : Stage
+        All rows.
+    early, late : Stage or None
+        Rows that read no late columns, and the other rows; both None where there are too few early rows for a
+        call of their own, late None where there is no other row.
     """
 
-    all: Sequence[T]
-    early: Sequence[T]
-    late: Sequence[T]
+    all: Stage
+    early: Stage | None = None
+    late: Stage | None = None
 
-    def run(self, run: Run[T], x: ArrivingVector) -> Float64Array:
-        """Multiply early rows, advancing the messages between stages; wait for them; multiply late rows."""
-        if not self.early:
+    def run(self, run: Callable[[Vector, Stage], Float64Array], x: ArrivingVector) -> Float64Array:
+        """Return the changes of each call of the kernel, shape (calls, 3): early rows go before late ones."""
+        if self.early is None:
             return run(x.received(), self.all)
-        changes = run(x.own, self.early, x.advance if x.is_under_way else None)
-        x.finish()
-        return np.concatenate((changes, run(x.whole, self.late)))
+        changes = run(x.own, self.early)
+        return changes if self.late is None else np.concatenate((changes, run(x.whole, self.late)))
 
 
 def greatest_changes(found: Float64Array) -> tuple[float, float] | None:
@@ -88,27 +73,12 @@ def greatest_changes(found: Float64Array) -> tuple[float, float] | None:
     return None
 
 
-def cut_stages(size: int, terms: int) -> list[tuple[int, int]]:
-    """Cut early rows into stages, between which MPI advances its messages: some move within its calls alone.
-
-    Parameters
-    ----------
-    size : int
-        Chunks or tasks of the early rows.
-    terms : int
-        Terms of all of them.
-
-    Returns
-    -------
-    list of tuple of int, int
-        Half-open ranges of 0 .. size, at most eight; none where there is too little work for stages.
-    """
-    count = 0 if terms < _LEAST_TERMS else min(_MOST, 1 + terms // _STAGE_TERMS)
-    cuts = np.unique(np.linspace(0, size, count + 1).astype(np.int64)).tolist()
-    return list(zip(cuts[:-1], cuts[1:], strict=True))
+def is_stage(terms: int) -> bool:
+    """Return whether early rows of so many terms are worth a call of their own."""
+    return terms >= _LEAST_TERMS
 
 
-# Late rows: those that read late columns, which other processes send; they are multiplied last.
+# Late rows: those that read late columns, which other processes send.
 #
 # Early columns are those of a process's own states: their elements of x need not be received.
 
@@ -167,9 +137,6 @@ def find_late_columns(ptr: Int64Array, rows: Int64Array, reach: Int64Array, earl
     return LateColumns(is_late, np.minimum(np.flatnonzero(edges).reshape(-1, 2) * _BLOCK, early))
 
 
-Vector = NDArray[np.float64] | NDArray[np.float32]
-Stage = Fixed
-"""Arguments of a kernel that stand for the matrix, or for a part of its rows."""
 Operands = tuple[bool, Float64Array, bool, Float64Array, float]
 """Whether to relax, and with what, as kernels take them."""
 
@@ -189,7 +156,7 @@ class StagedProduct(ABC):
         Of the arguments that stand for the matrix.
     """
 
-    def __init__(self, kernel: Any, stages: Stages[Stage]) -> None:
+    def __init__(self, kernel: Any, stages: Stages) -> None:
         self._kernel, self._stages = kernel, stages
         self._spare: dict[int, list[tuple[NDArray[np.int64], Each]]] = {}
 
@@ -234,38 +201,16 @@ class StagedProduct(ABC):
         return relax_in_place(x.own, b, diagonal, omega, out)
 
     def _run(
-        self,
-        operands: Operands,
-        out: Vector,
-        x: Vector,
-        stages: Sequence[Stage],
-        advance: Callable[[], None] | None = None,
-        kernel: Any = None,
-    ) -> Float64Array:
-        threads, kernel = self._threads(x), kernel or self._kernel
-        if len(stages) == 1 and advance is None:
-            return self._run_at_once(kernel, operands, out, x, stages[0], threads)
-        counters, changes = np.zeros((len(stages), 1), np.int64), np.zeros((len(stages) * threads, 3))
-
-        def work(number: int) -> None:
-            for k, stage in enumerate(stages):
-                kernel(counters[k], *stage.arguments, x, *operands, changes[k * threads + number], out)
-                if advance is not None and number == 0:
-                    advance()
-
-        run_together(work, threads)
-        return changes
-
-    def _run_at_once(
-        self, kernel: Any, operands: Operands, out: Vector, x: Vector, stage: Stage, threads: int
+        self, operands: Operands, out: Vector, x: Vector, stage: Stage, kernel: Any = None
     ) -> Float64Array:
         # The same counters and changes serve again, so that the words of a call are known; callers at the
         # same time have their own.
+        threads = self._threads(x)
         spare = self._spare.setdefault(threads, [])
         counter, changes = spare.pop() if spare else (np.zeros(1, np.int64), Each(np.zeros((threads, 3))))
         counter[0] = 0
         try:
-            run_kernel(kernel, threads, counter, stage, x, *operands, changes, out)
+            run_kernel(kernel or self._kernel, threads, counter, stage, x, *operands, changes, out)
             found: Float64Array = np.array(changes.values)
         finally:
             spare.append((counter, changes))

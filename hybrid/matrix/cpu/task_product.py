@@ -16,12 +16,11 @@ from hybrid.matrix.cpu.pool import run_kernel
 from hybrid.matrix.cpu.staged_product import (
     NO_STEP,
     LateColumns,
-    Stage,
     StagedProduct,
     Stages,
     Vector,
-    cut_stages,
     find_late_columns,
+    is_stage,
 )
 from hybrid.matrix.cpu.threads import threads_for
 from hybrid.matrix.injection.tasks import TaskList
@@ -61,9 +60,9 @@ class CpuTaskProduct(StagedProduct):
         self._cost = entries + _INSTANCE_TERMS * len(cut) + tasks.shape[0] // 4
         found = _late_columns(tasks, early)
         super().__init__(task_kernels.step_tasks, _stages(tasks, found, self._matrix))
-        self._stretches = found.stretches if self._stages.early else found.stretches[:0]
+        self._stretches = found.stretches if self._stages.early is not None else found.stretches[:0]
         # A product of no tasks, so that no compilation hides in the time of the iterations.
-        self._run(NO_STEP, np.zeros(0), np.zeros(0), [Fixed((np.zeros(0, np.int64), *self._matrix))])
+        self._run(NO_STEP, np.zeros(0), np.zeros(0), Fixed((np.zeros(0, np.int64), *self._matrix)))
 
     @property
     def nbytes(self) -> int:
@@ -114,15 +113,16 @@ def _late_columns(tasks: TaskList, early: int | None) -> LateColumns:
     return find_late_columns(tasks.task_ptr, rows, np.stack((column, column + width), axis=1), early)
 
 
-def _stages(tasks: TaskList, late: LateColumns, matrix: tuple[Any, ...]) -> Stages[Stage]:
+def _stages(tasks: TaskList, late: LateColumns, matrix: tuple[Any, ...]) -> Stages:
     """Return the tasks in stages: of every stage the numbers of its tasks, ascending, and the matrix."""
     early_tasks, late_tasks = np.flatnonzero(~late.is_late), np.flatnonzero(late.is_late)
     cut = tasks.instances
     entries = np.append(0, np.cumsum(cut["offset_end"] - cut["offset_begin"], dtype=np.int64))
     terms = int(np.diff(entries[tasks.task_ptr])[early_tasks].sum()) if len(late_tasks) else 0
-    early_stages = [Fixed((early_tasks[a:b], *matrix)) for a, b in cut_stages(len(early_tasks), terms)]
-    late_stages = [Fixed((late_tasks, *matrix))] if early_stages else []
-    return Stages([Fixed((np.arange(len(tasks)), *matrix))], early_stages, late_stages)
+    both = Fixed((np.arange(len(tasks)), *matrix))
+    if not is_stage(terms):
+        return Stages(both)
+    return Stages(both, Fixed((early_tasks, *matrix)), Fixed((late_tasks, *matrix)))
 
 
 class CpuTaskSweep:

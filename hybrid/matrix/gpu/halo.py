@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 from gpu_kernels import CodedVector, Device, compress, copy_blocks
 from hybrid.base.halo import ArrivingVector, Halo
 from hybrid.matrix.gpu.carriers import carrier_of
-from mtbdd.base.communicator import Exchange
 from mtbdd.offset.divided import DividedMTBDD
 
 # Vectors over states that are made on a device, from the blocks that the host finds on a diagram.
@@ -67,6 +67,13 @@ Array = Any
 class ArrivingOnDevice(ArrivingVector):
     """See `ArrivingVector`; kernels read the own elements where they are.
 
+    Parameters
+    ----------
+    own : array, shape (own columns,), float64
+    halo : DeviceHalo
+    finish : callable, optional
+        Waits for the elements of others; they are there without it.
+
     Attributes
     ----------
     others : array, shape (halo,), float64
@@ -75,9 +82,15 @@ class ArrivingOnDevice(ArrivingVector):
         See `hybrid.matrix.gpu.carriers.Carrier`.
     """
 
-    def __init__(self, own: Array, halo: DeviceHalo, exchange: Exchange) -> None:
-        super().__init__(own, own, exchange)
-        self._halo, self.others, self.aside = halo, halo.others, halo.aside
+    def __init__(self, own: Array, halo: DeviceHalo, finish: Callable[[], object] | None = None) -> None:
+        super().__init__(own, own)
+        self._halo, self.others, self.aside, self._finish = halo, halo.others, halo.aside, finish
+
+    def finish(self) -> None:
+        """Wait for the elements of others; again it does nothing."""
+        finish, self._finish = self._finish, None
+        if finish is not None:
+            finish()
 
     def behind(self) -> AbstractContextManager[object]:
         """Return a context in which work is queued that reads the elements of others.
@@ -87,7 +100,7 @@ class ArrivingOnDevice(ArrivingVector):
         Where the exchange goes on beside the kernels that have been queued, so does this work; whoever needs
         what it makes calls `finish` first. Else it is queued behind the kernels.
         """
-        if self.aside is not None and self.is_under_way:
+        if self.aside is not None and self._finish is not None:
             return self.aside
         self.finish()
         return nullcontext()
@@ -140,12 +153,12 @@ class DeviceHalo(Halo):
     def exchange(self, x: Array) -> ArrivingOnDevice:
         """See `Halo.exchange`. Synchronises: what it returns may, where it is waited for."""
         self._carrier.begin(x)
-        return ArrivingOnDevice(x, self, Exchange(self._carrier.finish))
+        return ArrivingOnDevice(x, self, self._carrier.finish)
 
     def ones(self) -> ArrivingOnDevice:
         """See `Halo.ones`."""
         self.others.fill(1.0)
-        return ArrivingOnDevice(self._xp.ones(self._own), self, Exchange())
+        return ArrivingOnDevice(self._xp.ones(self._own), self)
 
     def together(self, own: Array) -> Array:
         """Return own elements and those of others in one vector, which the halo keeps."""

@@ -412,8 +412,9 @@ class DividedMatrix:
 
     Notes
     -----
-    A product sends what others need, and multiplies rows that need nothing of others before it waits for what
-    they send.  Every row has the same bits as if it had waited first.
+    A product on the host receives what others send, and multiplies rows that need nothing of others from x as
+    it is, the other rows from a copy; on a device the former go while elements are under way.  Every row has
+    the same bits as in one product.
     """
 
     def __init__(
@@ -484,7 +485,7 @@ class DividedMatrix:
         return self._engine.workspace_together(product, self, self.halo, self.communicator)
 
     def multiply_arriving(self, x: ArrivingVector, out: Vector) -> Vector:
-        """Write the own elements of ``M x`` to `out`, those first for which nothing is awaited."""
+        """Write the own elements of ``M x`` to `out`, those first that need nothing of others."""
         if self.matrix is None:
             out[...] = 0.0
         elif self._meanwhile is not None:

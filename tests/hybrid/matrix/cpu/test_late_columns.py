@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -19,7 +16,6 @@ from hybrid.matrix.injection.injected import inject_level
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.injection.submatrices import find_block_classes
 from hybrid.matrix.injection.tasks import cut_tasks
-from mtbdd.base.communicator import Exchange
 from mtbdd.offset.offset import OffsetMTBDD
 from tests.builders.matrices import from_dense, random_codes, random_sparse
 from tests.exploring import rounds
@@ -37,39 +33,27 @@ def product_of(matrix: OffsetMTBDD, level: int, made: str, early: int | None) ->
     return CpuProduct(layout)
 
 
-class Arrival:
-    """A vector whose last elements come when they are awaited, and which rows were written until then."""
-
-    def __init__(self, x: Vector, early: int, product: Product, out: Vector) -> None:
-        self.moved, self.before = 0, np.zeros(0, bool)
-        whole = np.full(x.size, np.nan)
-        for begin, end in product.stretches:
-            whole[begin:end] = x[begin:end]
-
-        def finish() -> None:
-            self.before = ~np.isnan(out)
-            whole[early:] = x[early:]
-
-        exchange = Exchange(finish)
-        exchange.advance = self._count  # type: ignore[method-assign]
-        self.vector = ArrivingVector(x[:early].copy(), whole, exchange)
-
-    def _count(self) -> None:
-        self.moved += 1
+def arrival(x: Vector, early: int, product: Product) -> ArrivingVector:
+    """Return a vector whose own elements are copied where the product asks for that, and else no numbers."""
+    whole, own = np.full(x.size, np.nan), np.full(x.size, np.nan)
+    own[:early], whole[early:] = x[:early], x[early:]
+    for begin, end in product.stretches:
+        whole[begin:end] = x[begin:end]
+    return ArrivingVector(own[:early], whole)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def any_work_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "_LEAST_TERMS", 1)
-    monkeypatch.setattr(stages, "_STAGE_TERMS", 2)
+    monkeypatch.setattr(stages, "_BLOCK", 16)
 
 
 @pytest.fixture
 def no_repair(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nothing be computed anew because what was read before it came is no number."""
+    """Let nothing be computed anew because what was not copied is no number."""
 
     def refuse(*_: object) -> None:
-        raise AssertionError("something was read before it came")
+        raise AssertionError("something was read that was not copied")
 
     monkeypatch.setattr(CpuProduct, "_multiply_exactly", refuse)
 
@@ -88,51 +72,47 @@ def near_and_far(rng: np.random.Generator, size: int, late: int) -> tuple[np.nda
     return dense, from_dense(dense, *codes, 10)
 
 
-@pytest.mark.usefixtures("no_repair")
+@pytest.mark.usefixtures("any_work_is_worth_it", "no_repair")
 @pytest.mark.parametrize("made", MADE)
 def test_rows_have_the_bits_of_one_product(rng: np.random.Generator, made: str) -> None:
-    ahead = moved = 0
+    in_place = 0
     for _ in range(rounds(12)):
         size, late = int(rng.integers(2, 400)), int(rng.integers(1, 60))
-        dense, matrix = near_and_far(rng, size, late)
+        _, matrix = near_and_far(rng, size, late)
         x = rng.normal(size=size + late)
         for level in range(0, matrix.n_levels + 1, 3):
             wanted, out = np.empty(size), np.full(size, np.nan)
             product_of(matrix, level, made, None).multiply(x, wanted)
             product = product_of(matrix, level, made, size)
-            arrival = Arrival(x, size, product, out)
-            product.multiply_meanwhile(arrival.vector, out)
+            product.multiply_meanwhile(arrival(x, size, product), out)
             np.testing.assert_array_equal(out, wanted)
-            assert not dense[arrival.before, size:].any()
-            ahead += int(arrival.before.sum())
-            moved += arrival.moved
+            in_place += size - int(np.diff(product.stretches).sum())
             product.multiply(x, wanted)
             np.testing.assert_array_equal(out, wanted)
-    assert ahead > 100 and moved > 10
+    assert in_place > 100
 
 
-@pytest.mark.usefixtures("no_repair")
+@pytest.mark.usefixtures("any_work_is_worth_it", "no_repair")
 @pytest.mark.parametrize("made", MADE)
 @pytest.mark.parametrize("omega", [1.0, 0.7])
 def test_steps_have_the_bits_of_one_step(rng: np.random.Generator, made: str, omega: float) -> None:
-    ahead = 0
+    in_place = 0
     for turn in range(rounds(6)):
         size, late = int(rng.integers(2, 400)), int(rng.integers(1, 60))
-        dense, matrix = near_and_far(rng, size, late)
+        _, matrix = near_and_far(rng, size, late)
         x, diagonal = rng.normal(size=size + late), 1.0 + rng.random(size)
         b = rng.normal(size=size) if turn % 2 else None
         for level in range(0, matrix.n_levels + 1, 4):
             wanted, out = np.empty(size), np.full(size, np.nan)
             changes = product_of(matrix, level, made, None).relax(x, b, diagonal, omega, wanted)
             product = product_of(matrix, level, made, size)
-            arrival = Arrival(x, size, product, out)
-            assert product.relax_meanwhile(arrival.vector, b, diagonal, omega, out) == changes
+            assert product.relax_meanwhile(arrival(x, size, product), b, diagonal, omega, out) == changes
             np.testing.assert_array_equal(out, wanted)
-            assert not dense[arrival.before, size:].any()
-            ahead += int(arrival.before.sum())
-    assert ahead > 50
+            in_place += size - int(np.diff(product.stretches).sum())
+    assert in_place > 50
 
 
+@pytest.mark.usefixtures("any_work_is_worth_it")
 @pytest.mark.parametrize("made", MADE)
 def test_what_is_infinite_is_as_in_one_product(rng: np.random.Generator, made: str) -> None:
     _, matrix = near_and_far(rng, 200, 20)
@@ -143,7 +123,7 @@ def test_what_is_infinite_is_as_in_one_product(rng: np.random.Generator, made: s
         for step in (False, True):
             wanted, out = np.empty(200), np.full(200, np.nan)
             plain, product = product_of(matrix, 8, made, None), product_of(matrix, 8, made, 200)
-            vector = Arrival(x, 200, product, out).vector
+            vector = arrival(x, 200, product)
             if step:
                 found = product.relax_meanwhile(vector, None, diagonal, 1.0, out)
                 np.testing.assert_array_equal(found, plain.relax(x, None, diagonal, 1.0, wanted))
@@ -154,36 +134,14 @@ def test_what_is_infinite_is_as_in_one_product(rng: np.random.Generator, made: s
 
 
 @pytest.mark.parametrize("made", MADE)
-def test_little_work_waits_first(
-    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, made: str
-) -> None:
-    monkeypatch.setattr(stages, "_LEAST_TERMS", 1 << 16)
+def test_few_rows_have_no_call_of_their_own(rng: np.random.Generator, made: str) -> None:
     _, matrix = near_and_far(rng, 200, 20)
     x, wanted, out = rng.normal(size=220), np.empty(200), np.full(200, np.nan)
     product = product_of(matrix, 8, made, 200)
     assert not len(product.stretches)
-    arrival = Arrival(x, 200, product, out)
-    product.multiply_meanwhile(arrival.vector, out)
+    product.multiply_meanwhile(arrival(x, 200, product), out)
     product.multiply(x, wanted)
     np.testing.assert_array_equal(out, wanted)
-    assert not arrival.before.any() and arrival.moved == 0
-
-
-@pytest.mark.parametrize("made", MADE)
-def test_an_error_between_stages_is_raised(
-    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, made: str
-) -> None:
-    _, matrix = near_and_far(rng, 200, 20)
-    out, product = np.full(200, np.nan), product_of(matrix, 8, made, 200)
-    vector = Arrival(rng.normal(size=220), 200, product, out).vector
-
-    def fail() -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(vector.exchange, "advance", fail)
-    with pytest.raises(KeyboardInterrupt), vector:
-        product.multiply_meanwhile(vector, out)
-    assert not vector.is_under_way
 
 
 def test_stretches_cover_what_late_rows_read_and_where_they_are() -> None:
@@ -200,19 +158,3 @@ def test_stretches_cover_what_late_rows_read_and_where_they_are() -> None:
         found = find_late_columns(ptr, rows, reach, early)
         assert found.is_late.tolist() == is_late, early
         assert found.stretches.tolist() == stretches, early
-
-
-def test_stages_are_few_and_cover_all() -> None:
-    cut: Callable[..., Any] = stages.cut_stages
-    for size, terms, count in (
-        (0, 10, 0),
-        (9, 0, 0),
-        (9, 1, 1),
-        (9, 2, 2),
-        (3, 100, 3),
-        (96, 1000, 8),
-        (96, 8, 5),
-    ):
-        found = cut(size, terms)
-        assert len(found) == count
-        assert [k for a, b in found for k in range(a, b)] == list(range(size if count else 0))
