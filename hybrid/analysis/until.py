@@ -242,32 +242,25 @@ def window_probabilities(a: Asked) -> StateValues:
 
 def _in_window(a: Asked, safe: Node, target: Node, window: Window, maximise: bool) -> StateValues:
     """Return the probability of ``safe U target`` with the target reached in a window."""
-    model, options, work, scope = a.model, a.options, a.work, a.scope
+    model, scope = a.model, a.scope
     begins_now = window.lower == 0 and not window.strict
     own = scope if begins_now else Scope.every(model)
     if window.upper is None:
-        later = until_probabilities(model, safe, target, maximise, options, work, scope=own)
+        later = until_probabilities(model, safe, target, maximise, a.options, a.work, scope=own)
     elif window.upper < window.lower:
         return StateValues.exact(np.zeros(scope.index.size))
     else:
-        later = _within(model, safe, target, window.upper - window.lower, maximise, options, work, own)
+        later = _within(a, safe, target, window.upper - window.lower, maximise, own)
     if begins_now:
         return later
-    return scope.of_values(_before(model, safe, target, window, later, maximise, options, work))
+    return scope.of_values(_before(a, safe, target, window, later, maximise))
 
 
 def _before(
-    model: SymbolicModel,
-    safe: Node,
-    target: Node,
-    window: Window,
-    later: StateValues,
-    maximise: bool,
-    options: CheckOptions,
-    work: Work,
+    a: Asked, safe: Node, target: Node, window: Window, later: StateValues, maximise: bool
 ) -> StateValues:
     """Return the values of all states when the window is ahead of them, from those when it begins."""
-    nowhere = np.zeros(model.index.size)
+    model, nowhere = a.model, np.zeros(a.model.index.size)
     later_states = states_from(model.manager, model.index, later.upper > 0)
     if model.communicator.any(np.isnan(later.upper).any()):
         later_states = model.reachable & ~never_reached(model, safe, target, maximise)
@@ -281,36 +274,28 @@ def _before(
     if window.lower == 0:
         return start.spread(inside, nowhere)
     if model.type is ModelType.CTMC:
-        run = TransientAnalysis(model, first, None, options, work)
+        run = TransientAnalysis(model, first, None, a.options, a.work)
         found = through(lambda x: run.after_time(x, float(window.lower)), start, model.communicator)
         return _probabilities(found).spread(inside, nowhere)
     # The last of the safe steps may enter a target that is not safe itself.
-    step = _course(model, first, target & ~safe, maximise, options, work)
+    step = _course(a, first, target & ~safe, maximise)
     found = through(lambda x: step(x, 1), start, model.communicator)
     if window.lower > 1:
-        more = _course(model, first, None, maximise, options, work)
+        more = _course(a, first, None, maximise)
         found = through(lambda x: more(x, int(window.lower) - 1), found, model.communicator)
     return _probabilities(found).spread(inside, nowhere)
 
 
-def _within(
-    model: SymbolicModel,
-    safe: Node,
-    target: Node,
-    length: float,
-    maximise: bool,
-    options: CheckOptions,
-    work: Work,
-    scope: Scope,
-) -> StateValues:
+def _within(a: Asked, safe: Node, target: Node, length: float, maximise: bool, scope: Scope) -> StateValues:
     """Return the probability of ``safe U target`` within some steps or time, in the states of a scope."""
+    model, options = a.model, a.options
     known = scope.indicator(target).astype(np.float64)
     maybe_states = model.reachable & ~target & ~never_reached(model, safe, target, maximise)
     if length == 0 or not scope.meets(maybe_states):
         return StateValues.exact(known)
     maybe = index_states(model.manager, maybe_states)
     if model.is_mdp:
-        course = _course(model, maybe, target, maximise, options, work)
+        course = _course(a, maybe, target, maximise)
         found = _probabilities(scope.among(course(np.zeros(maybe.size), int(length)), maybe))
         return found.spread(scope.indicator(maybe_states), known)
     reached = index_states(model.manager, target)
@@ -318,7 +303,7 @@ def _within(
     def entering(there: StateIndex) -> np.ndarray:
         return flow_into(model, there, reached, options)
 
-    evolution = TransientAnalysis(model, maybe, entering, options, work, scope.places(maybe))
+    evolution = TransientAnalysis(model, maybe, entering, options, a.work, scope.places(maybe))
     start = np.broadcast_to(np.float64(0.0), (maybe.size,))
     if evolution.continuous:
         # At any time some path has reached the target, and some other one has not.
@@ -329,14 +314,10 @@ def _within(
 
 
 def _course(
-    model: SymbolicModel,
-    within: StateIndex,
-    target: Node | None,
-    maximise: bool,
-    options: CheckOptions,
-    work: Work,
+    a: Asked, within: StateIndex, target: Node | None, maximise: bool
 ) -> Callable[[np.ndarray, int], StateValues]:
     """Return what goes a number of steps back from values over a set; entering the target counts as one."""
+    model, options, work = a.model, a.options, a.work
     entered = None if target is None else index_states(model.manager, target)
     if not model.is_mdp:
         if entered is None:

@@ -248,17 +248,11 @@ class ExactChain(BackwardInduction):
         over = model.reachable & ~backward(model, self._set(earning))
         return self.reachability_rewards(structure, over)
 
-    def cumulative_rewards(self, structure: int, steps: int) -> list[Exact]:
-        """Return the expected reward of the first steps, from every state of a DTMC."""
-        gains = [[earned] for earned in self._visits(structure)]
-        return self._repeat(self._nothing(), range(len(self.rows)), steps, gains)
-
     def discounted_rewards(self, structure: int, discount: Fraction) -> list[Exact]:
         """Return the expected reward in all time, that of the k-th step times a power of the discount."""
         rows = [{j: discount * p for j, p in row.items()} for row in self.rows]
-        right = [[earned] for earned in self._visits(structure)]
         self._grant(len(rows))
-        return [x for (x,) in solve_systems(rows, right, self._budget)]
+        return [x for (x,) in solve_systems(rows, self._gains(structure), self._budget)]
 
     # ------------------------------------------------------------------ long run
 
@@ -296,6 +290,10 @@ class ExactChain(BackwardInduction):
         return self._solve(unknown, known, [Fraction(0)] * len(unknown))
 
     # ------------------------------------------------------------------ parts
+
+    def _gains(self, structure: int) -> list[list[Fraction]]:
+        """Return what the one choice of every state earns."""
+        return [[earned] for earned in self._visits(structure)]
 
     def _visits(self, structure: int) -> list[Fraction]:
         """Return what one visit of each state earns."""

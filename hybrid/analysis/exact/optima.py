@@ -71,6 +71,14 @@ class BackwardInduction:
         """Return the expected value a number of steps later, from every state."""
         return self._repeat(values, range(len(self.choices)), steps)
 
+    def cumulative_rewards(self, structure: int, steps: int) -> list[Exact]:
+        """Return the optimal expected reward of the first steps, from every state."""
+        return self._repeat(self._nothing(), range(len(self.choices)), steps, self._gains(structure))
+
+    def _gains(self, structure: int) -> Gains:
+        """Return what every choice of every state earns."""
+        raise NotImplementedError
+
     def window(
         self, safe: Node, target: Node, lower: int, upper: int | None, later: list[Exact] | None
     ) -> list[Exact]:
@@ -334,11 +342,6 @@ class ExactOptima(BackwardInduction):
         ends = model_end_components(model, unknown)
         allowed = [layer.enabled for layer in model.layers]
         return self._solve(unknown, self._outside(infinite), allowed, ends, gains, stop=True)
-
-    def cumulative_rewards(self, structure: int, steps: int) -> list[Exact]:
-        """Return the optimal expected reward of the first steps, from every state."""
-        gains = self._gains(structure)
-        return self._repeat(self._nothing(), range(len(self.choices)), steps, gains)
 
     def discounted_rewards(self, structure: int, discount: Fraction) -> list[Exact]:
         """Return the optimal reward in all time, that of the k-th step times a power of the discount."""

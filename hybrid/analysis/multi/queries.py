@@ -68,55 +68,53 @@ class Proposal:
 
 def widest_margin(points: Sequence[Sequence[float]], demands: Demands, scale: Vector) -> Proposal:
     """Return the mixture of points that exceeds demands by the greatest multiple of a scale."""
-    lower = np.array(points, np.float64)
-    asked = [i for i, demand in enumerate(demands) if demand is not None]
-    wanted = _in_parts(demands, asked, scale)
-    k = len(lower)
-    # Variables: shares, then the margin.
-    rows = np.hstack([-(lower[:, asked] / scale[asked]).T, np.ones((len(asked), 1))])
-    found = _solved(np.append(np.zeros(k), -1.0), rows, -wanted, k)
-    direction = np.zeros(len(demands))
-    direction[asked] = np.maximum(-found.ineqlin.marginals, 0.0) / scale[asked]
-    return Proposal(float(found.x[-1]), found.x[:k], direction)
+    found, direction = _proposed(points, demands, scale, np.append(np.zeros(len(points)), -1.0), 1.0)
+    return Proposal(float(found.x[-1]), found.x[:-1], direction)
 
 
 def best_value(
     points: Sequence[Sequence[float]], demands: Demands, aim: int, scale: Vector
 ) -> Proposal | None:
     """Return the mixture that meets demands with the greatest value of one objective; None if none does."""
-    lower = np.array(points, np.float64)
-    asked = [i for i, demand in enumerate(demands) if demand is not None]
-    wanted = _in_parts(demands, asked, scale)
-    k = len(lower)
-    rows = np.hstack([-(lower[:, asked] / scale[asked]).T, np.zeros((len(asked), 1))])
-    found = _solved(np.append(-lower[:, aim] / scale[aim], 0.0), rows, -wanted, k, False)
+    cost = np.append(-np.array(points, np.float64)[:, aim] / scale[aim], 0.0)
+    found, direction = _proposed(points, demands, scale, cost, 0.0, must=False)
     if found is None:
         return None
-    direction = np.zeros(len(demands))
-    direction[asked] = np.maximum(-found.ineqlin.marginals, 0.0) / scale[asked]
     direction[aim] = 1.0 / scale[aim]
-    return Proposal(float(-found.fun * scale[aim]), found.x[:k], direction)
+    return Proposal(float(-found.fun * scale[aim]), found.x[:-1], direction)
 
 
-def _in_parts(demands: Demands, asked: Sequence[int], scale: Vector) -> Vector:
-    """Return demands in parts of a scale; those far beyond it, as far as a linear program can take."""
-    with np.errstate(over="ignore"):
-        parts = np.array([float(demands[i] or 0) for i in asked]) / scale[asked]
-    return np.clip(parts, -_FARTHEST, _FARTHEST)
+def _proposed(
+    points: Sequence[Sequence[float]],
+    demands: Demands,
+    scale: Vector,
+    cost: Vector,
+    margin: float,
+    must: bool = True,
+) -> tuple[Any, Vector]:
+    """Minimise a cost over shares that add up to 1 and a free variable, by whose margin demands are met.
 
-
-def _solved(cost: Vector, rows: Vector, most: Vector, k: int, must: bool = True) -> Any:
-    """Minimise over shares that add up to 1 and one free variable; None if that is infeasible."""
+    Returns the solution, None if there need not be one and is none, and by objective what more would give.
+    """
     from scipy.optimize import linprog
 
-    equal = np.append(np.ones(k), 0.0)[None, :]
-    bounds = [(0.0, None)] * k + [(None, None)]
+    lower = np.array(points, np.float64)
+    asked = [i for i, demand in enumerate(demands) if demand is not None]
+    with np.errstate(over="ignore"):
+        parts = np.array([float(demands[i] or 0) for i in asked]) / scale[asked]
+    # Demands far beyond the scale count as far as a linear program can take.
+    most = -np.clip(parts, -_FARTHEST, _FARTHEST)
+    rows = np.hstack([-(lower[:, asked] / scale[asked]).T, np.full((len(asked), 1), margin)])
+    equal = np.append(np.ones(len(lower)), 0.0)[None, :]
+    bounds = [(0.0, None)] * len(lower) + [(None, None)]
     found = linprog(cost, rows, most, equal, [1.0], bounds, method="highs")
+    direction = np.zeros(len(demands))
     if found.status == 2 and not must:
-        return None
+        return None, direction
     if found.status != 0:
         raise NotConvergedError("a linear program of objectives", Status.BREAKDOWN, int(found.nit), np.inf)
-    return found
+    direction[asked] = np.maximum(-found.ineqlin.marginals, 0.0) / scale[asked]
+    return found, direction
 
 
 # ------------------------------------------------------------------ in rational numbers

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from hybrid.analysis.checkpoints.checkpoint import Checkpoint
 from hybrid.base.errors import NotConvergedError
 from hybrid.matrix.space.bounded_solution import BoundedSolution
 from hybrid.solvers import Solution, Status
 from mtbdd.offset.states import StateIndex
+
+if TYPE_CHECKING:
+    from hybrid.matrix.explicit.operators import ExplicitOperator
+    from hybrid.matrix.operators.hybrid_matrix import DividedMatrix, HybridMatrix
+    from hybrid.matrix.space.choice_operator import ChoiceOperator
 
 # What a quotient saved, and what it took.
 
@@ -47,25 +52,6 @@ class Reduction:
 
 _WITHOUT_SYSTEMS = {"uniformisation": "windows of time", "steps": "numbers of steps"}
 """What is done by methods that no option chooses."""
-
-
-class Accounted(Protocol):
-    """What the account asks of a matrix, or of the matrices of all choices.
-
-    `level` is None where the matrix is explicit; `storage` is the format of an explicit matrix, of a
-    compressed one "tasks", or None for row types.
-    """
-
-    @property
-    def backend(self) -> str: ...  # noqa: D102
-    @property
-    def backend_reason(self) -> str: ...  # noqa: D102
-    @property
-    def level(self) -> int | None: ...  # noqa: D102
-    @property
-    def storage(self) -> str | None: ...  # noqa: D102
-    @property
-    def nbytes(self) -> int: ...  # noqa: D102
 
 
 @dataclass
@@ -155,7 +141,7 @@ class Work:
     def note(
         self,
         method: str,
-        operator: Accounted,
+        operator: HybridMatrix | DividedMatrix | ExplicitOperator | ChoiceOperator,
         iterations: int,
         seconds: float,
         base_bytes: int,
