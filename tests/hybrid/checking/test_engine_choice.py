@@ -22,7 +22,7 @@ AGREED = 'P=? [ F<=2 "agreed" ]'
 
 @pytest.fixture(scope="module")
 def flat() -> hybrid.Model:
-    return hybrid.parse(opinions(40))
+    return hybrid.parse(opinions(20))
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_what_was_asked_for_besides_counts(flat: hybrid.Model) -> None:
 
 
 def test_the_command_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "flat.prism").write_text(opinions(40))
+    (tmp_path / "flat.prism").write_text(opinions(20))
     given = ["check", str(tmp_path / "flat.prism"), "-pf", AGREED, "--engine", "auto"]
     assert main(given) == 0
     assert "  engine       explicit: the diagram has" in capsys.readouterr().out

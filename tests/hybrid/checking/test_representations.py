@@ -25,29 +25,10 @@ from hybrid.matrix.injection.injected import inject_level
 from hybrid.matrix.injection.tasks import cut_tasks
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.reference import ReferenceTaskProduct
-from mtbdd.build.model import SymbolicModel
-from tests.builders.matrices import from_dense, to_dense
+from tests.builders.chain_texts import DIE
+from tests.builders.matrices import from_dense
 from tests.exploring import each
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
-
-DIE = """
-dtmc
-module die
-  s : [0..7] init 0;
-  d : [0..6] init 0;
-  [] s=0 -> 0.5 : (s'=1) + 0.5 : (s'=2);
-  [] s=1 -> 0.5 : (s'=3) + 0.5 : (s'=4);
-  [] s=2 -> 0.5 : (s'=5) + 0.5 : (s'=6);
-  [] s=3 -> 0.5 : (s'=1) + 0.5 : (s'=7) & (d'=1);
-  [] s=4 -> 0.5 : (s'=7) & (d'=2) + 0.5 : (s'=7) & (d'=3);
-  [] s=5 -> 0.5 : (s'=7) & (d'=4) + 0.5 : (s'=7) & (d'=5);
-  [] s=6 -> 0.5 : (s'=2) + 0.5 : (s'=7) & (d'=6);
-  [] s=7 -> (s'=7);
-endmodule
-rewards "flips"
-  s<7 : 1;
-endrewards
-"""
 
 PUMP = """
 ctmc
@@ -116,21 +97,14 @@ def place(request: pytest.FixtureRequest) -> Iterator[str]:
         yield "gpu"
 
 
-def load(tmp_path: Path, text: str, constants: dict[str, int]) -> SymbolicModel:
-    path = tmp_path / "model.prism"
-    path.write_text(text, encoding="utf-8")
-    return hybrid.load(path, constants=constants)
-
-
-def answer(tmp_path: Path, case: str, **options: Any) -> tuple[Answer, Fraction]:
+def answer(case: str, **options: Any) -> tuple[Answer, Fraction]:
     text, constants, prop, exact = CASES[case]
-    found = hybrid.check(load(tmp_path, text, constants), prop, representation="tasks", **options)
-    return found, exact
+    return hybrid.check(hybrid.parse(text, constants), prop, representation="tasks", **options), exact
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_bounds_hold(tmp_path: Path, place: str, case: str) -> None:
-    found, exact = answer(tmp_path, case, backend=place)
+def test_bounds_hold(place: str, case: str) -> None:
+    found, exact = answer(case, backend=place)
     assert Fraction(found.lower) <= exact <= Fraction(found.upper)
     assert found.value == pytest.approx(float(exact), rel=1e-6)
     assert found.kind in ("certified", "exact")
@@ -141,14 +115,14 @@ def test_bounds_hold(tmp_path: Path, place: str, case: str) -> None:
     ("method", "case"),
     each(["jacobi", "jor", "power", "bicgstab", "gauss-seidel", "interval"], CHAINS),
 )
-def test_every_method_of_chains(tmp_path: Path, place: str, case: str, method: str) -> None:
+def test_every_method_of_chains(place: str, case: str, method: str) -> None:
     if method == "gauss-seidel" and place == "gpu":
         with pytest.raises(OptionError, match="tasks have none"):
-            answer(tmp_path, case, backend=place, method=method)
+            answer(case, backend=place, method=method)
         return
     if (method, case) == ("jacobi", "average"):
         method = "jor"  # a chain of period two
-    found, exact = answer(tmp_path, case, backend=place, method=method, epsilon=1e-10)
+    found, exact = answer(case, backend=place, method=method, epsilon=1e-10)
     assert found.value == pytest.approx(float(exact), rel=1e-7)
     is_bounded = method == "interval" or (method, case) == ("bicgstab", "average")
     assert found.kind == ("certified" if is_bounded else "estimate")
@@ -159,17 +133,17 @@ def test_every_method_of_chains(tmp_path: Path, place: str, case: str, method: s
     ("level", "case"),
     each(["auto", "min-memory", "min-time", 0, 3, 6], ["until", "least"]),
 )
-def test_every_level(tmp_path: Path, place: str, case: str, level: str | int) -> None:
-    found, exact = answer(tmp_path, case, backend=place, level=level)
+def test_every_level(place: str, case: str, level: str | int) -> None:
+    found, exact = answer(case, backend=place, level=level)
     assert Fraction(found.lower) <= exact <= Fraction(found.upper)
     if isinstance(level, int):
         assert found.statistics.level == level
     with pytest.raises(OptionError, match="level: expected 0"):
-        answer(tmp_path, case, backend=place, level=99)
+        answer(case, backend=place, level=99)
 
 
-def test_transient_probabilities(tmp_path: Path, place: str) -> None:
-    model = load(tmp_path, PUMP, {})
+def test_transient_probabilities(place: str) -> None:
+    model = hybrid.parse(PUMP)
     found = hybrid.check(model, "P=? [ F<=10 !works ]", backend=place, representation="tasks")
     assert found.lower <= -math.expm1(-0.1) <= found.upper
     assert found.value == pytest.approx(-math.expm1(-0.1), rel=1e-6)
@@ -192,8 +166,8 @@ def test_matrices_of_several_tasks(place: str, rng: np.random.Generator) -> None
         np.testing.assert_array_equal(operator.tasks.task_ptr, cut_tasks(inject_level(matrix, 7)).task_ptr)
 
 
-def test_memory_told_is_that_of_the_tasks(tmp_path: Path, place: str) -> None:
-    model = load(tmp_path, LINE, {"N": 700})
+def test_memory_told_is_that_of_the_tasks(place: str) -> None:
+    model = hybrid.parse(LINE, {"N": 700})
     operator = inject(model.transitions, "min-memory", place, representation="tasks")
     tasks = cut_tasks(inject_level(model.transitions, operator.level))
     product = operator.product
@@ -256,9 +230,9 @@ def test_other_names_are_refused(name: Any) -> None:
             asked()
 
 
-def test_the_explicit_engine_has_no_representation(tmp_path: Path) -> None:
+def test_the_explicit_engine_has_no_representation() -> None:
     with pytest.raises(OptionError, match="choose engine='hybrid'"):
-        answer(tmp_path, "until", engine="explicit")
+        answer("until", engine="explicit")
 
 
 def test_levels_are_told_for_tasks(examples_folder: Path) -> None:
@@ -285,11 +259,3 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(SystemExit):
         main(["check", str(path), "--representation", "blocks"])
     assert "row-types" in capsys.readouterr().err
-
-
-def test_both_representations_stand_for_one_matrix(tmp_path: Path) -> None:
-    matrix = load(tmp_path, DIE, {}).transitions
-    x = np.arange(1.0, matrix.n_columns + 1)
-    expected = to_dense(matrix) @ x
-    for representation in ("row-types", "tasks"):
-        np.testing.assert_allclose(inject(matrix, 4, "cpu", representation=representation) @ x, expected)
