@@ -10,7 +10,6 @@ import hybrid
 from gpu_kernels import Device
 from hybrid.matrix.operators import device_choices
 from tests.builders.part_questions import agree
-from tests.exploring import each
 from tests.gpu_kernels.devices import device_of
 from tests.gpu_kernels.host_device import COMPILER
 from tests.source_tree import ROOT
@@ -23,7 +22,10 @@ EXAMPLES: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "ranks"), each(EXAMPLES, [2, 3]))
+@pytest.mark.parametrize(
+    ("name", "ranks"),
+    [("coin", 2), ("jobs", 3), ("relay", 2), pytest.param("tasks", 3, marks=pytest.mark.nightly)],
+)
 def test_examples_in_parts_have_the_answers_of_one(device: Device, name: str, ranks: int) -> None:
     constants, properties = EXAMPLES[name]
     model = hybrid.load(ROOT / f"examples/{name}.prism", constants=constants)

@@ -47,6 +47,8 @@ SLOW = ("coin", "jobs", "mutex", "philosophers", "teams")
 """Every part makes the automata of LTL, and the graph searches of MDPs, by itself."""
 SLOWEST = ("mutex", "teams")
 """Their questions are asked of others, too: of the philosophers, and in test_questions_in_parts.py."""
+ASKED = ("brp", "coin", "fms", "herman", "jobs", "polling", "relay", "tandem")
+"""The others are like these."""
 
 
 def example(name: str) -> tuple[SymbolicModel, Path]:
@@ -57,7 +59,14 @@ def example(name: str) -> tuple[SymbolicModel, Path]:
 NAMES = sorted({p.stem for p in EXAMPLES.glob("*.prism")} - {"quick_sort"})
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in SLOWEST])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ASKED else pytest.mark.nightly)
+        for name in NAMES
+        if name not in SLOWEST
+    ],
+)
 def test_examples_in_parts(name: str) -> None:
     model, file = example(name)
     properties = resolve_properties(load_properties(file), model.source)

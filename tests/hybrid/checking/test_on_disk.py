@@ -72,7 +72,7 @@ import hybrid
 models = [hybrid.load("examples/kanban.prism", constants={"t": 5}) for _ in range(3)]
 
 def check(**more):
-    return hybrid.check(models.pop(), "P=? [ F<=1 w1=1 ]", backend="cpu", throw=False, **more)
+    return hybrid.check(models.pop(), "P=? [ F<=0.1 w1=1 ]", backend="cpu", throw=False, **more)
 
 expected = check().value
 pages = int(open("/proc/self/statm").read().split()[5])
