@@ -151,6 +151,9 @@ _MOVED = {
     "hybrid.modelling": "hybrid.models.modelling",
     "hybrid.operators": "hybrid.matrix.operators",
     "hybrid.simulation": "hybrid.checking.simulation",
+    "hybrid.properties.automata.hoa_reading": "hybrid.properties.automata.hoa",
+    "hybrid.properties.automata.hoa_writing": "hybrid.properties.automata.hoa",
+    "hybrid.properties.automata.reading_formulas": "hybrid.properties.automata.choosing",
     "mtbdd.package": "mtbdd.diagrams.manager",
 }
 

@@ -245,7 +245,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
     },
     "docs/library.md": {
         "The text ends after {:,}": ("hybrid.app.cli.check:MAX_LISTED",),
-        "at an epsilon of {};": (_exponential("hybrid.models.model.held:_EPSILON"),),
+        "at an epsilon of {};": (_exponential("hybrid.models.model:_EPSILON"),),
         "Up to {:,} states": ("hybrid.checking.formulas:KEPT",),
     },
     "docs/limits.md": {

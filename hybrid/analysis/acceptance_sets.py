@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hybrid.properties.automata.automaton import Acceptance, DeterministicAutomaton
-from hybrid.properties.automata.guards import mark_list
+from hybrid.properties.automata.automaton import Acceptance, DeterministicAutomaton, mark_list
 from hybrid.properties.automata.reduction import component_fates
 from mtbdd.build.automaton_product import AutomatonProduct
 from mtbdd.diagrams.manager import Node

@@ -46,7 +46,7 @@ LEAST_DISCOUNT = 2.0**-50
 class PropertyFolder(Folder):
     """Folds well-typed properties and notes bounds that make no sense.
 
-    `values`, `definitions`, `labels`: as for `mtbdd.language.scalars.Folder`, with named properties as labels.
+    `values`, `definitions`, `labels`: as for `mtbdd.language.scalars.Folder`; named properties are labels.
     `structures`: the names of the model's reward structures. `faults`: takes the faults.
 
     Attributes

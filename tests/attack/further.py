@@ -11,7 +11,7 @@ from random import Random
 
 import numpy as np
 
-from hybrid.properties.automata.reading_formulas import automaton_of
+from hybrid.properties.automata.choosing import automaton_of
 from tests.attack import linear
 from tests.attack.chains import Enclosure, exactly
 from tests.attack.evaluate import Evaluator, UndecidedError

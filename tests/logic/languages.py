@@ -8,8 +8,8 @@ from types import ModuleType
 import numpy as np
 
 from hybrid.properties.automata.automaton import DeterministicAutomaton
-from hybrid.properties.automata.hoa_writing import hoa_text
-from hybrid.properties.automata.reading_formulas import automaton_of
+from hybrid.properties.automata.choosing import automaton_of
+from hybrid.properties.automata.hoa import hoa_text
 from tests.builders.labelled import NAMES
 from tests.oracles.lasso_words import Tree, holds, random_tree, tree_text, without_windows
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hybrid.properties.automata.reading_formulas import automaton_of
+from hybrid.properties.automata.choosing import automaton_of
 from tests.builders.labelled import LABELS, LabelledModel, random_labelled
 from tests.builders.models import build
 from tests.logic.storm import storm_values

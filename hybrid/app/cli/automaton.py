@@ -8,8 +8,8 @@ from contextlib import nullcontext
 from hybrid.app.cli.check_pictures import draw_automaton, drawn_file
 from hybrid.app.cli.console import Console
 from hybrid.base.errors import InterchangeError, PropertyError, UnsupportedError
-from hybrid.properties.automata.hoa_writing import automaton_dot, hoa_text
-from hybrid.properties.automata.reading_formulas import automaton_of
+from hybrid.properties.automata.choosing import automaton_of
+from hybrid.properties.automata.hoa import automaton_dot, hoa_text
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

@@ -15,7 +15,7 @@ from hybrid.base.drawing.graphs import GraphPicture, diagram_picture, draw_graph
 from hybrid.base.errors import OptionError
 from hybrid.properties import MultiObjective, Probability, Property, Reward
 from hybrid.properties.automata.automaton import DeterministicAutomaton
-from hybrid.properties.automata.hoa_writing import automaton_picture
+from hybrid.properties.automata.hoa import automaton_picture
 from hybrid.solvers.iteration import Trace
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language import parse_constants

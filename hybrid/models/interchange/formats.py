@@ -45,14 +45,14 @@ class FileFormat:
 
 FORMATS: dict[str, FileFormat] = {
     ".tra": FileFormat(
-        "PRISM's transitions", "prism.reading:read_prism_files", "prism.writing:transition_blocks"
+        "PRISM's transitions", "text.prism:read_prism_files", "text.writing:transition_blocks"
     ),
-    ".sta": FileFormat("PRISM's states", None, "prism.writing:state_blocks"),
-    ".lab": FileFormat("PRISM's labels", None, "prism.writing:label_blocks"),
-    ".srew": FileFormat("PRISM's state rewards", None, "prism.writing:state_reward_blocks"),
-    ".trew": FileFormat("PRISM's transition rewards", None, "prism.writing:transition_reward_blocks"),
-    ".pexp": FileFormat("PRISM's files in one", "prism.reading:read_pexp", "prism.writing:combined_blocks"),
-    ".drn": FileFormat("Storm's explicit text", "drn.reading:read_drn", "drn.writing:drn_blocks"),
+    ".sta": FileFormat("PRISM's states", None, "text.writing:state_blocks"),
+    ".lab": FileFormat("PRISM's labels", None, "text.writing:label_blocks"),
+    ".srew": FileFormat("PRISM's state rewards", None, "text.writing:state_reward_blocks"),
+    ".trew": FileFormat("PRISM's transition rewards", None, "text.writing:transition_reward_blocks"),
+    ".pexp": FileFormat("PRISM's files in one", "text.prism:read_pexp", "text.writing:combined_blocks"),
+    ".drn": FileFormat("Storm's explicit text", "text.drn:read_drn", "text.writing:drn_blocks"),
     ".umb": FileFormat("unified Markov binary", "umb:read_umb", "umb:write_umb", is_text=False),
     ".mtx": FileFormat("MatrixMarket", None, "text.writing:matrix_blocks"),
     ".dot": FileFormat("a drawing for Graphviz", None, "drawings:dot_blocks"),

@@ -23,22 +23,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.components import components_from_bottom
-from hybrid.base.errors import InterchangeError, OptionError, UnsupportedError
+from hybrid.base.errors import InterchangeError, OptionError, PropertyError, UnsupportedError
 from hybrid.base.installing import install_command
-from hybrid.properties.automata.automaton import Acceptance, DeterministicAutomaton, all_accepted
+from hybrid.properties.automata.automaton import Acceptance, DeterministicAutomaton, all_accepted, mark_list
 from hybrid.properties.automata.formulas import (
     Formula,
     FormulaStore,
     formula_text,
+    from_path,
     is_always,
     is_finally,
     subformulas,
 )
-from hybrid.properties.automata.guards import mark_list
-from hybrid.properties.automata.hoa_reading import parse_hoa
+from hybrid.properties.automata.hoa import parse_hoa
 from hybrid.properties.automata.reduction import component_fates, reduced
 from hybrid.properties.automata.translation import translate
+from hybrid.properties.parser import parse_path
+from hybrid.properties.tree import STATE_OPERATORS
 from mtbdd.base.budget import check_budget
+from mtbdd.language.syntax import Binary, Expression, LabelReference, Literal, Name, Unary
+from mtbdd.language.text import to_text
+from mtbdd.language.walk import walk
 
 # Other programs that translate formulas: a command that prints an automaton in the HOA format.
 
@@ -424,3 +429,58 @@ def _word_text(prefix: list[int], loop: list[int], names: Sequence[str]) -> str:
         return "&".join(names[i] if x >> i & 1 else f"!{names[i]}" for i in range(len(names))) or "true"
 
     return "; ".join([*map(letter, prefix), f"cycle{{{'; '.join(map(letter, loop))}}}"])
+
+
+# Formulas of linear temporal logic as text, in the property language.
+
+_COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+
+
+def automaton_of(text: str, tool: str = "own") -> DeterministicAutomaton:
+    """Return a deterministic automaton for a formula.
+
+    Parameters
+    ----------
+    text : str
+        A path formula of the property language, such as ``G ("request" => (F "answer"))``.  Names, labels and
+        comparisons are its atomic propositions.
+    tool : str
+        Who translates, see `hybrid.properties.automata.choosing.choose_automaton`.
+
+    Returns
+    -------
+    DeterministicAutomaton
+        Its propositions in the order of the text, labels without their quotes.
+
+    Raises
+    ------
+    LanguageError
+        The text is no formula.
+    PropertyError
+        It holds operators P, S, R or filters, which need a model.
+    UnsupportedError
+        It is too large to be translated.
+    OptionError, InterchangeError
+        There is no such tool, or it fails.
+    """
+    path = parse_path(text, "<formula>")
+    store = FormulaStore()
+    names: dict[str, int] = {}
+
+    def proposition(part: Expression) -> Formula | None:
+        if isinstance(part, (Literal, Unary)) or (
+            isinstance(part, Binary) and part.operator in ("&", "|", "=>", "<=>")
+        ):
+            return None
+        if any(isinstance(e, STATE_OPERATORS) for e in walk(part)):
+            raise PropertyError(
+                "formula: expected atomic propositions (names, labels, comparisons), got an operator P, S, R "
+                "or a filter, which needs a model"
+            )
+        if isinstance(part, Binary) and part.operator not in _COMPARISONS:
+            raise PropertyError(f"formula: expected a proposition, true or false, got {to_text(part)!r}")
+        name = part.name if isinstance(part, (Name, LabelReference)) else to_text(part)
+        return store.literal(names.setdefault(name, len(names)))
+
+    found = from_path(path, store, proposition)
+    return choose_automaton(store, found, list(names), tool).automaton

@@ -20,17 +20,19 @@ from hybrid.properties.automata.automaton import (
     any_accepted,
     finitely,
     infinitely,
+    mark_list,
 )
 from hybrid.properties.automata.formulas import (
+    FALSE,
+    TRUE,
     Formula,
     FormulaStore,
+    Progression,
     formula_text,
     is_always,
     is_finally,
     subformulas,
 )
-from hybrid.properties.automata.guards import mark_list
-from hybrid.properties.automata.progression import FALSE, TRUE, Progression
 from hybrid.properties.automata.reduction import merged, numbered, reduced
 from mtbdd.base.budget import check_budget
 

@@ -9,7 +9,7 @@ from hybrid.analysis.ltl import automaton_moves, model_product
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.matrix.levels.layers import layer_curve
 from hybrid.properties.automata.automaton import DeterministicAutomaton
-from hybrid.properties.automata.reading_formulas import automaton_of
+from hybrid.properties.automata.choosing import automaton_of
 from mtbdd.build.automaton_product import automaton_product
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node

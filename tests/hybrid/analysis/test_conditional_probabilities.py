@@ -12,7 +12,7 @@ from hybrid.analysis.operator_values import _quotient
 from hybrid.base.errors import HybridError
 from hybrid.base.state_values import StateValues
 from hybrid.properties import parse_properties
-from hybrid.properties.automata.reading_formulas import automaton_of
+from hybrid.properties.automata.choosing import automaton_of
 from hybrid.properties.tree import ConditionalPath, Path
 from mtbdd.language import LanguageError
 from tests.builders.labelled import LABELS, random_labelled

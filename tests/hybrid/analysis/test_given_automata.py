@@ -9,8 +9,8 @@ import pytest
 
 import hybrid
 from hybrid.__main__ import main
-from hybrid.properties.automata.hoa_writing import hoa_text
-from hybrid.properties.automata.reading_formulas import automaton_of
+from hybrid.properties.automata.choosing import automaton_of
+from hybrid.properties.automata.hoa import hoa_text
 from mtbdd.language import LanguageError
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build

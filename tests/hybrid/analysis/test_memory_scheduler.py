@@ -13,8 +13,8 @@ import pytest
 
 import hybrid
 from hybrid.__main__ import main
-from hybrid.properties.automata.hoa_writing import hoa_text
-from hybrid.properties.automata.reading_formulas import automaton_of
+from hybrid.properties.automata.choosing import automaton_of
+from hybrid.properties.automata.hoa import hoa_text
 from tests.builders.labelled import LABELS, LabelledModel, random_labelled
 from tests.exploring import rounds
 from tests.logic.values import expected_values

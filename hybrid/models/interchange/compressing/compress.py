@@ -14,19 +14,17 @@ from hybrid.base.errors import InterchangeError, OptionError
 from hybrid.base.lists import concatenated_ranges
 from hybrid.checking.checker import saves_little
 from hybrid.models.interchange.compressing.moves import (
+    EncodedStates,
     ListedEntries,
     Moves,
+    StateColumns,
     ValueSets,
+    encode_states,
     find_moves,
     listed_matrix,
+    state_columns,
     terminals_of,
     value_sets,
-)
-from hybrid.models.interchange.compressing.states import (
-    EncodedStates,
-    StateColumns,
-    encode_states,
-    state_columns,
 )
 from hybrid.models.interchange.explicit_model import ExplicitModel, ExplicitReward, Mask, Numbers, Vector
 from hybrid.models.interchange.validate import validate

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from hybrid.base.errors import InterchangeError
+from hybrid.models.interchange.container import written
 from hybrid.models.interchange.explicit_model import MOST_UNITS, StateVariable
-from hybrid.models.interchange.streams import written
 from hybrid.models.interchange.symbolic.header import (
     FunctionEntry,
     Header,

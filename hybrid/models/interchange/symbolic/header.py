@@ -19,9 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from hybrid.models.interchange.container import JsonValue, parsed_json
+from hybrid.models.interchange.container import DAMAGE, JsonValue, decompressed, parsed_json
 from hybrid.models.interchange.explicit_model import MOST_UNITS, Numbers, StateVariable
-from hybrid.models.interchange.streams import DAMAGE, decompressed
 from mtbdd.base.memory import require_memory
 from mtbdd.diagrams.value_diagrams import MOST_NODES, Forest
 from mtbdd.language.syntax import ModelType

@@ -13,11 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.errors import InterchangeError
+from hybrid.models.interchange.container import Bytes
+from hybrid.models.interchange.explicit_model import Numbers
 from hybrid.models.interchange.text.source import Section, chunks, require, shown
-
-Numbers = NDArray[np.int64]
-
-Bytes = NDArray[np.uint8]
 
 _WIDTH = 8
 

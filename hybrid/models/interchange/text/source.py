@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.errors import InterchangeError
+from hybrid.models.interchange.container import DAMAGE, decompressed
 from hybrid.models.interchange.explicit_model import Mask, Numbers, Places
-from hybrid.models.interchange.streams import DAMAGE, decompressed
 from mtbdd.base.memory import free_memory_bytes
 from mtbdd.language.syntax import ModelType
 from mtbdd.language.tokens import UNKNOWN_BYTE

@@ -6,12 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hybrid.base.errors import InterchangeError
-from hybrid.models.interchange.container import JsonValue, TarSource, parsed_json
-from hybrid.models.interchange.streams import ByteSource
+from hybrid.models.interchange.container import Bytes, ByteSource, JsonValue, TarSource, parsed_json
 from mtbdd.base.memory import require_memory
 from mtbdd.language.syntax import ModelType
 
@@ -265,8 +261,6 @@ def _class(value: JsonValue) -> PackedClass:
         )
     return PackedClass(position // 8, tuple(fields.values()))
 
-
-Bytes = NDArray[np.uint8]
 
 INDEX = "index.json"
 

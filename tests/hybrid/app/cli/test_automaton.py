@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hybrid.__main__ import main
-from hybrid.properties.automata.hoa_reading import parse_hoa
+from hybrid.properties.automata.hoa import parse_hoa
 
 
 def test_a_formula_becomes_an_automaton(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from hybrid.models.interchange import ExplicitModel
-from hybrid.models.interchange.drn.reading import read_drn
-from hybrid.models.interchange.prism.reading import read_pexp, read_prism_files
+from hybrid.models.interchange.text.drn import read_drn
+from hybrid.models.interchange.text.prism import read_pexp, read_prism_files
 from hybrid.models.interchange.umb import read_umb
 from tests.builders.explicit_models import write_listed
 from tests.hybrid.models.interchange.dialect_texts import EXPECTED, PRISM_DRN, PRISM_FILES, STORM_DRN

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import hybrid
 from hybrid.models.interchange import ExplicitModel, ExplicitReward, InterchangeError
-from hybrid.models.interchange.drn.reading import read_drn
-from hybrid.models.interchange.prism.reading import read_prism_files
+from hybrid.models.interchange.text.drn import read_drn
+from hybrid.models.interchange.text.prism import read_prism_files
 from mtbdd.language.syntax import ModelType
 from tests.builders.explicit_models import write_listed
 from tests.builders.text_models import assert_same, random_model, renumbered, rows_of
@@ -181,7 +181,7 @@ def test_drn_reads_what_was_written(
 def test_drn_is_written_in_blocks(tmp_path: Path, kind: ModelType, monkeypatch: pytest.MonkeyPatch) -> None:
     model = random_model(np.random.default_rng(5), kind)
     whole = write_listed(model, tmp_path / "whole.drn").read_bytes()
-    monkeypatch.setattr("hybrid.models.interchange.drn.writing.ROWS", 4)
+    monkeypatch.setattr("hybrid.models.interchange.text.writing.ROWS", 4)
     assert write_listed(model, tmp_path / "parts.drn.gz") == tmp_path / "parts.drn.gz"
     assert_same(read_drn(tmp_path / "parts.drn.gz"), model)
     assert write_listed(model, tmp_path / "parts.drn").read_bytes() == whole

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hybrid.models.interchange import InterchangeError
-from hybrid.models.interchange.prism.reading import read_pexp
+from hybrid.models.interchange.text.prism import read_pexp
 from mtbdd.language.syntax import ModelType
 from tests.builders.explicit_models import write_listed
 from tests.builders.text_models import assert_same, random_model

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybrid.models.interchange import ExplicitModel, InterchangeError, read_model
-from hybrid.models.interchange.prism.reading import read_pexp, read_prism_files
+from hybrid.models.interchange.text.prism import read_pexp, read_prism_files
 from mtbdd.base.errors import on_command_line
 from mtbdd.language.syntax import ModelType
 from tests.builders.explicit_models import write_listed
@@ -364,7 +364,7 @@ def test_prism_names_that_prism_does_not_read_are_refused(tmp_path: Path) -> Non
 
 def test_prism_reading_goes_on_in_the_next_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybrid.models.interchange.text.source.CHUNK", 20)
-    monkeypatch.setattr("hybrid.models.interchange.prism.writing.ROWS", 3)
+    monkeypatch.setattr("hybrid.models.interchange.text.writing.ROWS", 3)
     model = random_model(np.random.default_rng(7), ModelType.MDP)
     assert_same(read_prism_files(write_all(model, tmp_path)), model)
     (tmp_path / "bad.tra").write_text(CHAIN.replace("2 2 1", "2 2 x"))

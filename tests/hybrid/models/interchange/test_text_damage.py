@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from hybrid.models.interchange import ExplicitModel, InterchangeError
-from hybrid.models.interchange.drn.reading import read_drn
-from hybrid.models.interchange.prism.reading import read_pexp
+from hybrid.models.interchange.text.drn import read_drn
+from hybrid.models.interchange.text.prism import read_pexp
 from mtbdd.language.syntax import ModelType
 from tests.builders.explicit_models import write_listed
 from tests.builders.text_models import random_model

@@ -15,8 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid.models.interchange import InterchangeError
-from hybrid.models.interchange.container import TarSink, TarSource
-from hybrid.models.interchange.streams import ByteSink, ByteSource, decompressed, written
+from hybrid.models.interchange.container import (
+    ByteSink,
+    ByteSource,
+    TarSink,
+    TarSource,
+    decompressed,
+    written,
+)
 from hybrid.models.interchange.umb.values import probabilities_and_exits, rates_of_products
 
 PARTS = [b"a" * 3_000_000, b"", bytes(range(256)) * 20_000]

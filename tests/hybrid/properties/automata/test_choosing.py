@@ -14,10 +14,9 @@ import hybrid
 from hybrid.__main__ import main
 from hybrid.base.errors import InterchangeError, OptionError, UnsupportedError
 from hybrid.properties.automata import choosing
-from hybrid.properties.automata.choosing import program_output, program_text
+from hybrid.properties.automata.choosing import automaton_of, program_output, program_text
 from hybrid.properties.automata.formulas import FormulaStore
-from hybrid.properties.automata.hoa_writing import hoa_text
-from hybrid.properties.automata.reading_formulas import automaton_of
+from hybrid.properties.automata.hoa import hoa_text
 from mtbdd.base.budget import Budget, BudgetError, spending
 
 WALK = """

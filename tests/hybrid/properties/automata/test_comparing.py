@@ -9,8 +9,7 @@ import pytest
 
 from hybrid.base.errors import UnsupportedError
 from hybrid.properties.automata.automaton import DeterministicAutomaton
-from hybrid.properties.automata.choosing import distinguishing_word
-from hybrid.properties.automata.reading_formulas import automaton_of
+from hybrid.properties.automata.choosing import automaton_of, distinguishing_word
 from tests.builders.labelled import NAMES
 from tests.exploring import rounds
 from tests.oracles.lasso_words import Tree, holds, random_tree, tree_text

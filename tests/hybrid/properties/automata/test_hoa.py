@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from hybrid.base.errors import InterchangeError
-from hybrid.properties.automata.guards import cubes
-from hybrid.properties.automata.hoa_reading import parse_hoa, read_hoa
-from hybrid.properties.automata.hoa_writing import automaton_dot, hoa_text
-from hybrid.properties.automata.reading_formulas import automaton_of
+from hybrid.properties.automata.automaton import cubes
+from hybrid.properties.automata.choosing import automaton_of
+from hybrid.properties.automata.hoa import automaton_dot, hoa_text, parse_hoa, read_hoa
 from mtbdd.language.errors import LanguageError
 from tests.logic.languages import first_difference
 from tests.oracles.lasso_words import random_tree, tree_text

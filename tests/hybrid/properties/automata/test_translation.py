@@ -9,7 +9,7 @@ import pytest
 
 from hybrid.base.errors import HybridError, PropertyError, UnsupportedError
 from hybrid.properties.automata.automaton import MOST_PROPOSITIONS
-from hybrid.properties.automata.reading_formulas import automaton_of
+from hybrid.properties.automata.choosing import automaton_of
 from mtbdd.base.budget import Budget, BudgetError, spending
 from mtbdd.language.errors import LanguageError
 from tests.exploring import rounds

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.errors import InterchangeError
-from hybrid.models.interchange.drn.lines import (
+from hybrid.models.interchange.explicit_model import ExplicitModel, ExplicitReward, Numbers, unless_zero
+from hybrid.models.interchange.text.drn_lines import (
     DrnLines,
     Heads,
     read_heads,
@@ -20,7 +21,6 @@ from hybrid.models.interchange.drn.lines import (
     split_lines,
     unread_valuations,
 )
-from hybrid.models.interchange.explicit_model import ExplicitModel, ExplicitReward, Numbers, unless_zero
 from hybrid.models.interchange.text.rows import require_below, require_not_negative
 from hybrid.models.interchange.text.source import (
     MODEL_TYPES,

@@ -1,17 +1,19 @@
-"""Reading deterministic automata in the Hanoi omega-automata format."""
+"""Deterministic automata in the Hanoi omega-automata format, written and read, and as drawings."""
 
 from __future__ import annotations
 
 import os
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.base.errors import InterchangeError
+from hybrid.base.drawing.graphs import GraphArrow, GraphNode, GraphPicture
+from hybrid.base.errors import InterchangeError, OptionError
 from hybrid.properties.automata.automaton import (
     ALL,
     MOST_PROPOSITIONS,
@@ -20,10 +22,108 @@ from hybrid.properties.automata.automaton import (
     DeterministicAutomaton,
     all_accepted,
     any_accepted,
+    edges,
     finitely,
+    guard_text,
     infinitely,
+    mark_list,
 )
 from mtbdd.language.tokens import read_source, unknown_byte
+
+MOST_DRAWN = 60
+"""States of an automaton that a picture can show."""
+
+
+def automaton_picture(automaton: DeterministicAutomaton) -> GraphPicture:
+    """Return the picture of an automaton: states by their distance from the initial one, of a double line.
+
+    Raises OptionError: it has more than 60 states.
+    """
+    if automaton.n_states > MOST_DRAWN:
+        raise OptionError(
+            f"a picture of an automaton shows at most {MOST_DRAWN} states, got {automaton.n_states}; "
+            "print it, or split the formula"
+        )
+    layers = {automaton.initial: 0}
+    order = [automaton.initial]
+    arrows = []
+    for state in order:
+        for target, text in _labelled_edges(automaton, state):
+            if target not in layers:
+                layers[target] = layers[state] + 1
+                order.append(target)
+            arrows.append((state, target, text))
+    place = {state: number for number, state in enumerate(order)}
+    nodes = [GraphNode((str(state),), layers[state], "node", state == automaton.initial) for state in order]
+    return GraphPicture(
+        nodes,
+        [GraphArrow(place[source], place[target], text) for source, target, text in arrows],
+        title=f"{automaton.name}: {automaton.acceptance}",
+    )
+
+
+def _labelled_edges(automaton: DeterministicAutomaton, state: int) -> Iterator[tuple[int, str]]:
+    """Yield the next states with guards and marks, in braces, as text."""
+    for letters, target, marks in edges(automaton, state):
+        guard = guard_text(letters, len(automaton.propositions), lambda i: automaton.propositions[i])
+        yield target, guard + _braces(marks)
+
+
+def hoa_text(automaton: DeterministicAutomaton) -> str:
+    """Return an automaton in the HOA format ([HOA15]), version 1, with labels and marks on transitions.
+
+    Time: O(n 2**k) for n states and k propositions, and the search for short labels.
+    """
+    return "\n".join(_lines(automaton)) + "\n"
+
+
+def _lines(automaton: DeterministicAutomaton) -> Iterator[str]:
+    names = "".join(f" {_quoted(name)}" for name in automaton.propositions)
+    yield "HOA: v1"
+    if automaton.name:
+        yield f"name: {_quoted(automaton.name)}"
+    yield f"States: {automaton.n_states}"
+    yield f"Start: {automaton.initial}"
+    yield f"AP: {len(automaton.propositions)}{names}"
+    known = {"Inf(0)": "Buchi", "Fin(0)": "co-Buchi", "t": "all", "f": "none"}
+    if str(automaton.acceptance) in known:
+        yield f"acc-name: {known[str(automaton.acceptance)]}"
+    yield f"Acceptance: {automaton.n_marks} {automaton.acceptance}"
+    yield "properties: trans-labels explicit-labels trans-acc deterministic complete"
+    yield "--BODY--"
+    for state in range(automaton.n_states):
+        yield f"State: {state}"
+        for letters, target, marks in edges(automaton, state):
+            label = guard_text(letters, len(automaton.propositions), str)
+            yield f"[{label}] {target}{_braces(marks)}"
+    yield "--END--"
+
+
+def _braces(marks: int) -> str:
+    return f" {{{' '.join(map(str, mark_list(marks)))}}}" if marks else ""
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def automaton_dot(automaton: DeterministicAutomaton) -> str:
+    """Return a drawing of an automaton in Graphviz's language; marks stand in braces on the arrows."""
+    title = _quoted(f"{automaton.name}\n{automaton.acceptance}".strip()).replace("\n", "\\n")
+    lines = [
+        "digraph automaton {",
+        "  rankdir=LR;",
+        f"  label={title};",
+        "  node [shape=circle];",
+        "  start [shape=point];",
+        f"  start -> {automaton.initial};",
+    ]
+    for state in range(automaton.n_states):
+        for target, text in _labelled_edges(automaton, state):
+            lines.append(f"  {state} -> {target} [label={_quoted(text)}];")
+    return "\n".join([*lines, "}"]) + "\n"
+
 
 # The words of a text in the Hanoi omega-automata format.
 

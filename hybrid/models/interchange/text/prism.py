@@ -20,7 +20,7 @@ from hybrid.models.interchange.explicit_model import (
     StateVariable,
     unless_zero,
 )
-from hybrid.models.interchange.prism.transitions import (
+from hybrid.models.interchange.text.prism_tables import (
     read_state_rewards,
     read_transition_rewards,
     read_transitions,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.errors import InterchangeError
+from hybrid.models.interchange.container import Bytes
 from hybrid.models.interchange.explicit_model import Mask, Numbers, StateVariable
 from hybrid.models.interchange.text.rows import Dictionary, Rows, distinct_words, read_rows
 from hybrid.models.interchange.text.source import (
@@ -20,8 +21,6 @@ from hybrid.models.interchange.text.source import (
     shown,
     split_initial,
 )
-
-Bytes = NDArray[np.uint8]
 
 _PLACEHOLDER = re.compile(rb"\$([^\s,\]]+)")
 

@@ -1,1 +1,0 @@
-"""Storm's explicit text, in its own dialect and in PRISM's."""
