@@ -25,11 +25,15 @@ from mtbdd.language.errors import Fault, LanguageError, SyntaxFaultError
 from mtbdd.language.syntax import Expression, Literal, Position
 from mtbdd.language.tokens import read_source
 
-# What stands alone around P and R: `multi(...)` and `quantile(...)`.
+_ELAPSED = ("T", "Tmin", "Tmax")
+_LONG_RUN = ("LRA", "LRAmin", "LRAmax", "Smin", "Smax")
+_FILTER_SIGNS = {"+": "sum", "&": "forall", "|": "exists"}
 
 
-class SeveralParser(PathParser):
-    """Reads several objectives and quantiles; the parser of properties is built on it."""
+class PropertyParser(PathParser):
+    """Reads one property after another; the expression grammar is the models'."""
+
+    # ------------------------------------------------------------------ around P and R
 
     def multi(self) -> Expression:
         """Read `multi(objective, objective, ...)`."""
@@ -74,14 +78,7 @@ class SeveralParser(PathParser):
             return self.tokens[self.index - 1]
         return given
 
-
-_ELAPSED = ("T", "Tmin", "Tmax")
-_LONG_RUN = ("LRA", "LRAmin", "LRAmax", "Smin", "Smax")
-_FILTER_SIGNS = {"+": "sum", "&": "forall", "|": "exists"}
-
-
-class PropertyParser(SeveralParser):
-    """Reads one property after another; the expression grammar is the models'."""
+    # ------------------------------------------------------------------ properties
 
     def property(self) -> Property:
         """Read `"name": formula` or `formula`."""

@@ -19,7 +19,6 @@ PATH_BINARY = frozenset("UWR")
 _WRITTEN_TOGETHER = re.compile("[XFG]{2,}")
 _SHORT = 40  # characters of what a message repeats
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
-
 Result = TypeVar("Result")
 
 

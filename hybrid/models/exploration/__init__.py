@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from hybrid.models.exploration.build import build_explicitly
 
 __all__ = ["build_automatically", "build_explicitly"]
-
 _HOMES = {"build_explicitly": "build"}
 
 if not TYPE_CHECKING:  # type checkers have the imports above

@@ -29,11 +29,8 @@ if TYPE_CHECKING:
     from hybrid.models.exploration.search import CompiledSearch
 
 Vector = NDArray[np.float64]
-
 Mask = NDArray[np.bool_]
-
 _UNIT = 2.0**-53
-
 _UP = 1.0 + 2.0**-40
 
 

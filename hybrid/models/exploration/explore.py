@@ -242,16 +242,12 @@ def _units(way: tuple[Alternative, ...], is_mdp: bool) -> float:
     """Return a bound on the relative error of a product of weights, in units."""
     total = 0.0
     for alternative in way:
-        total += _weight_units(alternative)
+        total += _update_units(alternative.update.weight)
         if is_mdp:
             # Divided by the sum of the command's weights.
             updates = alternative.command.updates
             total += max(_update_units(u.weight) for u in updates) + len(updates)
     return (total + len(way) - 1) * (1 + 2.0**-40)
-
-
-def _weight_units(alternative: Alternative) -> float:
-    return _update_units(alternative.update.weight)
 
 
 def _update_units(weight: object) -> float:

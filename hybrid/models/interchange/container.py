@@ -26,9 +26,7 @@ DAMAGE = (zlib.error, lzma.LZMAError, EOFError)
 """What reading the blocks of a damaged file raises."""
 
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
-
 _INPUT = 1 << 18
-
 _BLOCK = 1 << 20
 
 _XZ_MEMORY = 1 << 28
@@ -263,7 +261,6 @@ def written(
 
 
 Bytes = NDArray[np.uint8]
-
 _RECORD = 512
 
 # Bytes of an extended header: names, and times that nobody reads.

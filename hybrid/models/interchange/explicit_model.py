@@ -44,9 +44,7 @@ class Places:
 
 
 Vector = NDArray[np.float64]
-
 Mask = NDArray[np.bool_]
-
 Numbers = NDArray[np.int64]
 
 

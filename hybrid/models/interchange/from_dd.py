@@ -29,7 +29,6 @@ from mtbdd.language.syntax import ModelType
 from mtbdd.offset.states import index_states
 
 Part = tuple[float, Node]
-
 _OVER = 1e-5  # probabilities may add up to this much more than 1: they are often given rounded
 
 

@@ -22,7 +22,6 @@ TOLERANCE = 1e-5
 """How far a row of probabilities may be from adding up to 1: rounded decimals of a few digits."""
 
 _LEAST_NORMAL = 2.0**-1022
-
 _MOST_STATES = 1 << 40
 
 
@@ -176,9 +175,7 @@ def _sorted(
 
 # lemma: entry-units
 _NEAR = 2.0**-50  # of 1: rows that add up so closely only have rounding errors
-
 _MOST_NODES = 1 << 20  # of sums of rows: seconds; more values of rows than that are no use as a diagram
-
 _NEAR_UNITS = 9.0  # the same in units of 2^-53, its own computation included
 
 

@@ -38,7 +38,6 @@ from mtbdd.language.names import BUILT_IN_LABELS
 from mtbdd.language.syntax import ModelType
 
 GivenExpression = Quantity | Callable[..., Any] | float
-
 GivenUpdate = Mapping[ModelVariable, GivenExpression]
 
 

@@ -38,9 +38,7 @@ from mtbdd.language.tokens import RESERVED
 from mtbdd.offset.states import index_states
 
 _ROOM = __name__.rpartition(".")[0]
-
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
 _LONGEST = 200
 
 

@@ -18,7 +18,6 @@ from hybrid.base.errors import ModellingError
 from mtbdd.language.errors import listed, suggestion
 
 Array = NDArray[Any]
-
 _MOST_INTEGER = 2.0**62  # beyond, sums and products of 64-bit integers may wrap round
 
 _NO_TRUTH = (

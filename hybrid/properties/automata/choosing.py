@@ -169,7 +169,6 @@ def _complaint(file: BinaryIO) -> str:
 MOST_TRANSITIONS = 1 << 22
 """Transitions of two automata side by side, up to which they are compared."""
 _MOST_MARKS = 62
-
 Ints = NDArray[np.int64]
 Word = tuple[list[int], list[int]]
 
@@ -289,7 +288,6 @@ class _Pairs:
 
 
 _log = logging.getLogger(__name__)
-
 _PACKAGE = "spottl"  # the distribution; its module is `spot`, as is that of an unrelated distribution `spot`
 _MOST_SUBFORMULAS = 200  # of formulas that Spot is asked about, unless it is asked for by name
 

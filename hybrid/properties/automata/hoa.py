@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -246,8 +246,25 @@ MOST_MARKS = 60
 _VERSIONS = ("v1", "v1.1")  # the second, of Spot, has properties that are told not to hold
 _ONCE = ("HOA:", "States:", "Start:", "AP:", "Acceptance:", "acc-name:", "tool:", "name:")
 _READ = frozenset((*_ONCE, "Alias:", "properties:"))
-
 Letters = NDArray[np.bool_]
+Read = TypeVar("Read")
+
+
+def _joined(
+    tokens: HoaTokens,
+    atom: Callable[[], Read],
+    both: Callable[[list[Read]], Read],
+    either: Callable[[list[Read]], Read],
+) -> Read:
+    """Read what is joined by `&` and, weaker, by `|`."""
+    terms = []
+    while True:
+        factors = [atom()]
+        while tokens.take("&"):
+            factors.append(atom())
+        terms.append(both(factors))
+        if not tokens.take("|"):
+            return either(terms)
 
 
 class Labels:
@@ -258,17 +275,8 @@ class Labels:
         self.aliases: dict[str, Letters] = {}
 
     def expression(self, tokens: HoaTokens) -> Letters:
-        """Read a disjunction."""
-        result = self._conjunction(tokens)
-        while tokens.take("|"):
-            result = result | self._conjunction(tokens)
-        return result
-
-    def _conjunction(self, tokens: HoaTokens) -> Letters:
-        result = self._literal(tokens)
-        while tokens.take("&"):
-            result = result & self._literal(tokens)
-        return result
+        """Read a label."""
+        return _joined(tokens, lambda: self._literal(tokens), np.logical_and.reduce, np.logical_or.reduce)
 
     def _literal(self, tokens: HoaTokens) -> Letters:
         if self.n_propositions is None:
@@ -388,17 +396,7 @@ def _item(key: str, tokens: HoaTokens, header: HoaHeader) -> None:
 
 
 def _condition(tokens: HoaTokens, header: HoaHeader) -> Acceptance:
-    parts = [_condition_conjunction(tokens, header)]
-    while tokens.take("|"):
-        parts.append(_condition_conjunction(tokens, header))
-    return any_accepted(parts)
-
-
-def _condition_conjunction(tokens: HoaTokens, header: HoaHeader) -> Acceptance:
-    parts = [_condition_atom(tokens, header)]
-    while tokens.take("&"):
-        parts.append(_condition_atom(tokens, header))
-    return all_accepted(parts)
+    return _joined(tokens, lambda: _condition_atom(tokens, header), all_accepted, any_accepted)
 
 
 def _condition_atom(tokens: HoaTokens, header: HoaHeader) -> Acceptance:

@@ -337,7 +337,6 @@ def _is_of_one_letter(formula: Formula) -> bool:
 MOST_STATES = 100_000
 """States that a translation may have before it is reduced."""
 _MOST_MARKS = 62  # bits of an int64 without its sign, and one to spare
-
 _Key = tuple[Acceptance, tuple[State, ...]]
 
 

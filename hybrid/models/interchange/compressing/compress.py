@@ -80,28 +80,11 @@ def _with_zeros(reward: ExplicitReward, places: Numbers) -> ExplicitReward:
 
 
 _MOST_CLASSES = 1024
-
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-@dataclass(frozen=True)
-class ListedLayer:
-    """Choices of which no state has two.
-
-    Attributes
-    ----------
-    choices : ndarray of int64
-        Their numbers in the source, ascending.
-    states : ndarray of int64
-        Their states.
-    """
-
-    choices: Numbers
-    states: Numbers
-
-
-def choice_layers(model: ExplicitModel, moves: NDArray[np.integer] | None) -> list[ListedLayer]:
-    """Return the choices of all states in layers.
+def choice_layers(model: ExplicitModel, moves: NDArray[np.integer] | None) -> list[Numbers]:
+    """Return the choices of all states in layers, in each by ascending numbers: no state has two.
 
     `model`: an MDP. `moves` (ndarray of integers, shape (n_entries,), or None): every entry's move, see
     `hybrid.models.interchange.compressing.moves`. Choices with the same action and moves are of one class, as
@@ -138,8 +121,7 @@ def choice_layers(model: ExplicitModel, moves: NDArray[np.integer] | None) -> li
             mask[here] = True
             taken.append(mask)
             held.append([chosen])
-    layers = [np.sort(np.concatenate(members)) for members in held]
-    return [ListedLayer(choices, states[choices]) for choices in layers]
+    return [np.sort(np.concatenate(members)) for members in held]
 
 
 def _classes(model: ExplicitModel, moves: NDArray[np.integer]) -> Numbers:
@@ -371,9 +353,10 @@ def _choice_layers(
     relations: list[Relation] = []
     held: list[Numbers] = []
     manager = states.encoding.manager
-    for number, layer in enumerate(choice_layers(model, None if moves is None else moves.numbers)):
-        starts = model.row_starts[layer.choices]
-        own = entries.at(concatenated_ranges(starts, model.row_starts[layer.choices + 1] - starts))
+    owners = model.state_of_choice
+    for number, choices in enumerate(choice_layers(model, None if moves is None else moves.numbers)):
+        starts = model.row_starts[choices]
+        own = entries.at(concatenated_ranges(starts, model.row_starts[choices + 1] - starts))
         own_moves, values = None, []
         if moves is not None:
             own_moves = find_moves(columns, own.sources, own.targets, own.numbers)
@@ -381,11 +364,11 @@ def _choice_layers(
             values = value_sets(columns, own_moves, own.sources)
         matrix, _ = listed_matrix(states, own, own_moves, values)
         enabled = np.zeros(model.n_states, dtype=np.bool_)
-        enabled[layer.states] = True
-        parts = _action_parts(model, states, layer.choices, layer.states)
+        enabled[owners[choices]] = True
+        parts = _action_parts(model, states, choices, owners[choices])
         layers.append(ChoiceLayer(matrix, states.set_of(enabled), parts))
         relations.append(Relation.whole(manager, matrix.support(), number))
-        held.append(layer.choices)
+        held.append(choices)
     return layers, relations, held
 
 

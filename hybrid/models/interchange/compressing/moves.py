@@ -219,9 +219,7 @@ def encode_states(columns: StateColumns, places: Sequence[int], package: str = "
 
 # lemma: entry-units
 _NEAR = 2.0**-50  # of 1: probabilities that add up so closely only have rounding errors
-
 _NEAR_UNITS = 8.0
-
 _EXACT_GRID = 2.0**40  # multiples of its inverse below 2^12 add up without rounding
 
 
@@ -280,11 +278,8 @@ def _scaled(model: ExplicitModel) -> tuple[Vector, float]:
 
 
 _MOST_MOVES = 4096
-
 _MOST_VALUES = 63  # of a variable whose sets of values are words of bits
-
 _KEY_LIMIT = 1 << 62
-
 _PART = 1 << 18  # entries that are looked at together
 
 

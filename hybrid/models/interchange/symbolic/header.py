@@ -29,11 +29,8 @@ MAGIC = b"symbolic model .dd\r\n\x1a\n"
 """Begins every file; the line break shows what a transfer as text has done to it."""
 
 VERSION = 1
-
 _FIXED = struct.Struct("<IQQ32s")
-
 _MOST_HEADER = 1 << 26
-
 _WORK = 1 << 26  # bytes that unpacking may take beside its result
 
 
@@ -156,9 +153,7 @@ def _from_planes(data: bytearray) -> Numbers:
 
 
 _MOST_NAME = 10_000
-
 _MOST_BITS = 4096
-
 _BOUND = 1 << 62
 
 

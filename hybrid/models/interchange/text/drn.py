@@ -34,9 +34,7 @@ from hybrid.models.interchange.text.source import (
 from mtbdd.language.syntax import ModelType
 
 _NUMBER = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|[+-]?\d+/\d+")
-
 _COUNT = re.compile(rb"\d{1,18}")
-
 _PLACEHOLDER = re.compile(rb"\$([^\s:]+)\s*:\s*(\S.*)")
 
 

@@ -23,9 +23,7 @@ from hybrid.models.interchange.text.source import (
 )
 
 _PLACEHOLDER = re.compile(rb"\$([^\s,\]]+)")
-
 _NOT_FORM = bytes(c for c in range(256) if c not in b"\t :\n")
-
 _TRANSITION = re.compile(rb"\s*([^\s:]+)\s*:\s*(\S+)\s*")
 
 
@@ -313,17 +311,11 @@ Valuations = tuple[tuple[StateVariable, ...], dict[str, NDArray[Any]]]
 
 # Names alone are booleans that are true, behind an exclamation mark such that are false.
 _TRUE = re.compile(rb"(?<=[\[ ])([A-Za-z_]\w*+)(?=[ \]])")
-
 _FALSE = re.compile(rb"(?<=[\[ ])!([A-Za-z_]\w*+)(?=[ \]])")
-
 _NAME = re.compile(r"[A-Za-z_]\w*")
-
 _COMMENT = re.compile(rb"//\s*\[([^\[\]]*)\]")
-
 _ITEM = re.compile(rb"([A-Za-z_]\w*)\s*=\s*(-?\d{1,18}|true|false)|!?([A-Za-z_]\w*)")
-
 _WORDS = bytes(c for c in range(256) if c not in b"/[]&= \n")
-
 _MARKS = bytes.maketrans(b" ]", b"\n\n")
 
 

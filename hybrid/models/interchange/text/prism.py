@@ -46,14 +46,11 @@ _LABEL = re.compile(rb'\s*(\d+)="([^"]*)"')
 
 # Other programs write more behind a state, such as its labels.
 _LINE = re.compile(rb"(\d+)[ \t]*+:[ \t]*+\(([^()]*)\)(?:[ \t].*)?")
-
 _VALUE = re.compile(rb"-?\d+|true|false")
 
 # Possessive repetitions keep the search linear.
 _LABEL_LINE = re.compile(rb"(\d{1,18})[ \t]*+:((?:[ \t]*+\d{1,18}+(?![^ \t]))*+)[ \t]*")
-
 _SPACES = bytes.maketrans(b":,", b"  ")
-
 _NEWLINES = bytes.maketrans(b" ", b"\n")
 
 
@@ -408,7 +405,6 @@ def _reward_neighbours(tra: Path, stem: str) -> list[tuple[Path | None, Path | N
 
 
 _TITLE = re.compile(rb"#[ \t]*([A-Za-z][^\n]*)\n")
-
 _KINDS = (b"Transitions", b"States", b"Labels", b"Reward structure", b"Observations")
 
 

@@ -29,7 +29,6 @@ from mtbdd.base.errors import option
 from mtbdd.language.syntax import ModelType
 
 Place = Callable[[int], str]
-
 _TITLE = re.compile(r"Transitions \(([^()]*)\)")
 
 

@@ -18,7 +18,6 @@ from hybrid.models.interchange.explicit_model import Numbers
 from hybrid.models.interchange.text.source import Section, chunks, require, shown
 
 _WIDTH = 8
-
 _MASKS = np.array([(1 << (8 * k)) - 1 for k in range(_WIDTH + 1)], dtype=np.uint64)
 
 
@@ -125,7 +124,6 @@ def blanked(data: Bytes, starts: Numbers, stops: Numbers) -> Bytes:
 
 # Words that only end in a fraction are none; possessive repetitions keep the search linear.
 _FRACTION = re.compile(rb"(?<!\S)([+-]?\d++)/(\d++)(?=\s)")
-
 _TYPES = {"i": np.int64, "f": np.float64}
 
 

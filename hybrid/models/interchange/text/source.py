@@ -28,7 +28,6 @@ CHUNK = 1 << 24
 """Bytes of text that are looked at together."""
 
 _CONTROLS = bytes(c for c in range(32) if c not in b"\t\n") + b"\x7f"
-
 _DIGITS = re.compile(rb"\d{1,18}")
 
 _STATE_BYTES = 64

@@ -17,7 +17,6 @@ from hybrid.models.interchange.text.source import NAME
 from mtbdd.language.syntax import ModelType
 
 _PACKED = {".gz": "gzip", ".xz": "xz"}
-
 _EFFORTS = {None: 0, "gzip": 6, "xz": 2}
 
 
@@ -148,9 +147,7 @@ def matrix_blocks(model: ExplicitModel) -> Iterator[bytes]:
 
 
 Cells = list[bytes | Bytes]
-
 _LABEL = re.compile(r'[^"\x00-\x1f\x7f]+')
-
 _TOKEN = re.compile(r'[^\s"\[\]]+')
 
 _WIDTH = 1 << 26

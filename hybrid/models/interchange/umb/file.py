@@ -38,7 +38,6 @@ from hybrid.models.interchange.umb.values import (
 from mtbdd.language.syntax import ModelType
 
 Array = NDArray[Any]
-
 _DOUBLE = {"type": "double", "size": 64}
 _BOOL = {"type": "bool", "size": 1}
 

@@ -12,9 +12,7 @@ from mtbdd.base.memory import require_memory
 from mtbdd.language.syntax import ModelType
 
 FORMAT_VERSION = 1
-
 _LARGEST = 2**63 - 1
-
 _IDENTIFIER = re.compile(r"[0-9a-z_-]+")
 
 # Sizes in bits where none is given.
@@ -266,17 +264,11 @@ INDEX = "index.json"
 
 # Limits on what the index does not give the size of.
 _LONGEST_INDEX = 1 << 23
-
 _LONGEST_TEXT = 1 << 26
-
 _BEFORE_INDEX = 1 << 32
-
 _BESIDES = 1 << 26
-
 _TEXTS = ("actions/choices/strings.bin",)
-
 _VALUATIONS = "valuations/states/valuations.bin"
-
 _CLASSES = "valuations/states/valuation-to-class.bin"
 
 

@@ -217,9 +217,7 @@ class UmbArrays:
 
 
 FOLDER = "valuations/states"
-
 _DATA = f"{FOLDER}/valuations.bin"
-
 _CLASSES = f"{FOLDER}/valuation-to-class.bin"
 
 
@@ -437,7 +435,6 @@ def _bytes_of(whole: NDArray[np.uint64], start: int, bits: int) -> Iterator[tupl
 
 
 _TINY = np.finfo(np.float64).tiny
-
 _ROWS = 1 << 13
 
 # Exit rates are tried so many doubles around the sum of the rates.
