@@ -3,6 +3,7 @@ of the models written out, by other ways than ours ([LR81], [Rabin82], [Saias92]
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hybrid.checking.answer import Answer
 from hybrid.properties import load_properties, resolve_properties
 from tests.oracles.fairness import State, WrittenOut
 from tests.oracles.several import occupation_program
+from tests.source_tree import ROOT
 
 ALL_MOVE = [lambda state, i=i: state["last"] == i for i in (1, 2, 3)]
 
@@ -35,6 +37,11 @@ def assert_encloses(answer: Answer, value: float) -> None:
     slack = 1e-7 * max(1.0, abs(value))
     assert answer.lower - slack <= value <= answer.upper + slack
     assert answer.upper - answer.lower <= 1e-6 * max(1.0, abs(value))
+
+
+def assert_shown(text: str) -> None:
+    """Check that the gallery tells an answer as it is."""
+    assert text in (ROOT / "docs/gallery.md").read_text(encoding="utf-8")
 
 
 def test_philosophers(examples_folder: Path) -> None:
@@ -68,11 +75,17 @@ def test_philosophers(examples_folder: Path) -> None:
     # Three coins, of which the scheduler can have none tossed twice.
     assert table.greatest(coins, {1}, ALL_MOVE) == pytest.approx(1 / 8, abs=1e-8)
     assert_encloses(found["coins"], 1 / 8)
+    assert_shown(f"before anybody eats | {found['coins'].value:.3f} |")
+
+
+@functools.cache
+def mutex(folder: Path, lots: int) -> WrittenOut:
+    return WrittenOut(folder / "mutex.prism", {"M": lots})
 
 
 def test_mutual_exclusion(examples_folder: Path) -> None:
     found = answers(examples_folder, "mutex", {"M": 2}, "exclusion", "progress", "lockout")
-    processes = WrittenOut(examples_folder / "mutex.prism", {"M": 2})
+    processes = mutex(examples_folder, 2)
     places = ("at1", "at2", "at3")
 
     def wanted(memory: int, state: State) -> int:
@@ -97,7 +110,7 @@ def test_mutual_exclusion(examples_folder: Path) -> None:
 @pytest.mark.parametrize(("lots", "loses"), [(2, 7 / 8), pytest.param(3, 51 / 64, marks=pytest.mark.nightly)])
 def test_who_draws_first_may_lose(examples_folder: Path, lots: int, loses: float) -> None:
     found = answers(examples_folder, "mutex", {"M": lots}, "loses")
-    processes = WrittenOut(examples_folder / "mutex.prism", {"M": lots})
+    processes = mutex(examples_folder, lots)
 
     def lost(memory: int, state: State) -> int:
         """Remember 1 when the first one drew, 2 if another entered then, 3 where none of that can follow."""
@@ -109,6 +122,8 @@ def test_who_draws_first_may_lose(examples_folder: Path, lots: int, loses: float
 
     assert processes.greatest(lost, {2}, ALL_MOVE) == pytest.approx(loses, abs=1e-8)
     assert_encloses(found["loses"], loses)
+    if lots == 2:
+        assert_shown(f"and another enters | {found['loses'].value:.3f} |")
 
 
 def test_tasks_without_delays(examples_folder: Path) -> None:
@@ -129,6 +144,7 @@ def test_tasks_with_delays(examples_folder: Path) -> None:
     assert_encloses(found["fastest"], -program.best([-1, 0]))
     assert_encloses(found["cheapest"], -program.best([0, -1]))
     assert_encloses(found["thrifty"], -program.best([-1, 0], [(1, "<=", 1400)]))
+    assert_shown(f"energy of at most 1400 | {found['thrifty'].value:.4f} |")
     assert found["curve"].several is not None
     record = found["curve"].several.record()
     for weights in ((1.0, 0.01), (1.0, 0.05), (1.0, 0.2)):

@@ -15,7 +15,7 @@ LANGUAGES = {"bash", "console", "ebnf", "json", "prism", "pycon", "python", "tex
 # The blocks that do not run, by reason. A new one is counted here.
 NOT_RUN = {
     "builds images": 2,
-    "has tests of its own": 1,
+    "has tests of its own": 2,
     "installs packages": 3,
     "measurements": 1,
     "needs several processes": 6,

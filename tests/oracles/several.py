@@ -127,8 +127,9 @@ def occupation_program(
     place = {old: new for new, old in enumerate(order)}
     choices = [[{place[t]: p for t, p in row.items()} for _, row in mdp.choices[i]] for i in order]
     rewards: list[list[list[int]]] = []
+    actions = {a for own in mdp.choices for a, _ in own}
     for j in range(n_rewards):
-        by_action = {a: mdp.choice_rewards(j, a) for own in mdp.choices for a, _ in own}
+        by_action = {a: mdp.choice_rewards(j, a) for a in actions}
         rewards.append([[int(by_action[a][i]) for a, _ in mdp.choices[i]] for i in order])
     source = {label.name: label.expression for label in mdp.graph.source.labels}
     targets = [{place[i] for i in mdp.graph.where(source[name])} for name in labels]
