@@ -23,47 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-# The options of pictures, beside those of the commands that draw them.
-
-
-def add_check_pictures(parser: argparse.ArgumentParser) -> None:
-    """Add the pictures of `hybrid check`."""
-    pictures = parser.add_argument_group("pictures", "as .png, .svg or .pdf")
-    pictures.add_argument(
-        "--plot",
-        metavar="FILE",
-        help="draw an experiment: values over the constant with the most values, a line a combination of the "
-        "others; or the Pareto curve of one multi(...) that asks for two or three values",
-    )
-    pictures.add_argument("--plot-over", metavar="NAME", help="the constant on the axis of --plot")
-    pictures.add_argument(
-        "--plot-convergence",
-        metavar="FILE",
-        help="draw how the iteration of one property converges, on a logarithmic axis",
-    )
-
-
-def add_graph_picture(parser: argparse.ArgumentParser) -> None:
-    """Add the picture of `hybrid graph`."""
-    parser.add_argument(
-        "--plot",
-        metavar="FILE",
-        help="draw the graph of a small model, as .svg, .png, .pdf, or .dot: states with the values of "
-        "variables and labels, initial ones with a double line, transitions with probabilities or rates",
-    )
-
-
-def add_diagram_picture(parser: argparse.ArgumentParser) -> None:
-    """Add the picture of `hybrid info`."""
-    parser.add_argument(
-        "--diagram",
-        metavar="FILE",
-        help="draw the offset-labelled MTBDD of a small chain, as .svg, .png, .pdf, or .dot",
-    )
-
-
-# The options of `hybrid completion`, `hybrid man` and `hybrid help`.
-
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -84,9 +43,6 @@ def add_help(parser: argparse.ArgumentParser, commands: Sequence[str]) -> None:
     )
 
 
-# The options of `hybrid explore`.
-
-
 def add_explore(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add_model(parser, ", or ranges of them, N=2:2:10")
@@ -97,15 +53,8 @@ def add_explore(parser: argparse.ArgumentParser) -> None:
         help="the page; constants with ranges put models beside each other",
     )
     parser.add_argument("--backend", default="auto", choices=("auto", "cpu", "gpu", "reference"))
-    parser.add_argument(
-        "--measure",
-        action="store_true",
-        help="time a product at every level that fits in memory, and weigh levels that are built",
-    )
+    _add_measure(parser)
     parser.add_argument("--title", default="", help="heading of the page (default the model's name)")
-
-
-# The options of `hybrid examples`.
 
 
 def add_examples(parser: argparse.ArgumentParser) -> None:
@@ -122,21 +71,7 @@ def add_examples(parser: argparse.ArgumentParser) -> None:
     add_output(parser)
 
 
-# The options of the smaller commands, a function each.
-
-EXPORTED = (
-    ".umb",
-    ".drn",
-    ".tra",
-    ".sta",
-    ".lab",
-    ".srew",
-    ".trew",
-    ".pexp",
-    ".mtx",
-    ".dot",
-    ".dd",
-)
+EXPORTED = (".umb", ".drn", ".tra", ".sta", ".lab", ".srew", ".trew", ".pexp", ".mtx", ".dot", ".dd")
 """How names of files end that `hybrid export` writes."""
 
 MOST_PARTS = 64
@@ -148,11 +83,7 @@ def add_levels(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_matrix(parser)
     parser.add_argument("--plot", metavar="FILE.png|.html", help="draw the curve")
-    parser.add_argument(
-        "--measure",
-        action="store_true",
-        help="time a product at every level that fits in memory, and weigh levels that are built",
-    )
+    _add_measure(parser)
     parser.add_argument(
         "--parts",
         type=_parts,
@@ -162,10 +93,22 @@ def add_levels(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_measure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--measure",
+        action="store_true",
+        help="time a product at every level that fits in memory, and weigh levels that are built",
+    )
+
+
 def add_info(parser: argparse.ArgumentParser) -> None:
     """Add the options of `hybrid info`."""
     add_model(parser)
-    add_diagram_picture(parser)
+    parser.add_argument(
+        "--diagram",
+        metavar="FILE",
+        help="draw the offset-labelled MTBDD of a small chain, as .svg, .png, .pdf, or .dot",
+    )
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:
@@ -207,7 +150,12 @@ def add_plot_matrix(parser: argparse.ArgumentParser) -> None:
 def add_graph(parser: argparse.ArgumentParser) -> None:
     """Add the options of `hybrid graph`."""
     add_model(parser)
-    add_graph_picture(parser)
+    parser.add_argument(
+        "--plot",
+        metavar="FILE",
+        help="draw the graph of a small model, as .svg, .png, .pdf, or .dot: states with the values of "
+        "variables and labels, initial ones with a double line, transitions with probabilities or rates",
+    )
     parser.add_argument("--scc", action="store_true", help="strongly connected components (default: both)")
     parser.add_argument("--mec", action="store_true", help="maximal end components")
     parser.add_argument(
@@ -242,9 +190,6 @@ def _parts(text: str) -> int:
     return int(text)
 
 
-# The options of `hybrid check`.
-
-
 def add_check(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add_model(parser, ", or ranges of them, N=2:2:10")
@@ -266,7 +211,12 @@ def add_check(parser: argparse.ArgumentParser) -> None:
         help="also write a certificate of the answer to one property, which `hybrid verify` checks",
     )
     add_option(parser, "witness")
-    add_solution(parser)
+    solution = parser.add_argument_group("how it is solved")
+    add_option(solution, "engine")
+    add_option(solution, "storage")
+    add_matrix(solution)
+    for keyword in ("method", "omega", "epsilon", "absolute", "pareto_epsilon", "max_iterations"):
+        add_option(solution, keyword)
     parser.add_argument(
         "--distributed",
         action="store_true",
@@ -280,22 +230,20 @@ def add_check(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "bisimulation")
     add_option(parser, "exact")
     add_option(parser, "automaton_tool")
-    add_check_pictures(parser)
+    pictures = parser.add_argument_group("pictures", "as .png, .svg or .pdf")
+    pictures.add_argument(
+        "--plot",
+        metavar="FILE",
+        help="draw an experiment: values over the constant with the most values, a line a combination of the "
+        "others; or the Pareto curve of one multi(...) that asks for two or three values",
+    )
+    pictures.add_argument("--plot-over", metavar="NAME", help="the constant on the axis of --plot")
+    pictures.add_argument(
+        "--plot-convergence",
+        metavar="FILE",
+        help="draw how the iteration of one property converges, on a logarithmic axis",
+    )
     add_check_spellings(parser)
-
-
-def add_solution(parser: argparse.ArgumentParser) -> None:
-    """Add how a property is answered: engine, storage, matrix, method, precision."""
-    solution = parser.add_argument_group("how it is solved")
-    add_option(solution, "engine")
-    add_option(solution, "storage")
-    add_matrix(solution)
-    add_option(solution, "method")
-    for keyword in ("omega", "epsilon", "absolute", "pareto_epsilon", "max_iterations"):
-        add_option(solution, keyword)
-
-
-# The options of `hybrid automaton`.
 
 
 def add_automaton(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import nullcontext
 
 from hybrid.app.cli.check_pictures import draw_automaton, drawn_file
 from hybrid.app.cli.console import Console
@@ -14,8 +13,7 @@ from hybrid.properties.automata.hoa import automaton_dot, hoa_text
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Translate, draw and print; return the exit status."""
-    file = drawn_file(options.plot, "--plot", "an automaton")
-    with nullcontext() if file is None else file:
+    with drawn_file(options.plot, "--plot", "an automaton") as file:
         try:
             automaton = automaton_of(options.formula, options.automaton_tool)
         except (InterchangeError, PropertyError, UnsupportedError) as error:

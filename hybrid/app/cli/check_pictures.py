@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from hybrid.app.cli.console import Console
-from hybrid.app.cli.output_file import OutputFile
+from hybrid.app.cli.output_file import OutputFile, output_of
 from hybrid.base.drawing.figures import MOST_PANELS, axis_constant, check_ending, new_figure, plot_experiment
 from hybrid.base.drawing.graphs import GraphPicture, diagram_picture, draw_graph
 from hybrid.base.errors import OptionError
@@ -23,12 +24,11 @@ from mtbdd.language import parse_constants
 # Pictures of small models on the command line: their graph, and the diagram of their matrix.
 
 
-def drawn_file(path: str | None, option: str, what: str) -> OutputFile | None:
-    """Return the file of a picture, tried before the work begins; None if none is asked for."""
-    if path is None:
-        return None
-    check_ending(path, what, also=(".dot",))
-    return OutputFile(path, option)
+def drawn_file(path: str | None, option: str, what: str) -> AbstractContextManager[OutputFile | None]:
+    """Return the file of a picture, tried before the work begins; of None if none is asked for."""
+    if path is not None:
+        check_ending(path, what, also=(".dot",))
+    return output_of(path, option)
 
 
 def draw_model(model: SymbolicModel, file: OutputFile, console: Console) -> None:

@@ -296,11 +296,6 @@ def add_properties(parser: argparse.ArgumentParser, without: str) -> argparse._A
 # PRISM's spellings of options, beside those of `hybrid`; `hybrid.app.cli.excerpts.SAME` lists them.
 
 
-def add_const_spelling(parser: argparse.ArgumentParser) -> None:
-    """Let `-const` be `--const`."""
-    parser.add_argument("-const", dest="const", action=JoinTexts, const=",", help=argparse.SUPPRESS)
-
-
 def add_check_spellings(parser: argparse.ArgumentParser) -> None:
     """Add PRISM's spellings of how `check` solves, hidden in its help."""
     hidden = argparse.SUPPRESS
@@ -329,9 +324,6 @@ def add_check_spellings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-nofixdl", dest="no_fix_deadlocks", action="store_true", help=hidden)
 
 
-# Help does without `typing`, which takes long to import.
-
-
 MOST_THREADS = 1024
 
 
@@ -345,7 +337,7 @@ def add_constants(parser: argparse.ArgumentParser, what: str) -> None:
         metavar="N=4,K=2",
         help=f"{what}; may be repeated",
     )
-    add_const_spelling(parser)
+    parser.add_argument("-const", dest="const", action=JoinTexts, const=",", help=argparse.SUPPRESS)
 
 
 def _order(text: str) -> str:
@@ -476,9 +468,6 @@ def _level(text: str) -> str | int:
 
     near = suggestion(text, _LEVELS)
     raise argparse.ArgumentTypeError(f"{text!r} is not auto, min-memory, min-time or a number{near}")
-
-
-# The options of `hybrid simulate`.
 
 
 def add_simulate(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,6 @@ import argparse
 import json
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,8 +47,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     chosen = _backend(options.backend)
     _check_variant(chosen.name, options.variant)
     refuse_overwriting(options)
-    file = drawn_file(options.plot, "--plot", "a graph")
-    with nullcontext() if file is None else file:
+    with drawn_file(options.plot, "--plot", "a graph") as file:
         model = built_model(options, console)
         if file is not None:
             draw_model(model, file, console)

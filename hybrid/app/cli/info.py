@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from contextlib import nullcontext
 
 from hybrid.app.cli.building import built_model, model_record, model_text
 from hybrid.app.cli.check_pictures import draw_diagram, drawn_file
@@ -16,8 +15,7 @@ from hybrid.base.units import bytes_text
 def run(options: argparse.Namespace, console: Console) -> int:
     """Build, draw and print; return the exit status."""
     refuse_overwriting(options)
-    file = drawn_file(options.diagram, "--diagram", "a diagram")
-    with nullcontext() if file is None else file:
+    with drawn_file(options.diagram, "--diagram", "a diagram") as file:
         model = built_model(options, console)
         if file is not None:
             draw_diagram(model, file, console)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hybrid.app.cli.building import built_model, model_record, model_text
 from hybrid.app.cli.console import Console, Screen
-from hybrid.app.cli.output_file import OutputFile, refuse_overwriting
+from hybrid.app.cli.output_file import OutputFile, output_of, refuse_overwriting
 from hybrid.app.explorer.model_choices import matrix_held, square_matrices
 from hybrid.app.explorer.report import LevelReport, report_levels
 from hybrid.base.drawing.figures import check_ending
@@ -161,9 +161,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     refuse_overwriting(options)
     if options.plot is not None:
         check_ending(options.plot, also=(".html",))
-    if options.plot is None:
-        return _run(options, console, None)
-    with OutputFile(options.plot, "--plot") as plot:
+    with output_of(options.plot, "--plot") as plot:
         return _run(options, console, plot)
 
 

@@ -151,6 +151,16 @@ class OutputFile:
 
 
 @contextlib.contextmanager
+def output_of(path: str | None, option: str) -> Iterator[OutputFile | None]:
+    """Yield the file that an option asks for, tried before the work begins; None where it is not given."""
+    if path is None:
+        yield None
+        return
+    with OutputFile(path, option) as file:
+        yield file
+
+
+@contextlib.contextmanager
 def told_of(path: str, option: str) -> Iterator[None]:
     """Turn errors of the operating system into errors of an option that asks for a file."""
     try:

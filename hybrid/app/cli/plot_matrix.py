@@ -11,7 +11,7 @@ import numpy as np
 from gpu_kernels.runtime.csr import CsrArrays
 from hybrid.app.cli.building import built_model, model_record, model_text
 from hybrid.app.cli.console import Console
-from hybrid.app.cli.output_file import OutputFile, refuse_overwriting
+from hybrid.app.cli.output_file import OutputFile, output_of, refuse_overwriting
 from hybrid.base.drawing.figures import check_ending
 from hybrid.base.errors import OptionError
 from hybrid.base.units import bytes_text
@@ -34,9 +34,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         check_ending(options.output, "a structure plot")
     if options.cells < 1:
         raise OptionError(f"a plot needs at least 1 cell a side, got {options.cells}")
-    if options.output is None:
-        return _run(options, console, None)
-    with OutputFile(options.output, "--output") as output:
+    with output_of(options.output, "--output") as output:
         return _run(options, console, output)
 
 
