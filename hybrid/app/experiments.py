@@ -254,10 +254,7 @@ def _refuse_unknown(needed: Mapping[str, Value]) -> None:
 def combinations(constants: Mapping[str, Any]) -> list[dict[str, Value]]:
     """Return one assignment a combination of values; the last constant varies fastest.
 
-    Raises
-    ------
-    OptionError
-        No value, a value of another kind, a range that is none, or more than `MOST_RUNS` combinations.
+    An `OptionError` says that there is no value, one of another kind, no range, or more than `MOST_RUNS`.
     """
     choices = [[(name, value) for value in _values(name, given)] for name, given in constants.items()]
     count_runs(len(own) for own in choices)
@@ -267,29 +264,15 @@ def combinations(constants: Mapping[str, Any]) -> list[dict[str, Value]]:
 def of_model(given: Mapping[str, Any], spare: Collection[str], model: SymbolicModel) -> dict[str, Any]:
     """Return the given constants without those of the properties alone.
 
-    A name that properties mention, and neither they nor the model declare, is a constant of theirs by being
-    given.
-
-    Parameters
-    ----------
-    given : mapping of str to value
-        Constants that the properties do not declare.
-    spare : collection of str
-        Names that the properties mention and do not declare, `Properties.undeclared`.
-    model : SymbolicModel
+    A name that properties mention (`spare`, `Properties.undeclared`), and neither they nor the model declare,
+    is a constant of theirs by being given.
     """
     own = model.source.constants
     return {name: value for name, value in given.items() if name in own or name not in spare}
 
 
 def count_runs(choices: Iterable[int]) -> int:
-    """Return how many combinations there are of so many values each.
-
-    Raises
-    ------
-    OptionError
-        They are more than `MOST_RUNS`.
-    """
+    """Return how many combinations there are of so many values each, at most `MOST_RUNS`."""
     count = math.prod(choices)
     if count > MOST_RUNS:
         raise OptionError(
@@ -328,14 +311,8 @@ def _plain_value(name: str, value: Any) -> Value:
 def range_values(name: str, text: str) -> list[str]:
     """Return the values of a range as texts, ``2:10`` or ``2:2:10`` (from, step, to).
 
-    Raises
-    ------
-    OptionError
-        A range that does not count upwards, or ends of it that are no numbers.
-
-    Notes
-    -----
-    Steps are decimal, so that ``0:0.1:1`` ends with 1 and meets 0.3.
+    Steps are decimal, so that ``0:0.1:1`` ends with 1 and meets 0.3. An `OptionError` says that a range does
+    not count upwards, or that its ends are no numbers.
     """
     parts = [part.strip() for part in text.split(":")]
     wrong = OptionError(
@@ -378,13 +355,7 @@ def _fractions_of_range(name: str, parts: list[str], wrong: OptionError) -> list
 
 
 def _steps(name: str, ratio: Decimal | Fraction) -> int:
-    """Return how many values a range has whose length is so many steps.
-
-    Raises
-    ------
-    OptionError
-        They are more than `MOST_RUNS`.
-    """
+    """Return how many values a range has whose length is so many steps, at most `MOST_RUNS`."""
     if ratio >= MOST_RUNS:
         raise OptionError(
             f"{option('const')}: the range of {name} has more than {MOST_RUNS} values; choose a larger step"
@@ -395,24 +366,8 @@ def _steps(name: str, ratio: Decimal | Fraction) -> int:
 def expand_ranges(text: str) -> list[str]:
     """Return the combinations that constants with ranges stand for, each as constants without ranges.
 
-    Parameters
-    ----------
-    text : str
-        As `--const` takes it; ``N=2:10`` and ``N=2:2:10`` (from, step, to) are ranges.
-
-    Returns
-    -------
-    list of str
-        The last constant varies fastest; the text itself if it has no range.
-
-    Raises
-    ------
-    OptionError
-        A range that does not count upwards, or ends of it that are no numbers.
-
-    Notes
-    -----
-    Steps are decimal, so that ``T=0:0.1:1`` ends with 1 and meets 0.3.
+    The text is that of `--const`, with ranges as `range_values` takes them. The last constant varies fastest;
+    a text without a range stands for itself.
     """
     choices = []
     for item in constant_items(text):

@@ -27,24 +27,11 @@ if TYPE_CHECKING:
 def levels_of(
     matrix: OffsetMTBDD | Sequence[LayerChoices], backend: str, representation: str = "row-types"
 ) -> LevelTable:
-    """Count every level of a matrix, or of the choices of a decision process.
+    """Count every level of a matrix, or of the choices of a decision process, in row types or in tasks.
 
-    Parameters
-    ----------
-    matrix : OffsetMTBDD or sequence of LayerChoices
-    backend : {"cpu", "gpu", "reference"}
-        In row types a gpu takes the layers of choices fused where it can, see
-        :func:`hybrid.matrix.levels.layers.layer_levels`.
-    representation : {"row-types", "tasks"}
-
-    Raises
-    ------
-    ValueError
-        If there is no such representation, or no choice has a matrix.
-
-    Notes
-    -----
-    Time: O(nodes log nodes) with row types, O(nodes) with tasks; no path is enumerated.
+    In row types a gpu takes the layers of choices fused where it can, see
+    :func:`hybrid.matrix.levels.layers.layer_levels`. Time: O(nodes log nodes) with row types, O(nodes) with
+    tasks; no path is enumerated.
     """
     check_representation(representation)
     if isinstance(matrix, OffsetMTBDD):
@@ -267,19 +254,8 @@ def report_levels(
 def least_held(table: LevelTable, backend: str, representation: str, held: dict[int, int]) -> LevelChoice:
     """Return the level of the fewest bytes and why it is that.
 
-    Parameters
-    ----------
-    table : LevelTable
-    backend : str
-    representation : {"row-types", "tasks"}
-    held : dict of int to int
-        Bytes by level where levels were weighed; without them, and where the table knows them, they are
-        counted.
-
-    Raises
-    ------
-    OptionError
-        The backend can use no level.
+    Bytes are those of `held` where levels were weighed, else counted where the table knows them. An
+    `OptionError` says that the backend can use no level.
     """
     if table.knows_bytes(backend):
         return choose_level(table, "min-memory", backend)
@@ -299,13 +275,7 @@ def least_held(table: LevelTable, backend: str, representation: str, held: dict[
 
 
 def least_time(table: LevelTable, backend: str, seconds: dict[int, float]) -> LevelChoice:
-    """Return the level of least time and why it is that: measured, if any was, else predicted.
-
-    Raises
-    ------
-    OptionError
-        The backend can use no level.
-    """
+    """Return the level of least time and why it is that: measured, if any was, else predicted."""
     if not seconds:
         return choose_level(table, "min-time", backend)
     level = min(seconds, key=lambda k: (seconds[k], k))
