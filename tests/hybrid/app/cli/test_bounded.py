@@ -1,4 +1,4 @@
-"""Limits on time and memory, and what is left of a check that they end."""
+"""Limits on time and memory: their values, and what is left of a check that they end."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 
 import hybrid
 from hybrid.__main__ import main
+from hybrid.app.cli.arguments import parse_arguments
 from hybrid.app.cli.bounded import run_bounded
 from hybrid.app.cli.console import Console
 from mtbdd.base.budget import Budget, BudgetError, Course, check_budget, spending
@@ -166,25 +167,6 @@ def test_limits_of_the_command_line_hold_for_the_command():
     assert current() == Limits()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--timeout", "0"], "expected a positive number of seconds, or one like 90s, 5m or 1.5h, got '0'"),
-        (["--memory", "lots"], "expected a positive number of bytes, like 4G or 500M, got 'lots'"),
-        (["--memory", "-1G"], "expected a positive number of bytes"),
-        (["--limit", "bits"], "a whole number of at most 18 digits, got 'bits'"),
-        (["--limit", "bits=0"], "limit bits: expected an integer of at least 1, got 0"),
-        (["--limit", "width=3"], "unknown limit 'width': expected one of source_bytes, tokens, variables"),
-    ],
-)
-def test_senseless_limits_are_refused(arguments, message, counter, capsys):
-    name, value = arguments
-    with pytest.raises(SystemExit) as ended:
-        main(["info", counter, f"{name}={value}"])
-    assert ended.value.code == 2
-    assert message in capsys.readouterr().err
-
-
 def test_the_library_gives_up_building(slow):
     with pytest.raises(BudgetError, match="the time limit of 0.3 s is reached"):
         hybrid.load(slow, timeout=0.3)
@@ -302,3 +284,70 @@ def test_runs_that_had_not_begun_are_counted(slow, tmp_path):
     console.error = told.append
     console.ended("interrupted")
     assert told == ["interrupted"]
+
+
+def test_a_time_limit_with_a_unit_ends_a_command(slow, capfd):
+    assert main(["info", slow, "--package", "autoref", "--quiet", "--timeout", "0.01m"]) == 2
+    assert capfd.readouterr().err == (
+        "error: the time limit of 0.6 s is reached while building the model; give more: --timeout 1.2\n"
+    )
+
+
+# ------------------------------------------------------------------ values of the options
+
+NO_DURATIONS = (
+    ["0", "0m", "-5", "-5m", "nan", "inf", "infm", "1e400", "1e308h", "", "m", "1d", "1ms", "1 m", " 1", "5M"]
+    + ["1m30s", "1_0", "0x10", "\N{ARABIC-INDIC DIGIT THREE}m", "1e", "1..5", ".", "1,5h", "9" * 5000 + "x"]
+)  # fmt: skip
+REFUSED = [
+    *(
+        ("--timeout", text, "argument --timeout: expected a positive number of seconds")
+        for text in NO_DURATIONS
+    ),
+    ("--memory", "1_0G", "argument --memory: expected a positive number of bytes"),
+    ("--memory", "lots", "expected a positive number of bytes, like 4G or 500M, got 'lots'"),
+    ("--memory", "-1G", "expected a positive number of bytes"),
+    ("--memory", "1e400", "argument --memory: expected a positive number of bytes"),
+    ("--limit", "bits=" + "9" * 5000, "a whole number of at most 18 digits, got 'bits=999"),
+    ("--limit", "bits=\N{SUPERSCRIPT TWO}", "a whole number of at most 18 digits, got 'bits="),
+    ("--limit", "bits", "a whole number of at most 18 digits, got 'bits'"),
+    ("--limit", "width=3", "unknown limit 'width': expected one of source_bytes, tokens, variables"),
+    ("--limit", "bits=-3", "limit bits: expected an integer of at least 1, got -3"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90", 90.0),
+        ("90s", 90.0),
+        ("2.5", 2.5),
+        (".5m", 30.0),
+        ("5m", 300.0),
+        ("1.5h", 5400.0),
+        ("1e3s", 1000.0),
+    ],
+)
+def test_durations_have_units(text: str, seconds: float) -> None:
+    assert parse_arguments(["info", "m.pm", "--timeout", text]).timeout == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("1000", 1000), ("4k", 4096), ("1.5M", 3 << 19), ("2G", 2 << 30), ("1e3", 1000)]
+)
+def test_sizes_have_units(text: str, size: int) -> None:
+    assert parse_arguments(["info", "m.pm", "--memory", text]).memory == size
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"), REFUSED, ids=[f"{o} {v[:12]!r}" for o, v, _ in REFUSED]
+)
+def test_senseless_values_are_refused_by_name(
+    option: str, value: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["info", "m.pm", f"{option}={value}"])
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert len(told) < 400

@@ -37,13 +37,8 @@ def test_options_and_positions_stand_in_any_order(
 
 PIECES: dict[str, list[list[str]]] = {
     "check": [
-        ["m.pm"],
-        ["P=? [ F x ]"],
-        ["--const", "N=1"],
-        ["--json"],
-        ["-jor"],
-        ["--prop", "1,a"],
-        ["-e", "0.1"],
+        *(["m.pm"], ["P=? [ F x ]"], ["--const", "N=1"], ["--json"]),
+        *(["-jor"], ["--prop", "1,a"], ["-e", "0.1"]),
     ],
     "levels": [["m.pm"], ["--const=N=1"], ["--measure"], ["--plot", "l.png"], ["--level", "3"]],
     "export": [["m.pm"], ["--const", "N=1"], ["--to", "a.tra"], ["--to", "b.sta"], ["--force"]],
@@ -208,19 +203,7 @@ def test_spellings_of_prism(spelt: str, name: str, value: object) -> None:
 
 
 def test_every_spelling_that_is_told_is_taken() -> None:
+    taking = "-const -pf -pctl -csl -prop -property -epsilon -e -paretoepsilon -maxiters -omega".split()
     for names in SAME:
         for name in names.split(", "):
-            takes = name in (
-                "-const",
-                "-pf",
-                "-pctl",
-                "-csl",
-                "-prop",
-                "-property",
-                "-epsilon",
-                "-e",
-                "-paretoepsilon",
-                "-maxiters",
-                "-omega",
-            )
-            parse_arguments(["check", "m.pm", name, *(["1"] if takes else [])])
+            parse_arguments(["check", "m.pm", name, *(["1"] if name in taking else [])])

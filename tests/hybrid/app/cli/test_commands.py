@@ -17,56 +17,25 @@ from tests.builders.pages import sheets_of
 from tests.exploring import each
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 
-RESULT_KEYS = {
-    "name",
-    "property",
-    "value",
-    "lower",
-    "upper",
-    "error",
-    "kind",
-    "residual",
-    "engine",
-    "backend",
-    "backend_reason",
-    "method",
-    "level",
-    "storage",
-    "iterations",
-    "products",
-    "seconds",
-    "seconds_per_iteration",
-    "base_memory_bytes",
-    "representation_memory_bytes",
-}
-MODEL_KEYS = {
-    "file",
-    "type",
-    "constants",
-    "states",
-    "transitions",
-    "choices",
-    "build",
-    "build_seconds",
-    "mtbdd_nodes",
-    "terminals",
-    "peak_rss_mb",
-}
-LEVELS_KEYS = {
-    *("model", "base_memory_bytes", "levels", "min_memory", "min_time", "reason"),
-    *("min_memr", "reasons"),
-}
-LEVEL_KEYS = {
-    "level",
-    "nodes",
-    "paths",
-    "submatrix_nonzeros",
-    "instances_worst_case",
-    "bytes_worst_case",
-    "row_type_bytes",
-    "representation_bytes",
-    "seconds_per_product",
-}
+RESULT_KEYS = set(
+    (
+        "name property value lower upper error kind residual engine backend backend_reason method level "
+        "storage iterations products seconds seconds_per_iteration base_memory_bytes "
+        "representation_memory_bytes"
+    ).split()
+)
+MODEL_KEYS = set(
+    (
+        "file type constants states transitions choices build build_seconds mtbdd_nodes terminals peak_rss_mb"
+    ).split()
+)
+LEVELS_KEYS = set("model base_memory_bytes levels min_memory min_time reason min_memr reasons".split())
+LEVEL_KEYS = set(
+    (
+        "level nodes paths submatrix_nonzeros instances_worst_case bytes_worst_case row_type_bytes "
+        "representation_bytes seconds_per_product"
+    ).split()
+)
 
 
 @pytest.fixture
