@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mtbdd.diagrams.encoding import EncodedVariable, Encoding, spell, union_of_codes
 from mtbdd.diagrams.manager import Manager, Node
+from mtbdd.diagrams.nodes import distinct_pairs, nodes_of_pairs
 from mtbdd.language.enclosing import Enclosed, enclose
 from mtbdd.language.syntax import Expression, Literal, Name
 from mtbdd.language.walk import walk
@@ -52,10 +53,7 @@ def tabulate(
     """
     shape = tuple(1 << len(v.bits) for v in variables)
     grid = encoding.grid([v.name for v in variables])
-    mask = np.ones(shape, dtype=np.bool_)
-    for axis, v in enumerate(variables):
-        inside = np.arange(shape[axis]) < v.size
-        mask &= inside.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    mask = encoding.inside(variables)
     share = max(_FEWEST, _AT_ONCE // operators(e))
     if share >= mask.size:
         return _flat(enclose(e, grid, shape, mask)), mask.reshape(-1)
@@ -182,15 +180,9 @@ def set_from_table(manager: Manager, names: Sequence[str], table: Bools) -> Node
     known: dict[tuple[int, int], Node] = {}
     below = [_word(manager, names[len(names) - bits :], int(w), known) for w in distinct]
     for name in reversed(names[: len(names) - bits]):
-        pairs = current.reshape(-1, 2)
         width = len(below)
-        keys, current = np.unique(pairs[:, 0] * width + pairs[:, 1], return_inverse=True)
-        current = current.reshape(-1)
-        variable, ite = manager.bdd.var(name), manager.bdd.ite
-        below = [
-            below[a] if a == b else ite(variable, below[b], below[a])
-            for a, b in zip((keys // width).tolist(), (keys % width).tolist(), strict=True)
-        ]
+        keys, current = distinct_pairs(current[::2] * width + current[1::2], width)
+        below = nodes_of_pairs(manager, name, below, keys // width, keys % width)
     return below[int(current[0])]
 
 

@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.diagrams.manager import Manager, Node
+from mtbdd.diagrams.nodes import distinct_pairs, nodes_of_pairs
 from mtbdd.language.model_syntax import ResolvedVariable
 
 # Sets given by their members: from a list of codes to a decision diagram.
 
 Int64Array = NDArray[np.int64]
-
-_SMALL = 1 << 12  # a table of this many places costs no more than numpy's sort
 
 
 def spell(numbers: Sequence[tuple[Int64Array, Sequence[str]]], names: Sequence[str]) -> Int64Array:
@@ -67,30 +66,20 @@ def union_of_codes(manager: Manager, names: Sequence[str], codes: Int64Array) ->
         return manager.false
     codes = np.sort(codes)  # several times faster than `np.unique`, which hashes first
     codes = codes[_changes(codes)]
-    ids = np.zeros(codes.size, dtype=np.int64)
-    layers: list[tuple[str, Int64Array, Int64Array]] = []
+    below, ids = [manager.false, manager.true], np.ones(codes.size, dtype=np.int64)
     for name in reversed(names):
         prefix = codes >> 1
         first = _changes(prefix)
-        width = int(ids.max()) + 2
+        width = len(below)
         # A pair of children is one key; both children of a prefix, where there are two, are neighbours.
-        parts = np.where(codes & 1, ids + 1, (ids + 1) * width)
+        parts = np.where(codes & 1, ids, ids * width)
         keys = parts[first]
         second = np.flatnonzero(~first)
         keys[np.cumsum(first)[second] - 1] += parts[second]
-        distinct, ids = _numbered(keys, width * width)
-        layers.append((name, distinct // width - 1, distinct % width - 1))
+        distinct, ids = distinct_pairs(keys, width)
+        below = nodes_of_pairs(manager, name, below, distinct // width, distinct % width)
         codes = prefix[first]
-    bdd = manager.bdd
-    below: list[Node] = [manager.true]
-    for name, low, high in layers:
-        variable = bdd.var(name)
-        nodes = [*below, manager.false]  # -1 finds the last one
-        below = [
-            bdd.ite(variable, nodes[b], nodes[a]) if a != b else nodes[a]
-            for a, b in zip(low.tolist(), high.tolist(), strict=True)
-        ]
-    return below[0]
+    return below[int(ids[0])]
 
 
 def _changes(values: Int64Array) -> NDArray[np.bool_]:
@@ -98,16 +87,6 @@ def _changes(values: Int64Array) -> NDArray[np.bool_]:
     first = np.ones(values.size, dtype=np.bool_)
     np.not_equal(values[1:], values[:-1], out=first[1:])
     return first
-
-
-def _numbered(keys: Int64Array, bound: int) -> tuple[Int64Array, Int64Array]:
-    """Return the distinct keys, ascending, and every key's place among them; keys lie below the bound."""
-    if bound > 4 * keys.size + _SMALL:
-        distinct, places = np.unique(keys, return_inverse=True)
-        return distinct, places.reshape(-1)
-    present = np.zeros(bound, dtype=np.bool_)
-    present[keys] = True
-    return np.flatnonzero(present), (np.cumsum(present) - 1)[keys]
 
 
 @dataclass(frozen=True)
@@ -244,7 +223,7 @@ class Encoding:
     def grid(self, names: Sequence[str]) -> dict[str, NDArray[np.int64] | NDArray[np.bool_]]:
         """Return broadcastable axes of stored values, padded to powers of two, one axis a variable.
 
-        Values beyond a variable's range repeat its highest one; callers mask them with `valid`.
+        Values beyond a variable's range repeat its highest one; callers mask them with `inside`.
         """
         axes: dict[str, NDArray[np.int64] | NDArray[np.bool_]] = {}
         for axis, name in enumerate(names):
@@ -254,3 +233,11 @@ class Encoding:
             shape[axis] = values.size
             axes[name] = values.astype(bool).reshape(shape) if v.is_bool else values.reshape(shape)
         return axes
+
+    def inside(self, variables: Sequence[EncodedVariable]) -> NDArray[np.bool_]:
+        """Return where the values of a `grid` are in range, of its shape."""
+        mask = np.ones((1,) * len(variables), dtype=np.bool_)
+        for axis, v in enumerate(variables):
+            own = np.arange(1 << len(v.bits)) < v.size
+            mask = mask & own.reshape([-1 if i == axis else 1 for i in range(len(variables))])
+        return mask

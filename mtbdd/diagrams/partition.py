@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.diagrams.manager import Manager, Node
+from mtbdd.diagrams.nodes import distinct_pairs
 
 LEAST = 2.0**-1074  # lemma: underflow
 """The least positive double, which stands for positive numbers that are smaller."""
@@ -205,32 +206,19 @@ def from_table(
     distinct subtable.
     """
     values, ids = np.unique(table, return_inverse=True)
-    current = np.where(mask, ids.reshape(-1), -1).astype(np.int64)
-    layers: list[tuple[str, NDArray[np.int64], NDArray[np.int64]]] = []
+    current = np.where(mask, ids.reshape(-1) + 1, 0).astype(np.int64)
+    false, ite = manager.false, manager.bdd.ite
+    below: list[dict[int, Node]] = [{}, *({i: manager.true} for i in range(values.size))]
     for name in reversed(names):
-        pairs = current.reshape(-1, 2)
-        base = int(current.max()) + 2
-        keys, current = np.unique((pairs[:, 0] + 1) * base + pairs[:, 1] + 1, return_inverse=True)
-        current = current.reshape(-1)
-        layers.append((name, keys // base - 1, keys % base - 1))
-    bdd, false = manager.bdd, manager.false
-    below: list[dict[int, Node]] = [{i: manager.true} for i in range(values.size)]
-    empty: dict[int, Node] = {}
-    for name, low, high in layers:
-        variable = bdd.var(name)
-        nodes = []
-        for a, b in zip(low.tolist(), high.tolist(), strict=True):
-            lows = below[a] if a >= 0 else empty
-            highs = below[b] if b >= 0 else empty
-            if a == b:
-                nodes.append(lows)
-                continue
-            nodes.append(
-                {
-                    v: bdd.ite(variable, highs.get(v, false), lows.get(v, false))
-                    for v in lows.keys() | highs.keys()
-                }
-            )
-        below = nodes
-    root = below[int(current[0])] if int(current[0]) >= 0 else empty
-    return Partition(manager, {values[v].item(): s for v, s in root.items()})
+        width, variable = len(below), manager.bdd.var(name)
+        keys, current = distinct_pairs(current[::2] * width + current[1::2], width)
+        children = zip((keys // width).tolist(), (keys % width).tolist(), strict=True)
+        below = [
+            lows
+            if lows is highs
+            else {
+                v: ite(variable, highs.get(v, false), lows.get(v, false)) for v in lows.keys() | highs.keys()
+            }
+            for lows, highs in ((below[a], below[b]) for a, b in children)
+        ]
+    return Partition(manager, {values[v].item(): s for v, s in below[int(current[0])].items()})

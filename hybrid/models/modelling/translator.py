@@ -194,7 +194,7 @@ class TableTranslator(ExpressionTranslator):
         shape = tuple(values.size for values in given)
         grid = [axis.reshape(-1) for axis in np.meshgrid(*given, indexing="ij")]
         results = self._called(lambda: applied(quantity.function, grid), count, place).reshape(shape)
-        pieces: dict[Any, list[Node]] = {}
+        pieces: list[tuple[Any, Node]] = []
         listed_sets = [list(part.pieces.values()) for part in parts]
         for at in product(*map(range, shape[:-1])):
             outer = self.encoding.valid
@@ -204,10 +204,10 @@ class TableTranslator(ExpressionTranslator):
                 continue
             for i, last in enumerate(listed_sets[-1]):
                 if (piece := outer & last) != self.encoding.manager.false:
-                    pieces.setdefault(results[(*at, i)].item(), []).append(piece)
-        self.effort.values(len(pieces), place.position)
-        disjunction = self.encoding.manager.disjunction
-        return Partition(self.encoding.manager, {v: disjunction(sets) for v, sets in pieces.items()})
+                    pieces.append((results[(*at, i)].item(), piece))
+        found = Partition.united(self.encoding.manager, pieces)
+        self.effort.values(len(found), place.position)
+        return found
 
     # ------------------------------------------------------------------ assignments
 
@@ -251,13 +251,9 @@ class TableTranslator(ExpressionTranslator):
                 f"bits together, got {_width(variables)}: {sizes}; {_ADVICE}"
             )
         self.effort.table(8 << _width(variables), place.position)
-        mask = np.ones((1,) * len(variables), dtype=np.bool_)
         axes = self.encoding.grid([v.name for v in variables])
         shape = np.broadcast_shapes(*(axis.shape for axis in axes.values()))
-        for axis, v in enumerate(variables):
-            inside = np.arange(1 << len(v.bits)) < v.size
-            mask = mask & inside.reshape([-1 if i == axis else 1 for i in range(len(variables))])
-        flat = np.broadcast_to(mask, shape).reshape(-1)
+        flat = self.encoding.inside(variables).reshape(-1)
         own = {variable.name: variable for variable in quantity.over()}
         columns: dict[ModelVariable, Array] = {
             own[name]: np.broadcast_to(axis, shape).reshape(-1)[flat] for name, axis in axes.items()
