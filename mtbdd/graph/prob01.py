@@ -18,12 +18,10 @@ from mtbdd.build.model import SymbolicModel
 from mtbdd.build.reach import fixpoint
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.relation import Relation
+from mtbdd.graph.trimming import backward_by_steps
 from mtbdd.offset.states import index_states
 
 # Searches backward over the choices of a decision process, on sets.
-#
-# Rounds start from what the last one found; within a round every step starts from what those before it added
-# as well, which saves rounds.
 
 
 def search_backward(model: SymbolicModel, target: Node, allowed: Sequence[Node]) -> Node:
@@ -42,17 +40,8 @@ def search_backward(model: SymbolicModel, target: Node, allowed: Sequence[Node])
     -----
     Time: one relational product a step and round.
     """
-    false = model.manager.false
-    found = frontier = target
-    left = model.manager.disjunction(allowed) & ~target
-    while frontier != false:
-        seen, new = frontier, false
-        for step in model.choice_relations:
-            hit = step.before(seen) & left & allowed[step.layer]
-            if hit != false:
-                seen, new, left = seen | hit, new | hit, left & ~hit
-        frontier, found = new, found | new
-    return found
+    steps = ((step, allowed[step.layer]) for step in model.choice_relations)
+    return backward_by_steps(model.manager, steps, target, model.manager.disjunction(allowed))
 
 
 def remove_choices(model: SymbolicModel, gone: Node, kept: Sequence[Node]) -> tuple[Node, list[Node]]:
