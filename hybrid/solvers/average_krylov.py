@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybrid.matrix.space.base import Clock, Criterion, Kept, Numbers, Status, Vector
-from hybrid.matrix.space.preconditioner import Preconditioned, plain_residual
 from hybrid.matrix.space.recurrence import Recurrence, Standing
 from hybrid.matrix.space.workspace import OPERANDS, Array, Workspace
 
@@ -173,7 +172,7 @@ class AnchoredSolution:
     ) -> None:
         self._space, self.recurrence, self._diagonal = space, recurrence, diagonal
         self._anchor, self._criterion, self._floor = anchor, criterion, floor
-        self._is_fresh = isinstance(recurrence, Preconditioned)
+        self._is_fresh = recurrence.is_preconditioned
         self._difference, self._exhausted = math.inf, False
         self._norm, self._left_out = math.inf, 0
         self.first: float | None = None
@@ -282,7 +281,7 @@ class AnchoredSolution:
         """Return the distance of the bounds that the residual tells; a look."""
         space, recurrence, x = self._space, self.recurrence, self.recurrence.x
         with np.errstate(over="ignore", invalid="ignore"):
-            space.weigh(self._diagonal, plain_residual(recurrence), recurrence.spare)
+            space.weigh(self._diagonal, recurrence.plain_residual(), recurrence.spare)
             extremes = (*space.extremes(recurrence.spare), *space.extremes(x))
             anchored, low, high, least, most = space.read(space.element(x, self._anchor), *extremes)
             width, middle = high - low, anchored + 0.5 * (low + high)

@@ -24,7 +24,7 @@ from hybrid.matrix.space.base import Clock, Criterion, Kept, Numbers, State, Vec
 from hybrid.matrix.space.bellman import STAGE, BellmanOperator, Held
 from hybrid.matrix.space.bounded_solution import WIDEST, width_of
 from hybrid.matrix.space.idr import IDR_VECTORS
-from hybrid.matrix.space.preconditioner import Preconditioner, plain_residual
+from hybrid.matrix.space.preconditioner import Preconditioner
 from hybrid.matrix.space.recurrence import Recurrence
 from hybrid.matrix.space.workspace import OPERANDS, Array, System, Workspace
 from hybrid.solvers.around import verified_around
@@ -285,7 +285,7 @@ class Spread:
         xp.multiply(space.operand(self._equation.diagonal), shape, out=w)
 
         def share() -> float:
-            xp.multiply(plain_residual(recurrence), y, out=recurrence.spare)
+            xp.multiply(recurrence.plain_residual(), y, out=recurrence.spare)
             return space.read(space.extremes(recurrence.spare)[1])[0]
 
         def close(now: float) -> bool:
@@ -503,7 +503,7 @@ class KrylovBounds:
             if least < 0.0:
                 # Relative to what is negative nothing is near, however small its residual is.
                 self._reach = math.inf
-            xp.multiply(plain_residual(recurrence), y, out=spare)
+            xp.multiply(recurrence.plain_residual(), y, out=spare)
             return max(map(abs, space.read(*space.extremes(spare))))
 
         def close(eta: float) -> bool:

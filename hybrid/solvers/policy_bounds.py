@@ -25,7 +25,7 @@ from hybrid.matrix.space.base import Clock, Criterion, Kept
 from hybrid.matrix.space.bellman import Choosing, Held, Outcome
 from hybrid.matrix.space.bounded_solution import width_of
 from hybrid.matrix.space.idr import IDR_VECTORS
-from hybrid.matrix.space.preconditioner import Preconditioner, plain_residual
+from hybrid.matrix.space.preconditioner import Preconditioner
 from hybrid.matrix.space.recurrence import Recurrence
 from hybrid.matrix.space.repeated import STEPS, RepeatedIDR
 from hybrid.matrix.space.workspace import Array, Pair, System
@@ -408,7 +408,7 @@ class PolicyCourse:
         space, weights = self._operator.space, self._weights
 
         def share() -> float:
-            space.xp.multiply(plain_residual(recurrence), weights, out=recurrence.spare)
+            space.xp.multiply(recurrence.plain_residual(), weights, out=recurrence.spare)
             return max(map(abs, space.read(*space.extremes(recurrence.spare))))
 
         return follow(

@@ -23,7 +23,6 @@ from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.gpu.sweeps import Run, Unfused
 from hybrid.matrix.space.base import Vector
 from hybrid.matrix.space.idr import FALL, KAPPA, LOST, SINGLE_FALL
-from hybrid.matrix.space.preconditioner import Preconditioned
 from hybrid.matrix.space.recurrence import Standing
 from hybrid.matrix.space.repeated import IDR_PATIENCE, OMEGA, STEPS, repeat
 from hybrid.matrix.space.workspace import Workspace
@@ -60,7 +59,7 @@ class DeviceBiCGStab:
     keeps one more.
     """
 
-    cost, patience = 2, 400
+    cost, patience, is_preconditioned = 2, 400, False
 
     def __init__(
         self,
@@ -111,6 +110,10 @@ class DeviceBiCGStab:
     def spare(self) -> Array:
         """A vector that is free between two calls."""
         return self._kernels.product_r
+
+    def plain_residual(self) -> Array:
+        """See `Recurrence.plain_residual`."""
+        return self.r
 
     def restart(self) -> float:
         """Begin with the residual of x, and return its norm. Synchronises: a look."""
@@ -192,7 +195,7 @@ class DeviceIDR:
     looks, and not within. Memory: 3 + 2 s vectors; such a matrix keeps one more.
     """
 
-    cost, patience = DIRECTIONS + 1, 2000
+    cost, patience, is_preconditioned = DIRECTIONS + 1, 2000, False
 
     def __init__(
         self,
@@ -244,6 +247,10 @@ class DeviceIDR:
         """A vector that is free between two calls."""
         kernels = self._kernels
         return kernels.t if kernels.fresh is kernels.r else kernels.fresh
+
+    def plain_residual(self) -> Array:
+        """See `Recurrence.plain_residual`."""
+        return self.r
 
     @property
     def products(self) -> int:
@@ -326,9 +333,10 @@ class RepeatedSteps:
         repeat(lambda x, out: self._run(damped, x, out), x, self._between, out)
 
 
-class _Measured(Preconditioned):
+class _Measured:
     """What both recurrences have in common: the residual of the system itself, and how products count."""
 
+    is_preconditioned = True
     cost: int
     x: Any
     spare: Any
@@ -355,7 +363,7 @@ class _Measured(Preconditioned):
         return STEPS * self._begun + self.cost * self._made + self._looks
 
     def plain_residual(self) -> Array:
-        """See `Preconditioned.plain_residual`. Synchronises: no."""
+        """See `Recurrence.plain_residual`. Synchronises: no."""
         self._run_once(self._plain, self.x, self.spare)
         self._looks += 1
         self.spare[...] -= self.x

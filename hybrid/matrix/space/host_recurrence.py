@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hybrid.matrix.space.base import Vector
-from hybrid.matrix.space.idr import Images
+from hybrid.matrix.space.idr import HostRecurrence, Images
 from hybrid.matrix.space.passes import Passes
 from hybrid.matrix.space.recurrence import Standing
 from hybrid.matrix.space.workspace import Array, Steps
@@ -69,7 +69,7 @@ class HostImages:
         return 0.0 if self._anchor is None else self._passes.element(x, self._anchor)
 
 
-class HostBiCGStab:
+class HostBiCGStab(HostRecurrence):
     """The recurrence of :mod:`hybrid.matrix.space.recurrence` with numbers on the host.
 
     Parameters
@@ -81,6 +81,8 @@ class HostBiCGStab:
         The iterate, changed in place.
     limit, orthogonal
         As for :meth:`hybrid.matrix.space.workspace.System.bicgstab`.
+    plain : Images, optional
+        As for `HostRecurrence`.
 
     Notes
     -----
@@ -89,18 +91,22 @@ class HostBiCGStab:
 
     cost, patience = 2, 400
 
-    def __init__(self, passes: Passes, images: Images, x: Array, limit: float, orthogonal: float) -> None:
-        self._passes, self._images = passes, images
+    def __init__(
+        self,
+        passes: Passes,
+        images: Images,
+        x: Array,
+        limit: float,
+        orthogonal: float,
+        plain: Images | None = None,
+    ) -> None:
+        super().__init__(images, plain)
+        self._passes = passes
         self._limit, self._orthogonal = limit, orthogonal
         self.x = x
         self.r, self._shadow, self._p, self._v, self._t = (np.empty_like(x) for _ in range(5))
         self._rho = self._first = self._norm = math.inf
         self._iterations, self._ended, self._broken = 0, True, False
-
-    @property
-    def products(self) -> int:
-        """Products made."""
-        return self._images.made
 
     @property
     def spare(self) -> Array:

@@ -29,6 +29,7 @@ Source: [vGS11], [SvG08]; kappa: Sleijpen and van der Vorst, Numerical Algorithm
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
 import numpy as np
@@ -132,7 +133,43 @@ class Space:
         return math.isfinite(self.omega)
 
 
-class IDR:
+class HostRecurrence(ABC):
+    """What the recurrences with numbers on the host share: products, and the residual of the system as it is.
+
+    Parameters
+    ----------
+    images : Images
+        Of the system that is solved.
+    plain : Images or None
+        Of the system as it is, divided by its diagonal, where `images` are those of another one.
+    """
+
+    x: Array
+    r: Array
+
+    def __init__(self, images: Images, plain: Images | None) -> None:
+        self._images, self._plain = images, plain
+        self.is_preconditioned = plain is not None
+
+    @property
+    def products(self) -> int:
+        """Products made for images, and those that measured."""
+        return self._images.made + (0 if self._plain is None else self._plain.made)
+
+    @property
+    @abstractmethod
+    def spare(self) -> Array:
+        """A vector that is free between two calls."""
+
+    def plain_residual(self) -> Array:
+        """See `Recurrence.plain_residual`."""
+        if self._plain is None:
+            return self.r
+        self._plain.residual(self.x, self.spare)
+        return self.spare
+
+
+class IDR(HostRecurrence):
     """The recurrence for ``A x = b``; see `hybrid.matrix.space.recurrence.Recurrence`.
 
     Parameters
@@ -147,6 +184,8 @@ class IDR:
     real : {numpy.float64, numpy.float32}
         Precision of residual, directions and images, which `passes` and `images` have to know.  The iterate,
         and residuals made anew, have double precision.
+    plain : Images, optional
+        As for `HostRecurrence`.
 
     Notes
     -----
@@ -164,8 +203,10 @@ class IDR:
         limit: float,
         weights: Array | None = None,
         real: type[np.floating[Any]] = np.float64,
+        plain: Images | None = None,
     ) -> None:
-        self._passes, self._images = passes, images
+        super().__init__(images, plain)
+        self._passes = passes
         self._limit, self._weights = limit, weights
         self.x = x
         self.r, self._t = np.empty_like(x, dtype=real), np.empty_like(x, dtype=real)
@@ -176,11 +217,6 @@ class IDR:
         self._space = Space()
         self._first = self._norm = self._greatest = math.inf
         self._iterations, self._ended, self._broken = 0, True, False
-
-    @property
-    def products(self) -> int:
-        """Products made."""
-        return self._images.made
 
     @property
     def spare(self) -> Array:

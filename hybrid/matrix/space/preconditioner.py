@@ -5,7 +5,6 @@ Their residual is not that of the system that was asked for: bounds need that on
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
 from hybrid.matrix.space.recurrence import Recurrence
@@ -56,19 +55,3 @@ class Preconditioner(Protocol):
         self, b: Array | None, start: Array, limit: float, orthogonal: float, anchor: int | None = None
     ) -> Recurrence:
         """Return the recurrence of BiCGStab from a copy of `start`, as `System.bicgstab` does; b as above."""
-
-
-class Preconditioned(ABC):
-    """A recurrence that a preconditioner has made."""
-
-    @abstractmethod
-    def plain_residual(self) -> Array:
-        """Return the residual of the system that was asked for divided by its diagonal, fresh, in `spare`."""
-
-
-def plain_residual(recurrence: Recurrence) -> Array:
-    """Return the residual of a system divided by its diagonal, as a recurrence has it.
-
-    What it keeps, or if that is another system's a fresh one in its `spare`.
-    """
-    return recurrence.plain_residual() if isinstance(recurrence, Preconditioned) else recurrence.r

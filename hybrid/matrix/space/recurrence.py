@@ -50,10 +50,13 @@ class Recurrence(Protocol):
         Products of an iteration.
     patience : int
         Products without any gain after which a residual falls no more.
+    is_preconditioned : bool
+        Whether r is the residual of another system with the same solution.
     """
 
     cost: int
     patience: int
+    is_preconditioned: bool
 
     @property
     def products(self) -> int:
@@ -70,6 +73,9 @@ class Recurrence(Protocol):
     @property
     def spare(self) -> Any:
         """A vector that is free between two calls, shape (n,), float64."""
+
+    def plain_residual(self) -> Any:
+        """Return the residual of the system divided by its diagonal: r, if preconditioned anew in `spare`."""
 
     def restart(self) -> float:
         """Begin with the residual of x, from a fresh product, and return its norm. A look."""

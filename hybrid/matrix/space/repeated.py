@@ -25,7 +25,6 @@ from typing import Any, Protocol, TypeVar
 from hybrid.matrix.space.host_recurrence import HostBiCGStab
 from hybrid.matrix.space.idr import IDR, Images
 from hybrid.matrix.space.passes import Passes
-from hybrid.matrix.space.preconditioned import PreconditionedBiCGStab, PreconditionedIDR
 
 Array = Any
 Made = TypeVar("Made")
@@ -117,13 +116,13 @@ class RepeatedImages:
             self._passes.add_scaled(sign * self._passes.element(x, self._anchor), self._of_ones, out)
 
 
-class RepeatedIDR(PreconditionedIDR):
+class RepeatedIDR(IDR):
     """IDR(s) over the images of several steps; a cycle is 5 `STEPS` products."""
 
     cost, patience = STEPS * IDR.cost, IDR_PATIENCE
 
 
-class RepeatedBiCGStab(PreconditionedBiCGStab):
+class RepeatedBiCGStab(HostBiCGStab):
     """BiCGStab over the images of several steps; an iteration is 2 `STEPS` products."""
 
     cost, patience = STEPS * HostBiCGStab.cost, STEPS * HostBiCGStab.patience
@@ -172,8 +171,9 @@ class RepeatedSystem:
         """See `Preconditioner.idr`."""
 
         def make() -> RepeatedIDR:
-            operands = self._passes, *self._images(b, anchor), self._copied(start)
-            return RepeatedIDR(*operands, limit, weights)
+            images, plain = self._images(b, anchor)
+            x = self._copied(start)
+            return RepeatedIDR(self._passes.shadows(), images, x, limit, weights, plain=plain)
 
         return self._together(make)
 
@@ -183,8 +183,8 @@ class RepeatedSystem:
         """See `Preconditioner.bicgstab`."""
 
         def make() -> RepeatedBiCGStab:
-            operands = self._passes, *self._images(b, anchor), self._copied(start)
-            return RepeatedBiCGStab(*operands, limit, orthogonal)
+            images, plain = self._images(b, anchor)
+            return RepeatedBiCGStab(self._passes, images, self._copied(start), limit, orthogonal, plain)
 
         return self._together(make)
 

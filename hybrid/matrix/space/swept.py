@@ -24,9 +24,9 @@ from typing import Protocol
 import numpy as np
 
 from hybrid.matrix.space.base import Vector
-from hybrid.matrix.space.idr import Images
+from hybrid.matrix.space.host_recurrence import HostBiCGStab
+from hybrid.matrix.space.idr import IDR, Images
 from hybrid.matrix.space.passes import Passes
-from hybrid.matrix.space.preconditioned import PreconditionedBiCGStab, PreconditionedIDR
 
 PROBES = 2
 """Sweeps that tell which order is better."""
@@ -175,17 +175,19 @@ class SweptSystem:
         limit: float,
         anchor: int | None = None,
         weights: Vector | None = None,
-    ) -> PreconditionedIDR:
+    ) -> IDR:
         """See `Preconditioner.idr`."""
+        images, plain = self._images(b, anchor)
         copy = np.array(start, dtype=np.float64, order="C")
-        return PreconditionedIDR(self._passes, *self._images(b, anchor), copy, limit, weights)
+        return IDR(self._passes.shadows(), images, copy, limit, weights, plain=plain)
 
     def bicgstab(
         self, b: Vector | None, start: Vector, limit: float, orthogonal: float, anchor: int | None = None
-    ) -> PreconditionedBiCGStab:
+    ) -> HostBiCGStab:
         """See `Preconditioner.bicgstab`."""
+        images, plain = self._images(b, anchor)
         copy = np.array(start, dtype=np.float64, order="C")
-        return PreconditionedBiCGStab(self._passes, *self._images(b, anchor), copy, limit, orthogonal)
+        return HostBiCGStab(self._passes, images, copy, limit, orthogonal, plain)
 
     def _images(self, b: Vector | None, anchor: int | None) -> tuple[SweptImages, Images]:
         b = self._b if b is None else b

@@ -17,7 +17,7 @@ from hybrid.matrix.gpu.workspace import DeviceWorkspace
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.base import Status
 from hybrid.matrix.space.host import HostWorkspace
-from hybrid.matrix.space.preconditioned import PreconditionedBiCGStab
+from hybrid.matrix.space.host_recurrence import HostBiCGStab
 from hybrid.matrix.space.swept import PROBES
 from hybrid.solvers import AverageReward, Criterion
 from hybrid.solvers.average_krylov import LEAN_VECTORS, AnchoredSolution, LeanCourse, Reached
@@ -183,7 +183,7 @@ def test_a_preconditioner_is_taken_where_there_is_room_for_it(
         place = DevicePlace(device)
         given = tuple(place.compressed(place.array(x)) for x in given)
     found = AverageReward().solve(matrix, *given, SLACK)
-    assert made == [{"swept": PreconditionedBiCGStab, "steps": PolynomialBiCGStab}.get(form, DeviceBiCGStab)]
+    assert made == [{"swept": HostBiCGStab, "steps": PolynomialBiCGStab}.get(form, DeviceBiCGStab)]
     assert found.status is Status.CONVERGED
     value = exact_average(rates, rewards)
     assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper

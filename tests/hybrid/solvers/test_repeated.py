@@ -9,7 +9,6 @@ import pytest
 
 from hybrid.matrix.explicit import CsrArrays, ExplicitOperator
 from hybrid.matrix.space.host import workspace_of
-from hybrid.matrix.space.preconditioner import plain_residual
 from hybrid.matrix.space.repeated import OMEGA, STEPS, RepeatedBiCGStab, RepeatedIDR, RepeatedSystem
 from tests.builders.linear_systems import linear_system
 
@@ -59,7 +58,7 @@ def test_images_are_those_of_several_steps(anchor: int | None, rng: np.random.Ge
         np.testing.assert_allclose(image, whole @ x, rtol=1e-11, atol=1e-12)
         made = recurrence.products
         plain = (b if right is None else right) - anchored(dense, diagonal, anchor) @ x
-        np.testing.assert_allclose(plain_residual(recurrence), plain / diagonal, rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(recurrence.plain_residual(), plain / diagonal, rtol=1e-11, atol=1e-12)
         assert recurrence.products == made + 1
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+import hybrid.matrix.space.swept as sweeps
 from hybrid.matrix.cpu.csr import CsrMatrix
 from hybrid.matrix.cpu.threads import set_thread_count
 from hybrid.matrix.operators.inject import inject
@@ -15,8 +16,6 @@ from hybrid.matrix.space.base import Status
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.matrix.space.host import HostWorkspace, workspace_of
 from hybrid.matrix.space.idr import IDR
-from hybrid.matrix.space.preconditioned import PreconditionedIDR
-from hybrid.matrix.space.preconditioner import plain_residual
 from hybrid.matrix.space.swept import PROBES, SweptImages, SweptSystem
 from hybrid.solvers import AverageReward, Criterion, Optimistic
 from tests.builders.closed_classes import exact_average, queue, random_class
@@ -96,13 +95,13 @@ def test_a_residual_is_that_of_the_system_as_it_is(rng: np.random.Generator) -> 
     space, start = workspace_of(held(dense, "explicit")), rng.random(30)
     found = swept(held(dense, "explicit"), diagonal).idr(b, start, 0.0, 7)
     wanted = (b + dense @ start - start[7]) / diagonal - start
-    np.testing.assert_allclose(plain_residual(found), wanted, atol=1e-13)
+    np.testing.assert_allclose(found.plain_residual(), wanted, atol=1e-13)
     assert found.products == 1
     found.restart()
     assert found.products == 2
     ordinary = space.system(diagonal, b).idr(start, 0.0)
     assert isinstance(ordinary, IDR)
-    assert plain_residual(ordinary) is ordinary.r
+    assert ordinary.plain_residual() is ordinary.r
 
 
 @pytest.mark.parametrize("name", ["explicit", "compressed"])
@@ -178,8 +177,7 @@ def test_where_sweeps_fail_the_steps_go_on(
     monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, fails: Any
 ) -> None:
     rates, rewards = queue(30, 1.0, 1.5), rng.random(31)
-    monkeypatch.setattr(PreconditionedIDR, "patience", 50)
-    monkeypatch.setattr(PreconditionedIDR, "advance", fails)
+    monkeypatch.setattr(sweeps, "IDR", type("Failing", (IDR,), {"patience": 50, "advance": fails}))
     found = AverageReward().solve(held(rates, "explicit"), rates.sum(axis=1), rewards, 1e-14)
     assert found.status is Status.CONVERGED
     value = exact_average(rates, rewards)

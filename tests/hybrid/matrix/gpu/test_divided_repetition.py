@@ -15,7 +15,6 @@ from hybrid.base.arrays import to_host
 from hybrid.checking.in_parts import in_parts
 from hybrid.matrix.operators.hybrid_matrix import DividedMatrix
 from hybrid.matrix.space.host import workspace_of
-from hybrid.matrix.space.preconditioner import plain_residual
 from hybrid.matrix.space.repeated import OMEGA, STEPS, RepeatedBiCGStab, RepeatedIDR, RepeatedSystem
 from mtbdd.build.model import SymbolicModel
 from tests.builders.part_questions import asked
@@ -68,7 +67,7 @@ def test_images_are_those_of_several_steps(device: Device, parts: int, anchored_
         np.testing.assert_allclose(to_host(image), to_host(wanted), rtol=1e-11, atol=1e-12)
         # What is measured is the residual of the system itself.
         made, spare = recurrence.products, xp.empty(n)
-        measured = to_host(plain_residual(recurrence))
+        measured = to_host(recurrence.plain_residual())
         assert recurrence.products == made + 1
         system._images(n, anchor).residual(x, spare)
         np.testing.assert_allclose(measured, to_host(spare), rtol=1e-11, atol=1e-12)
@@ -122,8 +121,8 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> list[type]:
     made: list[type] = []
     for kind in (RepeatedIDR, RepeatedBiCGStab):
 
-        def note(self: Any, *arguments: Any, own: Any = kind.__init__) -> None:
-            own(self, *arguments)
+        def note(self: Any, *arguments: Any, own: Any = kind.__init__, **named: Any) -> None:
+            own(self, *arguments, **named)
             made.append(type(self))
 
         monkeypatch.setattr(kind, "__init__", note)
@@ -146,11 +145,11 @@ def test_where_one_process_has_no_room_none_has(device: Device, monkeypatch: pyt
     made, tried = noted(monkeypatch), []
     own: Any = RepeatedIDR.__init__
 
-    def full(self: Any, *arguments: Any) -> None:
+    def full(self: Any, *arguments: Any, **named: Any) -> None:
         tried.append(1)
         if len(tried) == 2:
             raise MemoryError("no piece is large enough")
-        own(self, *arguments)
+        own(self, *arguments, **named)
 
     monkeypatch.setattr(RepeatedIDR, "__init__", full)
     found = hybrid.check(model, 'R{"throughput"}=? [ S ]', backend="gpu", ranks=2)

@@ -19,7 +19,6 @@ from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.base import Status
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.matrix.space.host import workspace_of
-from hybrid.matrix.space.preconditioner import plain_residual
 from hybrid.matrix.space.recurrence import Standing
 from hybrid.matrix.space.repeated import OMEGA, STEPS
 from hybrid.solvers import AverageReward, Criterion, Optimistic
@@ -93,7 +92,7 @@ def test_a_product_is_several_steps(
     assert found.products == STEPS
     # And the one that is measured is that of the system.
     np.testing.assert_allclose(
-        to_numpy(plain_residual(found)), (b - system @ start) / diagonal, rtol=1e-9, atol=1e-12
+        to_numpy(found.plain_residual()), (b - system @ start) / diagonal, rtol=1e-9, atol=1e-12
     )
     assert found.products == STEPS + 1
 
