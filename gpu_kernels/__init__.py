@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from gpu_kernels import explicit as explicit
     from gpu_kernels import graph as graph
     from gpu_kernels.compressed.block_tasks import BlockTasks, block_spmv, run_block_tasks
-    from gpu_kernels.compressed.choice_rows import ChoiceRows, run_choice_rows
     from gpu_kernels.compressed.choices import (
         ChoiceGains,
+        ChoiceRows,
         finish_choices,
         likely_modules,
         mark_entries,
+        run_choice_rows,
         run_choices,
     )
-    from gpu_kernels.compressed.explicit_matrix import explicit_csr
     from gpu_kernels.compressed.pairs import PairMatrix, PairTuning, run_pairs
     from gpu_kernels.compressed.steps import (
         NO_CHOICE,
@@ -40,14 +40,13 @@ if TYPE_CHECKING:
         join_groups,
         product_step,
     )
-    from gpu_kernels.compressed.tiles import TileMatrix, Tuning, run_tiles, run_tiles_many
+    from gpu_kernels.compressed.tiles import TileMatrix, Tuning, explicit_csr, run_tiles, run_tiles_many
     from gpu_kernels.explicit import FORMATS, ExplicitMatrix
-    from gpu_kernels.krylov.idr import IDRKernels
-    from gpu_kernels.krylov.krylov import BiCGStabKernels
+    from gpu_kernels.krylov.krylov import BiCGStabKernels, IDRKernels
     from gpu_kernels.krylov.vector import ShadowKernels, add_scaled, compare_rows, copy_blocks, relax_rows
     from gpu_kernels.runtime._launch import check_vector, index_bits, index_type
     from gpu_kernels.runtime._loader import seconds_loading
-    from gpu_kernels.runtime.availability import is_available, unavailable_reason
+    from gpu_kernels.runtime.availability import begin_start, is_available, unavailable_reason
     from gpu_kernels.runtime.coded import CodedVector, compress
     from gpu_kernels.runtime.device import (
         HOST_ITEMS,
@@ -62,11 +61,9 @@ if TYPE_CHECKING:
         take_card,
         use_device,
     )
-    from gpu_kernels.runtime.early_start import begin_start
     from gpu_kernels.runtime.pushes import Leaving, WindowPushes, window_words
-    from gpu_kernels.runtime.transfers import SideStream, Transfers
+    from gpu_kernels.runtime.transfers import DeviceLinks, OpenWindow, SideStream, Transfers, Window
     from gpu_kernels.runtime.warm_up import begin_warm_up, compile_as_well, end_warm_up
-    from gpu_kernels.runtime.windows import DeviceLinks, OpenWindow, Window
 
 __all__ = [
     "FORMATS",
@@ -146,20 +143,20 @@ _HOMES = {
     "BiCGStabKernels": "krylov.krylov",
     "BlockTasks": "compressed.block_tasks",
     "ChoiceGains": "compressed.choices",
-    "ChoiceRows": "compressed.choice_rows",
+    "ChoiceRows": "compressed.choices",
     "ChoiceStep": "compressed.steps",
     "CodedVector": "runtime.coded",
     "CudaDevice": "runtime.device",
     "Device": "runtime.device",
-    "DeviceLinks": "runtime.windows",
+    "DeviceLinks": "runtime.transfers",
     "ExplicitMatrix": "explicit",
     "Groups": "compressed.steps",
     "Host": "runtime.device",
-    "IDRKernels": "krylov.idr",
+    "IDRKernels": "krylov.krylov",
     "IterationState": "compressed.steps",
     "Leaving": "runtime.pushes",
     "Mode": "compressed.steps",
-    "OpenWindow": "runtime.windows",
+    "OpenWindow": "runtime.transfers",
     "PairMatrix": "compressed.pairs",
     "PairTuning": "compressed.pairs",
     "Place": "runtime.device",
@@ -169,10 +166,10 @@ _HOMES = {
     "TileMatrix": "compressed.tiles",
     "Transfers": "runtime.transfers",
     "Tuning": "compressed.tiles",
-    "Window": "runtime.windows",
+    "Window": "runtime.transfers",
     "WindowPushes": "runtime.pushes",
     "add_scaled": "krylov.vector",
-    "begin_start": "runtime.early_start",
+    "begin_start": "runtime.availability",
     "begin_warm_up": "runtime.warm_up",
     "block_spmv": "compressed.block_tasks",
     "check_vector": "runtime._launch",
@@ -185,7 +182,7 @@ _HOMES = {
     "current_device": "runtime.device",
     "device_problem": "runtime.device",
     "end_warm_up": "runtime.warm_up",
-    "explicit_csr": "compressed.explicit_matrix",
+    "explicit_csr": "compressed.tiles",
     "finish_choices": "compressed.choices",
     "finish_iteration": "compressed.steps",
     "index_bits": "runtime._launch",
@@ -197,7 +194,7 @@ _HOMES = {
     "mark_entries": "compressed.choices",
     "product_step": "compressed.steps",
     "relax_rows": "krylov.vector",
-    "run_choice_rows": "compressed.choice_rows",
+    "run_choice_rows": "compressed.choices",
     "run_choices": "compressed.choices",
     "run_block_tasks": "compressed.block_tasks",
     "run_pairs": "compressed.pairs",

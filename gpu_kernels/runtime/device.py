@@ -15,9 +15,17 @@ import numpy as np
 
 from gpu_kernels.runtime._loader import Kernel, Macros, raw_kernel
 from gpu_kernels.runtime.availability import unavailable_reason
-from gpu_kernels.runtime.transfers import CudaSideStream, CudaTransfers, SideStream, Transfers
+from gpu_kernels.runtime.transfers import (
+    CudaSideStream,
+    CudaTransfers,
+    CudaWindow,
+    OpenCudaWindow,
+    OpenWindow,
+    SideStream,
+    Transfers,
+    Window,
+)
 from gpu_kernels.runtime.warm_up import begin_warm_up, end_warm_up, is_compiled
-from gpu_kernels.runtime.windows import CudaWindow, OpenCudaWindow, OpenWindow, Window
 
 # A CUDA graph whose launches keep the priorities of the streams that they were recorded on.
 
@@ -206,11 +214,11 @@ class CudaDevice:
         return CudaSideStream()
 
     def window(self, words: int, elements: int) -> CudaWindow:
-        """Return memory of the card; see `gpu_kernels.runtime.windows.CudaWindow`."""
+        """Return memory of the card; see `gpu_kernels.runtime.transfers.CudaWindow`."""
         return CudaWindow(words, elements)
 
     def open_window(self, handle: bytes) -> OpenCudaWindow:
-        """Open memory of another card; see `gpu_kernels.runtime.windows.OpenCudaWindow`."""
+        """Open memory of another card; see `gpu_kernels.runtime.transfers.OpenCudaWindow`."""
         return OpenCudaWindow(handle)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpu_kernels.runtime._launch import check_vector, macros
 from gpu_kernels.runtime.device import Device
-from gpu_kernels.runtime.windows import OpenWindow, Window
+from gpu_kernels.runtime.transfers import OpenWindow, Window
 
 Array = Any
 

@@ -1,7 +1,9 @@
-"""Elements on their way to the host and back, while kernels are at work."""
+"""Elements on their way to the host and to other cards, while kernels are at work."""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -146,3 +148,190 @@ class CudaTransfers:
             )  # fmt: skip
         self._done.record(self._stream)
         self._cupy.cuda.get_current_stream().wait_event(self._done)
+
+
+# Memory of a card that processes of other cards write to: windows, opened by CUDA's handles for it.
+
+# Elements on their way between the cards of several processes, by NCCL, while kernels are at work.
+
+
+class DeviceLinks:
+    """A communicator of NCCL.
+
+    Parameters
+    ----------
+    size, rank : int
+        How many processes there are, each with a card of its own, and which this one is.
+    key : bytes
+        Of the first process, from `new_key`.
+
+    Raises
+    ------
+    RuntimeError
+        NCCL cannot join the cards; the message is its own.
+
+    Attributes
+    ----------
+    aside : SideStream
+        Where exchanges go on.
+
+    Notes
+    -----
+    All processes make it, and exchange, at once.
+    """
+
+    def __init__(self, size: int, rank: int, key: bytes) -> None:
+        from cupy.cuda import nccl
+
+        self._nccl = nccl
+        self._communicator = nccl.NcclCommunicator(size, ast.literal_eval(key.decode()), rank)
+        self.aside = CudaSideStream()
+
+    @staticmethod
+    def is_there() -> bool:
+        """Whether NCCL can be used."""
+        try:
+            from cupy.cuda import nccl
+
+            nccl.get_version()
+        except (ImportError, AttributeError, RuntimeError):
+            return False
+        return True
+
+    @staticmethod
+    def new_key() -> bytes:
+        """Return what the processes of one communicator have in common."""
+        from cupy.cuda import nccl
+
+        # Bytes or a tuple of numbers, depending on the version of CuPy.
+        return repr(nccl.get_unique_id()).encode()
+
+    def begin(self, outgoing: Array, lengths: Sequence[int], incoming: Array, awaited: Sequence[int]) -> None:
+        """Queue an exchange behind all work queued so far.
+
+        Parameters
+        ----------
+        outgoing, incoming : cupy.ndarray, float64
+            What goes to the processes one after the other, and what comes from them.
+        lengths, awaited : sequence of int
+            Elements for each process, and from each.
+        """
+        double, source, target = self._nccl.NCCL_FLOAT64, outgoing.data.ptr, incoming.data.ptr
+        self.aside.begin()
+        with self.aside as stream:
+            self._nccl.groupStart()
+            for other, (sent, received) in enumerate(zip(lengths, awaited, strict=True)):
+                if sent:
+                    self._communicator.send(source, sent, double, other, stream.ptr)
+                if received:
+                    self._communicator.recv(target, received, double, other, stream.ptr)
+                source, target = source + 8 * sent, target + 8 * received
+            self._nccl.groupEnd()
+
+
+_ALIGNED = 32
+"""Words are rounded up to so many, so that the room behind them begins at 256 bytes."""
+
+
+class Window(Protocol):
+    """Memory of this process that others may open.
+
+    Attributes
+    ----------
+    words : ndarray, int64
+        Numbers that processes write to tell each other how far they are; zero at first.
+    room : ndarray, float64
+        Room for elements that others write.
+    handle : bytes
+        What others open it with.
+    """
+
+    words: Array
+    room: Array
+    handle: bytes
+
+    def close(self) -> None:
+        """Free the memory, once nobody has it open any more."""
+
+
+class OpenWindow(Protocol):
+    """Another process's window.
+
+    Attributes
+    ----------
+    words, room : int
+        Addresses, as kernels of this process take them.
+    """
+
+    words: int
+    room: int
+
+    def close(self) -> None:
+        """Let it go; no kernel that uses it may be under way."""
+
+
+class CudaWindow:
+    """See `Window`.
+
+    Parameters
+    ----------
+    words, elements : int
+
+    Raises
+    ------
+    MemoryError
+        The card has no room.
+    """
+
+    def __init__(self, words: int, elements: int) -> None:
+        import cupy
+
+        runtime, padded = cupy.cuda.runtime, _padded(words)
+        size = 8 * (padded + elements)
+        # A block of CuPy's pool is part of a larger allocation, which others would have to know.
+        cupy.get_default_memory_pool().free_all_blocks()
+        try:
+            self._address = runtime.malloc(size)
+        except runtime.CUDARuntimeError as fault:
+            raise MemoryError(f"no room for {size} bytes that other cards write to: {fault}") from fault
+        self._runtime = runtime
+        memory = cupy.cuda.UnownedMemory(self._address, size, None)
+        self.words = cupy.ndarray((words,), np.int64, cupy.cuda.MemoryPointer(memory, 0))
+        self.room = cupy.ndarray((elements,), np.float64, cupy.cuda.MemoryPointer(memory, 8 * padded))
+        self.words.fill(0)
+        cupy.cuda.get_current_stream().synchronize()
+        self.handle: bytes = np.int64(words).tobytes() + runtime.ipcGetMemHandle(self._address)
+
+    def close(self) -> None:
+        """See `Window.close`. Synchronises: yes."""
+        self._runtime.free(self._address)
+
+
+class OpenCudaWindow:
+    """See `OpenWindow`.
+
+    Parameters
+    ----------
+    handle : bytes
+        Of a window of another process of this machine.
+
+    Raises
+    ------
+    RuntimeError
+        The cards cannot read and write each other's memory; the message is CUDA's.
+    """
+
+    def __init__(self, handle: bytes) -> None:
+        import cupy
+
+        self._runtime = cupy.cuda.runtime
+        self.words = int(self._runtime.ipcOpenMemHandle(handle[8:]))
+        self.room = self.words + 8 * _padded(int(np.frombuffer(handle[:8], np.int64)[0]))
+
+    def close(self) -> None:
+        """See `OpenWindow.close`."""
+        self._runtime.ipcCloseMemHandle(self.words)
+
+
+def _padded(words: int) -> int:
+    return -(-words // _ALIGNED) * _ALIGNED

@@ -336,7 +336,7 @@ def _by_strips(matrix: Matrix, otherwise: BoundingMethod, options: CheckOptions)
 
 def _strips_with_room(types: RowTypes, level: int) -> StripSteps | None:
     """Return the strips of a matrix on a device; None where they promise nothing, or have no room."""
-    from hybrid.matrix.operators.device_strips import device_strips
+    from hybrid.matrix.operators.row_strips import device_strips
 
     try:
         return device_strips(types, level)

@@ -11,7 +11,7 @@ iterated: h for r, and w for the constant reward 1, whose increments tell how lo
 For any number g, h - g w belongs to r - g.  Once w's increments are nearly constant w is kept as it
 is, h - g w goes on alone, and what g lacks is taken out of h with w now and then.
 
-Where the matrix has a preconditioner that is worth it (:mod:`hybrid.matrix.space.preconditioner`), IDR(s)
+Where the matrix has a preconditioner that is worth it (:mod:`hybrid.matrix.space.recurrence`), IDR(s)
 begins with that.  Else, where the widths of the bounds tell that this is worth it, IDR(s) goes on from h, or
 BiCGStab where there is no room for its vectors (:mod:`hybrid.solvers.average_krylov`); where it fails, h does
 as before.
@@ -37,8 +37,7 @@ from hybrid.matrix.space.base import Clock, Criterion, Kept, MatrixOperator, Num
 from hybrid.matrix.space.bounded_solution import underflow_of
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.idr import IDR_VECTORS, SINGLE_VECTORS
-from hybrid.matrix.space.preconditioner import Preconditioner
-from hybrid.matrix.space.recurrence import Recurrence
+from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from hybrid.matrix.space.together import place_of_greatest
 from hybrid.matrix.space.workspace import Array, Steps, Workspace
 from hybrid.solvers.average_krylov import ORTHOGONAL, AnchoredSolution, GainResult, LeanCourse, average_bounds

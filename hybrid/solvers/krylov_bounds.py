@@ -24,8 +24,7 @@ from hybrid.matrix.space.base import Clock, Criterion, Kept, Numbers, State, Vec
 from hybrid.matrix.space.bellman import STAGE, BellmanOperator, Held
 from hybrid.matrix.space.bounded_solution import WIDEST, width_of
 from hybrid.matrix.space.idr import IDR_VECTORS
-from hybrid.matrix.space.preconditioner import Preconditioner
-from hybrid.matrix.space.recurrence import Recurrence
+from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from hybrid.matrix.space.workspace import OPERANDS, Array, System, Workspace
 from hybrid.solvers.around import verified_around
 from hybrid.solvers.forecast import AGAIN, Forecast

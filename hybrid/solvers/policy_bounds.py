@@ -25,8 +25,7 @@ from hybrid.matrix.space.base import Clock, Criterion, Kept
 from hybrid.matrix.space.bellman import Choosing, Held, Outcome
 from hybrid.matrix.space.bounded_solution import width_of
 from hybrid.matrix.space.idr import IDR_VECTORS
-from hybrid.matrix.space.preconditioner import Preconditioner
-from hybrid.matrix.space.recurrence import Recurrence
+from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from hybrid.matrix.space.repeated import STEPS, RepeatedIDR
 from hybrid.matrix.space.workspace import Array, Pair, System
 from hybrid.solvers.around import verified_around

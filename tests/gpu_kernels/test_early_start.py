@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpu_kernels import begin_start
-from gpu_kernels.runtime import early_start
+from gpu_kernels.runtime import availability as early_start
 from hybrid.__main__ import main
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpu_kernels import Device, IDRKernels, compress
-from gpu_kernels.krylov import idr
+from gpu_kernels.krylov import krylov as idr
 from hybrid.matrix.space.idr import Space
 from hybrid.matrix.space.passes import DIRECTIONS, NumPyShadows
 from tests.gpu_kernels.devices import to_numpy

@@ -4,7 +4,7 @@ A product reads one element of x an entry, mostly from the caches; every row cos
 every item of the kernel costs a start; the entries of a row type are read once for the groups that share a
 block. The constants were fitted to products of the case studies measured at many levels on an NVIDIA H200; on
 other cards they are scaled by instructions, bandwidth and second-level cache
-(:mod:`hybrid.matrix.gpu.device_properties`). They need only rank levels; what they cannot
+(:mod:`hybrid.matrix.gpu.tuning`). They need only rank levels; what they cannot
 know, the terms of a tile, :mod:`hybrid.matrix.levels.probe` measures.
 Where rows are long, every level can be held as tiles or as pairs (:mod:`hybrid.matrix.gpu.cost`), and
 the form predicted to be faster is taken.
@@ -21,8 +21,7 @@ import numpy as np
 from gpu_kernels import HOST_ITEMS
 from hybrid.base.directed_rounding import near_least
 from hybrid.base.errors import OptionError
-from hybrid.matrix.gpu.device_properties import REFERENCE, Card, card_in_use
-from hybrid.matrix.gpu.tuning import choose_tuning
+from hybrid.matrix.gpu.tuning import REFERENCE, Card, card_in_use, choose_tuning
 from hybrid.matrix.injection.row_types import RowTypes, TypedMatrix
 from hybrid.matrix.injection.submatrices import BlockClasses
 from hybrid.matrix.space.base import LEAST_VECTORS

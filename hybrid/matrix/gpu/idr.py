@@ -433,7 +433,7 @@ class PolynomialBiCGStab(_Measured, DeviceBiCGStab):
 
 
 class PolynomialSystem:
-    """``diagonal * x = M x + b`` by polynomials; a `hybrid.matrix.space.preconditioner.Preconditioner`.
+    """``diagonal * x = M x + b`` by polynomials; a `hybrid.matrix.space.recurrence.Preconditioner`.
 
     Parameters
     ----------

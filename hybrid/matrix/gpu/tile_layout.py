@@ -15,8 +15,7 @@ from gpu_kernels import Place, TileMatrix, Tuning, index_bits, index_type
 from gpu_kernels.compressed.tiles import LANES, pack_columns, pack_items, pack_terms
 from gpu_kernels.runtime.coded import pointers, ranges, shares
 from hybrid.base.arrays import Array, counts, to_host
-from hybrid.matrix.gpu.late_groups import late_groups
-from hybrid.matrix.gpu.tile_table import TileTable, build_tile_table
+from hybrid.matrix.gpu.tile_table import TileTable, build_tile_table, late_groups
 from hybrid.matrix.gpu.tuning import LayoutOptions, choose_tuning
 from hybrid.matrix.injection.groups import RowGroups, enumerate_groups, find_gaps
 from hybrid.matrix.injection.row_types import RowTypes

@@ -31,8 +31,7 @@ from hybrid.base.arrays import Array, to_host
 from hybrid.matrix.gpu.idr import DeviceBiCGStab, DeviceIDR, PolynomialSystem
 from hybrid.matrix.gpu.sweeps import RECORDED, DeviceSteps, Run
 from hybrid.matrix.space.base import Criterion, Vector
-from hybrid.matrix.space.preconditioner import Preconditioner
-from hybrid.matrix.space.recurrence import Recurrence
+from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from hybrid.matrix.space.workspace import OPERANDS, Workspace
 from mtbdd.base.errors import option
 

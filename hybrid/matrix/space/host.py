@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hybrid.matrix.space.base import Criterion, MatrixOperator, Vector, true_residual
-from hybrid.matrix.space.host_recurrence import HostBiCGStab, HostImages
-from hybrid.matrix.space.idr import IDR
+from hybrid.matrix.space.idr import IDR, HostBiCGStab, HostImages
 from hybrid.matrix.space.passes import NumPyPasses, Passes
 from hybrid.matrix.space.repeated import OMEGA, RepeatedSystem, repeat
 from hybrid.matrix.space.swept import RowSweeps, SweptSystem

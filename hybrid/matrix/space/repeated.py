@@ -22,8 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from hybrid.matrix.space.host_recurrence import HostBiCGStab
-from hybrid.matrix.space.idr import IDR, Images
+from hybrid.matrix.space.idr import IDR, HostBiCGStab, Images
 from hybrid.matrix.space.passes import Passes
 
 Array = Any
@@ -129,7 +128,7 @@ class RepeatedBiCGStab(HostBiCGStab):
 
 
 class RepeatedSystem:
-    """``diagonal * x = M x + b`` by several steps; a `hybrid.matrix.space.preconditioner.Preconditioner`.
+    """``diagonal * x = M x + b`` by several steps; a `hybrid.matrix.space.recurrence.Preconditioner`.
 
     One of its two vectors more is made for an anchor alone.
 

@@ -24,8 +24,7 @@ from typing import Protocol
 import numpy as np
 
 from hybrid.matrix.space.base import Vector
-from hybrid.matrix.space.host_recurrence import HostBiCGStab
-from hybrid.matrix.space.idr import IDR, Images
+from hybrid.matrix.space.idr import IDR, HostBiCGStab, Images
 from hybrid.matrix.space.passes import Passes
 
 PROBES = 2

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hybrid.matrix.space.base import Criterion, Vector
-from hybrid.matrix.space.preconditioner import Preconditioner
-from hybrid.matrix.space.recurrence import Recurrence
+from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from mtbdd.base.communicator import ALONE, Communicator
 
 Array = Any

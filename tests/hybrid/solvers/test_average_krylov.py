@@ -13,8 +13,7 @@ from hybrid.analysis.run.options import CheckOptions
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.base import Status, Watch
 from hybrid.matrix.space.host import HostWorkspace
-from hybrid.matrix.space.host_recurrence import HostBiCGStab
-from hybrid.matrix.space.idr import IDR, IDR_VECTORS
+from hybrid.matrix.space.idr import IDR, IDR_VECTORS, HostBiCGStab
 from hybrid.matrix.space.recurrence import Standing
 from hybrid.solvers import AverageReward, Criterion
 from hybrid.solvers.average_krylov import AnchoredSolution, GainResult

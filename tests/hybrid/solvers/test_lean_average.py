@@ -17,7 +17,7 @@ from hybrid.matrix.gpu.workspace import DeviceWorkspace
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.base import Status
 from hybrid.matrix.space.host import HostWorkspace
-from hybrid.matrix.space.host_recurrence import HostBiCGStab
+from hybrid.matrix.space.idr import HostBiCGStab
 from hybrid.matrix.space.swept import PROBES
 from hybrid.solvers import AverageReward, Criterion
 from hybrid.solvers.average_krylov import LEAN_VECTORS, AnchoredSolution, LeanCourse, Reached

@@ -7,7 +7,7 @@ import pytest
 
 from hybrid.matrix.space.base import PART, parts
 from hybrid.matrix.space.host import workspace_of
-from hybrid.matrix.space.host_recurrence import HostBiCGStab
+from hybrid.matrix.space.idr import HostBiCGStab
 from tests.builders.linear_systems import Dense, linear_system
 
 ORTHOGONAL = 1e-8

@@ -7,7 +7,7 @@ import pytest
 
 from gpu_kernels import use_device
 from hybrid.matrix.gpu.cost import level_seconds
-from hybrid.matrix.gpu.device_properties import REFERENCE, Card, card_in_use, card_of
+from hybrid.matrix.gpu.tuning import REFERENCE, Card, card_in_use, card_of
 from hybrid.matrix.levels.curve import level_curve
 from tests.builders.matrices import from_dense
 from tests.gpu_kernels.host_device import HostDevice

@@ -35,7 +35,7 @@ from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.in_parts import in_parts
 from hybrid.matrix.gpu.carriers import Neighbours, gather, joined_neighbours, leaving_elements
-from hybrid.matrix.gpu.passes import DevicePasses
+from hybrid.matrix.gpu.divided_workspace import DevicePasses
 from hybrid.matrix.gpu.product import DividedGpuProduct
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.levels.curve import level_curve

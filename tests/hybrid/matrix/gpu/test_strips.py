@@ -15,8 +15,8 @@ from hybrid.base.arrays import to_host
 from hybrid.matrix.gpu.sweeps import DeviceSteps, DeviceStrips
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.levels.curve import level_curve
-from hybrid.matrix.operators.device_strips import device_strips
 from hybrid.matrix.operators.inject import inject
+from hybrid.matrix.operators.row_strips import device_strips
 from hybrid.solvers.strip_leap import StripLeap
 from tests.builders.matrices import from_dense
 
@@ -26,8 +26,8 @@ BLOCK = 16  # rows that refer to each other
 
 @pytest.fixture(autouse=True)
 def small_strips(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.matrix.operators.device_strips._LEAST_ROWS", 1)
-    monkeypatch.setattr("hybrid.matrix.operators.device_strips._STRIP_ROWS", 8)
+    monkeypatch.setattr("hybrid.matrix.operators.row_strips._LEAST_ROWS", 1)
+    monkeypatch.setattr("hybrid.matrix.operators.row_strips._STRIP_ROWS", 8)
     monkeypatch.setattr("hybrid.matrix.operators.row_strips._LEAST_GROUP", 2)
     monkeypatch.setattr("hybrid.solvers.strip_leap._BEGIN", 40)
 

@@ -7,8 +7,7 @@ import pytest
 
 import hybrid.matrix.gpu.tuning as tuning
 from gpu_kernels import Tuning
-from hybrid.matrix.gpu.device_properties import REFERENCE
-from hybrid.matrix.gpu.tuning import choose_slices
+from hybrid.matrix.gpu.tuning import REFERENCE, choose_slices
 
 LAUNCH = Tuning(threads=128, min_blocks=8, members=4)
 
