@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
+
+import pytest
 
 from tests.builders.chain_texts import DIE, GAMBLER, MANY_STARTS, QUEUE, SPLIT, STAIRS
 from tests.builders.mdp_texts import COINS, ROOMS, SLOW_WAY, WAITING_ROOM
+from tests.exploring import each
 
-__all__ = ["OF_CHAINS", "OF_MDPS"]
+__all__ = ["OF_CHAINS", "OF_MDPS", "ON_THE_HOST", "in_every_way"]
 
 Case = tuple[str, str, Fraction | float]
+
+ON_THE_HOST: list[dict[str, object]] = [
+    {"backend": "cpu"},
+    {"backend": "reference", "level": 0},
+    {"backend": "cpu", "engine": "explicit"},
+    {"backend": "cpu", "method": "interval"},
+]
+
+
+def in_every_way(cases: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Each case with options of one of the ways on the host, each way with some case; all on a device."""
+    on_device = [pytest.param(*case, {"backend": "gpu"}, marks=pytest.mark.gpu) for case in cases]
+    return [*each(cases, ON_THE_HOST), *on_device]
 
 
 def _stairs() -> dict[str, Fraction]:

@@ -15,18 +15,12 @@ from hybrid.properties import parse_properties
 from hybrid.properties.automata.choosing import automaton_of
 from hybrid.properties.tree import ConditionalPath, Path
 from mtbdd.language import LanguageError
+from tests.builders.known_answers import in_every_way
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
-from tests.exploring import each, rounds
+from tests.exploring import rounds
 from tests.oracles.lasso_words import random_tree, tree_text
 from tests.oracles.ltl import chain_probabilities
-
-OPTIONS: list[dict[str, object]] = [
-    {},
-    {"backend": "reference", "level": 0},
-    {"engine": "explicit"},
-    {"method": "interval"},
-]
 
 
 @pytest.mark.parametrize("kind", ["dtmc", "ctmc"])
@@ -91,14 +85,11 @@ BY_HAND = [
 
 @pytest.mark.parametrize(
     ("prop", "exact", "options"),
-    [
-        *each(BY_HAND, OPTIONS),
-        *(pytest.param(*case, {"backend": "gpu"}, marks=pytest.mark.gpu) for case in BY_HAND),
-    ],
+    in_every_way(BY_HAND),
     ids=str,
 )
 def test_die_by_hand(prop: str, exact: object, options: dict[str, object]) -> None:
-    answer = hybrid.check(build(DIE.format("dtmc")), prop, **{"backend": "cpu", **options}, throw=False)
+    answer = hybrid.check(build(DIE.format("dtmc")), prop, **options, throw=False)
     if exact is None:
         assert "has probability 0" in str(answer.error)
     elif isinstance(exact, bool):

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import hybrid
+from tests.builders.known_answers import in_every_way
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
-from tests.exploring import each, rounds
+from tests.exploring import rounds
 from tests.oracles.cosafe import cosafe_rewards, random_cosafe
 from tests.oracles.lasso_words import tree_text
 from tests.oracles.optima import assert_encloses, checked
@@ -90,24 +91,13 @@ BY_HAND = [
 ]
 
 
-OPTIONS: list[dict[str, object]] = [
-    {},
-    {"backend": "reference", "level": 0},
-    {"engine": "explicit"},
-    {"method": "interval"},
-]
-
-
 @pytest.mark.parametrize(
     ("prop", "exact", "options"),
-    [
-        *each(BY_HAND, OPTIONS),
-        *(pytest.param(*case, {"backend": "gpu"}, marks=pytest.mark.gpu) for case in BY_HAND),
-    ],
+    in_every_way(BY_HAND),
     ids=str,
 )
 def test_chain_by_hand(prop: str, exact: float, options: dict[str, object]) -> None:
-    answer = hybrid.check(build(WALK), prop, **{"backend": "cpu", **options}, throw=False)
+    answer = hybrid.check(build(WALK), prop, **options, throw=False)
     assert answer.error is None, answer.error
     assert answer.lower <= exact <= answer.upper
     assert exact == math.inf or answer.upper - answer.lower <= 1e-7 * max(exact, 1)

@@ -15,18 +15,13 @@ from hybrid.matrix.operators.rounding import Discount
 from hybrid.properties import parse_properties, resolve_properties
 from mtbdd.language import LanguageError
 from mtbdd.language.reals import from_text
+from tests.builders.known_answers import ON_THE_HOST
 from tests.builders.labelled import LabelledModel, random_labelled
 from tests.builders.models import build
 from tests.exploring import rounds
 from tests.oracles.chains import solve_exactly
 from tests.oracles.optima import assert_encloses, checked
 
-ON_THE_HOST: list[dict[str, object]] = [
-    {},
-    {"backend": "reference", "level": 0},
-    {"engine": "explicit"},
-    {"method": "interval"},
-]
 ON_A_DEVICE: list[dict[str, object]] = [
     {"backend": "gpu"},
 ]
@@ -70,7 +65,7 @@ def test_random_models(kind: str, options: dict[str, object], rng: np.random.Gen
         for optimum, values in discounted(labelled, earned, moved, d).items():
             asked = f"{optimum}=?" if kind == "mdp" else "=?"
             text = written.replace("#", asked) if "#" in written else f"{written}{asked} [ C ]"
-            found = checked(model, text, **{"backend": "cpu", **options})
+            found = checked(model, text, **options)
             if min(earned) >= 0:
                 assert_encloses(found, values)
             else:

@@ -15,9 +15,10 @@ from hybrid.properties.tree import Elapsed, Reward
 from mtbdd.build.rewards import action_rewards, state_rewards
 from mtbdd.language import LanguageError
 from mtbdd.language.model_syntax import ELAPSED
+from tests.builders.known_answers import in_every_way
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
-from tests.exploring import each, rounds
+from tests.exploring import rounds
 from tests.oracles.cosafe import cosafe_rewards, random_cosafe
 from tests.oracles.lasso_words import Tree, tree_text
 from tests.oracles.optima import assert_encloses, checked
@@ -78,24 +79,13 @@ BY_HAND = [
 ]
 
 
-OPTIONS: list[dict[str, object]] = [
-    {},
-    {"backend": "reference", "level": 0},
-    {"engine": "explicit"},
-    {"method": "interval"},
-]
-
-
 @pytest.mark.parametrize(
     ("kind", "prop", "exact", "options"),
-    [
-        *each(BY_HAND, OPTIONS),
-        *(pytest.param(*case, {"backend": "gpu"}, marks=pytest.mark.gpu) for case in BY_HAND),
-    ],
+    in_every_way(BY_HAND),
     ids=str,
 )
 def test_by_hand(kind: str, prop: str, exact: float, options: dict[str, object]) -> None:
-    answer = hybrid.check(build(WALK.format(kind)), prop, **{"backend": "cpu", **options})
+    answer = hybrid.check(build(WALK.format(kind)), prop, **options)
     if isinstance(exact, bool):
         assert answer.value is exact
     else:

@@ -9,9 +9,10 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import hybrid
+from tests.builders.known_answers import in_every_way
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
-from tests.exploring import each, rounds
+from tests.exploring import rounds
 from tests.logic.values import value_case
 from tests.oracles.lasso_words import random_tree, tree_text
 from tests.oracles.ltl import chain_probabilities
@@ -82,24 +83,13 @@ BY_HAND = [
 ]
 
 
-OPTIONS: list[dict[str, object]] = [
-    {"backend": "cpu"},
-    {"backend": "reference", "level": 0},
-    {"engine": "explicit"},
-    {"method": "interval"},
-]
-
-
 @pytest.mark.parametrize(
     ("prop", "exact", "options"),
-    [
-        *each(BY_HAND, OPTIONS),
-        *(pytest.param(*case, {"backend": "gpu"}, marks=pytest.mark.gpu) for case in BY_HAND),
-    ],
+    in_every_way(BY_HAND),
     ids=str,
 )
 def test_chain_by_hand(prop: str, exact: Fraction, options: dict[str, object]) -> None:
-    answer = hybrid.check(build(WALK), prop, **{"backend": "cpu", **options}, throw=False)
+    answer = hybrid.check(build(WALK), prop, **options, throw=False)
     assert answer.error is None, answer.error
     assert answer.lower <= exact <= answer.upper
     assert answer.upper - answer.lower <= 1e-7

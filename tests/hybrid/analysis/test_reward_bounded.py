@@ -18,19 +18,14 @@ from hybrid.matrix.operators.gained_choices import GainedChoices
 from hybrid.properties import parse_properties, resolve_properties
 from mtbdd.build.reward_split import split_by_reward
 from tests.builders.chain_texts import FALLING_WALK
+from tests.builders.known_answers import ON_THE_HOST
 from tests.builders.models import build
 from tests.builders.random_budgets import DrawnRewards
 from tests.exploring import rounds
 from tests.oracles.budgets import bounded_until
 from tests.oracles.optima import assert_encloses, checked
 
-ON_THE_HOST: list[dict[str, object]] = [
-    {"backend": "cpu"},
-    {"backend": "reference", "level": 0},
-    {"engine": "explicit", "backend": "cpu"},
-    {"backend": "cpu", "method": "interval"},
-    {"backend": "cpu", "representation": "tasks"},
-]
+WAYS = [*ON_THE_HOST, {"backend": "cpu", "representation": "tasks"}]
 ON_A_DEVICE: list[dict[str, object]] = [
     {"backend": "gpu"},
     {"backend": "gpu", "engine": "explicit"},
@@ -42,7 +37,7 @@ ON_A_DEVICE: list[dict[str, object]] = [
     [
         pytest.param(kind, options, marks=marks)
         for k, kind in enumerate(["dtmc", "mdp"])
-        for found, marks in ((ON_THE_HOST[k::2], ()), (ON_A_DEVICE, pytest.mark.gpu))
+        for found, marks in ((WAYS[k::2], ()), (ON_A_DEVICE, pytest.mark.gpu))
         for options in found
     ],
     ids=str,
