@@ -44,12 +44,16 @@ rewards "steps" x > 0 & x < 16 : 1; endrewards
 
 SHORT = WALK.replace("const int n;", "const int n = 24;")
 
-TEXTS = {"walk": SHORT, "queue": QUEUE, "choices": CHOICES}
+LONG = WALK.replace("const int n;", "const int n = 40;")
+
+TEXTS = {"walk": SHORT, "long": LONG, "queue": QUEUE, "choices": CHOICES}
 
 CASES = [
     ("walk", 'P=? [ F "up" ]', ("auto", "interval", "jacobi", "jor", "power", "gauss-seidel", "bicgstab")),
     ("walk", 'R{"steps"}=? [ F x=0|x=24 ]', ("auto", "interval", "gauss-seidel")),
     ("walk", 'P=? [ F<=1000 "up" ]', ("auto",)),
+    ("long", 'P=? [ F "up" ]', ("auto",)),
+    ("long", 'R{"steps"}=? [ F x=0|x=40 ]', ("auto",)),
     ("queue", 'R{"length"}=? [ S ]', ("auto", "bicgstab", "jor", "power", "gauss-seidel")),
     ("queue", "P=? [ F<=200 x=20 ]", ("auto",)),
     ("queue", 'R{"length"}=? [ C<=300 ]', ("auto",)),
