@@ -88,7 +88,7 @@ def test_questions_in_parts(name: str, backend: Any) -> None:
     questions = [text for k, text in enumerate(questions) if (k % 3 == 0) == (backend == "reference")]
     properties = ";\n".join(questions)
     ones = hybrid.check_all(model, properties, backend=backend)
-    ranks = 3 if backend == "reference" else (2, 5)[sorted(QUESTIONS).index(name) % 2]
+    ranks = 3 if backend == "reference" else (2, 4)[sorted(QUESTIONS).index(name) % 2]
     found = hybrid.check_all(model, properties, ranks=ranks, backend=backend)
     for text, one, many in zip(questions, ones, found, strict=True):
         assert one.error is None and many.error is None, (text, ranks, one.error, many.error)
@@ -117,14 +117,14 @@ def test_methods_in_parts(method: Any, text: str) -> None:
 @pytest.mark.parametrize("name", sorted(QUESTIONS))
 def test_any_states_may_belong_to_any_part(name: str, rng: np.random.Generator) -> None:
     model, questions = asked(name)
-    part = rng.permutation(np.arange(model.n_states) * 4 // model.n_states)
-    owners = tuple(states_from(model.manager, model.index, part == p) for p in range(4))
+    part = rng.permutation(np.arange(model.n_states) * 3 // model.n_states)
+    owners = tuple(states_from(model.manager, model.index, part == p) for p in range(3))
     properties = resolve_properties(parse_properties(";\n".join(questions[2::4])), model.source).properties
 
     def answers(own: SymbolicModel) -> list[Answer]:
         return [Checker(own, CheckOptions()).answer(prop) for prop in properties]
 
-    for prop, one, many in zip(properties, answers(model), in_parts(model, 4, answers, owners), strict=True):
+    for prop, one, many in zip(properties, answers(model), in_parts(model, 3, answers, owners), strict=True):
         assert agree(one, many), (prop, one.value, many.value)
 
 

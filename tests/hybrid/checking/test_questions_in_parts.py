@@ -39,7 +39,7 @@ from tests.oracles.ltl import chain_probabilities
 from tests.oracles.optima import assert_encloses
 from tests.oracles.several import random_small_mdp, small_mdp_text
 
-PARTS = (2, 3, 7)
+PARTS = (2, 3, 2, 3, 7)
 
 WALK = """
 ctmc
@@ -129,7 +129,7 @@ def test_conditions_of_random_chains(kind: str, rng: np.random.Generator) -> Non
             continue
         number += 1
         model = build(labelled.text())
-        owners, _ = dealt(model, PARTS[number % 3], rng)
+        owners, _ = dealt(model, PARTS[number % len(PARTS)], rng)
         path, condition = (tree_text(tree, LABELS) for tree in trees)
         for s, (p, q) in enumerate(zip(both, given, strict=True)):
             text = f"filter(state, P=? [ ({path}) || ({condition}) ], s={s})"
@@ -195,7 +195,7 @@ def test_budgets_of_random_models(kind: str, method: Any, rng: np.random.Generat
         left, right = (" | ".join(f"s={s}" for s in sorted(own)) for own in (safe, target))
         for optimum in ("",) if kind == "dtmc" else ("min", "max"):
             exact = bounded_until(drawn.choices, safe, target, budget, optimum != "min")[budget]
-            dealing = dealt(model, PARTS[number % 3], rng)
+            dealing = dealt(model, PARTS[number % len(PARTS)], rng)
             text = f'P{optimum}=? [ ({left}) U{{"r"}}<={budget} ({right}) ]'
             found = values_of(model, text, dealing, backend="cpu", method=method)
             assert_encloses(found, exact)
@@ -250,7 +250,10 @@ def test_quantiles_of_random_models(rng: np.random.Generator) -> None:
         model = build(DrawnRewards(rng, "mdp", Fraction(1), initial=0).text)
         target = model.n_states - 1
         text = f'quantile(min B, P{("min", "max")[number % 2]}>=0.41 [ F{{"r"}}<=B s={target} ])'
-        one, many = answer_of(model, text), answer_of(model, text, dealt(model, PARTS[number % 3], rng)[0])
+        one, many = (
+            answer_of(model, text),
+            answer_of(model, text, dealt(model, PARTS[number % len(PARTS)], rng)[0]),
+        )
         assert same(one, many), (one.value, many.value, one.error, many.error)
         values.add(one.value)
     assert len(values - {None, np.inf}) > 1, values
@@ -320,7 +323,10 @@ def test_several_objectives_of_random_models(rng: np.random.Generator) -> None:
             within = "" if steps is None else f"<={steps}"
             asked.append(f'R{{"r{j}"}}{rng.choice(("min", "max"))}=? [ C{within} ]')
         text = f"multi({', '.join(asked)})"
-        one, many = answer_of(model, text), answer_of(model, text, dealt(model, PARTS[number % 3], rng)[0])
+        one, many = (
+            answer_of(model, text),
+            answer_of(model, text, dealt(model, PARTS[number % len(PARTS)], rng)[0]),
+        )
         number += 1
         assert same(one, many), (text, one.value, many.value, one.error, many.error)
         if one.several is not None and one.several.found.found.search is not None:
