@@ -24,22 +24,10 @@ _CHUNK = 1 << 18
 
 
 def few_values(array: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.integer]]:
-    """Return the distinct values of an array, ascending, and every element's place among them.
+    """Return the distinct values of an array without NaN, ascending, and every element's place among them.
 
-    Parameters
-    ----------
-    array : ndarray, shape (n,)
-        Numbers without NaN.
-
-    Returns
-    -------
-    values : ndarray, shape (m,)
-    places : ndarray, shape (n,), uint16 or int64
-
-    Notes
-    -----
-    Time: O(n log m) for m values while they are few: new ones are gathered from samples until none is left;
-    otherwise O(n log n).
+    Places are uint16 or int64. Time: O(n log m) for m values while they are few: new ones are gathered from
+    samples until none is left; otherwise O(n log n).
     """
     found = np.unique(array[:_SAMPLE])
     places = np.empty(len(array), dtype=np.uint16)
@@ -98,14 +86,9 @@ def to_host(array: Array) -> Any:
 
 
 def elements(x: Array, places: Any) -> Any:
-    """Return some elements as a NumPy array.
+    """Return some elements of a vector of NumPy or CuPy as a NumPy array.
 
-    Parameters
-    ----------
-    x : array, shape (n,)
-        Of NumPy or CuPy.
-    places : ndarray of int64 or bool, or slice
-        Of a vector on a device, numbers.
+    Places are int64, a mask or a slice; of a vector on a device, numbers.
     """
     if isinstance(x, np.ndarray):
         return x[places]
@@ -166,8 +149,6 @@ _HOST_KINDS = (1, 3)
 def lies_on_device(x: Any) -> bool:
     """Return whether an array lies where the host cannot read it.
 
-    Notes
-    -----
     Asked by DLPack first: PyTorch's type has the CUDA interface also for tensors on the host.
     """
     if isinstance(x, np.ndarray):
@@ -182,10 +163,7 @@ def lies_on_device(x: Any) -> bool:
 def on_host(x: Any) -> Any:
     """Return an array that lies on the host as a NumPy array, without a copy where there is a buffer.
 
-    Raises
-    ------
-    TypeError
-        If its elements are of a type that NumPy does not have.
+    Raises TypeError where its elements are of a type that NumPy does not have.
     """
     if isinstance(x, np.ndarray):
         return x
@@ -200,8 +178,6 @@ def on_host(x: Any) -> Any:
 def through_host(work: Callable[[Any], Array], x: Any) -> Array:
     """Return what `work` makes of a device array for a matrix on the host: copied there, and the result back.
 
-    Notes
-    -----
     Synchronises: yes. Two copies a call.
     """
     import cupy

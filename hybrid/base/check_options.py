@@ -65,12 +65,7 @@ REPRESENTATIONS: tuple[Representation, ...] = ("row-types", "tasks")
 
 
 def check_representation(name: str) -> None:
-    """Refuse a name that stands for no representation.
-
-    Raises
-    ------
-    OptionError
-    """
+    """Refuse a name that stands for no representation, by OptionError."""
     if name not in REPRESENTATIONS:
         # Only a faulty name pays for this import.
         from mtbdd.language.errors import suggestion
@@ -94,34 +89,17 @@ WITH_BOUNDS, ESTIMATE = "certified", "estimate"
 
 
 class MethodRecord:
-    """What a method applies to, and what it needs.
+    """What a method applies to, and what it needs, by the `name` that options have.
 
-    Attributes
-    ----------
-    name : str
-        As options have it.
-    advice : int
-        Place among what a refusal tells to choose, the first to be tried first.
-    linear : {"certified", "estimate"}
-        What it makes of a linear system: bounds that are verified, or an estimate.
-    average : {"certified", "estimate", ""}
-        What it makes of an average in the long run; empty where it solves no equation of one.
-    vectors : int
-        Of the size of a linear system, held at most before guesses need more.
-    steady : bool
-        It finds distributions in the long run, as estimates.
-    choices : bool
-        It solves minima and maxima over the choices of a decision process.
-    general : bool
-        It solves systems with any matrix, `hybrid.analysis.linear`.
-    parts : bool
-        Processes that share the states may use it.
-    device_tasks : bool
-        A device solves by it above tasks, and not above row types alone.
-    relaxed : bool
-        It takes a relaxation, omega.
-    resumes : bool
-        A checkpoint keeps all of its state; otherwise it begins again from the iterate that is kept.
+    `advice` is its place among what a refusal tells to choose, the first to be tried first. Of a linear
+    system it makes bounds that are verified ("certified") or an "estimate", and `average` says so of an
+    average in the long run, empty where it solves no equation of one. It holds at most so many `vectors` of
+    the size of a linear system before guesses need more. It finds distributions in the long run, as estimates
+    (`steady`), solves minima and maxima over the choices of a decision process (`choices`) and systems with
+    any matrix (`general`, `hybrid.analysis.linear`); processes that share the states may use it (`parts`); a
+    device solves by it above tasks, and not above row types alone (`device_tasks`); it takes a relaxation,
+    omega (`relaxed`); a checkpoint keeps all of its state (`resumes`), otherwise it begins again from the
+    iterate that is kept.
     """
 
     __slots__ = (
@@ -189,30 +167,12 @@ MINUTES = 10.0
 
 
 class OptionRecord:
-    """An option of a check.
+    """An option of a check: a keyword of the library with its default, and a flag of the command line.
 
-    Attributes
-    ----------
-    keyword : str
-        Of the library.
-    flag : str
-        Of the command line.
-    default : object
-        Of the keyword.
-    flag_default : object
-        Of the flag; the keyword's, but for flags that take a file.
-    help : str
-        The sentence that says what it is.
-    choices : tuple of str
-        Names that the flag takes; none where it takes others.
-    kind : type, optional
-        Of the flag's value; `bool` is a flag without value, and None a text.
-    metavar : str, optional
-        What help writes for the value.
-    unit : str
-        Of a number.
-    applies : str
-        What it has a part in, where that is not every check.
+    The `flag_default` is the keyword's, but for flags that take a file. `choices` are the names that the flag
+    takes, none where it takes others; `kind` is the type of its value, `bool` for a flag without value, None
+    for a text, and `metavar` what help writes for it. `unit` is that of a number; `applies` says what the
+    option has a part in, where that is not every check.
     """
 
     __slots__ = (

@@ -32,14 +32,9 @@ def search_states(  # type: ignore[no-untyped-def]
 ):
     """Mark all states with a path to marked ones by allowed choices.
 
-    Parameters
-    ----------
-    allowed : ndarray, shape (n,), unsigned integers
-        One bit for every layer whose choice may be taken.
-    stack : ndarray, shape (n,), int32
-        The first `waiting` elements are the marked states.
-    found : ndarray, shape (n,), bool
-        Marks, changed in place.
+    `allowed`, shape (n,), has one bit for every layer whose choice may be taken. The first `waiting` elements
+    of `stack`, int32, shape (n,), are the marked states; `found`, bool, shape (n,), has the marks, changed in
+    place.
     """
     while waiting > 0:
         waiting -= 1
@@ -63,13 +58,9 @@ def withdraw_states(  # type: ignore[no-untyped-def]
 ):
     """Drop all choices that may lead to marked states, and mark the states that lose their last one.
 
-    Parameters
-    ----------
-    kept : ndarray, shape (n,), unsigned integers
-        One bit for every layer whose choice is there, none in marked states; changed in place. A state that
-        has none to begin with is never marked.
-    stack, waiting, gone
-        As `stack`, `waiting` and `found` of :func:`search_states`.
+    `kept`, shape (n,), has one bit for every layer whose choice is there, none in marked states; changed in
+    place. A state that has none to begin with is never marked. `stack`, `waiting` and `gone` are as `stack`,
+    `waiting` and `found` of :func:`search_states`.
     """
     while waiting > 0:
         waiting -= 1
@@ -91,20 +82,10 @@ def withdraw_states(  # type: ignore[no-untyped-def]
 
 
 def components_from_bottom(successors: Sequence[Sequence[int]]) -> NDArray[np.int64]:
-    """Return the component of every state, numbered from the bottom: no arrow leads to a greater number.
+    """Return the component of every state, int64, numbered from the bottom.
 
-    Parameters
-    ----------
-    successors : sequence of sequences of int
-        Of every state; one may be listed more than once.
-
-    Returns
-    -------
-    ndarray, shape (n,), int64
-
-    Notes
-    -----
-    Tarjan's search without recursion.  Time: O(n + arrows).
+    No arrow leads to a greater number. Successors of a state may be listed more than once. Tarjan's search
+    without recursion. Time: O(n + arrows).
     """
     lists = [list(dict.fromkeys(row)) for row in successors]
     n = len(lists)

@@ -24,28 +24,12 @@ def near_least(
     floor: Callable[[int], float],
     factor: float,
 ) -> list[tuple[float, int]]:
-    """Return numbers of a sequence, from its beginning, until no later one can be near the least.
+    """Return numbers of a sequence of `count`, from its beginning, until no later one can be near the least.
 
-    Parameters
-    ----------
-    count : int
-        Numbers of the sequence.
-    value : callable
-        Returns number i; None where it has none.
-    floor : callable
-        Returns what number i and all later ones are not below.
-    factor : float
-        Near is what is at most so many times the least.
-
-    Returns
-    -------
-    list of (float, int)
-        Numbers with their positions, in the order of the sequence; others than the near ones may be among
-        them.
-
-    Notes
-    -----
-    Time: that of value and floor for every number up to the first that nothing later can be near of.
+    `value` returns number i, None where it has none; `floor` what number i and all later ones are not below.
+    Near is what is at most `factor` times the least. Numbers come with their positions, in the order of the
+    sequence; others than the near ones may be among them. Time: that of value and floor for every number up
+    to the first that nothing later can be near of.
     """
     found: list[tuple[float, int]] = []
     least = math.inf

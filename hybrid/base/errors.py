@@ -25,10 +25,7 @@ class UnsupportedError(HybridError, NotImplementedError):
 class NotConvergedError(HybridError, ArithmeticError):
     """An iteration that did not reach an answer.
 
-    Attributes
-    ----------
-    status : Enum
-        How it ended, a `hybrid.solvers.Status`; its text says so in words.
+    `status` says how it ended, a `hybrid.solvers.Status`, whose text says so in words.
     """
 
     def __init__(self, what: str, status: Enum, iterations: int, difference: float) -> None:

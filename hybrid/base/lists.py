@@ -47,29 +47,11 @@ def distinct_lists(
 ) -> tuple[Int64Array, Int64Array]:
     """Give every distinct list a number.
 
-    Parameters
-    ----------
-    ptr : ndarray, shape (n + 1,)
-        List pointers.
-    columns : sequence of ndarray, shape (items,), integers
-        Item ``i`` is the tuple of the ``i``-th members of all columns.
-
-    Returns
-    -------
-    first : ndarray, shape (m,), int64
-        The first occurrence of each distinct list, ascending.
-    inverse : ndarray, shape (n,), int64
-        Number of every list.
-
-    Raises
-    ------
-    RuntimeError
-        If four independent 64-bit hashes in a row collide, which chance does not bring about.
-
-    Notes
-    -----
-    Lists are compared by a 64-bit hash, and every list that has another's is then checked against it, so the
-    answer is exact. Time: O(items + n log n).
+    Returns the first occurrence of each, ascending, and the number of every list. Both are int64. List i has
+    the items from ``ptr[i]``, shape (n + 1,); item k is the tuple of the k-th members of all columns,
+    integers, shape (items,). Lists are compared by a 64-bit hash, and every list that has another's is then
+    checked against it, so the answer is exact. Raises RuntimeError where four independent hashes in a row
+    collide, which chance does not bring about. Time: O(items + n log n).
     """
     n = len(ptr) - 1
     if n == 0:

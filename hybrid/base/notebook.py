@@ -52,12 +52,7 @@ def paragraph(text: str) -> str:
 def memory_picture(sizes: Sequence[int], marked: int) -> str:
     """Return MemR by injection level as a small picture, on a logarithmic axis, with a caption.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Bytes of submatrices and tasks in the worst case; at least one.
-    marked : int
-        The level with a dot.
+    `sizes` are bytes of submatrices and tasks in the worst case, at least one; the `marked` level has a dot.
     """
     heights = [math.log10(max(size, 1)) for size in sizes]
     low, span = min(heights), max(max(heights) - min(heights), 1e-9)

@@ -41,12 +41,7 @@ def check_real(array: NDArray[Any], name: str) -> None:
 def as_vector(x: ArrayLike, size: int, name: str) -> Float64Array:
     """Return a real vector as contiguous float64, copied if it is not.
 
-    Raises
-    ------
-    TypeError
-        If it is not real.
-    ValueError
-        If its shape is not (size,).
+    Raises TypeError where it is not real, and ValueError where its shape is not (size,).
     """
     array = np.asarray(x)
     check_real(array, name)
@@ -58,12 +53,7 @@ def as_vector(x: ArrayLike, size: int, name: str) -> Float64Array:
 def as_columns(x: ArrayLike, size: int, name: str) -> Float64Array:
     """Return real vectors side by side, shape (size, k), as float64 contiguous in rows; copied if need be.
 
-    Raises
-    ------
-    TypeError
-        If they are not real.
-    ValueError
-        If the shape is not (size, k).
+    Raises TypeError where they are not real, and ValueError for another shape.
     """
     array = np.asarray(x)
     check_real(array, name)
@@ -77,12 +67,8 @@ def as_columns(x: ArrayLike, size: int, name: str) -> Float64Array:
 def check_out(out: Float64Array, size: int, x: Float64Array) -> Float64Array:
     """Return the array for a result, made sure to be contiguous, writeable and apart from x.
 
-    Raises
-    ------
-    TypeError
-        If it is no float64 array.
-    ValueError
-        If its shape is not (size,), or it is not contiguous, or shares memory with x.
+    Raises TypeError where it is no float64 array, and ValueError where its shape is not (size,), it is not
+    contiguous, or it shares memory with x.
     """
     if not isinstance(out, np.ndarray) or out.dtype != np.float64:
         raise TypeError(f"out: expected a float64 array, got {getattr(out, 'dtype', type(out).__name__)}")

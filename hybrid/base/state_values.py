@@ -16,18 +16,12 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class StateValues:
-    """One number for every state of a set, in index order.
+    """One number for every state of a set, in index order: float64, shape (n,).
 
-    Attributes
-    ----------
-    values : ndarray of float64, shape (n,)
-        On the host, or where a system was solved.
-    lower, upper : ndarray of float64, shape (n,)
-        The exact value lies between them.  NaN where the method gives no bounds; the same array as
-        `values` if all values are exact.
-    open_lower, open_upper : ndarray of bool, shape (n,), or None
-        Where the exact value is known to differ from `lower` or `upper`: the graph tells that a probability
-        is positive, or less than 1, where no double between would be a bound.  None is nowhere.
+    Values lie on the host, or where a system was solved. The exact value lies between `lower` and `upper`:
+    NaN where the method gives no bounds, the same array as `values` if all values are exact. `open_lower` and
+    `open_upper`, bool, mark where the exact value is known to differ from a bound: the graph tells that a
+    probability is positive, or less than 1, where no double between would be a bound. None is nowhere.
     """
 
     values: Vector
@@ -83,9 +77,7 @@ class StateValues:
     def within(self, least: float, greatest: float) -> StateValues:
         """Return the values cut to the interval that they are known to lie strictly inside.
 
-        Notes
-        -----
-        Bounds at its ends become open.  Time: O(n).
+        Bounds at its ends become open. Time: O(n).
         """
         values, lower, upper = (np.clip(p, least, greatest) for p in (self.values, self.lower, self.upper))
         return StateValues(values, lower, upper, _some(lower == least), _some(upper == greatest))
@@ -131,17 +123,10 @@ def _spread(mask: Mask | None, where: Mask) -> Mask | None:
 
 @dataclass(frozen=True)
 class StateTruth:
-    """Whether a formula holds in every state of a set, in index order.
+    """Whether a formula holds in every state of a set, in index order, bool, shape (n,).
 
-    Attributes
-    ----------
-    values : ndarray of bool, shape (n,)
-    unknown : ndarray of bool, shape (n,), or None
-        Where the bounds of some value do not decide; None is nowhere.
-    unproven : ndarray of bool, shape (n,), or None
-        Where the truth rests on values without bounds; None is nowhere.
-    reason : str
-        Which comparison is unknown, and why.
+    It is `unknown` where the bounds of some value do not decide, and `unproven` where it rests on values
+    without bounds; None is nowhere. `reason` says which comparison is unknown, and why.
     """
 
     values: Mask
@@ -165,13 +150,7 @@ class StateTruth:
         return self.values, certain, possible
 
     def decided(self) -> Mask:
-        """Return the truth where all states are needed.
-
-        Raises
-        ------
-        UnknownError
-            The truth of some state is unknown.
-        """
+        """Return the truth where all states are needed; UnknownError if that of some state is unknown."""
         if self.unknown is not None and bool(self.unknown.any()):
             raise UnknownError(self.reason)
         return self.values

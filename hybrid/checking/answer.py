@@ -35,14 +35,8 @@ _LONGEST_REASON = 300
 class EveryState:
     """What an answer's formula is worth in every reachable state.
 
-    Parameters
-    ----------
-    model : SymbolicModel
-    found : StateValues, StateTruth or None
-        Over all states in index order, of a part of a model over its own; None if they were not kept, or not
-        all needed.
-    again : callable
-        Finds them.
+    `found` is over all states in index order, of a part of a model over its own; None if they were not kept,
+    or not all needed, and then `again` finds them.
     """
 
     def __init__(
@@ -59,14 +53,8 @@ class EveryState:
     def found(self) -> StateValues | StateTruth:
         """The values in index order; found again, and then held, if they were not kept.
 
-        Raises
-        ------
-        hybrid.HybridError
-            The formula has no value in some state, or the disk that had the values lost some.
-
-        Notes
-        -----
-        Where processes share the states, all ask at once.
+        Raises HybridError where the formula has no value in some state, or the disk that had the values lost
+        some. Where processes share the states, all ask at once.
         """
         if self._found is None:
             self._found, self._store = self._again(), current_store()
@@ -77,10 +65,7 @@ class EveryState:
     def column(self, number: int) -> NDArray[Any]:
         """Return the values (0), the lower (1) or the upper bounds (2), by number of the state; read only.
 
-        Raises
-        ------
-        UnsupportedError
-            Several processes share the states.
+        Raises UnsupportedError where several processes share the states.
         """
         if self.model.communicator.size > 1:
             raise UnsupportedError(

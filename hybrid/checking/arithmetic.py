@@ -29,14 +29,9 @@ _CLOSE = 1e-6  # values without bounds decide nothing that is closer than this, 
 
 
 def compare(operator: str, a: StateValues, b: StateValues, what: str) -> StateTruth:
-    """Return ``a operator b`` for < <= > >= = !=.
+    """Return ``a operator b`` for < <= > >= = !=, `what` in words for the reason of an unknown truth.
 
     Values without bounds are compared as they are unless they are close to each other.
-
-    Parameters
-    ----------
-    what : str
-        The comparison in words, for the reason of an unknown truth.
     """
     if operator in (">", ">="):
         return compare("<" if operator == ">" else "<=", b, a, what)

@@ -69,19 +69,11 @@ def saves_little(nodes: int, entries: int) -> bool:
 
 
 def with_engine(options: CheckOptions, model: SymbolicModel) -> tuple[CheckOptions, str | None]:
-    """Return the options with an engine chosen where that was left open, and why.
+    """Return the options with an engine chosen where that was left open, and why, else None.
 
-    Returns
-    -------
-    options : CheckOptions
-    reason : str or None
-        None where an engine was asked for.
-
-    Notes
-    -----
     The diagram of the transitions tells: lists of states without structure have about as many nodes as
-    transitions, and then blocks of them are no smaller than the matrix, and take longer to find.
-    Time: O(levels), once the model is numbered.
+    transitions, and then blocks of them are no smaller than the matrix, and take longer to find. Time:
+    O(levels), once the model is numbered.
     """
     if options.engine != "auto":
         return options, None
@@ -108,27 +100,10 @@ _FINE = 1e-12  # precision of the second attempt at a comparison that the first 
 class Checker(FormulaChecker):
     """Checks properties of one model.
 
-    Parameters
-    ----------
-    model : SymbolicModel
-    options : CheckOptions
-    progress : callable, optional
-        Called with (iteration, difference) during iterations.  A `hybrid.matrix.space.base.Watch` may end
-        them.
-    scheduler : bool
-        Whether answers about an MDP come with a scheduler.
-    values : bool
-        Whether answers hold the values of all states, however many these are.
-    witness : bool
-        Whether answers to A and E come with a path that shows them, where there is one.
-    checkpoint : Checkpoint, optional
-        What keeps iterations for runs to come, and has those of an earlier one; not those of several
-        objectives and of quantiles.
-
-    Raises
-    ------
-    OptionError
-        The options do not go with the kind of the model.
+    Of `progress` and `values` see `FormulaChecker`. With `scheduler` answers about an MDP come with one, with
+    `witness` answers to A and E with a path that shows them, where there is one. A `checkpoint` keeps
+    iterations for runs to come, and has those of an earlier one; not those of several objectives and of
+    quantiles. Raises OptionError where the options do not go with the kind of the model.
     """
 
     def __init__(
@@ -157,14 +132,10 @@ class Checker(FormulaChecker):
         """Return the answer to a resolved property; faults of the property are part of the answer.
 
         A comparison that bounds leave unknown is tried again with a smaller epsilon, and on small models
-        decided in rational numbers if that does not help.  Only failures
-        that concern the property become its error; running out of memory, interrupts and defects of
-        the program pass through.  An answer whose iteration was ended by a `Watch` has the bounds reached.
-
-        Raises
-        ------
-        BaseException
-            What ended the iteration, if nothing is known of the answer then.
+        decided in rational numbers if that does not help. Only failures that concern the property become its
+        error; running out of memory, interrupts and defects of the program pass through. An answer whose
+        iteration was ended by a `Watch` has the bounds reached; where nothing is known then, what ended it is
+        raised.
         """
         _log.info("checking %s", prop.text)
         start = time.perf_counter()
@@ -252,10 +223,7 @@ class Checker(FormulaChecker):
     def every_state(self, formula: Expression) -> StateValues | StateTruth:
         """Return a resolved formula's value in every reachable state, in index order.
 
-        Raises
-        ------
-        HybridError
-            There is none in some state.
+        Raises HybridError where there is none in some state.
         """
         self._unproven = False
         found = self._evaluate_in(Scope.every(self.model), formula)

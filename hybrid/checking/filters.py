@@ -33,20 +33,9 @@ _PART = 1 << 14  # states read together
 class Listing(Sequence[tuple[str, Number]]):
     """Some states and a formula's value in each, in the order of the states' numbers.
 
-    As a sequence it has pairs of text and value, `("(s=3, d=0)", 0.5)`; `records` has everything.
-
-    Parameters
-    ----------
-    model : SymbolicModel
-    found : StateValues or StateTruth
-        Over the states of `within`.
-    indices : ndarray of int64, shape (k,)
-        The states listed, by index in `within`, in the order wanted.
-    within : StateIndex
-
-    Notes
-    -----
-    Memory: the arrays given, 8 to 32 bytes a state; texts and records are made as they are read.
+    As a sequence it has pairs of text and value, `("(s=3, d=0)", 0.5)`; `records` has everything. `found` is
+    over the states of `within`, and `indices` are those listed, in the order wanted. Memory: the arrays
+    given, 8 to 32 bytes a state; texts and records are made as they are read.
     """
 
     def __init__(
@@ -114,20 +103,9 @@ MOST_GATHERED = 1 << 24
 def gathered(
     communicator: Communicator, found: StateValues | StateTruth, places: NDArray[np.int64]
 ) -> StateValues | StateTruth:
-    """Return the values of some states of all processes, process by process.
+    """Return the values of some own states of all processes, process by process.
 
-    Parameters
-    ----------
-    communicator : Communicator
-    found : StateValues or StateTruth
-        Of own states.
-    places : ndarray of int64
-        Which of them.
-
-    Raises
-    ------
-    UnsupportedError
-        There are too many of them.
+    Raises UnsupportedError where there are too many of them.
     """
     total = int(communicator.total([places.size])[0])
     if total > MOST_GATHERED:
@@ -158,23 +136,8 @@ def gathered_whole(
 ) -> tuple[StateValues | StateTruth, StateIndex]:
     """Return the values of some states of all processes, and the index that numbers all of these.
 
-    Parameters
-    ----------
-    model : PartModel
-    found : StateValues or StateTruth
-        Over the own states of `within`.
-    states : Node
-        Those wanted, among `within`.
-    within : StateIndex
-
-    Raises
-    ------
-    UnsupportedError
-        There are too many of them.
-
-    Notes
-    -----
-    Every process owns its states whoever asks, so that places need not be sent.
+    `found` is over the own states of `within`, `states` are those wanted among them. Raises UnsupportedError
+    where there are too many. Every process owns its states whoever asks, so that places need not be sent.
     """
     share, whole = model.manager.share, model.manager.whole
     assert share is not None
@@ -185,12 +148,7 @@ def gathered_whole(
 
 
 def decided_by_all(communicator: Communicator, truth: StateTruth) -> NDArray[np.bool_]:
-    """Return the truth in the own states, where no process has one that is unknown.
-
-    Raises
-    ------
-    UnknownError
-    """
+    """Return the truth in the own states, where no process has one that is unknown: else UnknownError."""
     is_unknown = truth.unknown is not None and bool(truth.unknown.any())
     reason = communicator.first_text(truth.reason if is_unknown else None)
     if reason is not None:
@@ -281,13 +239,8 @@ class RangeEnd(NamedTuple):
 class Range:
     """From where to where the values of some states go.
 
-    Attributes
-    ----------
-    least, greatest : RangeEnd
-    states : int or None
-        How many there are; None where only blocks of them are known.
-    of_initial : bool
-        Whether they are the initial states, and not those of a filter.
+    `states` says how many there are, None where only blocks of them are known; `of_initial` whether they are
+    the initial states, and not those of a filter.
     """
 
     least: RangeEnd
@@ -310,17 +263,9 @@ class Range:
 class Summary:
     """A filter's result.
 
-    Attributes
-    ----------
-    value : float, int, bool or None
-        None for a range.
-    lower, upper : float, int, bool or None
-        Bounds, of a range on all values in it; None if there are none.
-    listing : Listing or None
-        States and their values, for filters that show them.
-    proven : bool
-        Whether all of it rests on values with bounds.
-    range : Range or None
+    The `value` is None for a range, whose bounds hold for all values in it; bounds are None if there are
+    none. A `listing` has states and their values, for filters that show them; `proven` says whether all of it
+    rests on values with bounds.
     """
 
     value: Number | None
@@ -336,23 +281,10 @@ def summarise(
 ) -> Summary:
     """Return what a filter makes of the values of some states.
 
-    Parameters
-    ----------
-    operator : str
-        A filter operator of the property language, or "initial": the one value that all states share,
-        or else their range (truth values: whether all hold).
-    found : StateValues or StateTruth
-        Over the states of `within`.
-    states : Node
-        Those that count, among `within`.
-    within : StateIndex
-
-    Raises
-    ------
-    PropertyError
-        No state is left, or the operator does not fit the values.
-    UnknownError
-        The result is a truth value that the bounds do not decide.
+    The operator is one of the property language, or "initial": the one value that all states share, or else
+    their range (truth values: whether all hold). `found` is over the states of `within`, `states` are those
+    that count. Raises PropertyError where no state is left, or the operator does not fit the values, and
+    UnknownError where the result is a truth value that the bounds do not decide.
     """
     indices = np.flatnonzero(model.indicator(states, within))
     if model.communicator.size > 1:

@@ -76,15 +76,9 @@ _ARITHMETIC = ("+", "-", "*", "/")
 class FormulaChecker:
     """Values of formulas in the states where they are asked for; `hybrid.analysis` answers the operators.
 
-    Parameters
-    ----------
-    model : SymbolicModel
-    options : CheckOptions
-    progress : callable, optional
-        Called with (iteration, difference) during iterations.  A `hybrid.matrix.space.base.Watch` may end
-        them.
-    values : bool
-        Whether the values of all states are kept, however many these are.
+    `progress` is called with (iteration, difference) during iterations, which a
+    `hybrid.matrix.space.base.Watch` may end; with `values` the values of all states are kept, however many
+    these are.
     """
 
     def __init__(
@@ -110,13 +104,7 @@ class FormulaChecker:
         return self.model.reachable if formula.states is None else self.states(formula.states)
 
     def states(self, formula: Expression) -> Node:
-        """Return the states that satisfy a state formula.
-
-        Raises
-        ------
-        UnknownError
-            In some state the bounds do not decide.
-        """
+        """Return the states that satisfy a state formula; UnknownError where bounds do not decide."""
         model = self.model
         if not has_operator(formula):
             return model.states(formula)

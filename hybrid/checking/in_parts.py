@@ -41,20 +41,10 @@ def checkpoint_of(
 ) -> Checkpoint | None:
     """Return what keeps the iterations of a check; None if no folder was given.
 
-    Another engine, backend or level, or more iterations, go on with what is kept.
-
-    Parameters
-    ----------
-    model : SymbolicModel
-        As this process has it; all of them call it.
-    minutes : float
-        Between two states that are written; 0: every state that a method offers.
-    teller : Teller, optional
-        Tells the user; by default a log and Python's warnings do.
-
-    Raises
-    ------
-    OptionError, CheckpointError
+    Another engine, backend or level, or more iterations, go on with what is kept. All processes call it, each
+    with its model. `minutes` lie between two states that are written, 0 for every state that a method offers;
+    `teller` tells the user, by default by a log and Python's warnings. Raises OptionError and
+    CheckpointError.
     """
     if folder is None:
         if minutes != MINUTES:
@@ -85,11 +75,9 @@ def checkpoint_of(
 
 
 def options_on_disk(options: CheckOptions) -> CheckOptions:
-    """Return what a check is done with whose long arrays lie on a disk; refuse what it does not offer.
+    """Return what a check is done with whose long arrays lie on a disk.
 
-    Raises
-    ------
-    OptionError
+    Raises OptionError for what it does not offer.
     """
     named = _named(options, backend=options.backend in ("gpu", "reference"))
     if named:
@@ -109,12 +97,8 @@ def _named(options: CheckOptions, **more: bool) -> str:
 def arrays_on_disk(folder: str | os.PathLike[str] | None) -> Iterator[None]:
     """Have long arrays lie in files of a folder while the block lasts; None leaves them in memory.
 
-    Raises
-    ------
-    OptionError
-        No file can be made there, or the system has no such files.
-    DiskError
-        At the end: the disk lost what was written.
+    Raises OptionError where no file can be made there, or the system has no such files, and DiskError at the
+    end where the disk lost what was written.
     """
     if folder is None:
         yield
@@ -133,12 +117,9 @@ _FEW_WORDS = 40  # letters of a message that says nothing of use
 
 
 def refuse_options(model: SymbolicModel, options: CheckOptions, scheduler: bool) -> None:
-    """Refuse what does not go together: with the kind of the model, or with schedulers.
+    """Refuse what does not go together, by OptionError: with the kind of the model, or with schedulers.
 
-    Raises
-    ------
-    OptionError
-        A format of matrices for an MDP, whose choices are no matrix; a scheduler of an exact answer.
+    That is a format of matrices for an MDP, whose choices are no matrix, and a scheduler of an exact answer.
     """
     if options.exact and scheduler:
         raise OptionError(f"schedulers come with bounds: leave {option('exact')} out")
@@ -164,12 +145,7 @@ def told(fault: MemoryError) -> MemoryError:
 
 
 def failure_of(fault: MemoryError) -> HybridError:
-    """Return why a property has no answer, if a disk had no room; what memory had none for is raised.
-
-    Raises
-    ------
-    MemoryError
-    """
+    """Return why a property has no answer, if a disk had no room; what memory had none for is raised."""
     known = told(fault)
     if isinstance(known, HybridError):
         return known
@@ -205,24 +181,10 @@ def in_parts(
 ) -> T:
     """Run a check on the parts of a model, and return what the first part of this process returns.
 
-    Parameters
-    ----------
-    model : SymbolicModel
-        The whole model, the same in every process.
-    ranks : int or communicator
-        How many parts this process has, all of them; or who the other processes are, by mpi4py.
-    run : callable
-        Called with the model of each part.
-    owners : tuple of Node, optional
-        The states of every part; default by `hybrid.matrix.parts.plan.plan_parts`.
-
-    Raises
-    ------
-    OptionError
-
-    Notes
-    -----
-    What one process raises by itself, out of memory among it, ends all processes of MPI.
+    The model is the whole one, the same in every process. `ranks` says how many parts this process has, all
+    of them, or who the other processes are, by mpi4py; `run` is called with the model of each part. The
+    `owners` have the states of every part, by default by `hybrid.matrix.parts.plan.plan_parts`. Raises
+    OptionError. What one process raises by itself, out of memory among it, ends all processes of MPI.
     """
     # Imported here: most checks need none of it.
     from hybrid.base.communicators.mpi import MpiCommunicator
@@ -264,10 +226,7 @@ def take_own_card(communicator: Communicator, options: CheckOptions) -> None:
 def part_of(model: SymbolicModel, communicator: Communicator) -> PartModel:
     """Return a model as this process has it, of whose states it owns those that a plan of parts gives it.
 
-    Raises
-    ------
-    OptionError
-        If there are fewer states than processes, or they have built different models.
+    Raises OptionError where there are fewer states than processes, or they have built different models.
     """
     from hybrid.matrix.parts.plan import planned_owners, require_same
 
@@ -276,12 +235,7 @@ def part_of(model: SymbolicModel, communicator: Communicator) -> PartModel:
 
 
 def options_of_parts(options: CheckOptions) -> CheckOptions:
-    """Return what a check in parts is done with; refuse what it does not offer.
-
-    Raises
-    ------
-    OptionError
-    """
+    """Return what a check in parts is done with; OptionError for what it does not offer."""
     named = _named(options, method=not METHODS[options.method].parts)
     if named:
         raise OptionError(

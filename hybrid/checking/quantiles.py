@@ -44,31 +44,14 @@ def quantile(
     work: Work,
     exact: ExactFormulas | None = None,
 ) -> Summary:
-    """Answer `quantile(min B, P>=p [ F{"x"}<=B states ])` and its like.
+    """Answer `quantile(min B, P>=p [ F{"x"}<=B states ])` and its like, resolved.
 
-    Parameters
-    ----------
-    formula : Quantile
-        Resolved.
-    states : callable
-        Returns the states that satisfy a state formula.
-    exact : ExactFormulas, optional
-        Decides in rational numbers what bounds leave open.
-
-    Returns
-    -------
-    Summary
-        A multiple of the unit of the rewards, or infinity where no bound will do, or every one; of a search
-        that was ended before its time bounds alone.
-
-    Raises
-    ------
-    PropertyError
-        No bound is small enough, or the search has taken as many budgets as iterations are allowed.
-    UnknownError
-        The bounds on the probability decide between some bounds on the reward, but not which one it is.
-    UnsupportedError
-        Several initial states, a question without an end, and what reward-bounded probabilities refuse.
+    Returns a multiple of the unit of the rewards, or infinity where no bound will do, or every one; of a
+    search that was ended before its time bounds alone. `exact` decides in rational numbers what bounds leave
+    open. Raises PropertyError where no bound is small enough, or the search has taken as many budgets as
+    iterations are allowed, UnknownError where the bounds on the probability do not say which bound on the
+    reward it is, and UnsupportedError for several initial states, a question without an end, and what
+    reward-bounded probabilities refuse.
     """
     check_bounded_method(options)
     return _Search(model, formula, states, options, work, exact).found()

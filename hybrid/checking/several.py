@@ -26,14 +26,7 @@ _INFEASIBLE = "multi: no scheduler meets the bounds, so that there is no value"
 
 @dataclass(frozen=True, eq=False)
 class SeveralObjectives:
-    """What is known of several objectives.
-
-    Attributes
-    ----------
-    found : MultiFound
-    schedulers : PointSchedulers or None
-        Of the points, if they were asked for.
-    """
+    """What is known of several objectives, and the schedulers of the points if they were asked for."""
 
     found: MultiFound
     schedulers: PointSchedulers | None
@@ -104,14 +97,9 @@ def several_objectives(
 ) -> tuple[Summary, SeveralObjectives]:
     """Answer `multi(...)`.
 
-    Raises
-    ------
-    PropertyError
-        No scheduler meets the bounds beside a value that is asked for, or a reward is infinite.
-    UnknownError
-        The bounds lie on the border of what can be achieved.
-    UnsupportedError, NotConvergedError
-        As from `hybrid.analysis.multi.check.multi_objective`.
+    Raises PropertyError where no scheduler meets the bounds beside a value that is asked for, or a reward is
+    infinite, UnknownError where the bounds lie on the border of what can be achieved, and what
+    `hybrid.analysis.multi.check.multi_objective` raises.
     """
     found = multi_objective(model, formula, states, options, work)
     inner, objectives = found.found, found.objectives
@@ -150,12 +138,8 @@ def _endless(
 ) -> tuple[Summary, SeveralObjectives]:
     """Answer what is asked for where under every scheduler some reward that is to be small is infinite.
 
-    A least reward by itself is infinite then, if the bounds can be met beside it.
-
-    Raises
-    ------
-    PropertyError
-        They cannot, or several values are asked for.
+    A least reward by itself is infinite then, if the bounds can be met beside it; else, and where several
+    values are asked for, PropertyError is raised.
     """
     objectives = found.objectives
     (aim, *others) = (i for i, o in enumerate(objectives) if o.bound is None)

@@ -20,13 +20,7 @@ _EXIT_FAILED = 1
 
 
 class MpiCommunicator(Communicator):
-    """See `Communicator`.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Comm
-        It is duplicated, so that messages of a caller's own do not meet these.
-    """
+    """See `Communicator`; mpi4py's is duplicated, so that messages of a caller's own do not meet these."""
 
     def __init__(self, comm: Any) -> None:
         self._comm = comm.Dup()
@@ -87,10 +81,7 @@ class MpiCommunicator(Communicator):
 def mpi_communicator() -> MpiCommunicator:
     """Return the communicator of all processes that were started together.
 
-    Raises
-    ------
-    OptionError
-        If mpi4py is not installed, or finds no MPI library.
+    Raises OptionError where mpi4py is not installed, or finds no MPI library.
     """
     try:
         from mpi4py import MPI

@@ -31,12 +31,8 @@ class PartEndedError(HybridError):
 class _Meeting:
     """A barrier of all threads, used round after round, at which each hands a value to all others.
 
-    Attributes
-    ----------
-    turn : Condition
-        Held by the one thread that runs; a thread that waits lets it go.
-    failure : BaseException or None
-        What the first thread to fail raised.
+    The `turn` is held by the one thread that runs; a thread that waits lets it go. `failure` is what the
+    first thread to fail raised.
     """
 
     def __init__(self, size: int) -> None:
@@ -50,18 +46,9 @@ class _Meeting:
     def gathered(self, rank: int, purpose: str, own: object) -> list[Any]:
         """Wait until every thread has called this; return the values of all of them, by rank.
 
-        Parameters
-        ----------
-        rank : int
-        purpose : str
-            What the round is for; the same in all threads, but that one whose answer failed calls with `END`.
-        own : object
-            The value of this thread.
-
-        Raises
-        ------
-        PartEndedError
-            Another thread failed, or is at the end of its answer, while this one is not.
+        The purpose says what the round is for; it is the same in all threads, but that one whose answer
+        failed calls with `END`. Raises PartEndedError where another thread failed, or is at the end of its
+        answer, while this one is not.
         """
         self._refuse_if_failed()
         if self._arrived and self._purpose != purpose:
@@ -141,16 +128,8 @@ class ThreadCommunicator(Communicator):
 def in_threads(size: int, run: Callable[[Communicator], T]) -> list[T]:
     """Run a function in `size` threads, one a part, and return their results by rank.
 
-    Parameters
-    ----------
-    size : int
-    run : callable
-        Called with a communicator.  The first part runs in the calling thread.
-
-    Raises
-    ------
-    BaseException
-        What the first part to fail raised; in the others `PartEndedError` was raised.
+    It is called with a communicator; the first part runs in the calling thread. Raises what the first part to
+    fail raised; in the others `PartEndedError` was raised.
     """
     meeting = _Meeting(size)
     results: list[Any] = [None] * size
@@ -182,11 +161,7 @@ def in_threads(size: int, run: Callable[[Communicator], T]) -> list[T]:
 def failure_of_all(communicator: Communicator, failure: HybridError | None) -> HybridError | None:
     """Wait for all at the end of an answer, and return why this process has none; None if all have one.
 
-    Parameters
-    ----------
-    communicator : Communicator
-    failure : HybridError or None
-        Why this process has none by itself.
+    `failure` is why this process has none by itself.
     """
     was_ended = isinstance(failure, PartEndedError)
     why = communicator.meet(None if failure is None else "" if was_ended else str(failure))

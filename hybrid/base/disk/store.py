@@ -75,10 +75,7 @@ class _Memory:
     def used(self) -> Iterator[None]:
         """Have NumPy make all arrays of this thread so while the block lasts.
 
-        Raises
-        ------
-        RuntimeError
-            NumPy does not take it.
+        Raises RuntimeError where NumPy does not take it.
         """
         module = _extension()
         pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -184,18 +181,8 @@ def _idle_memory() -> tuple[_Memory, object]:
 class FileStore:
     """A folder for long arrays; see `mtbdd.base.memory.Store`.
 
-    Parameters
-    ----------
-    folder : str or path-like
-    least : int, optional
-        Bytes from which on an array lies in a file; default `LEAST_BYTES`.
-    most : int, optional
-        Bytes that all files may have together; default `MOST_BYTES`.
-
-    Raises
-    ------
-    OptionError
-        No file can be made there.
+    Arrays of `least` bytes, by default `LEAST_BYTES`, lie in files, which may have `most` bytes together, by
+    default `MOST_BYTES`. Raises OptionError where no file can be made there.
     """
 
     def __init__(
@@ -221,11 +208,8 @@ class FileStore:
     def used(self) -> Iterator[None]:
         """Have long arrays of this thread lie here while the block lasts; those made stay until they go.
 
-        Raises
-        ------
-        DiskError
-            In the place of NumPy's `MemoryError` for an array that there was no room for here; at the end, if
-            the disk lost what was written.
+        Raises DiskError in the place of NumPy's `MemoryError` for an array that there was no room for here,
+        and at the end, if the disk lost what was written.
         """
         with stored_in(self), bus_errors_told(str(self.folder)), self._memory.used():
             try:

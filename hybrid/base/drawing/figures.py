@@ -51,12 +51,7 @@ _STYLE: Any = {
 
 
 def check_ending(path: str | Path, what: str = "a plot", also: tuple[str, ...] = ()) -> None:
-    """Refuse a file that is not named as a kind of picture, before any work is done.
-
-    Raises
-    ------
-    OptionError
-    """
+    """Refuse a file that is not named as a kind of picture, by OptionError, before any work is done."""
     offered = (*ENDINGS, *also)
     if Path(path).suffix.lower() not in offered:
         raise OptionError(
@@ -67,10 +62,7 @@ def check_ending(path: str | Path, what: str = "a plot", also: tuple[str, ...] =
 def new_figure(width: float, height: float, panels: int = 1) -> tuple[Any, list[Any]]:
     """Return an empty figure, so many inches wide and high, and its axes side by side; no display is needed.
 
-    Raises
-    ------
-    OptionError
-        There is no matplotlib.
+    Raises OptionError where there is no matplotlib.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -119,10 +111,7 @@ def whole_ticks(axis: Any) -> None:
 def save_figure(figure: Any, path: str | Path, dpi: int = _DPI) -> None:
     """Write a figure as the ending of the file says, with so many pixels an inch.
 
-    Raises
-    ------
-    OptionError
-        Another ending, or a file that cannot be written.
+    Raises OptionError for another ending, or a file that cannot be written.
     """
     check_ending(path)
     ending = Path(path).suffix.lower()[1:]
@@ -156,22 +145,11 @@ def plot_convergence(
     title: str = "",
     ylabel: str = "difference compared with epsilon",
 ) -> None:
-    """Draw differences over iterations on a logarithmic axis, a line a solution.
+    """Draw differences over iterations on a logarithmic axis, a line a solution, and epsilon as one.
 
-    Parameters
-    ----------
-    solutions : sequence of sequence of (int, float)
-        `solutions` of a `hybrid.solvers.iteration.Trace`; those without a look at them are left out.
-    path : path-like
-        ``.png``, ``.svg`` or ``.pdf``.
-    epsilon : float, optional
-        Drawn as a line.
-    title, ylabel : str
-
-    Raises
-    ------
-    OptionError
-        Another ending, no matplotlib, or nothing was iterated.
+    `solutions` are those of a `hybrid.solvers.iteration.Trace`; those without a look at them are left out.
+    The file is ``.png``, ``.svg`` or ``.pdf``. Raises OptionError for another ending, without matplotlib, or
+    where nothing was iterated.
     """
     check_ending(path)
     drawn = [[(k, d) for k, d in own if 0 < d < math.inf] for own in solutions]
@@ -209,19 +187,9 @@ MOST_DRAWN = 3
 def plot_pareto(record: Mapping[str, Any], path: str | Path, title: str = "") -> None:
     """Draw the points of a curve, mixtures between them, and the corners of what is not excluded.
 
-    Parameters
-    ----------
-    record : mapping
-        `record()["multi"]` of an answer: `objectives`, `maximise`, `points` with `lower` and `upper`,
-        `corners`.
-    path : path-like
-        ``.png``, ``.svg`` or ``.pdf``.
-    title : str
-
-    Raises
-    ------
-    OptionError
-        Another ending, no matplotlib, or another number of objectives.
+    The record is `record()["multi"]` of an answer: `objectives`, `maximise`, `points` with `lower` and
+    `upper`, `corners`. The file is ``.png``, ``.svg`` or ``.pdf``. Raises OptionError for another ending,
+    without matplotlib, or for another number of objectives.
     """
     check_ending(path)
     names = record["objectives"]
@@ -312,31 +280,13 @@ def plot_experiment(
 ) -> list[str]:
     """Draw the values of an experiment over one of its constants.
 
-    Parameters
-    ----------
-    records : sequence of dict
-        Runs as `hybrid.experiment` returns them: constants by name, `property`, `value`, `lower`, `upper`,
-        `error`. Infinite values may be floats or the texts ``"Infinity"`` and ``"-Infinity"``.
-    path : path-like
-        ``.png``, ``.svg`` or ``.pdf``.
-    over : str, optional
-        The constant on the axis; default the one with the most values, the first of equals.
-    title : str
-
-    Returns
-    -------
-    list of str
-        What was left out, a line a property, as it stands under the panels.
-
-    Raises
-    ------
-    OptionError
-        Another ending, no matplotlib, no record, more than six properties, a constant that there is not or
-        that has no numbers.
-
-    Notes
-    -----
-    Bounds are a band where they are wide enough to be seen. Infinite, missing and truth values are left out.
+    Returns what was left out, a line a property. Records are runs as `hybrid.experiment` returns them:
+    constants by name, `property`, `value`, `lower`, `upper`, `error`; infinite values may be floats or the
+    texts ``"Infinity"`` and ``"-Infinity"``. The file is ``.png``, ``.svg`` or ``.pdf``. `over` is the
+    constant on the axis, by default the one with the most values, the first of equals. Bounds are a band
+    where they are wide enough to be seen; infinite, missing and truth values are left out, as it stands under
+    the panels. Raises OptionError for another ending, without matplotlib, for no record, more than six
+    properties, or a constant that there is not or that has no numbers.
     """
     check_ending(path)
     if not records:
@@ -360,10 +310,7 @@ def plot_experiment(
 def axis_constant(records: Sequence[Record], over: str | None = None) -> str:
     """Return the constant on the axis: that of this name, else the one with the most values.
 
-    Raises
-    ------
-    OptionError
-        There is no such constant, or it has no numbers.
+    Raises OptionError where there is no such constant, or it has no numbers.
     """
     names = list(dict.fromkeys(name for record in records for name in record if name not in _KEYS))
     if over is not None and over not in names:

@@ -23,15 +23,8 @@ from mtbdd.offset.offset import OffsetMTBDD
 class GraphNode:
     """A node: its lines of text, its layer from the top, and what it is.
 
-    Attributes
-    ----------
-    lines : tuple of str
-    layer : int
-    kind : {"state", "choice", "node", "terminal", "note"}
-    double : bool
-        Whether it has a double line, as initial states have.
-    marked : bool
-        Whether it has the other colour, as states with labels have.
+    `kind` is "state", "choice", "node", "terminal" or "note". A node has a `double` line as initial states
+    have, and is `marked` by the other colour as states with labels are.
     """
 
     lines: tuple[str, ...]
@@ -56,12 +49,8 @@ class GraphArrow:
 class GraphPicture:
     """A graph to be drawn.
 
-    Attributes
-    ----------
-    nodes, arrows : sequence
-    ranked : bool
-        Whether nodes of one layer have to stand side by side; else layers are a hint for who needs one.
-    title : str
+    `ranked` says whether nodes of one layer have to stand side by side; else layers are a hint for who needs
+    one.
     """
 
     nodes: Sequence[GraphNode]
@@ -79,24 +68,10 @@ MOST_NODES = 200
 def diagram_picture(matrix: OffsetMTBDD, bits: Sequence[str] = (), title: str = "") -> GraphPicture:
     """Return the picture of an offset-labelled MTBDD.
 
-    Parameters
-    ----------
-    matrix : OffsetMTBDD
-    bits : sequence of str
-        Names of the 2n levels; default x1, y1, x2, y2, ...
-    title : str
-
-    Returns
-    -------
-    GraphPicture
-        A node is a circle with its offset, the number of rows or columns below its else edge. Else edges are
-        dashed; then edges, which add the offset, are not. Edges to zero are left out. On the left stands
-        the level with its bit.
-
-    Raises
-    ------
-    OptionError
-        The diagram has more than 200 nodes.
+    `bits` are names of the 2n levels, by default x1, y1, x2, y2, ... A node is a circle with its offset, the
+    number of rows or columns below its else edge. Else edges are dashed; then edges, which add the offset,
+    are not. Edges to zero are left out. On the left stands the level with its bit. Raises OptionError where
+    the diagram has more than 200 nodes.
     """
     size = sum(matrix.nodes)
     if size > MOST_NODES:
@@ -144,10 +119,7 @@ _LINE = {"state": "#0072b2", "node": "#0072b2", "terminal": "#b26f00", "note": "
 def draw_layered(picture: GraphPicture, path: str | Path) -> None:
     """Draw a graph with matplotlib; see :func:`hybrid.base.drawing.graphs.draw_graph`.
 
-    Raises
-    ------
-    OptionError
-        No matplotlib, or a file that cannot be written.
+    Raises OptionError without matplotlib, or for a file that cannot be written.
     """
     places = layered_places(picture)
     width = max((x for x, _ in places), default=0.0) + 1.0
@@ -282,23 +254,10 @@ _STYLES = {
 
 
 def draw_graph(picture: GraphPicture, path: str | Path) -> str:
-    """Draw a graph as the ending of the file says.
+    """Draw a graph as the ending of the file says: ``.svg``, ``.png``, ``.pdf``, or ``.dot`` for its text.
 
-    Parameters
-    ----------
-    picture : GraphPicture
-    path : path-like
-        ``.svg``, ``.png``, ``.pdf``, or ``.dot`` for its text.
-
-    Returns
-    -------
-    str
-        What has drawn it: ``dot``, ``matplotlib``, or ``text``.
-
-    Raises
-    ------
-    OptionError
-        Another ending, neither Graphviz nor matplotlib, or a file that cannot be written.
+    Returns what has drawn it: ``dot``, ``matplotlib``, or ``text``. Raises OptionError for another ending,
+    where there is neither Graphviz nor matplotlib, or for a file that cannot be written.
     """
     check_ending(path, "a graph", also=(".dot",))
     target = Path(path)

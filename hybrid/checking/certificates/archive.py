@@ -47,23 +47,10 @@ class PartVectors:
 class Certificate:
     """What a certificate says.
 
-    Attributes
-    ----------
-    digest : str
-        Of the model's text and constants.
-    constants : dict of str to str
-        The model's constants that its text leaves open, as exact numbers.
-    properties : str
-        The text that holds the property, with what is declared beside it.
-    index : int
-        Which of its properties.
-    property : str
-        The property itself.
-    property_constants : dict of str to str
-    states : ndarray of int64, shape (states,)
-        Numbers of the states, ascending.
-    parts : list of PartVectors
-        One for every operator, inner ones first.
+    `digest` is that of the model's text and constants; `constants` are those that its text leaves open, as
+    exact numbers. `properties` is the text that holds the property, with what is declared beside it, `index`
+    says which of its properties, and `property` is the property itself. `states`, int64, has the numbers of
+    the states, ascending, and `parts` the vectors of every operator, inner ones first.
     """
 
     digest: str
@@ -86,14 +73,7 @@ def digest(text: str, constants: Mapping[str, str]) -> str:
 
 
 def write_certificate(path: str | os.PathLike[str], certificate: Certificate) -> int:
-    """Write a certificate and return the file's size in bytes.
-
-    The file appears whole or not at all.
-
-    Raises
-    ------
-    OSError
-    """
+    """Write a certificate, whole or not at all, and return the file's size in bytes; may raise OSError."""
     text = {
         "format": FORMAT,
         "version": VERSION,
@@ -140,12 +120,8 @@ def _add(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
 def read_certificate(path: str | os.PathLike[str]) -> Certificate:
     """Read a certificate.
 
-    Raises
-    ------
-    CertificateError
-        The file is no certificate, or a damaged one; the message says what was expected where.
-    MemoryError
-        Its vectors do not fit the memory that is free.
+    Raises CertificateError where the file is none, or a damaged one: the message says what was expected
+    where; and MemoryError where its vectors do not fit the memory that is free.
     """
     name = os.fspath(path)
     try:

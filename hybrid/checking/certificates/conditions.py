@@ -31,18 +31,13 @@ _PART = 1 << 18  # choices taken together
 class Sweep:
     """Evaluates ``sum_j w_j (x_j - y) + r - c z`` over the transitions of every choice.
 
-    Attributes
-    ----------
-    exact : int
-        How many choices so far needed whole numbers.
+    `exact` counts the choices so far that needed whole numbers.
 
-    Notes
-    -----
     In doubles each weight is within half a unit in the last place of the rational number, each difference and
     product rounds once, and a sum of m terms loses at most m - 1 roundings of the sum of magnitudes, in any
-    order (Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 4.2).  The bound charged,
-    (m + 16) 2^-52 times the sum of magnitudes as computed, is more than twice that; a product may underflow
-    by 2^-1075, for which 2^-1070 is charged.  Numbers of the model beyond 2^±1000 are left to whole numbers.
+    order (Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 4.2). The bound charged, (m +
+    16) 2^-52 times the sum of magnitudes as computed, is more than twice that; a product may underflow by
+    2^-1075, for which 2^-1070 is charged. Numbers of the model beyond 2^±1000 are left to whole numbers.
     """
 
     def __init__(self, transitions: Transitions) -> None:
@@ -69,21 +64,11 @@ class Sweep:
         offset: Vector | None = None,
         wanted: NDArray[np.bool_] | None = None,
     ) -> Signs:
-        """Return the sign of ``sum_j w_j (x_j - center) + earned - scale * offset`` for every choice.
+        """Return every choice's sign of ``sum_j w_j (x_j - center) + earned - scale * offset``.
 
-        Parameters
-        ----------
-        x, center, offset : ndarray of float64, shape (states,)
-            Finite, or positive infinity in `x`, which makes the sum infinite.
-        earned, scale : ndarray of int32, shape (choices,)
-            Places in the table.
-        wanted : ndarray of bool, shape (choices,), optional
-            Which choices are asked for; the others get 0.
-
-        Returns
-        -------
-        ndarray of int8, shape (choices,)
-            -1, 0 or 1, exactly.
+        `x`, `center` and `offset` have an element a state, finite, or positive infinity in `x`, which makes
+        the sum infinite; `earned` and `scale` have a place in the table a choice. Choices that are not
+        `wanted` get 0.
         """
         t = self.transitions
         if self._numbers != len(t.states.table.values):
@@ -213,12 +198,7 @@ Mask = NDArray[np.bool_]
 class Condition(ABC):
     """The conditions on the vectors of one operator.
 
-    Attributes
-    ----------
-    sweep : Sweep
-    search : Search
-    maximise : bool or None
-        The optimum over the choices of an MDP; None for a chain.
+    `maximise` is the optimum over the choices of an MDP; None for a chain.
     """
 
     sweep: Sweep
@@ -238,13 +218,7 @@ class Condition(ABC):
         """Return the states in which an upper vector fails, and at what."""
 
     def check(self, lower: Vector, upper: Vector) -> None:
-        """Raise unless both vectors hold.
-
-        Raises
-        ------
-        CertificateError
-            Names a state, the inequality and what stands on both sides.
-        """
+        """Raise unless both vectors hold: CertificateError names a state, the inequality and both sides."""
         for vector, side in ((lower, "lower"), (upper, "upper")):
             wrong = np.isnan(vector) | (vector < self.least) | (vector > self.greatest)
             if wrong.any():

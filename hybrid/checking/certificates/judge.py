@@ -29,20 +29,11 @@ TRUTH_FILTERS = ("forall", "exists", "count", "state")
 class Operator:
     """One operator P, S or R.
 
-    Attributes
-    ----------
-    node : Probability, SteadyState or Reward
-    kind : {"until", "next", "repeated", "reward", "total", "average", "steady"}
-    maximise : bool or None
-        The optimum that the vectors enclose, after all complements; None for a chain.
-    complement : bool
-        Whether the operator's value is one less the vectors'.
-    left, right : Expression or None
-        Operands of the path: those of an until (`left` None: all states), the set of X, F and S.
-    release : str
-        For a path operator other than U and F, its letter: G, W or R; "!" if `right` is to be negated.
-    structure : int
-        Place of the reward structure.
+    `kind` is "until", "next", "repeated", "reward", "total", "average" or "steady". `maximise` is the optimum
+    that the vectors enclose, after all complements, None for a chain; with `complement` the operator's value
+    is one less the vectors'. `left` and `right` are operands of the path: those of an until (`left` None: all
+    states), the set of X, F and S. `release` is the letter G, W or R of a path operator other than U and F,
+    and "!" if `right` is to be negated. `structure` is the place of the reward structure.
     """
 
     node: Probability | SteadyState | Reward
@@ -59,17 +50,9 @@ class Operator:
 class Question:
     """A property.
 
-    Attributes
-    ----------
-    formula : Expression
-    operators : tuple of Operator
-        Inner ones first; each stands once.
-    value : Operator or None
-        The operator whose value is asked for; None if the property is a truth value.
-    filter : str or None
-        How the values of several states are put together; None: the property is about the initial states.
-    states : Expression or None
-        Which states a filter is about; None: all reachable ones.
+    `operators` has inner ones first, each once; `value` is the one whose value is asked for, None if the
+    property is a truth value. `filter` says how the values of several states are put together, None that the
+    property is about the initial states; `states` which states a filter is about, None: all reachable ones.
     """
 
     formula: Expression
@@ -90,15 +73,10 @@ def state_scale(transitions: Transitions) -> Places:
 
 
 def earnings(transitions: Transitions, structure: RewardStructure) -> Places:
-    """Return what every choice earns, times its scale.
+    """Return what every choice earns, times its scale, as places in the table, int32, shape (choices,).
 
     In a CTMC the reward a unit of time; in a DTMC and an MDP the expected reward of a step, times the sum of
-    the choice's weights.  A loop given to a deadlock carries no transition reward.
-
-    Returns
-    -------
-    ndarray of int32, shape (choices,)
-        Places in the table.
+    the choice's weights. A loop given to a deadlock carries no transition reward.
     """
     states, table = transitions.states, transitions.states.table
     scale = state_scale(transitions)
@@ -133,12 +111,8 @@ Mask = NDArray[np.bool_]
 class Finding:
     """What a certificate shows about the initial states, or about those of a filter.
 
-    Attributes
-    ----------
-    truth : bool or None
-        Of a property that holds or not.
-    lower, upper : float or None
-        Between which a value lies; over all initial states where there are several.
+    The `truth` of a property that holds or not, else bounds on the value, over all initial states where there
+    are several.
     """
 
     truth: bool | None
@@ -170,16 +144,7 @@ def _shown(value: float | None) -> str:
 
 
 class Judge:
-    """Checks the operators of one question, one after the other.
-
-    Parameters
-    ----------
-    transitions : Transitions
-    meaning : Meaning
-    structures : tuple of RewardStructure
-        The model's, as written.
-    question : Question
-    """
+    """Checks the operators of one question, one after the other; `structures` are the model's, as written."""
 
     def __init__(
         self,
@@ -254,10 +219,8 @@ class Judge:
     def settle(self, operator: Operator, part: PartVectors) -> None:
         """Check an operator's vectors and, if it is compared with a bound, note where it holds.
 
-        Raises
-        ------
-        CertificateError
-            An inequality does not hold, or the bounds do not decide the comparison in some state.
+        Raises CertificateError where an inequality does not hold, or the bounds do not decide the comparison
+        in some state.
         """
         condition = self.condition(operator, part)
         if condition.has_bias != (part.bias is not None):

@@ -52,17 +52,9 @@ _FIRST, _LAST, _FACTOR = 2.0**-50, 2.0**-18, 8.0
 def slackened(condition: Condition, middle: Vector, unknown: Mask) -> Iterator[tuple[Vector, Vector]]:
     """Yield lower and upper vectors around a solution, with more slack every time.
 
-    Parameters
-    ----------
-    condition : Condition
-    middle : ndarray of float64, shape (states,)
-        About the solution; right outside of the unknown states.
-    unknown : ndarray of bool, shape (states,)
-
-    Notes
-    -----
-    Nothing is yielded for more than 20,000 unknown states, or if the choices that are best at `middle` do not
-    leave them.  Time: that of a sparse factorisation.
+    `middle` is about the solution, right outside of the `unknown` states. Nothing is yielded for more than
+    20,000 unknown states, or if the choices that are best at `middle` do not leave them. Time: that of a
+    sparse factorisation.
     """
     places = np.flatnonzero(unknown)
     if places.size == 0 or places.size > _MOST:
@@ -143,18 +135,8 @@ def mended(
     """Return bounds moved to the loose side until the inequalities hold, if that is possible.
 
     A state that fails takes what one step makes of the vector, rounded to the loose side, more so with every
-    round; if some rounds do not do, small systems are solved anew.
-
-    Parameters
-    ----------
-    condition : Condition
-    lower, upper : ndarray of float64, shape (states,)
-    unknown : ndarray of bool, shape (states,), optional
-        The states that an equation ``x = f(x)`` is about; default those that the condition names.
-
-    Notes
-    -----
-    Time: one sweep a round.
+    round; if some rounds do not do, small systems are solved anew. The `unknown` states are those that an
+    equation ``x = f(x)`` is about, by default those that the condition names. Time: one sweep a round.
     """
     if isinstance(condition, Next):
         # One step says what the values are, but for the last place; where they are doubles they are met.
@@ -209,13 +191,8 @@ _FACTORED = 20_000  # states of all bottom components together that are solved b
 def averages(condition: Average, lower: Vector, upper: Vector, criterion: Criterion) -> PartVectors:
     """Return bounds on averages, and a vector h that shows them in the bottom components.
 
-    Parameters
-    ----------
-    condition : Average
-    lower, upper : ndarray of float64, shape (states,)
-        The solvers' bounds.
-    criterion : Criterion
-        How close to bring the bounds, and in how many steps at most.
+    They come from those of the solvers. `criterion` says how close to bring the bounds, and in how many steps
+    at most.
     """
     course = _Poisson(condition, lower, upper)
     course.solve(criterion)
@@ -356,18 +333,9 @@ Ints = NDArray[np.int64]
 
 @dataclass
 class Made:
-    """A property's answer, and its certificate if one was found.
+    """A property's answer, and its certificate and what this shows if one was found.
 
-    Attributes
-    ----------
-    answer : Answer
-    certificate : Certificate or None
-    finding : Finding or None
-        What the certificate shows.
-    reason : str
-        Why there is none.
-    size : int
-        Of the file, in bytes, once it is written.
+    `reason` says why there is none; `size` is that of the file in bytes, once it is written.
     """
 
     answer: Answer
@@ -379,11 +347,7 @@ class Made:
     def write(self, path: str | os.PathLike[str]) -> int:
         """Write the certificate and return the file's size in bytes.
 
-        Raises
-        ------
-        OSError
-        ValueError
-            There is none.
+        Raises OSError, and ValueError where there is none.
         """
         if self.certificate is None:
             raise ValueError(f"there is no certificate to write: {self.reason}")
@@ -413,22 +377,10 @@ class _Recorder(Checker):
 
 
 class CertificateMaker:
-    """Checks one property and makes its certificate.
+    """Checks one property of a model's file and makes its certificate.
 
-    Parameters
-    ----------
-    path : path-like
-        The model's file.
-    constants : mapping
-        Values of the constants that model and property leave open.
-    options : CheckOptions
-    wanted : PropertyText
-    progress : callable, optional
-
-    Raises
-    ------
-    NotCertifiableError
-        There is no certificate for the model or the property; nothing has been computed then.
+    `constants` has values of those that model and property leave open. Raises NotCertifiableError, before
+    anything is computed, where there is no certificate for the model or the property.
     """
 
     def __init__(

@@ -60,15 +60,8 @@ def exact_number(value: object, written: str | None = None) -> Exact:
 class Meaning:
     """The names of a model, and of properties about it, in exact numbers.
 
-    Parameters
-    ----------
-    texts : mapping of str to str
-        The source texts by the file names that positions carry.
-    constants, formulas, labels : sequences
-        The declarations, checked before.
-    given : mapping of str to bool, int, float or Fraction
-        Values of the constants that the texts leave open.
-    variables : sequence of str
+    `texts` has the sources by the file names that positions carry; declarations have been checked before, and
+    `given` has values of the constants that the texts leave open.
     """
 
     def __init__(
@@ -122,15 +115,9 @@ class Meaning:
     def value(self, expression: Expression, environment: Mapping[str, bool | int] | None = None) -> Exact:
         """Return an expression's value where the variables have given values.
 
-        Raises
-        ------
-        NotCertifiableError
-            It has none, or none that is rational.
-
-        Notes
-        -----
-        Lazy as the language is: `&`, `|`, `=>` and `?:` skip what does not matter.  Formulas are worked out
-        once.  Time: O(size of the expression and of the formulas that it needs).
+        Raises NotCertifiableError where it has none, or none that is rational. Lazy as the language is: `&`,
+        `|`, `=>` and `?:` skip what does not matter, and formulas are worked out once. Time: O(size of the
+        expression and of the formulas that it needs).
         """
         return _Evaluation(self, environment or {}).value(expression)
 

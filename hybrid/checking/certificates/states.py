@@ -58,13 +58,7 @@ class RationalTable:
         self.zero, self.one = self.place(Fraction(0)), self.place(Fraction(1))
 
     def place(self, value: Fraction | int) -> int:
-        """Return the place of a number, which is added if it is new.
-
-        Raises
-        ------
-        NotCertifiableError
-            It is too long to calculate with.
-        """
+        """Return the place of a number, added if it is new; NotCertifiableError if it is too long."""
         number = Fraction(value)
         found = self._places.get(number)
         if found is None:
@@ -147,13 +141,7 @@ _EVERY = 1 << 22  # valuations that are written out to find those of init ... en
 
 
 def count_valuations(variables: Sequence[ResolvedVariable]) -> int:
-    """Return the number of valuations of all variables.
-
-    Raises
-    ------
-    NotCertifiableError
-        It is 2^60 or more.
-    """
+    """Return the number of valuations of all variables; NotCertifiableError for 2^60 or more."""
     count = 1
     for v in variables:
         count *= v.high - v.low + 1
@@ -166,20 +154,9 @@ def count_valuations(variables: Sequence[ResolvedVariable]) -> int:
 
 
 class States:
-    """A set of states, in ascending order of their numbers.
+    """A set of states, in ascending order of their numbers: int64, shape (n,), strictly ascending.
 
-    Parameters
-    ----------
-    numbers : ndarray of int64, shape (n,)
-        Strictly ascending.
-    variables : sequence of ResolvedVariable
-    meaning : Meaning
-    table : RationalTable
-
-    Raises
-    ------
-    CertificateError
-        A number is out of range or out of order.
+    Raises CertificateError for a number out of range or out of order.
     """
 
     def __init__(
@@ -229,20 +206,10 @@ class States:
     # ------------------------------------------------------------------ expressions
 
     def truth(self, e: Expression, rows: Ints | None = None, known: Known | None = None) -> Mask:
-        """Return where a boolean expression holds, among some states or all.
+        """Return where a boolean expression holds, among the states at some places or all.
 
-        Parameters
-        ----------
-        e : Expression
-        rows : ndarray of int64, optional
-            Places of the states asked for; default all.
-        known : callable, optional
-            Returns the truth in all states of expressions with a meaning of their own, None for others.
-
-        Raises
-        ------
-        NotCertifiableError
-            The expression has no value in one of these states.
+        `known` returns the truth in all states of expressions with a meaning of their own, None for others.
+        Raises NotCertifiableError where the expression has no value in one of these states.
         """
         size = self.size if rows is None else rows.size
         if known is not None:
@@ -322,10 +289,8 @@ def initial_numbers(
 ) -> Ints:
     """Return the numbers of the initial states, ascending.
 
-    Raises
-    ------
-    NotCertifiableError
-        `init ... endinit` would have to be tried on more than four million valuations.
+    Raises NotCertifiableError where `init ... endinit` would have to be tried on more than four million
+    valuations.
     """
     count = count_valuations(variables)
     if predicate is None:

@@ -78,13 +78,7 @@ CERTIFIED.refuses("{} is decided on the graph alone and has no certificate", reg
 def ask(
     formula: Expression, meaning: Meaning, kind: ModelType, structures: tuple[RewardStructure, ...]
 ) -> Question:
-    """Return what a property asks for.
-
-    Raises
-    ------
-    NotCertifiableError
-        Part of it has no certificate; the message names it.
-    """
+    """Return what a property asks for; NotCertifiableError names the part that has no certificate."""
     reader = _Reader(meaning, kind, structures)
     formula, name, states = _unwrapped(formula, meaning), None, None
     if isinstance(formula, Filter):
@@ -260,16 +254,9 @@ class _Reader:
 
 @dataclass(frozen=True)
 class PropertyText:
-    """One property of a text.
+    """One property of a text, with what is declared beside it.
 
-    Attributes
-    ----------
-    text : str
-        The whole text: the property with what is declared beside it.
-    index : int
-        Which of its properties, from 0.
-    constants : mapping
-        Values of the constants that the text leaves open.
+    `index` says which of its properties, from 0; `constants` has values of those that the text leaves open.
     """
 
     text: str
@@ -278,21 +265,9 @@ class PropertyText:
 
 
 class Subject:
-    """A model's text with its constants.
+    """A model's text with its constants, those that the text leaves open; others are passed over.
 
-    Parameters
-    ----------
-    path : path-like
-        The model's file.
-    constants : mapping of str to bool, int, float or Fraction
-        Values of the constants that the text leaves open; others are passed over.
-
-    Raises
-    ------
-    LanguageError
-        The text is at fault.
-    NotCertifiableError
-        Models with `system ... endsystem` have no certificates.
+    Raises LanguageError where the text is at fault, and NotCertifiableError for `system ... endsystem`.
     """
 
     def __init__(self, path: str | os.PathLike[str], constants: Mapping[str, object]) -> None:
@@ -312,12 +287,8 @@ class Subject:
     def question(self, wanted: PropertyText) -> tuple[Property, Meaning, Question]:
         """Return a property, what the names in it mean, and its operators.
 
-        Raises
-        ------
-        LanguageError
-            The property is at fault.
-        NotCertifiableError
-            It has no certificate.
+        Raises LanguageError where the property is at fault, and NotCertifiableError where it has no
+        certificate.
         """
         file = "<property>"
         parsed = parse_properties(wanted.text, file, keep_faults=True)
@@ -346,10 +317,7 @@ class Subject:
     def transitions(self, numbers: NDArray[np.int64], meaning: Meaning) -> Transitions:
         """Return the transitions of a list of states that holds all reachable ones.
 
-        Raises
-        ------
-        CertificateError
-            It does not, or the model is at fault in one of them.
+        Raises CertificateError where it does not, or the model is at fault in one of them.
         """
         table, variables = RationalTable(), self.model.variables
         states = States(numbers, variables, meaning, table)

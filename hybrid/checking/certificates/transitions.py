@@ -159,28 +159,12 @@ _MOST = (1 << 31) - 1
 class Transitions:
     """All transitions, choice by choice; a chain has one choice in every state.
 
-    Attributes
-    ----------
-    states : States
-    kind : ModelType
-    first : ndarray of int64, shape (states + 1,)
-        Where each state's choices begin.
-    state : ndarray of int32, shape (choices,)
-        Whose choice it is.
-    action : ndarray of int32, shape (choices,)
-        Place in `actions` of a choice of an MDP; -1 for unlabelled ones, loops of deadlocks and chains.
-    begin : ndarray of int64, shape (choices + 1,)
-        Where each choice's transitions begin.
-    target, weight : ndarray of int32, shape (transitions,)
-        The state entered, and the place in the table of the probability or rate, not zero.  Several
-        transitions of a choice may enter one state.
-    total : ndarray of int32, shape (choices,)
-        Places of the sum of a choice's weights.
-    exits : dict of (str or None) to ndarray of int32, shape (states,)
-        In a chain: for every action (None: unlabelled) the places of its total weight by state.
-    actions : tuple of str
-    initial : ndarray of int64, shape (initial states,)
-    deadlocks : ndarray of bool, shape (states,)
+    Choices of state s are ``first[s] .. first[s + 1]``, `state` says whose a choice is, and `action` has the
+    place in `actions` of a choice of an MDP, -1 for unlabelled ones, loops of deadlocks and chains.
+    Transitions of choice c are ``begin[c] .. begin[c + 1]``: the `target` entered and the place of the
+    `weight` in the table, a probability or rate that is not zero; several of a choice may enter one state.
+    `total` has places of the sum of a choice's weights. Of a chain `exits` has by action (None: unlabelled)
+    the places of its total weight by state.
     """
 
     states: States
@@ -204,25 +188,12 @@ class Transitions:
 
 
 def expand(syntax: ModelSyntax, states: States, initial: Ints) -> Transitions:
-    """Return all transitions of a set of states that contains the initial ones.
+    """Return all transitions of a set of states that contains the initial ones, given by number.
 
-    Parameters
-    ----------
-    syntax : ModelSyntax
-        Checked before; without a system block.
-    states : States
-    initial : ndarray of int64, shape (initial states,)
-        The numbers of the initial states.
-
-    Raises
-    ------
-    CertificateError
-        An initial state or a successor is not in the set, or the model is at fault in one of its states.
-
-    Notes
-    -----
-    Deadlocks get a loop of weight 1.  Time: O(transitions log states) in NumPy, and exact arithmetic for the
-    distinct valuations that every expression meets.  Memory: about 60 bytes a transition.
+    The syntax has been checked before and has no system block. Deadlocks get a loop of weight 1. Raises
+    CertificateError where an initial state or a successor is not in the set, or the model is at fault in one
+    of its states. Time: O(transitions log states) in NumPy, and exact arithmetic for the distinct valuations
+    that every expression meets. Memory: about 60 bytes a transition.
     """
     table, size = states.table, states.size
     starts, there = states.find(initial)
@@ -325,9 +296,7 @@ Mask = NDArray[np.bool_]
 class Search:
     """The transitions turned round.
 
-    Notes
-    -----
-    Memory: 8 bytes a transition.  Every search takes O(transitions), and some NumPy calls for every distance.
+    Memory: 8 bytes a transition. Every search takes O(transitions), and some NumPy calls for every distance.
     """
 
     def __init__(self, transitions: Transitions) -> None:
@@ -354,12 +323,8 @@ class Search:
     def some(self, goal: Mask, allowed: Mask | None = None, through: Mask | None = None) -> Mask:
         """Return where allowed choices can be made so that a goal is reached with positive probability.
 
-        Parameters
-        ----------
-        goal : ndarray of bool, shape (states,)
-        allowed : ndarray of bool, shape (choices,), optional
-        through : ndarray of bool, shape (states,), optional
-            The states that may be passed on the way.
+        `through` marks the states that may be passed on the way; by default all choices and states are
+        allowed.
         """
         reached = goal.copy()
         frontier = np.flatnonzero(goal)

@@ -23,18 +23,10 @@ _NUMBER = re.compile(r"-?[0-9]+(/0*[1-9][0-9]*)?")
 
 @dataclass(frozen=True)
 class Verified:
-    """What a certificate shows.
+    """What a certificate shows of a property's initial states, and how much was swept over to show it.
 
-    Attributes
-    ----------
-    property : str
-    finding : Finding
-        What is true of the initial states.
-    states, choices, transitions : int
-        What was swept over; `choices` is that of states in a chain.
-    exact : int
-        How many inequalities were decided in whole numbers, the others in doubles with error bounds.
-    seconds : float
+    `choices` is the number of states in a chain; `exact` counts the inequalities decided in whole numbers,
+    the others in doubles with error bounds.
     """
 
     property: str

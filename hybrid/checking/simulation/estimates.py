@@ -51,13 +51,8 @@ _OFFERED = (
 class WatchedQuestion:
     """A property that sample paths can answer.
 
-    Attributes
-    ----------
-    monitor : callable
-        Returns a monitor for a walk of so many paths.
-    is_reward : bool
-    is_complement : bool
-        Whether the probability asked for is that of the paths that the monitor sees fail.
+    `monitor` returns a monitor for a walk of so many paths; `is_complement` says whether the probability
+    asked for is that of the paths that the monitor sees fail.
     """
 
     monitor: Callable[[int], Monitor]
@@ -72,20 +67,10 @@ def refuse_choices(kind: ModelType) -> None:
 
 
 def question(rules: Rules, formula: Expression, initial: Ints) -> WatchedQuestion:
-    """Return what is to be watched to estimate a property.
+    """Return what is to be watched to estimate a resolved property.
 
-    Parameters
-    ----------
-    rules : Rules
-    formula : Expression
-        Resolved.
-    initial : ndarray of int64, shape (variables, k)
-        The initial states, which the label "init" means.
-
-    Raises
-    ------
-    UnsupportedError
-        The property cannot be estimated from sample paths here.
+    `initial`, shape (variables, k), has the initial states, which the label "init" means. Raises
+    UnsupportedError where the property cannot be estimated from sample paths here.
     """
     if isinstance(formula, (Probability, Reward)) and formula.comparison is not None:
         _refuse("got a comparison; ask for the number with =?")
@@ -232,23 +217,11 @@ def _refuse(reason: str) -> NoReturn:
 
 
 def clopper_pearson(successes: int, unknown: int, paths: int, confidence: float) -> tuple[float, float]:
-    """Return an interval that covers a probability with at least the given confidence, however few paths.
+    """Return an interval in [0, 1] that covers a probability with at least a given confidence.
 
-    Parameters
-    ----------
-    successes : int
-        Paths that show the event.
-    unknown : int
-        Paths of which it is not known: the lower end counts them as failures, the upper one as successes.
-    paths : int
-        All of them, at least 1.
-    confidence : float
-        In (0, 1).
-
-    Returns
-    -------
-    lower, upper : float
-        In [0, 1].
+    That holds however few paths there are. So many of all `paths`, at least 1, show the event; those
+    `unknown` count as failures for the lower end, and as successes for the upper one. The confidence lies in
+    (0, 1).
     """
     from scipy.stats import beta
 
@@ -259,14 +232,9 @@ def clopper_pearson(successes: int, unknown: int, paths: int, confidence: float)
 
 
 def student(values: Doubles, confidence: float) -> tuple[float, float]:
-    """Return an interval around the mean that covers the expectation if means are distributed normally.
+    """Return an interval around the mean of at least two values, shape (n,).
 
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n,)
-        At least two.
-    confidence : float
-        In (0, 1).
+    It covers the expectation with a confidence in (0, 1) if means are distributed normally.
     """
     from scipy.stats import t
 
@@ -420,24 +388,9 @@ def estimate_property(
     start: Mapping[str, bool | int] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Estimate:
-    """Estimate a property that is resolved against its model.
+    """Estimate a property that is resolved against its model; parameters and errors as for `estimate`.
 
-    Parameters
-    ----------
-    model : ResolvedModel
-    asked : Property
-        Of `hybrid.properties.resolve.resolve_properties`.
-    paths, confidence, seed, steps, start, progress
-        As for `estimate`.
-
-    Returns
-    -------
-    Estimate
-
-    Raises
-    ------
-    HybridError
-        As for `estimate`; the property's own error, if it has one.
+    Raises the property's own error, if it has one.
     """
     begun = time.perf_counter()
     if not 0 < confidence < 1:
@@ -502,15 +455,9 @@ def _reward(
 
 @dataclass(frozen=True)
 class _Drawn:
-    """What a batch of paths has shown.
+    """What a batch of paths has shown, and the steps made by all of them.
 
-    Attributes
-    ----------
-    verdicts : ndarray of int8, shape (count,)
-    values : ndarray of float64, shape (count,)
-        What they have earned; empty if that is not asked for.
-    steps : int
-        Made by all of them.
+    `verdicts` is int8, shape (count,); `values` has what they have earned, empty if that is not asked for.
     """
 
     verdicts: NDArray[np.int8]

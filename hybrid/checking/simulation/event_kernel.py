@@ -13,24 +13,11 @@ def draw_events(  # type: ignore[no-untyped-def]
 ):
     """Draw an event by its share of the sum of all rates; the sums are taken in the order of the events.
 
-    Parameters
-    ----------
-    states : ndarray of int64, shape (variables, paths)
-    uniform : ndarray of float64, shape (paths,)
-        From [0, 1).
-    first_terms : ndarray of int64, shape (events + 1,)
-        Where the terms of each event's place in its table begin.
-    rows, steps : ndarray of int64, shape (terms,)
-        A place is the start of the table plus the sum of values times steps.
-    starts : ndarray of int64, shape (events,)
-        Starts in `tables`; of a rate without table -1 less its row in `others`.
-    tables : ndarray of float64
-    others : ndarray of float64, shape (rates without table, paths)
-    sums : ndarray of float64, shape (events,)
-        Room.
-    out_events : ndarray of int32, shape (paths,)
-        The number of events where none has a rate.
-    out_totals : ndarray of float64, shape (paths,)
+    `states` is int64, shape (variables, paths), and `uniform`, shape (paths,), from [0, 1). Terms of an
+    event's place in its table, `rows` and `steps`, begin at `first_terms`, shape (events + 1,): a place is
+    the start of the table plus the sum of values times steps. `starts` are those in `tables`; of a rate
+    without table -1 less its row in `others`, shape (rates without table, paths). `sums` is room, shape
+    (events,). Written are `out_events`, int32, the number of events where none has a rate, and `out_totals`.
     """
     count = len(starts)
     for path in range(len(uniform)):

@@ -36,21 +36,8 @@ _FURTHEST = 1 << 62
 class Variables:
     """Where each variable of a model stands among the rows of a matrix of states.
 
-    Attributes
-    ----------
-    names : tuple of str
-        In model order; row `i` of a matrix of states holds variable `i`, booleans as 0 and 1.
-    place : dict of str to int
-        The row of each.
-    low, high : tuple of int
-    is_bool : tuple of bool
-    types : tuple of dtype
-        The smallest one that holds the values of each.
-
-    Raises
-    ------
-    BuildError
-        A range reaches beyond 2^62.
+    In model order row `i` holds variable `i`, booleans as 0 and 1; `place` has the row of each name, `types`
+    the smallest dtype that holds the values of each. Raises BuildError where a range reaches beyond 2^62.
     """
 
     def __init__(self, model: ResolvedModel) -> None:
@@ -110,18 +97,10 @@ class Variables:
 
 
 class Columns:
-    """Some columns of a matrix of states, row by row; a row is gathered when it is first asked for.
+    """Some columns of a matrix of states, int64, shape (variables, paths), all by default.
 
-    Parameters
-    ----------
-    states : ndarray of int64, shape (variables, paths)
-    where : ndarray of int, optional
-        Numbers of the columns; default all.
-
-    Attributes
-    ----------
-    known : dict
-        Functions and their values in these columns, by identity.
+    A row is gathered when it is first asked for; `known` has functions and their values in these columns, by
+    identity.
     """
 
     def __init__(self, states: Ints, where: Array | None = None) -> None:
@@ -154,14 +133,7 @@ NO_INTEGER = -(2**63)
 
 
 class Function(ABC):
-    """A function of the variables in some rows.
-
-    Attributes
-    ----------
-    variables : Variables
-    rows : tuple of int
-        Ascending.
-    """
+    """A function of the variables in some rows, ascending."""
 
     def __init__(self, variables: Variables, rows: Sequence[int]) -> None:
         self.variables = variables
@@ -183,16 +155,10 @@ class Function(ABC):
 
 
 class Tabulated(Function):
-    """A function as a table.
+    """A function as a table, in lexicographic order of the values of the rows.
 
-    Attributes
-    ----------
-    table : ndarray
-        In lexicographic order of the values of the rows.
-    steps : list of (int, int)
-        Rows, and how far apart neighbouring values of each lie in the table.
-    offset : int
-        What is taken from the sum of values times steps to get a place.
+    `steps` has rows, and how far apart neighbouring values of each lie in the table; `offset` is taken from
+    the sum of values times steps to get a place.
     """
 
     def __init__(self, function: Function) -> None:

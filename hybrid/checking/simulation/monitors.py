@@ -21,23 +21,12 @@ OPEN, HOLDS, FAILS = 0, 1, 2
 
 @dataclass(frozen=True)
 class Moment:
-    """The paths of a walk before a step.
+    """The paths of a walk before a step, n of them; `step` counts those made so far.
 
-    Attributes
-    ----------
-    states : ndarray of int64, shape (variables, n)
-    step : int
-        Steps made so far.
-    entered : ndarray of float64, shape (n,)
-        When each path came to its state; in discrete time the step.
-    left : ndarray of float64, shape (n,)
-        When it leaves the state, infinite if it never does; in discrete time the next step.
-    absorbed : ndarray of bool, shape (n,)
-        Whether it is known never to leave it.
-    drawn : DrawnStep
-        The event that each path takes then.
-    is_deadlock : ndarray of bool, shape (n,)
-        Whether the state has no transitions but the loop that it is given.
+    `states` has shape (variables, n). Each path `entered` its state at a time, in discrete time a step, and
+    `left` it at another, infinite if it never does; `absorbed` marks paths that are known never to leave it.
+    `drawn` has the event that each takes then; `is_deadlock` marks states without transitions but the loop
+    that they are given.
     """
 
     states: Ints
@@ -55,25 +44,15 @@ Formula = Callable[[Moment], Bools]
 class Monitor(ABC):
     """Decides for every path of one walk whether it satisfies a path formula, from step to step.
 
-    Attributes
-    ----------
-    may_rest : bool
-        Whether a path that takes only self-loops from now on may be treated as one that stays in its state
-        for ever (`Moment.absorbed`).
+    `may_rest` says whether a path that takes only self-loops from now on may be treated as one that stays in
+    its state for ever (`Moment.absorbed`).
     """
 
     may_rest = True
 
     @abstractmethod
     def verdicts_at(self, moment: Moment, paths: Array) -> NDArray[np.int8]:
-        """Return the verdict on each path that still goes on.
-
-        Parameters
-        ----------
-        moment : Moment
-        paths : ndarray of int64, shape (n,)
-            Their numbers within the walk.
-        """
+        """Return the verdict on each path that still goes on, given by its number within the walk."""
 
 
 class StepMonitor(Monitor):
@@ -90,18 +69,10 @@ class StepMonitor(Monitor):
 
 
 class UntilMonitor(Monitor):
-    """`a U b` with b in a window of steps or time, ends included.
+    """`a U b` with b in a window of steps or time, ends included, the upper one perhaps infinite.
 
-    Parameters
-    ----------
-    left, right : callable
-    lower, upper : float
-        `upper` may be infinite.
-    is_strict : bool
-        Whether time 0 is left out although `lower` is 0 (continuous time).
-    is_timed : bool
-        Whether time is continuous: a path may satisfy b at any time that it spends in a state, if it
-        satisfies a up to then.
+    With `is_strict` time 0 is left out although the lower end is 0 (continuous time). With `is_timed` time is
+    continuous: a path may satisfy b at any time that it spends in a state, if it satisfies a up to then.
     """
 
     def __init__(
@@ -133,23 +104,9 @@ class UntilMonitor(Monitor):
 
 
 class Gathered(Monitor):
-    """What paths earn: up to a moment, or before they come to a set of states.
+    """What `count` paths earn, in `values`: up to a horizon, or before they come to a set of states.
 
-    Parameters
-    ----------
-    earnings : Earnings
-    count : int
-        Paths of the walk.
-    horizon : float
-        Infinite without end.
-    target : callable, optional
-        Where paths end; one that cannot come there any more earns infinitely much.
-    is_timed : bool
-
-    Attributes
-    ----------
-    values : ndarray of float64, shape (count,)
-        What each path has earned so far.
+    The horizon is infinite without end; a path that cannot come to the target any more earns infinitely much.
     """
 
     def __init__(
@@ -182,12 +139,7 @@ class Gathered(Monitor):
 
 
 class AtMoment(Monitor):
-    """What the state at a time, or after some steps, earns.
-
-    Attributes
-    ----------
-    values : ndarray of float64, shape (count,)
-    """
+    """What the state at a time, or after some steps, earns; `values` has shape (count,)."""
 
     def __init__(self, earnings: Earnings, count: int, time: float) -> None:
         self._earnings, self._time = earnings, time

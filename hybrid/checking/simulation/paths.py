@@ -32,28 +32,12 @@ _MOST = 1 << 20
 def initial_columns(
     model: ResolvedModel, variables: Variables, given: Mapping[str, bool | int] | None = None
 ) -> Ints:
-    """Return the states in which paths may begin.
+    """Return the states in which paths may begin, int64, shape (variables, k).
 
-    Parameters
-    ----------
-    model : ResolvedModel
-    variables : Variables
-        Of the model.
-    given : mapping of str to bool or int, optional
-        Values of some variables: in place of their initial ones, or, where the model has
-        `init ... endinit`, to choose among its states.
-
-    Returns
-    -------
-    ndarray of int64, shape (variables, k)
-        Those of `init ... endinit` in lexicographic order, or the one state of the initial values.
-
-    Raises
-    ------
-    OptionError
-        A given value is none of its variable's, or too many combinations are to be looked through.
-    BuildError
-        No state satisfies `init ... endinit`, or it has no value somewhere.
+    They are those of `init ... endinit` in lexicographic order, or the one of the initial values. Values that
+    are given stand in place of initial ones, or choose among the states of `init ... endinit`. Raises
+    OptionError where a given value is none of its variable's, or too many combinations are to be looked
+    through, and BuildError where no state satisfies `init ... endinit`, or it has no value somewhere.
     """
     fixed = _checked(variables, given or {})
     if model.initial is None:
@@ -124,12 +108,7 @@ def resolved_model(
 
 
 def whole(value: int, name: str, least: int) -> int:
-    """Return a number that is an integer and not too small.
-
-    Raises
-    ------
-    OptionError
-    """
+    """Return a number that is an integer and not too small; OptionError for others."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < 2**62:
         raise OptionError(f"{name}: expected an integer from {least}, got {value!r}")
     return int(value)
@@ -178,10 +157,7 @@ class Sampler:
     def batches(self, most: int | None = None) -> Iterator[tuple[int, int]]:
         """Yield the first path and the number of paths of each batch.
 
-        Parameters
-        ----------
-        most : int, optional
-            Paths of a batch at most; by default so many that arrays stay in caches.
+        At most `most` paths are one; by default so many that arrays stay in caches.
         """
         width = max(1, min(8, _CELLS // (WIDTH * max(1, len(self.rules.events))))) * WIDTH
         width = width if most is None else min(width, most)
@@ -269,9 +245,6 @@ def csv_texts(sampler: Sampler, progress: Callable[[str], None] | None = None) -
     The columns are ``path`` and ``step``, counted from 0, ``time`` in a CTMC, ``action``, which is what led
     to the state (empty for the first one, for unlabelled commands and for the loop of a state without
     transitions), the variables, and for every reward structure what is earned on the way to the state.
-
-    Notes
-    -----
     Memory: some ten MB, however many paths and steps there are.
     """
     names = [f"reward {name}" for name in sampler.earnings]

@@ -46,14 +46,8 @@ from mtbdd.language.syntax import Expression, Literal, ModelType, Position
 class Alternative:
     """One update of a command.
 
-    Attributes
-    ----------
-    command : Command
-    update : Update
-    weight : Function
-        Its share of the component's rate; zero where the command is not enabled.
-    assignments : tuple of (int, Function)
-        Rows and their new values.
+    `weight` is its share of the component's rate, zero where the command is not enabled; `assignments` has
+    rows and their new values.
     """
 
     command: Command
@@ -74,13 +68,8 @@ class Component:
 class SimulatedEvent:
     """An unlabelled command, or an action and who takes part.
 
-    Attributes
-    ----------
-    action : str or None
-    components : tuple of Component
-    rate : Function
-        Float64: the event's rate, in a decision process the number of its choices; NaN where the text gives
-        none.
+    `rate` is float64: the event's rate, in a decision process the number of its choices; NaN where the text
+    gives none.
     """
 
     action: str | None
@@ -91,34 +80,12 @@ class SimulatedEvent:
 class Rules:
     """The events of a model, compiled.
 
-    Parameters
-    ----------
-    model : ResolvedModel
-    entries : int
-        Combinations of values up to which a function is worked out for all of them at once.
-
-    Attributes
-    ----------
-    type : ModelType
-    variables : Variables
-    events : tuple of SimulatedEvent
-    actions : tuple of str
-        The names of actions, in order of appearance; the empty name, of unlabelled commands, is first.
-    action_of : ndarray of int32, shape (events + 1,)
-        Place of each event's action; the last entry is that of the loop of a deadlock.
-    draws : int
-        Random numbers that a step takes at most: one for the event, one for each component with a choice.
-
-    Raises
-    ------
-    BuildError
-        A range is too wide, see `Variables`.
-    OverflowError
-        An action can be taken in too many ways.
-
-    Notes
-    -----
-    Time: O(commands), with a table of some thousand entries for most expressions.
+    Up to `entries` combinations of values a function is worked out for all of them at once. `actions` has the
+    names of actions in order of appearance, the empty name of unlabelled commands first, and `action_of`,
+    int32, the place of each event's, the last one that of the loop of a deadlock. A step takes at most
+    `draws` random numbers: one for the event, one for each component with a choice. Raises BuildError where a
+    range is too wide, see `Variables`, and OverflowError where an action can be taken in too many ways. Time:
+    O(commands), with a table of some thousand entries for most expressions.
     """
 
     def __init__(self, model: ResolvedModel, entries: int = TABLE) -> None:
@@ -142,15 +109,9 @@ class Rules:
         self.draws = 1 + max(choices, default=0)
 
     def absorbing(self, columns: Columns) -> Array:
-        """Return which states of a chain are never left: whatever may happen in them changes no variable.
+        """Return which states of a chain are never left: nothing that may happen changes a variable.
 
-        Returns
-        -------
-        ndarray of bool, shape (columns.count,)
-
-        Notes
-        -----
-        Time: O(updates) operations on arrays.
+        Bool, shape (columns.count,). Time: O(updates) operations on arrays.
         """
         stays = np.ones(columns.count, dtype=np.bool_)
         for event in self.events:
@@ -259,14 +220,7 @@ class _Share(Combined):
 
 
 class Earnings:
-    """One reward structure.
-
-    Parameters
-    ----------
-    rules : Rules
-    structure : RewardStructure
-        Of the same model.
-    """
+    """One reward structure of the rules' model."""
 
     def __init__(self, rules: Rules, structure: RewardStructure) -> None:
         self._rules, self._structure = rules, structure
@@ -291,10 +245,7 @@ class Earnings:
     def of_states(self, states: Ints) -> Doubles:
         """Return what each state earns a step or a time unit, shape (paths,).
 
-        Raises
-        ------
-        BuildError
-            A reward is not a finite number.
+        Raises BuildError where a reward is not a finite number.
         """
         if self._of_states is None:
             return np.zeros(states.shape[1])
@@ -305,11 +256,7 @@ class Earnings:
     def of_events(self, states: Ints, events: Array) -> Doubles:
         """Return what each path earns with the event that it takes; nothing with the loop of a deadlock.
 
-        Parameters
-        ----------
-        states : ndarray of int64, shape (variables, paths)
-            Before the event.
-        events : ndarray of int, shape (paths,)
+        `states`, int64, shape (variables, paths), are those before the `events`, shape (paths,).
         """
         earned = np.zeros(states.shape[1])
         if not self._of_actions:
@@ -343,17 +290,9 @@ class Earnings:
 
 
 def refuse_state(rules: Rules, state: Ints) -> NoReturn:
-    """Raise for a state in which the rates of events are no finite numbers.
+    """Raise BuildError for a state, shape (variables,), in which the rates of events are no finite numbers.
 
-    Parameters
-    ----------
-    rules : Rules
-    state : ndarray of int64, shape (variables,)
-
-    Raises
-    ------
-    BuildError
-        With the first fault of every event.
+    It has the first fault of every event.
     """
     columns = Columns(state.reshape(-1, 1))
     where = f"in reachable state {rules.variables.text(state)}"
@@ -395,16 +334,7 @@ def _faults(rules: Rules, command: Command, columns: Columns) -> Iterator[Fault]
 
 
 def refuse_update(rules: Rules, event: SimulatedEvent, row: int, state: Ints) -> NoReturn:
-    """Raise for an event whose update gives a variable a value that it cannot have.
-
-    Parameters
-    ----------
-    rules : Rules
-    event : SimulatedEvent
-    row : int
-        The variable's.
-    state : ndarray of int64, shape (variables,)
-    """
+    """Raise for an event whose update gives the variable of a row a value that it cannot have."""
     variables, columns = rules.variables, Columns(state.reshape(-1, 1))
     name, low, high = variables.names[row], variables.low[row], variables.high[row]
     faults = []

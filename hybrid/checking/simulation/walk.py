@@ -39,22 +39,10 @@ WIDTH = 1024
 
 
 class Draws:
-    """The random numbers of some consecutive paths, step by step.
+    """The random numbers of some consecutive paths, step by step: `rows` of a path at a step.
 
-    Parameters
-    ----------
-    seed : int
-        Not negative.
-    first, count : int
-        Numbers of the paths.
-    rows : int
-        Numbers that a path takes at a step.
-    is_timed : bool
-        Whether a path takes a sojourn time, too.
-
-    Notes
-    -----
-    Time: O(groups × WIDTH × rows) a step.
+    With `is_timed` a path takes a sojourn time, too. The seed is not negative. Time: O(groups × WIDTH × rows)
+    a step.
     """
 
     def __init__(self, seed: int, first: int, count: int, rows: int, is_timed: bool) -> None:
@@ -72,19 +60,10 @@ class Draws:
         return drawn[self._shift : self._shift + count]
 
     def step(self, alive: Array) -> tuple[Doubles, Doubles | None]:
-        """Return the numbers of a step.
+        """Return the numbers of a step: `uniform`, shape (rows, n), from [0, 1), and `sojourns`.
 
-        Parameters
-        ----------
-        alive : ndarray of int64, shape (n,)
-            The paths that go on, counted from the first one, ascending; at least one.
-
-        Returns
-        -------
-        uniform : ndarray of float64, shape (rows, n)
-            From [0, 1).
-        sojourns : ndarray of float64, shape (n,), or None
-            Of mean 1, exponentially distributed.
+        `alive`, int64, shape (n,), are the paths that go on, counted from the first one, ascending; at least
+        one. `sojourns`, shape (n,), are exponentially distributed with mean 1; None without time.
         """
         slots = alive + self._shift
         groups = slots // WIDTH
@@ -118,25 +97,12 @@ class EventDraw:
         self._tables: _Tables | None = None
 
     def draw(self, states: Ints, uniform: Doubles) -> tuple[Events, Doubles]:
-        """Return the event of each path, and the sum of the rates of all its events.
+        """Return the event of each path, int32, and the sum of the rates of all its events, shapes (paths,).
 
-        Parameters
-        ----------
-        states : ndarray of int64, shape (variables, paths)
-            In C order.
-        uniform : ndarray of float64, shape (paths,)
-            From [0, 1).
-
-        Returns
-        -------
-        events : ndarray of int32, shape (paths,)
-            The number of events where no event has a rate. Of no meaning where the sum is not finite.
-        totals : ndarray of float64, shape (paths,)
-            Not a number, or infinite, where the text gives no rate.
-
-        Notes
-        -----
-        Time: O(paths × events); in array operations some microseconds for every event besides.
+        `states`, int64, shape (variables, paths), is in C order, and `uniform`, shape (paths,), from [0, 1).
+        The event is the number of events where no event has a rate, and of no meaning where the sum is not
+        finite: not a number, or infinite, where the text gives no rate. Time: O(paths × events); in array
+        operations some microseconds for every event besides.
         """
         self._count += 1
         if self._count < COMPILED_FROM or not self.rules.events:
@@ -214,16 +180,11 @@ class _Tables:
 
 @dataclass(frozen=True)
 class DrawnStep:
-    """The next step of the paths of a walk: drawn, and not yet taken.
+    """The next step of the n paths of a walk: drawn, and not yet taken.
 
-    Attributes
-    ----------
-    events : ndarray of int32, shape (n,)
-        Number of the event that each path takes; the number of events for the loop of a deadlock.
-    sojourns : ndarray of float64, shape (n,), or None
-        Time that each path stays in its state; None without time.
-    uniform : ndarray of float64, shape (rows, n)
-        Random numbers for the choices within an event.
+    `events`, int32, shape (n,), has the number of the event that each path takes, the number of events for
+    the loop of a deadlock; `sojourns` the time that each stays in its state, None without time; `uniform`,
+    shape (rows, n), random numbers for the choices within an event.
     """
 
     events: NDArray[np.int32]
@@ -237,21 +198,10 @@ class DrawnStep:
 
 
 class Walk:
-    """The current states of some paths.
+    """The current states of some paths, from the initial ones, int64, shape (variables, n).
 
-    Parameters
-    ----------
-    events : EventDraw
-        Draws events by the model's rules.
-    states : ndarray of int64, shape (variables, n)
-        Initial state of every path.
-    draws : Draws
-        Random numbers for n paths.
-
-    Attributes
-    ----------
-    paths : ndarray of int64, shape (m,)
-        Numbers of the paths that still go on.
+    `events` draws by the model's rules, `draws` has random numbers for n paths; `paths`, int64, are the
+    numbers of those that still go on.
     """
 
     def __init__(self, events: EventDraw, states: Ints, draws: Draws) -> None:
@@ -261,26 +211,14 @@ class Walk:
         self._is_timed = self.rules.type is ModelType.CTMC
 
     def keep(self, kept: Array) -> None:
-        """Let only some of the paths go on.
-
-        Parameters
-        ----------
-        kept : ndarray of bool, shape (m,)
-        """
+        """Let only some of the paths go on, marked in shape (m,)."""
         self.states, self.paths = np.ascontiguousarray(self.states[:, kept]), self.paths[kept]
 
     def draw(self) -> DrawnStep:
         """Draw the next step of every path, and leave the states as they are.
 
-        Raises
-        ------
-        BuildError
-            In the state of some path a guard or a weight has no value, a rate is negative or not finite, or
-            the probabilities do not add up to 1.
-
-        Notes
-        -----
-        Time: see `EventDraw.draw`.
+        Raises BuildError where in the state of some path a guard or a weight has no value, a rate is negative
+        or not finite, or the probabilities do not add up to 1. Time: see `EventDraw.draw`.
         """
         uniform, sojourns = self._draws.step(self.paths)
         events, total = self._events.draw(self.states, uniform[0])
@@ -291,13 +229,7 @@ class Walk:
         return DrawnStep(events, sojourns, uniform)
 
     def move(self, drawn: DrawnStep) -> None:
-        """Let every path take the event drawn for it.
-
-        Raises
-        ------
-        BuildError
-            An update leaves a variable's range.
-        """
+        """Let every path take the event drawn for it; BuildError where a value leaves its range."""
         events = drawn.events
         if len(self.rules.events) < 1 << 15:
             order = np.argsort(events.astype(np.int16), kind="stable")  # sorted by its digits
@@ -375,14 +307,7 @@ class SamplePaths:
 class Record:
     """Arrays that are filled step by step: a row a step while paths advance, so that writing is fast.
 
-    Parameters
-    ----------
-    rules : Rules
-    earnings : mapping of str to Earnings
-    count, steps : int
-        Paths, and steps to be noted of each.
-    until : float, optional
-        End of time.
+    `count` paths have up to `steps` steps, to the end of time `until`.
     """
 
     def __init__(
