@@ -1,4 +1,4 @@
-"""The compiled search: the same states and transitions as the search by arrays, wherever it is stopped."""
+"""The compiled search and codes of states: the same as the search by arrays, wherever it is stopped."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from hybrid.checking.simulation.functions import Variables
 from hybrid.checking.simulation.rules import Rules
 from hybrid.models.exploration import search as search_module
-from hybrid.models.exploration.explore import Explored, Successors, explore
+from hybrid.models.exploration.explore import Explored, KnownStates, StateCodes, Successors, explore
 from hybrid.models.exploration.search import CompiledSearch
 from mtbdd.base.budget import Budget, BudgetError, spending
 from mtbdd.language import LanguageError, parse_model, resolve
@@ -162,3 +165,37 @@ def test_a_search_may_be_stopped_and_ends_with_its_budget() -> None:
         patch.setattr("mtbdd.base.memory.free_memory_bytes", lambda: 0)
         patch.setattr("mtbdd.base.memory._SMALL", 0)
         CompiledSearch(model)
+
+
+def variables_of(ranges: list[tuple[int, int]]) -> Variables:
+    lines = [f"v{i}:[{low}..{high}];" for i, (low, high) in enumerate(ranges)]
+    return Variables(resolve(parse_model(f"dtmc module m {' '.join(lines)} endmodule", "m"), {}))
+
+
+RANGES = st.tuples(st.integers(-(2**40), 2**40), st.integers(0, 2**40)).map(lambda t: (t[0], t[0] + t[1]))
+
+
+@given(ranges=st.lists(RANGES, min_size=1, max_size=6), seed=st.integers(0, 2**32 - 1))
+def test_codes_come_back_and_ascend_with_the_states(ranges: list[tuple[int, int]], seed: int) -> None:
+    codes = StateCodes(variables_of(ranges))
+    rng = np.random.default_rng(seed)
+    states = np.array([rng.integers(low, high, 30, endpoint=True) for low, high in ranges])
+    states[:, 0], states[:, 1] = [low for low, _ in ranges], [high for _, high in ranges]
+    found = codes.of(states)
+    assert (codes.states(found) == states).all()
+    order = np.lexsort(states[::-1])
+    assert (codes.states(np.sort(found)) == states[:, order]).all()
+
+
+@pytest.mark.parametrize("width", [1, 5])
+def test_known_states_are_found_again(rng: np.random.Generator, width: int) -> None:
+    codes, known = StateCodes(variables_of([(0, 2**30)] * width)), KnownStates()
+    seen: set[tuple[int, ...]] = set()
+    for _ in range(40):
+        states = rng.integers(0, 6, (width, int(rng.integers(1, 50))))
+        own = set(map(tuple, states.T.tolist()))
+        new = known.add_new(codes.of(states))
+        assert [tuple(c) for c in codes.states(new).T.tolist()] == sorted(own - seen)
+        seen |= own
+        assert known.size == len(seen)
+    assert [tuple(c) for c in codes.states(known.all()).T.tolist()] == sorted(seen)
