@@ -36,13 +36,9 @@ _UP = 1.0 + 2.0**-40
 
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers of states, and a bound on the absolute error of each.
+    """Numbers of states, and a bound on the absolute error of each."""
 
-    Attributes
-    ----------
-    values, error : ndarray of float64, shape (n,)
-    """
-
+    # values and error: float64, shape (n,)
     values: Vector
     error: Vector
 

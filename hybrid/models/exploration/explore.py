@@ -128,26 +128,13 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class EventTransitions:
-    """Transitions that some states have in common.
+    """Transitions that some states have in common."""
 
-    Attributes
-    ----------
-    event : int
-        Number of the event.
-    choice : int
-        Number of the choice among those of the event, for decision processes; 0 in chains.
-    sources : ndarray of int64, shape (count,)
-        Numbers of columns.
-    targets : ndarray of int64, shape (variables, count)
-    weights : ndarray of float64, shape (count,)
-        Positive.
-    """
-
-    event: int
-    choice: int
-    sources: Ints
-    targets: Ints
-    weights: Vector
+    event: int  # number of the event
+    choice: int  # number of the choice among those of the event, for decision processes; 0 in chains
+    sources: Ints  # int64, shape (count,); numbers of columns
+    targets: Ints  # int64, shape (variables, count)
+    weights: Vector  # float64, shape (count,); positive
 
 
 class Successors:
@@ -268,36 +255,22 @@ _BATCH = 1 << 18
 
 @dataclass(frozen=True)
 class Explored:
-    """Reachable states in the order of the text, and their transitions in no order.
+    """Reachable states in the order of the text, and their transitions in no order."""
 
-    Attributes
-    ----------
-    states : ndarray of int64, shape (variables, n)
-    initial : ndarray of int64
-        Numbers of the initial states.
-    sources, targets : ndarray of int64, shape (entries,)
-        Numbers of states.
-    weights : ndarray of float64, shape (entries,)
-    events, choices : ndarray of int32, shape (entries,)
-        The event of each entry, and in decision processes the choice among those of the event.
-    units : float
-        Bound on the relative error of every weight, in units of 2^-53.
-    actions : tuple of (str or None)
-        Of every event.
-    commands : tuple of sequences of sequences of Command
-        Of every event the commands of each module that takes part: the digits of a choice are places in them.
-    """
-
-    states: Ints
-    initial: Ints
+    states: Ints  # int64, shape (variables, n)
+    initial: Ints  # int64; numbers of the initial states
+    # sources and targets: int64, shape (entries,); numbers of states
     sources: Ints
     targets: Ints
-    weights: NDArray[np.float64]
+    weights: NDArray[np.float64]  # float64, shape (entries,)
+    # events and choices: int32, shape (entries,); the event of each entry, and in decision processes the
+    # choice among those of the event
     events: NDArray[np.int32]
     choices: NDArray[np.int32]
-    units: float
+    units: float  # bound on the relative error of every weight, in units of 2^-53
     variables: Variables
-    actions: tuple[str | None, ...]
+    actions: tuple[str | None, ...]  # of every event
+    # of every event the commands of each module that takes part: the digits of a choice are places in them
     commands: tuple[Sequence[Sequence[Command]], ...]
 
 

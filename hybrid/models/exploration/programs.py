@@ -52,28 +52,14 @@ class UnsuitableError(Exception):
 
 
 class Code(NamedTuple):
-    """All programs of a model.
+    """All programs of a model."""
 
-    Attributes
-    ----------
-    instructions : ndarray of int64, shape (m, 2)
-        Instruction and argument.
-    starts : ndarray of int64, shape (programs + 1,)
-    kinds : ndarray of int64, shape (programs,)
-        1 where a program ends with a double, else 0.
-    integers : ndarray of int64
-    doubles : ndarray of float64, shape (k, 2)
-        Values and errors.
-    depth : int
-        Places that a stack needs.
-    """
-
-    instructions: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    kinds: NDArray[np.int64]
+    instructions: NDArray[np.int64]  # int64, shape (m, 2); instruction and argument
+    starts: NDArray[np.int64]  # int64, shape (programs + 1,)
+    kinds: NDArray[np.int64]  # int64, shape (programs,); 1 where a program ends with a double, else 0
     integers: NDArray[np.int64]
-    doubles: NDArray[np.float64]
-    depth: int
+    doubles: NDArray[np.float64]  # float64, shape (k, 2); values and errors
+    depth: int  # places that a stack needs
 
 
 class Programs:

@@ -37,38 +37,10 @@ Longs = NDArray[np.int64]
 
 
 class CommandTables(NamedTuple):
-    """Events, components, commands and updates; lists of numbers with where each one's part starts.
+    """Events, components, commands and updates; lists of numbers with where each one's part starts."""
 
-    Attributes
-    ----------
-    low, high, words, shifts, masks : ndarray of int64, shape (variables,)
-        Ranges, and where a variable stands in a state's code.
-    event_starts, event_components : ndarray of int64
-    component_starts : ndarray of int64
-        First command of each component; its commands follow one another.
-    roots : ndarray of int64, shape (components,)
-        Nodes of trees.
-    nodes : ndarray of int64, shape (nodes, 4)
-        Row of a variable, its least value told apart, how many there are, and where the children are in
-        `children`, the first of them for all other commands; of a leaf -1, and where its commands begin and
-        end in `leaves`.
-    children, leaves : ndarray of int64
-        Nodes, -1 for none; commands.
-    guards : ndarray of int64, shape (commands,)
-        Programs, -1 where there is nothing left to ask.
-    equal_starts : ndarray of int64, shape (commands + 1,)
-    equals : ndarray of int64, shape (m, 2)
-        Rows and values that a command asks for.
-    update_starts : ndarray of int64, shape (commands + 1,)
-    adds_up : ndarray of bool, shape (commands,)
-        Whether weights are constants that add up to 1 as probabilities must.
-    weights : ndarray of int64, shape (updates,)
-        Programs, -1 for 1.
-    assignment_starts : ndarray of int64, shape (updates + 1,)
-    assignments : ndarray of int64, shape (m, 2)
-        Rows and programs.
-    """
-
+    # low, high, words, shifts and masks: int64, shape (variables,); ranges, and where a variable stands in a
+    # state's code
     low: Longs
     high: Longs
     words: Longs
@@ -76,19 +48,24 @@ class CommandTables(NamedTuple):
     masks: Longs
     event_starts: Longs
     event_components: Longs
-    component_starts: Longs
-    roots: Longs
+    component_starts: Longs  # int64; first command of each component; its commands follow one another
+    roots: Longs  # int64, shape (components,); nodes of trees
+    # int64, shape (nodes, 4); row of a variable, its least value told apart, how many there are, and where
+    # the children are in `children`, the first of them for all other commands; of a leaf -1, and where its
+    # commands begin and end in `leaves`
     nodes: Longs
+    # children and leaves: int64; nodes, -1 for none; commands
     children: Longs
     leaves: Longs
-    guards: Longs
-    equal_starts: Longs
-    equals: Longs
-    update_starts: Longs
+    guards: Longs  # int64, shape (commands,); programs, -1 where there is nothing left to ask
+    equal_starts: Longs  # int64, shape (commands + 1,)
+    equals: Longs  # int64, shape (m, 2); rows and values that a command asks for
+    update_starts: Longs  # int64, shape (commands + 1,)
+    # bool, shape (commands,); whether weights are constants that add up to 1 as probabilities must
     adds_up: NDArray[np.bool_]
-    weights: Longs
-    assignment_starts: Longs
-    assignments: Longs
+    weights: Longs  # int64, shape (updates,); programs, -1 for 1
+    assignment_starts: Longs  # int64, shape (updates + 1,)
+    assignments: Longs  # int64, shape (m, 2); rows and programs
 
 
 class CompiledCommands:

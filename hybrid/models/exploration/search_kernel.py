@@ -23,36 +23,27 @@ _SURELY_NEAR = 0.9999e-5  # beyond, the text is asked what weights add up to
 
 
 class Room(NamedTuple):
-    """Memory that a state is worked out in.
+    """Memory that a state is worked out in."""
 
-    Attributes
-    ----------
-    integers, doubles, errors : ndarray, shape (depth,)
-        A stack.
-    state, target : ndarray of int64, shape (variables,)
-    words : ndarray of int64, shape (words,)
-    nodes : ndarray of int64
-        Nodes of a tree that are left.
-    chances, units : ndarray of float64, shape (updates,)
-        Weights of the updates of an event's enabled commands, and their relative errors.
-    chosen : ndarray of int64, shape (updates, 3)
-        Update, place of its command in the component, place of its values (-1 where one is out of range).
-    values : ndarray of int64, shape (values,)
-    ends, at : ndarray of int64, shape (components + 1,)
-        Where each component's part of `chosen` begins, and which of them is taken.
-    """
-
+    # integers, doubles and errors: shape (depth,); a stack
     integers: NDArray[np.int64]
     doubles: NDArray[np.float64]
     errors: NDArray[np.float64]
+    # state and target: int64, shape (variables,)
     state: NDArray[np.int64]
     target: NDArray[np.int64]
-    words: NDArray[np.int64]
-    nodes: NDArray[np.int64]
+    words: NDArray[np.int64]  # int64, shape (words,)
+    nodes: NDArray[np.int64]  # int64; nodes of a tree that are left
+    # chances and units: float64, shape (updates,); weights of the updates of an event's enabled commands, and
+    # their relative errors
     chances: NDArray[np.float64]
     units: NDArray[np.float64]
+    # int64, shape (updates, 3); update, place of its command in the component, place of its values (-1 where
+    # one is out of range)
     chosen: NDArray[np.int64]
-    values: NDArray[np.int64]
+    values: NDArray[np.int64]  # int64, shape (values,)
+    # ends and at: int64, shape (components + 1,); where each component's part of `chosen` begins, and which
+    # of them is taken
     ends: NDArray[np.int64]
     at: NDArray[np.int64]
 

@@ -39,15 +39,10 @@ def fault(what: str, message: str) -> InterchangeError:
 
 @dataclass(frozen=True)
 class DdVariables:
-    """A caller's manager and the variables in it that stand for states, in its order.
-
-    Attributes
-    ----------
-    rows, columns : tuple of str
-        Bit by bit, from the top of the manager's order on.
-    """
+    """A caller's manager and the variables in it that stand for states, in its order."""
 
     bdd: Any
+    # rows and columns: bit by bit, from the top of the manager's order on
     rows: tuple[str, ...]
     columns: tuple[str, ...]
 

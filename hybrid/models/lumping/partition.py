@@ -103,21 +103,13 @@ _NONE = np.zeros(0, dtype=np.int64)
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """A stable partition.
+    """A stable partition."""
 
-    Attributes
-    ----------
-    of_state : ndarray of int64, shape (n_states,)
-        The block of every state.
-    rounds : int
-        How often states were looked at.
-    of_choice : ndarray of uint64, shape (n_choices,)
-        A hash of what every choice does; choices of one block with one hash do the same.
-    """
-
-    of_state: Numbers
+    of_state: Numbers  # int64, shape (n_states,); the block of every state
     count: int
-    rounds: int
+    rounds: int  # how often states were looked at
+    # uint64, shape (n_choices,); a hash of what every choice does; choices of one block with one hash do the
+    # same
     of_choice: NDArray[np.uint64]
 
 

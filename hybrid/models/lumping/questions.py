@@ -55,28 +55,15 @@ def _of_cosafe(e: Reward) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Questions:
-    """What a formula asks of the states of a model.
-
-    Attributes
-    ----------
-    conditions : dict of int to Expression
-        By identity, its largest parts without operators that speak of the states; all are truth values.
-    sets : dict of int to Node
-        Where each of them holds.
-    labels : dict of str to Node
-        Labels that keep their names: those that automata of files may ask for.
-    rewards : frozenset of int
-        Places of the reward structures.
-    keep_loops : bool
-        Whether it may matter that a CTMC moves from a state to one that is alike.
-    """
+    """What a formula asks of the states of a model."""
 
     formula: Expression
+    # by identity, its largest parts without operators that speak of the states; all are truth values
     conditions: dict[int, Expression]
-    sets: dict[int, Node]
-    labels: dict[str, Node]
-    rewards: frozenset[int]
-    keep_loops: bool
+    sets: dict[int, Node]  # where each of them holds
+    labels: dict[str, Node]  # labels that keep their names: those that automata of files may ask for
+    rewards: frozenset[int]  # places of the reward structures
+    keep_loops: bool  # whether it may matter that a CTMC moves from a state to one that is alike
 
     @classmethod
     def of(cls, formula: Expression, model: SymbolicModel) -> Questions:

@@ -43,19 +43,11 @@ GivenUpdate = Mapping[ModelVariable, GivenExpression]
 
 @dataclass(frozen=True)
 class ArgumentReader:
-    """Reads the arguments of a builder's methods.
-
-    Attributes
-    ----------
-    variables : dict of str to ModelVariable
-        Those declared so far.
-    owner : object
-        The builder.
-    """
+    """Reads the arguments of a builder's methods."""
 
     kind: ModelType
-    variables: dict[str, ModelVariable]
-    owner: object
+    variables: dict[str, ModelVariable]  # those declared so far
+    owner: object  # the builder
 
     def quantity(self, given: Any, what: str) -> Quantity:
         """Return an argument as an expression; messages begin with `what`."""

@@ -276,13 +276,7 @@ def _function(name: str, translator: TableTranslator, parts: Sequence[Partition]
 
 @dataclass(frozen=True)
 class Written:
-    """All that a builder was told.
-
-    Attributes
-    ----------
-    initial : WrittenLabel or None
-        None: the variables' initial values.
-    """
+    """All that a builder was told."""
 
     name: str
     kind: ModelType
@@ -290,7 +284,7 @@ class Written:
     modules: Mapping[str, tuple[WrittenCommand, ...]]
     labels: Mapping[str, WrittenLabel]
     rewards: Mapping[str, tuple[WrittenReward, ...]]
-    initial: WrittenLabel | None
+    initial: WrittenLabel | None  # None: the variables' initial values
 
 
 def built(

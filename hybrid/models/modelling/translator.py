@@ -35,17 +35,10 @@ _MOST_PAIRS = 1 << 18
 
 @dataclass(frozen=True)
 class PythonExpression(Expression):
-    """An expression of Python in place of one of a text.
-
-    Attributes
-    ----------
-    quantity : Quantity
-    what : str
-        What messages call it, as in "the guard".
-    """
+    """An expression of Python in place of one of a text."""
 
     quantity: Quantity = field(compare=False)
-    what: str
+    what: str  # what messages call it, as in "the guard"
     number: int  # what tells it from others
 
     @classmethod

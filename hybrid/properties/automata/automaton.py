@@ -17,21 +17,11 @@ _OPPOSITE = {"t": "f", "f": "t", "Inf": "Fin", "Fin": "Inf", "&": "|", "|": "&"}
 
 @dataclass(frozen=True)
 class Acceptance:
-    """A condition on the marks that a run meets infinitely often.
+    """A condition on the marks that a run meets infinitely often."""
 
-    Attributes
-    ----------
-    kind : str
-        "t", "f", "Inf", "Fin", "&" or "|", as the HOA format writes them.
-    mark : int
-        Of "Inf" and "Fin"; else -1.
-    parts : tuple of Acceptance
-        Of "&" and "|".
-    """
-
-    kind: str
-    mark: int = -1
-    parts: tuple[Acceptance, ...] = ()
+    kind: str  # "t", "f", "Inf", "Fin", "&" or "|", as the HOA format writes them
+    mark: int = -1  # of "Inf" and "Fin"; else -1
+    parts: tuple[Acceptance, ...] = ()  # of "&" and "|"
 
     def holds(self, marks: int) -> bool:
         """Return whether a set of marks, bit i for mark i, is accepted as the one met infinitely often."""

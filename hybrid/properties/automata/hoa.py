@@ -300,26 +300,15 @@ class Labels:
 
 @dataclass
 class HoaHeader:
-    """What a header says.
+    """What a header says."""
 
-    Attributes
-    ----------
-    n_states : int or None
-        If it is told.
-    n_marks : int
-        Marks that the text may use.
-    acceptance : Acceptance
-        With marks of its own for the complements of the text's marks.
-    complements : dict of int to int
-        By such a mark the mark whose absence it tells.
-    """
-
-    n_states: int | None = None
+    n_states: int | None = None  # if it is told
     initial: int = -1
     propositions: tuple[str, ...] = ()
     labels: Labels = field(default_factory=Labels)
-    n_marks: int = 0
-    acceptance: Acceptance = ALL
+    n_marks: int = 0  # marks that the text may use
+    acceptance: Acceptance = ALL  # with marks of its own for the complements of the text's marks
+    # by such a mark the mark whose absence it tells
     complements: dict[int, int] = field(default_factory=dict)
     name: str = ""
 

@@ -40,23 +40,15 @@ from mtbdd.offset.states import StateIndex, index_states, states_from
 
 @dataclass(frozen=True, eq=False)
 class StateColumns:
-    """Distinct valuations, variables in the order of the source.
-
-    Attributes
-    ----------
-    numbers : tuple of ndarray of integers, shape (n_states,) each
-        Every variable's value less its least one, by the source's state numbers.
-    rows : BitRows
-        The states' bits, ascending.
-    order : ndarray of int64, shape (n_states,), or None
-        The source's number of each of these; None if they are equal.
-    """
+    """Distinct valuations, variables in the order of the source."""
 
     source: str
     n_states: int
     variables: tuple[StateVariable, ...]
+    # integers, shape (n_states,); every variable's value less its least one, by the source's state numbers
     numbers: tuple[NDArray[Any], ...]
-    rows: BitRows
+    rows: BitRows  # the states' bits, ascending
+    # int64, shape (n_states,); the source's number of each of these; None if they are equal
     order: Numbers | None
 
     def sizes(self) -> list[int]:
@@ -122,26 +114,15 @@ def _copies(rows: BitRows, order: Numbers | None, size: int) -> Numbers:
 
 @dataclass(frozen=True)
 class EncodedStates:
-    """The states of a model that came written out.
+    """The states of a model that came written out."""
 
-    Attributes
-    ----------
-    variables : tuple of ResolvedVariable
-        In the order of the source.
-    rows : BitRows
-        The states' row bits in index order.
-    order : ndarray of int64, shape (n_states,), or None
-        The source's number of the state with each index; None if they are equal.
-    rank : ndarray of int64, shape (n_states,), or None
-        The index of each of the source's states.
-    """
-
-    variables: tuple[ResolvedVariable, ...]
+    variables: tuple[ResolvedVariable, ...]  # in the order of the source
     encoding: Encoding
-    rows: BitRows
+    rows: BitRows  # the states' row bits in index order
     index: StateIndex
+    # int64, shape (n_states,); the source's number of the state with each index; None if they are equal
     order: Numbers | None
-    rank: Numbers | None
+    rank: Numbers | None  # int64, shape (n_states,); the index of each of the source's states
 
     @property
     def node(self) -> Node:
@@ -285,27 +266,13 @@ _PART = 1 << 18  # entries that are looked at together
 
 @dataclass(frozen=True)
 class Moves:
-    """Transitions by move.
+    """Transitions by move."""
 
-    Attributes
-    ----------
-    order : ndarray of int64, shape (n_entries,)
-        The entries, those of a move next to each other.
-    starts : ndarray of int64, shape (n_moves + 1,)
-        Where each move's entries lie in `order`.
-    numbers : ndarray of uint16, shape (n_entries,)
-        Every entry's move.
-    changes : ndarray of int64, shape (n_moves, n_variables)
-        What a move adds to every variable.
-    values : ndarray of int64, shape (n_moves,)
-        The number of its value.
-    """
-
-    order: Numbers
-    starts: Numbers
-    numbers: NDArray[np.integer]
-    changes: Numbers
-    values: Numbers
+    order: Numbers  # int64, shape (n_entries,); the entries, those of a move next to each other
+    starts: Numbers  # int64, shape (n_moves + 1,); where each move's entries lie in `order`
+    numbers: NDArray[np.integer]  # uint16, shape (n_entries,); every entry's move
+    changes: Numbers  # int64, shape (n_moves, n_variables); what a move adds to every variable
+    values: Numbers  # int64, shape (n_moves,); the number of its value
 
 
 def find_moves(
@@ -460,25 +427,14 @@ def shifted(manager: Manager, rows: list[str], columns: list[str], amount: int) 
 
 @dataclass(frozen=True)
 class ListedEntries:
-    """Transitions of which no two have the same source and target.
+    """Transitions of which no two have the same source and target."""
 
-    Attributes
-    ----------
-    sources, targets : ndarray of integers, shape (n_entries,)
-        By the source's state numbers.
-    numbers : ndarray of integers, shape (n_entries,)
-        Numbers of their values.
-    terminals : ndarray of float64
-        The values, ascending.
-    units : float
-        Bound on their relative error, in units of 2^-53.
-    """
-
+    # sources and targets: integers, shape (n_entries,); by the source's state numbers
     sources: Numbers
     targets: Numbers
-    numbers: NDArray[np.integer]
-    terminals: Vector
-    units: float
+    numbers: NDArray[np.integer]  # integers, shape (n_entries,); numbers of their values
+    terminals: Vector  # float64; the values, ascending
+    units: float  # bound on their relative error, in units of 2^-53
 
     def at(self, places: Numbers) -> ListedEntries:
         """Return some of the transitions."""

@@ -185,25 +185,14 @@ class RewardEntry:
 
 @dataclass(frozen=True)
 class Header:
-    """What a symbolic file says about its functions.
-
-    Attributes
-    ----------
-    source : str
-        Name of the file that the model was made from.
-    variables : tuple of StateVariable
-        In the order of their bits.
-    order : tuple of str
-        Their names in the order of the source.
-    initial, reachable, deadlocks : int
-        Roots of sets.
-    """
+    """What a symbolic file says about its functions."""
 
     type: ModelType
-    source: str
+    source: str  # name of the file that the model was made from
     constants: dict[str, bool | int | float]
-    variables: tuple[StateVariable, ...]
-    order: tuple[str, ...]
+    variables: tuple[StateVariable, ...]  # in the order of their bits
+    order: tuple[str, ...]  # their names in the order of the source
+    # initial, reachable and deadlocks: roots of sets
     initial: int
     reachable: int
     deadlocks: int

@@ -40,21 +40,13 @@ _PLACEHOLDER = re.compile(rb"\$([^\s:]+)\s*:\s*(\S.*)")
 
 @dataclass(frozen=True)
 class DrnHeader:
-    """What stands before the states.
-
-    Attributes
-    ----------
-    rewards : tuple of str
-        Names of the reward structures; fewer than there are if they have none.
-    placeholders : dict of bytes to bytes
-        Numbers under their names, each as text.
-    """
+    """What stands before the states."""
 
     type: ModelType
-    rewards: tuple[str, ...]
+    rewards: tuple[str, ...]  # names of the reward structures; fewer than there are if they have none
     n_states: int
     n_choices: int | None
-    placeholders: dict[bytes, bytes]
+    placeholders: dict[bytes, bytes]  # numbers under their names, each as text
     body: Section
 
 

@@ -39,22 +39,12 @@ class DrnLines:
 
 @dataclass(frozen=True, eq=False)
 class Heads:
-    """What stands in lines of states or actions.
+    """What stands in lines of states or actions."""
 
-    Attributes
-    ----------
-    rows : Rows
-        Numbers: of states the number, of CTMCs the exit rate, then rewards.
-    rest : Section
-        The lines' text behind the numbers: the labels of states.
-    words : ndarray of int64, shape (n,)
-        Number of an action's name in `names`; -1 for none.
-    """
-
-    rows: Rows
+    rows: Rows  # numbers: of states the number, of CTMCs the exit rate, then rewards
     n_rewards: int
-    rest: Section
-    words: Numbers
+    rest: Section  # the lines' text behind the numbers: the labels of states
+    words: Numbers  # int64, shape (n,); number of an action's name in `names`; -1 for none
     names: tuple[str, ...]
 
 

@@ -129,26 +129,15 @@ _TYPES = {"i": np.int64, "f": np.float64}
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A table.
+    """A table."""
 
-    Attributes
-    ----------
-    columns : tuple of ndarray, each of shape (n,)
-        int64 for whole numbers, float64 for others; finite.
-    words : ndarray of int32, shape (n,)
-        Number of the last word in `names`, -1 where there is none.
-    lines : int or ndarray of int64, shape (n,)
-        Line of every row in the file; the first one where rows follow each other.
-    units : float
-        1 if a number was a fraction that is no double and was rounded to the nearest, else 0.
-    """
-
-    columns: tuple[NDArray[Any], ...]
-    words: NDArray[np.int32]
+    columns: tuple[NDArray[Any], ...]  # shape (n,); int64 for whole numbers, float64 for others; finite
+    words: NDArray[np.int32]  # int32, shape (n,); number of the last word in `names`, -1 where there is none
     names: tuple[str, ...]
     source: str
+    # int64, shape (n,); line of every row in the file; the first one where rows follow each other
     lines: int | Numbers
-    units: float
+    units: float  # 1 if a number was a fraction that is no double and was rounded to the nearest, else 0
 
     def place(self, row: int) -> str:
         """Return where a row stands."""

@@ -49,23 +49,12 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """Whole lines of a file.
+    """Whole lines of a file."""
 
-    Attributes
-    ----------
-    source : str
-        The file's name.
-    data : bytes
-        Every line ends with a newline; empty for no lines.
-    first : int
-        Number of the first line in the file, from 1.
-    lines : ndarray of int64, shape (n_lines,), or None
-        Number of every line in the file; None where they follow each other.
-    """
-
-    source: str
-    data: bytes
-    first: int = 1
+    source: str  # the file's name
+    data: bytes  # every line ends with a newline; empty for no lines
+    first: int = 1  # number of the first line in the file, from 1
+    # int64, shape (n_lines,); number of every line in the file; None where they follow each other
     lines: Numbers | None = None
 
     def place(self, line: int) -> str:
@@ -210,24 +199,12 @@ def _in_utf8(section: Section) -> bytes:
 
 @dataclass(frozen=True)
 class Head:
-    """What stands before a table.
+    """What stands before a table."""
 
-    Attributes
-    ----------
-    comments : tuple of str
-        Lines that begin with ``#``, without it.
-    line : bytes
-        The first other line, without its newline.
-    place : str
-        Where it stands.
-    body : Section
-        What follows.
-    """
-
-    comments: tuple[str, ...]
-    line: bytes
-    place: str
-    body: Section
+    comments: tuple[str, ...]  # lines that begin with ``#``, without it
+    line: bytes  # the first other line, without its newline
+    place: str  # where it stands
+    body: Section  # what follows
 
 
 def read_head(section: Section, what: str) -> Head:
@@ -347,26 +324,17 @@ def first_repeated(names: Sequence[str]) -> str | None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TextPlaces(Places):
-    """Lines of states, choices and transitions, made from few arrays and only when asked.
+    """Lines of states, choices and transitions, made from few arrays and only when asked."""
 
-    Attributes
-    ----------
-    entries : int or ndarray of int64
-        Line of entry 0 where entries stand one below the other, else the lines of all entries.
-    row_starts : ndarray of int64, shape (n_choices + 1,)
-    choice_starts : ndarray of int64, shape (n_states + 1,), or None
-    choices, states : ndarray of int64 or None
-        Lines of choices and states that have lines of their own; else the line of their first entry is told.
-    fallback : int
-        Line for parts that have none: that of the counts.
-    """
-
+    # int64; line of entry 0 where entries stand one below the other, else the lines of all entries
     entries: int | Numbers
-    row_starts: Numbers
-    choice_starts: Numbers | None
+    row_starts: Numbers  # int64, shape (n_choices + 1,)
+    choice_starts: Numbers | None  # int64, shape (n_states + 1,)
+    # choices and states: int64; lines of choices and states that have lines of their own; else the line of
+    # their first entry is told
     choices: Numbers | None = None
     states: Numbers | None = None
-    fallback: int = 1
+    fallback: int = 1  # line for parts that have none: that of the counts
 
     def state(self, number: int) -> str:
         """Return where a state stands, or its first transition."""

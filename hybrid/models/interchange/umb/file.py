@@ -255,25 +255,15 @@ def _add_valuations(model: ExplicitModel, members: _Members) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class RewardReader:
-    """Reads the reward structures of a model.
-
-    Attributes
-    ----------
-    row_starts : ndarray of int64
-        Of the model: a row a choice, in a chain a row a state.
-    probabilities : ndarray of float64, shape (n_branches,)
-        Of branches, before exit rates make them rates.
-    units : float
-        Their relative error in units of 2^-53.
-    state_choices : ndarray of int64, shape (n_states + 1,), or None
-        Of a chain some of whose states have no choice: where the choices of its states begin.
-    """
+    """Reads the reward structures of a model."""
 
     arrays: UmbArrays
     index: UmbIndex
-    row_starts: Numbers
-    probabilities: Vector
-    units: float
+    row_starts: Numbers  # int64; of the model: a row a choice, in a chain a row a state
+    probabilities: Vector  # float64, shape (n_branches,); of branches, before exit rates make them rates
+    units: float  # their relative error in units of 2^-53
+    # int64, shape (n_states + 1,); of a chain some of whose states have no choice: where the choices of its
+    # states begin
     state_choices: Numbers | None
 
     def all(self) -> tuple[ExplicitReward, ...]:
