@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hybrid.app.cli.building import built_model, model_record, model_text
 from hybrid.app.cli.console import Console, Screen
 from hybrid.app.cli.output_file import OutputFile, output_of, refuse_overwriting
-from hybrid.app.explorer.model_choices import matrix_held, square_matrices
-from hybrid.app.explorer.report import LevelReport, report_levels
+from hybrid.app.explorer.report import LevelReport, matrix_held, report_levels, square_matrices
 from hybrid.base.drawing.figures import check_ending
 from hybrid.base.units import bytes_text, seconds_text
 from hybrid.matrix.backends import choose_backend

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-# Not on first use: a function and its module have one name.
-from hybrid.app.explorer.model_choices import matrix_held, model_choices
 from mtbdd.base.lazy_loading import lazy_names
 
 if TYPE_CHECKING:
     from hybrid.app.explorer.blocks import BlockPicture, block_picture
     from hybrid.app.explorer.measure import measure_levels
     from hybrid.app.explorer.page import page_text, write_page
-    from hybrid.app.explorer.report import LevelReport, report_levels, weigh_levels
+    from hybrid.app.explorer.report import (
+        LevelReport,
+        matrix_held,
+        model_choices,
+        report_levels,
+        weigh_levels,
+    )
     from hybrid.app.explorer.sheet import measure_representations, model_sheet
 
 _HOMES = {
     "BlockPicture": "blocks",
     "LevelReport": "report",
     "block_picture": "blocks",
+    "matrix_held": "report",
     "measure_levels": "measure",
     "measure_representations": "sheet",
+    "model_choices": "report",
     "model_sheet": "sheet",
     "page_text": "page",
     "report_levels": "report",

@@ -7,8 +7,7 @@ from typing import Any
 
 from hybrid.app.explorer.blocks import BlockPicture, block_picture
 from hybrid.app.explorer.measure import measure_levels
-from hybrid.app.explorer.model_choices import matrix_held
-from hybrid.app.explorer.report import least_held, least_time, levels_of, weigh_levels
+from hybrid.app.explorer.report import least_held, least_time, levels_of, matrix_held, weigh_levels
 from hybrid.base.check_options import REPRESENTATIONS
 from hybrid.base.errors import OptionError
 from hybrid.base.option_types import BackendName

@@ -12,8 +12,7 @@ import hybrid
 from gpu_kernels import Device
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.app.explorer.measure import measure_levels
-from hybrid.app.explorer.model_choices import model_choices
-from hybrid.app.explorer.report import LevelReport, report_levels, weigh_levels
+from hybrid.app.explorer.report import LevelReport, model_choices, report_levels, weigh_levels
 from hybrid.matrix.backends import CpuBackend, GpuBackend, ReferenceBackend
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.injection.groups import enumerate_groups

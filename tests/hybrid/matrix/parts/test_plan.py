@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hybrid
-from hybrid.app.explorer.model_choices import square_matrices
+from hybrid.app.explorer.report import square_matrices
 from hybrid.base.errors import OptionError
 from hybrid.matrix.parts import search
 from hybrid.matrix.parts.plan import plan_parts
