@@ -1,4 +1,4 @@
-"""The recurrences of BiCGStab and IDR(s) on the device (cuda/krylov.cu, cuda/idr.cu): vectors and launches."""
+"""The recurrences of BiCGStab and IDR(s) on the device (cuda/krylov.cu, cuda/idr.cu): vectors, launches."""
 
 from __future__ import annotations
 
