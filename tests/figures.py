@@ -113,7 +113,7 @@ def _transitions() -> int:
 
 def _tasks() -> int:
     """Return into how many tasks its rows are cut."""
-    return -(-_curve("kanban")[0] // int(str(value_of("hybrid.matrix.injection.tasks:TASK_ROWS"))))
+    return -(-_curve("kanban")[0] // int(str(value_of("hybrid.matrix.injection.injected:TASK_ROWS"))))
 
 
 def _answer(name: str, prop: str) -> Callable[[], float]:
@@ -139,8 +139,8 @@ _EPSILON = _exponential(lambda: Criterion.epsilon)
 _ITERATIONS: Source = lambda: Criterion.max_iterations  # noqa: E731
 
 _EVERYWHERE: dict[str, tuple[Source, ...]] = {
-    "tasks of {} rows": ("hybrid.matrix.injection.tasks:TASK_ROWS",),
-    "cut at every {} rows": ("hybrid.matrix.injection.tasks:TASK_ROWS",),
+    "tasks of {} rows": ("hybrid.matrix.injection.injected:TASK_ROWS",),
+    "cut at every {} rows": ("hybrid.matrix.injection.injected:TASK_ROWS",),
 }
 
 COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
@@ -180,7 +180,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "{} by default, of the distance": (_EPSILON,),
     },
     "docs/concepts.md": {
-        "**tasks** of {} consecutive rows": ("hybrid.matrix.injection.tasks:TASK_ROWS",),
+        "**tasks** of {} consecutive rows": ("hybrid.matrix.injection.injected:TASK_ROWS",),
         "takes least, {:.0f} bytes, and level 2 takes {:.0f}": (_bytes("ring", 0), _bytes("ring", 2)),
         "has {:,} states and takes": (lambda: _curve("kanban")[0],),
         "{:.2f} MB at level 0 and {:.2f} MB at level 32": (
@@ -214,7 +214,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "if the first has 0.8 | {:.4f} |": (_answer("teams", "rest"),),
     },
     "docs/glossary.md": {
-        "| task | {} consecutive rows": ("hybrid.matrix.injection.tasks:TASK_ROWS",),
+        "| task | {} consecutive rows": ("hybrid.matrix.injection.injected:TASK_ROWS",),
     },
     "docs/gpu.md": {
         "has 2^{} ({:,}) non-zeros or more": (

@@ -26,7 +26,7 @@ from hybrid.matrix.explicit import (
     explicit_matrix,
     measure_structure,
 )
-from hybrid.matrix.explicit.plots import plot_structures
+from hybrid.matrix.explicit.density import plot_structures
 
 CASES: tuple[tuple[str, int, dict[str, int]], ...] = (
     ("cluster", 8, {}),

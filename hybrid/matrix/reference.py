@@ -7,13 +7,10 @@ and every entry (i, j) of its submatrix S.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.matrix.injection.injected import InjectedMatrix
-from hybrid.matrix.injection.tasks import TaskList
+from hybrid.matrix.injection.injected import InjectedMatrix, TaskList
 
 Float64Array = NDArray[np.float64]
 
@@ -103,17 +100,28 @@ def relax_in_place(
     return float(absolute), float(relative)
 
 
-class _PlainProduct(ABC):
-    """Products and relaxation steps from one way of multiplying."""
+class ReferenceProduct:
+    """Products and relaxation steps of a matrix in submatrices: path by path, or task by task.
 
-    @abstractmethod
-    def _product(self, x: Float64Array) -> Float64Array:
-        """Return M x."""
+    Parameters
+    ----------
+    held : InjectedMatrix or TaskList
+        The matrix.
+    """
+
+    def __init__(self, held: InjectedMatrix | TaskList) -> None:
+        self.held = held
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of submatrices and instances, and of task pointers where there are tasks."""
+        return self.held.nbytes
 
     def multiply(self, x: Float64Array, out: Float64Array) -> None:
         """Write M x to ``out``."""
+        held = self.held
         with np.errstate(invalid="ignore", over="ignore"):
-            out[:] = self._product(x)
+            out[:] = multiply_by_tasks(held, x) if isinstance(held, TaskList) else multiply_by_paths(held, x)
 
     def multiply_many(self, x: Float64Array, out: Float64Array) -> None:
         """Write M X to ``out``, column by column."""
@@ -126,45 +134,3 @@ class _PlainProduct(ABC):
         """Write ``(1 - omega) x + omega (b + M x) / diagonal`` to ``out``; see :func:`relax_in_place`."""
         self.multiply(x, out)
         return relax_in_place(x, b, diagonal, omega, out)
-
-
-class ReferenceProduct(_PlainProduct):
-    """Multiplies vectors by an injected matrix, path by path.
-
-    Parameters
-    ----------
-    injected : InjectedMatrix
-        The matrix.
-    """
-
-    def __init__(self, injected: InjectedMatrix) -> None:
-        self.injected = injected
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of submatrices and instances."""
-        return self.injected.nbytes
-
-    def _product(self, x: Float64Array) -> Float64Array:
-        return multiply_by_paths(self.injected, x)
-
-
-class ReferenceTaskProduct(_PlainProduct):
-    """Multiplies vectors by a matrix in tasks, task by task, with a Python step for every instance.
-
-    Parameters
-    ----------
-    tasks : TaskList
-        The matrix.
-    """
-
-    def __init__(self, tasks: TaskList) -> None:
-        self.tasks = tasks
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of submatrices, cut instances and task pointers."""
-        return self.tasks.nbytes
-
-    def _product(self, x: Float64Array) -> Float64Array:
-        return multiply_by_tasks(self.tasks, x)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from hybrid.matrix.injection.tasks import TaskList
+from hybrid.matrix.injection.injected import TaskList
 from hybrid.matrix.reference import relax_in_place
 from hybrid.matrix.space.base import (
     Clock,

@@ -112,7 +112,7 @@ class Topological:
         the largest level need vectors of their own besides.  On very long chains of rows the rounding errors
         of all of them count, and bounds come out wider than epsilon.
         """
-        from hybrid.matrix.cpu.csr_kernels import substitute_csr
+        from hybrid.matrix.cpu.choice_kernels import substitute_csr
 
         held = csr_of(matrix)
         if held is None:

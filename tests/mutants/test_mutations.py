@@ -82,6 +82,6 @@ def test_the_root_is_that_of_the_sources() -> None:
 
 def test_compiled_functions_that_call_into_a_mutated_file_are_compiled_anew() -> None:
     found = dependents(ROOT, "hybrid/matrix/cpu/vector_code.py")
-    assert {"hybrid/matrix/cpu/kernels.py", "hybrid/matrix/cpu/sweep_kernels.py"} <= found
+    assert {"hybrid/matrix/cpu/kernels.py", "hybrid/matrix/cpu/sweep.py"} <= found
     assert "hybrid/matrix/cpu/graph_kernels.py" not in found
     assert dependents(ROOT, "mtbdd/offset/offset.py") == set()

@@ -73,7 +73,7 @@ def _run(options: argparse.Namespace, console: Console, output: OutputFile | Non
             if output is not None:
                 grids.append(("breadth-first order", density_of_rows(reordered, options.cells)))
     if output is not None:
-        from hybrid.matrix.explicit.plots import plot_structures
+        from hybrid.matrix.explicit.density import plot_structures
 
         console.progress("drawing")
         title = f"{model.source.file}  {options.const}".strip()

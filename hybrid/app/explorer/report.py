@@ -17,9 +17,8 @@ from hybrid.matrix.backends.host import weigh_parts
 from hybrid.matrix.levels.curve import LevelCurve, base_memory_bytes, level_curve
 from hybrid.matrix.levels.layers import LayerCurve, layer_levels
 from hybrid.matrix.levels.policy import LevelChoice, choose_level
-from hybrid.matrix.levels.table import LevelTable
+from hybrid.matrix.levels.table import LevelTable, weigh
 from hybrid.matrix.levels.task_table import layer_tasks, task_table
-from hybrid.matrix.levels.weighing import weigh
 from mtbdd.build.model import SymbolicModel
 from mtbdd.offset.offset import OffsetMTBDD
 
@@ -131,7 +130,7 @@ def weigh_levels(
     Returns
     -------
     dict of int to int
-        Bytes by level. Row types are built, see :func:`hybrid.matrix.levels.weighing.weigh`; what the backend
+        Bytes by level. Row types are built, see :func:`hybrid.matrix.levels.table.weigh`; what the backend
         ``reference`` holds and tasks are counted, but for levels of tasks that would have to be expanded for
         it.
 
@@ -144,13 +143,13 @@ def weigh_levels(
     if table.knows_bytes(backend.name):
         return table.all_bytes_known(backend.name)
     if isinstance(table, LayerCurve | LevelCurve):
-        return weigh_parts(_parts(matrix, table), table, backend).sizes
+        return weigh_parts(_parts(matrix, table), table, backend).costs
     from gpu_kernels import current_device
     from hybrid.matrix.levels.curve import StackedCurve
-    from hybrid.matrix.levels.probe_choices import build_level
+    from hybrid.matrix.levels.probe import build_level
 
     assert isinstance(table, StackedCurve)
-    return weigh(table.weights(backend.name), partial(build_level, current_device(), table)).sizes
+    return weigh(table.weights(backend.name), partial(build_level, current_device(), table)).costs
 
 
 def _parts(

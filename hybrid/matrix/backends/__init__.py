@@ -1,9 +1,19 @@
-"""Where matrices are held and multiplied: one object a backend, with its name, reason and representations."""
+"""Where matrices are held and multiplied: one object a backend, with its name, reason and representations.
 
+The backend is chosen by one function, for one reason, and never silently another one than asked for.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+
+from gpu_kernels import current_device, device_problem
+from hybrid.base.errors import OptionError
 from hybrid.matrix.backends.base import Backend, Product
-from hybrid.matrix.backends.choose import BACKENDS, choose_backend
 from hybrid.matrix.backends.device import GpuBackend
 from hybrid.matrix.backends.host import CpuBackend, ReferenceBackend
+from hybrid.matrix.cpu.threads import available_cores, thread_count
+from mtbdd.language.errors import suggestion
 
 __all__ = [
     "BACKENDS",
@@ -14,3 +24,60 @@ __all__ = [
     "ReferenceBackend",
     "choose_backend",
 ]
+
+BACKENDS = ("auto", "cpu", "gpu", "reference")
+
+
+def choose_backend(asked: str | Backend) -> Backend:
+    """Resolve a backend's name.
+
+    Parameters
+    ----------
+    asked : str or Backend
+        ``auto``, ``cpu``, ``gpu`` or ``reference``; a backend stays what it is.
+
+    Returns
+    -------
+    Backend
+        With a reason in words. For ``auto`` it is free: the GPU wherever a device can be used, and
+        :func:`hybrid.inject` goes back to the CPU for a matrix that is too small or too large for it, and
+        says so.
+
+    Raises
+    ------
+    OptionError
+        If the name is not one of these, or names a backend that cannot run here.
+    """
+    if isinstance(asked, Backend):
+        return asked
+    if asked == "reference":
+        return ReferenceBackend()
+    has_numba = importlib.util.find_spec("numba") is not None
+    if asked == "cpu":
+        if not has_numba:
+            raise OptionError(
+                "backend: 'cpu' needs the package numba, which is not installed; use 'reference'"
+            )
+        return CpuBackend()
+    if asked == "gpu":
+        problem = device_problem()
+        if problem is not None:
+            raise OptionError(
+                f"backend: 'gpu' cannot run here: {problem}; or use 'cpu', or 'auto' for the fastest one"
+            )
+        return GpuBackend()
+    if asked == "auto":
+        problem = device_problem()
+        if problem is None:
+            return GpuBackend(f"a device is there, {current_device().name}", True)
+        if has_numba:
+            return CpuBackend(f"compiled kernels on {_threads()}; no GPU: {problem}", True)
+        return ReferenceBackend("the package numba is not installed, so only NumPy is left", True)
+    near = suggestion(str(asked), BACKENDS)
+    raise OptionError(f"backend: expected one of {', '.join(BACKENDS)}, got {asked!r}{near}")
+
+
+def _threads() -> str:
+    """Say how many threads work: all cores that the process may use, or as many as were asked for."""
+    asked, cores = thread_count(), available_cores()
+    return "all cores" if asked == cores else f"{asked} thread{'s' if asked > 1 else ''} of {cores} cores"

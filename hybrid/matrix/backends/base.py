@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from hybrid.base.halo import ArrivingVector, Halo, HostHalo
 from hybrid.base.option_types import BackendName
-from hybrid.matrix.injection.injected import inject_level
-from hybrid.matrix.injection.tasks import TaskList, cut_tasks
+from hybrid.matrix.injection.injected import TaskList, cut_tasks, inject_level
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.policy import LevelChoice
 from hybrid.matrix.levels.task_table import TaskTable
@@ -112,10 +111,6 @@ class Backend(ABC):
     def admitted(self, table: MatrixTable) -> Backend:
         """Return the backend for a matrix: another one, with the reason, where this one is free and worse."""
         return self
-
-    def seconds(self, table: MatrixTable, level: int) -> float | None:
-        """Predict the time of a product at a level; None where it cannot be used."""
-        return table.seconds(level, self.name)
 
     def measured(self, table: MatrixTable, memory_budget: int | None) -> tuple[LevelChoice, Product] | None:
         """Return the fastest level within a budget by timing some; None where that does not pay."""

@@ -9,7 +9,7 @@ from hybrid.base.arrays import lies_on_device
 from hybrid.base.halo import Halo
 from hybrid.matrix.backends.base import Backend, MatrixTable, Product
 from hybrid.matrix.backends.host import CpuBackend
-from hybrid.matrix.injection.tasks import TaskList
+from hybrid.matrix.injection.injected import TaskList
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.policy import LevelChoice
 from hybrid.matrix.space.base import MatrixOperator

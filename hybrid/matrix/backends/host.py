@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 from hybrid.base.errors import OptionError
 from hybrid.base.units import bytes_text, seconds_text
 from hybrid.matrix.backends.base import Backend, MatrixTable, Product
-from hybrid.matrix.injection.injected import inject_level
-from hybrid.matrix.injection.tasks import TaskList
+from hybrid.matrix.injection.injected import TaskList, inject_level
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.policy import LevelChoice, choose_level, rank_by_time
-from hybrid.matrix.levels.table import LevelTable
-from hybrid.matrix.levels.weighing import Weighed, weigh
-from hybrid.matrix.reference import ReferenceProduct, ReferenceTaskProduct
+from hybrid.matrix.levels.table import BestLevel, LevelTable, weigh
+from hybrid.matrix.reference import ReferenceProduct
 from hybrid.matrix.space.base import MatrixOperator
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.swept import RowSweeps
@@ -55,7 +53,7 @@ class Holding:
         return sum(product.nbytes for product in self.products)
 
 
-def weigh_parts(parts: Sequence[Part], table: LevelTable, backend: Backend) -> Weighed[Holding]:
+def weigh_parts(parts: Sequence[Part], table: LevelTable, backend: Backend) -> BestLevel[Holding, int]:
     """Build levels of a matrix, or of layers held one by one, and find the level of least memory."""
     return weigh(table.weights(backend.name), lambda level: _hold(parts, backend, level))
 
@@ -124,15 +122,15 @@ def _smallest(
 ) -> tuple[LevelChoice, Holding]:
     """Return the level of least memory among those that are built, if it keeps the budget."""
     found = weigh_parts(parts, table, backend)
-    assert found.level is not None and found.built is not None
-    size, count = found.sizes[found.level], len(found.sizes)
+    assert found.best is not None
+    (size, level, built), count = found.best, len(found.costs)
     if budget is not None and size > budget:
         raise OptionError(
-            f"memory_budget: no level fits {budget} bytes; of {count} levels built, level {found.level} "
+            f"memory_budget: no level fits {budget} bytes; of {count} levels built, level {level} "
             f"needs least, {size} bytes"
         )
-    reason = f"level {found.level} needs the least memory, {bytes_text(size)}, of {count} levels built"
-    return LevelChoice(found.level, reason), found.built
+    reason = f"level {level} needs the least memory, {bytes_text(size)}, of {count} levels built"
+    return LevelChoice(level, reason), built
 
 
 def _hold(parts: Sequence[Part], backend: Backend, level: int) -> Holding:
@@ -203,4 +201,4 @@ class ReferenceBackend(Backend):
         return ReferenceProduct(inject_level(matrix, level))
 
     def _in_tasks(self, matrix: OffsetMTBDD, tasks: TaskList) -> Product:
-        return ReferenceTaskProduct(tasks)
+        return ReferenceProduct(tasks)

@@ -1,10 +1,57 @@
-"""Compiled passes over the unknown states: taking the better choice, and measuring a step."""
+"""Compiled passes over the unknown states: substitution, the better choice, and the measure of a step."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from mtbdd.base.compiled import njit
+
+
+@njit(cache=True, nogil=True)
+def substitute_csr(  # type: ignore[no-untyped-def]
+    rows, indptr, indices, data, least, most, low, high, underflow, tiny, upper_bound, lower, upper
+):
+    """Solve rows whose successors are solved, one after the other, between bounds.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (k,), int64
+        In an order in which every row comes after those it refers to.
+    indptr, indices, data : ndarray
+        M in CSR, shape (n, n).
+    least, most : ndarray, shape (n,), float64
+        Bounds on the right-hand side.
+    low, high : ndarray, shape (n,), float64
+        The diagonal scaled up and down by the rounding error of a row.
+    underflow : float64
+        Bound on what underflow adds to a row's value.
+    tiny : float64
+        Positive values below it may have lost digits to underflow: their bounds are 0 and `tiny`.
+    upper_bound : float64
+        A bound on all values known beforehand, or infinity.
+    lower, upper : ndarray, shape (n,), float64
+        Bounds of the rows solved; those of `rows` are written.
+    """
+    for k in range(len(rows)):
+        i = rows[k]
+        below = least[i]
+        above = most[i]
+        positive = above > 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
+            below += data[e] * lower[j]
+            above += data[e] * upper[j]
+            positive = positive or upper[j] > 0.0
+        below /= low[i]
+        above /= high[i]
+        if positive:
+            below = max(below - underflow, 0.0)
+            above += underflow
+            if above < tiny:
+                below, above = 0.0, tiny
+        lower[i] = below
+        upper[i] = min(above, upper_bound)
+
 
 # Compiled solution of states over choices, one after another, each after those that it leads to.
 
@@ -186,21 +233,9 @@ def finish_rows(begin, end, x, factor, shape, has_shape, out, out_changes):  # t
 
 @njit(cache=True, nogil=True)
 def explicit_step(  # type: ignore[no-untyped-def]
-    begin,
-    end,
-    choice_ptr,
-    offsets,
-    columns,
-    values,
-    gains,
-    plain,
-    layers,
-    maximise,
-    policy,
-    has_policy,
-    x,
-    out,
-):
+    begin, end, choice_ptr, offsets, columns, values, gains, plain, layers, maximise, policy, has_policy,
+    x, out,
+):  # fmt: skip
     """Write the best value over every state's choices, states begin .. end.
 
     Parameters

@@ -16,7 +16,7 @@ from hybrid.matrix.reference import relax_in_place
 
 if TYPE_CHECKING:
     # Compiled where it is used.
-    from hybrid.matrix.cpu.csr_kernels import CsrSweep
+    from hybrid.matrix.cpu.sweep import CsrSweep
 
 
 Vector = NDArray[np.float64]
@@ -76,7 +76,7 @@ class CsrMatrix:
 
     def sweeps(self) -> CsrSweep:
         """Return sweeps over the rows; see `hybrid.matrix.space.swept.RowSweeps`."""
-        from hybrid.matrix.cpu.csr_kernels import CsrSweep
+        from hybrid.matrix.cpu.sweep import CsrSweep
 
         return CsrSweep(self.csr)
 
@@ -148,7 +148,7 @@ def find_components(matrix: CsrMatrix, iterated: NDArray[np.bool_] | None = None
     """
     from scipy.sparse.csgraph import connected_components
 
-    from hybrid.matrix.cpu.csr_kernels import component_levels
+    from hybrid.matrix.cpu.graph_kernels import component_levels
 
     csr = matrix.csr
     count, label = connected_components(csr, directed=True, connection="strong")

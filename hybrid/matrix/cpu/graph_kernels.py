@@ -1,4 +1,4 @@
-"""Compiled searches on graphs: strongly connected and maximal end components, orders, colours."""
+"""Compiled searches on graphs: strongly connected and maximal end components, orders, levels, colours."""
 
 from __future__ import annotations
 
@@ -15,19 +15,9 @@ withdraw_states = njit(cache=True, nogil=True)(backward_search.withdraw_states)
 
 @njit(cache=True, nogil=True)
 def _search(  # type: ignore[no-untyped-def]
-    active,
-    targets,
-    choice_ptr,
-    choice_offsets,
-    kept,
-    number,
-    low,
-    stack,
-    path,
-    at_choice,
-    at_entry,
+    active, targets, choice_ptr, choice_offsets, kept, number, low, stack, path, at_choice, at_entry,
     component,
-):
+):  # fmt: skip
     """Find the components of active states by Tarjan's algorithm, without recursion; return how many.
 
     Kept choices of active states lead to active states only. Components come in an order in which every
@@ -307,3 +297,75 @@ def breadth_first_order(row_starts, columns, start, out_order):  # type: ignore[
                 seen[to] = True
                 out_order[tail] = to
                 tail += 1
+
+
+@njit(cache=True, nogil=True)
+def component_levels(indptr, indices, label, members_ptr, members, heavy):  # type: ignore[no-untyped-def]
+    """Return, for each strongly connected component, its level: 0 has no heavy component below it.
+
+    Parameters
+    ----------
+    indptr, indices : ndarray
+        The pattern of M in CSR, shape (n, n).
+    label : ndarray, shape (n,), int32
+        Component of every row.
+    members_ptr, members : ndarray, int64
+        Rows of component c are ``members[members_ptr[c]:members_ptr[c + 1]]``.
+    heavy : ndarray, shape (components,), bool
+        Components of several rows.
+
+    Returns
+    -------
+    level : ndarray, shape (components,), int64
+        The greatest number of heavy components on a path that leaves the component, its own not counted.
+    order : ndarray, shape (components,), int64
+        Components, each after all that it refers to.
+    """
+    n = len(heavy)
+    level = np.zeros(n, np.int64)
+    order = np.empty(n, np.int64)
+    # Depth-first, with the stack in arrays; a component is done when all those below it are.
+    state = np.zeros(n, np.int8)
+    stack = np.empty(n, np.int64)
+    row_at = np.empty(n, np.int64)
+    entry_at = np.empty(n, np.int64)
+    count = 0
+    for root in range(n):
+        if state[root] != 0:
+            continue
+        top = 0
+        stack[0] = root
+        state[root] = 1
+        row_at[root] = members_ptr[root]
+        entry_at[root] = indptr[members[members_ptr[root]]]
+        while top >= 0:
+            c = stack[top]
+            pushed = False
+            while row_at[c] < members_ptr[c + 1]:
+                i = members[row_at[c]]
+                while entry_at[c] < indptr[i + 1]:
+                    other = label[indices[entry_at[c]]]
+                    if other == c:
+                        entry_at[c] += 1
+                        continue
+                    if state[other] == 0:
+                        state[other] = 1
+                        row_at[other] = members_ptr[other]
+                        entry_at[other] = indptr[members[members_ptr[other]]]
+                        top += 1
+                        stack[top] = other
+                        pushed = True
+                        break
+                    # The entry is looked at again once the component below is done.
+                    level[c] = max(level[c], level[other] + (1 if heavy[other] else 0))
+                    entry_at[c] += 1
+                if pushed:
+                    break
+                row_at[c] += 1
+                if row_at[c] < members_ptr[c + 1]:
+                    entry_at[c] = indptr[members[row_at[c]]]
+            if not pushed:
+                order[count] = c
+                count += 1
+                top -= 1
+    return level, order

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from gpu_kernels.runtime.coded import pointers
 from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.cpu.staged_product import find_late_columns
-from hybrid.matrix.injection.groups import RowGroups, enumerate_groups
-from hybrid.matrix.injection.row_types import RowTypes
+from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_groups, find_gaps
 from hybrid.matrix.injection.slices import WIDTH, SliceTable, build_slices
 from hybrid.matrix.injection.submatrices import class_submatrices
 
@@ -275,7 +274,7 @@ def build_cpu_layout(types: RowTypes, k: int, early: int | None = None) -> CpuLa
     # vectors.
     by_row = np.lexsort((row[first[batch]] // WINDOW_ROWS, late[first[batch]]))
     batch, begin, end = batch[by_row], begin[by_row], end[by_row]
-    gap_begin, gap_end = _gaps(groups.row, rows[groups.type], classes.matrix.n_rows)
+    gap_begin, gap_ptr = find_gaps(np, groups.row, rows[groups.type], classes.matrix.n_rows)
     work = _work(table, kind[first[batch]], count[batch], end - begin)
     n_early = int(np.count_nonzero(~late[first[batch]]))
     early_ptr, late_ptr = _chunks(work[:n_early]), n_early + _chunks(work[n_early:])
@@ -294,7 +293,7 @@ def build_cpu_layout(types: RowTypes, k: int, early: int | None = None) -> CpuLa
         piece_end=end,
         chunk_ptr=early_ptr if n_early == len(work) else np.concatenate((early_ptr, late_ptr[1:])),
         gap_begin=gap_begin,
-        gap_end=gap_end,
+        gap_end=gap_begin + np.diff(gap_ptr),
         early_chunks=0 if early is None else len(early_ptr) - 1,
         stretches=found.stretches,
     )
@@ -326,13 +325,6 @@ def _batches(
     count = np.where(behind < 0, 4, np.where((behind == 0) & (rest >= 2), 2, 1))
     first = np.flatnonzero(is_first)
     return first, np.where(safe, count, 0)[first]
-
-
-def _gaps(row: Int64Array, rows: Int64Array, n_rows: int) -> tuple[Int64Array, Int64Array]:
-    begin = np.concatenate((np.zeros(1, np.int64), row + rows))
-    end = np.concatenate((row, np.full(1, n_rows, np.int64)))
-    kept = begin < end
-    return begin[kept], end[kept]
 
 
 def _work(table: SliceTable, kind: Int64Array, count: Int64Array, slices: Int64Array) -> Float64Array:

@@ -4,6 +4,9 @@ The work is cut as in :mod:`hybrid.matrix.cpu.kernels`: threads take chunks from
 written by one thread, and the result does not depend on the number of threads.
 """
 
+# mypy: disable-error-code="call-arg, unreachable, var-annotated"
+# An intrinsic takes one argument less than its definition and returns what its signature says.
+
 from __future__ import annotations
 
 from typing import Any
@@ -14,48 +17,8 @@ from numba import types
 from numba.core import cgutils as _untyped_cgutils
 from numba.extending import intrinsic
 
-from hybrid.matrix.cpu.vector_code import emit_either, fetch_add
+from hybrid.matrix.cpu.vector_code import I32, I64, VECTOR, emit_either, fetch_add, splat
 from mtbdd.base.compiled import njit
-
-# Compiled products over tasks with several vectors at once; compiled on first use.
-
-# mypy: disable-error-code="call-arg, unreachable, var-annotated"
-# An intrinsic takes one argument less than its definition and returns what its signature says.
-
-
-@njit(cache=True, nogil=True, boundscheck=False)
-def multiply_tasks(  # type: ignore[no-untyped-def]
-    counter, task_rows, task_ptr, row, column, submatrix, offset_begin, offset_end,
-    entry_ptr, entry_row, entry_column, entry_value, x, out,
-):  # fmt: skip
-    """Write M X to ``out``, taking tasks until none is left; call it on every thread with the same arguments.
-
-    Parameters
-    ----------
-    counter ... entry_value
-        As for :func:`hybrid.matrix.cpu.task_kernels.step_tasks`, whose order of additions this one keeps.
-    x, out : ndarray, shape (n_columns, k) and (n_rows, k), float64
-    """
-    n_tasks, count = len(task_ptr) - 1, x.shape[1]
-    while True:
-        task = fetch_add(counter, 1)
-        if task >= n_tasks:
-            break
-        begin = task * task_rows
-        out[begin : min(begin + task_rows, len(out))] = 0.0
-        for i in range(task_ptr[task], task_ptr[task + 1]):
-            corner_row, corner_column = row[i], column[i]
-            start = entry_ptr[submatrix[i]]
-            for e in range(start + offset_begin[i], start + offset_end[i]):
-                target, source = corner_row + entry_row[e], corner_column + entry_column[e]
-                value = entry_value[e]
-                for j in range(count):
-                    out[target, j] += value * x[source, j]
-
-
-# mypy: disable-error-code="call-arg, unreachable, var-annotated"
-# An intrinsic takes one argument less than its definition and returns what its signature says.
-
 
 # Vector code for products with several vectors at once: a term of a slice meets eight whole rows of X.
 #
@@ -65,8 +28,6 @@ def multiply_tasks(  # type: ignore[no-untyped-def]
 # the product with that column alone.
 
 cgutils: Any = _untyped_cgutils
-_I32, _I64 = ir.IntType(32), ir.IntType(64)
-_DOUBLE = ir.DoubleType()
 _ROWS = 8  # of a slice
 
 
@@ -117,8 +78,7 @@ class _Product:
             return context.make_array(sig.args[i])(context, builder, args[i]).data
 
         self.builder, self.width, self.members = builder, width, members
-        self.kind = ir.VectorType(_DOUBLE, self.width)
-        self.lanes = ir.VectorType(_DOUBLE, _ROWS)
+        self.kind = ir.VectorType(ir.DoubleType(), self.width)
         self.out, self.place, self.x = data(0), data(3), data(5)
         self.out_stride, self.out_column, self.first = args[1], args[2], args[4]
         self.x_rows, self.stride, self.column = args[6], args[7], args[8]
@@ -134,15 +94,15 @@ class _Product:
         )
 
     def emit(self, scaled: bool) -> None:
-        b, one = self.builder, ir.Constant(_I64, 1)
-        begins = [b.add(self.own, b.mul(self.slots, ir.Constant(_I64, m))) for m in range(self.members)]
+        b, one = self.builder, ir.Constant(I64, 1)
+        begins = [b.add(self.own, b.mul(self.slots, ir.Constant(I64, m))) for m in range(self.members)]
         bases = [b.gep(self.base, [begin]) for begin in begins]
         scales = [b.gep(self.scale, [begin]) for begin in begins] if scaled else []
         totals = [[cgutils.alloca_once(b, self.kind) for _ in range(_ROWS)] for _ in range(self.members)]
         finite = cgutils.alloca_once_value(b, self._load(self.finite_at))
         with cgutils.for_range_slice(b, self.q0, self.q1, one, inc=True) as (q, _):
-            local = b.mul(q, ir.Constant(_I64, _ROWS))
-            which = b.sext(b.load(b.gep(self.pattern, [b.add(self.first_slice, q)])), _I64)
+            local = b.mul(q, ir.Constant(I64, _ROWS))
+            which = b.sext(b.load(b.gep(self.pattern, [b.add(self.first_slice, q)])), I64)
             begin = b.load(b.gep(self.pattern_ptr, [which]))
             end = b.load(b.gep(self.pattern_ptr, [b.add(which, one)]))
             for own in totals:
@@ -151,11 +111,11 @@ class _Product:
             with cgutils.for_range_slice(b, begin, end, one, inc=True) as (t, _):
                 self._term(t, local, bases, scales, totals)
             for m, own in enumerate(totals):
-                row = b.add(b.load(b.gep(self.place, [b.add(self.first, ir.Constant(_I64, m))])), local)
+                row = b.add(b.load(b.gep(self.place, [b.add(self.first, ir.Constant(I64, m))])), local)
                 at = b.gep(self.out, [b.add(b.mul(row, self.out_stride), self.out_column)])
                 for lane, total in enumerate(own):
                     value = b.load(total)
-                    step = b.mul(self.out_stride, ir.Constant(_I64, lane))
+                    step = b.mul(self.out_stride, ir.Constant(I64, lane))
                     self._store(value, b.gep(at, [step]), self.streamed)
                     b.store(b.fadd(b.load(finite), b.fsub(value, value)), finite)
         self._store(b.load(finite), self.finite_at)
@@ -165,9 +125,9 @@ class _Product:
 
     def _term(self, t: Any, local: Any, bases: list[Any], scales: list[Any], totals: list[Any]) -> None:
         b = self.builder
-        number = b.sext(b.load(b.gep(self.slot, [t])), _I64)
-        distance = b.add(b.sext(b.load(b.gep(self.shift, [t])), _I64), local)
-        which = b.mul(b.sext(b.load(b.gep(self.vector, [t])), _I64), ir.Constant(_I64, _ROWS))
+        number = b.sext(b.load(b.gep(self.slot, [t])), I64)
+        distance = b.add(b.sext(b.load(b.gep(self.shift, [t])), I64), local)
+        which = b.mul(b.sext(b.load(b.gep(self.vector, [t])), I64), ir.Constant(I64, _ROWS))
         coefficients = b.gep(self.coefficients, [which])
         for m, own in enumerate(totals):
             start = b.add(b.load(b.gep(bases[m], [number])), distance)
@@ -175,12 +135,12 @@ class _Product:
             factors = None
             if scales:
                 # All eight at once, as products one by one do it.
-                plain = b.load(b.bitcast(coefficients, self.lanes.as_pointer()), align=8)
-                factor = _splat(b, b.load(b.gep(scales[m], [number])), self.lanes, _ROWS)
+                plain = b.load(b.bitcast(coefficients, VECTOR.as_pointer()), align=8)
+                factor = splat(b, b.load(b.gep(scales[m], [number])), VECTOR)
                 factors = b.fmul(plain, factor)
             for lane, total in enumerate(own):
                 if self.checked:
-                    row = b.add(start, ir.Constant(_I64, lane))
+                    row = b.add(start, ir.Constant(I64, lane))
                     with b.if_then(b.icmp_unsigned("<", row, self.x_rows)):
                         self._add(at, lane, coefficients, factors, total)
                 else:
@@ -188,13 +148,13 @@ class _Product:
 
     def _add(self, at: Any, lane: int, coefficients: Any, factors: Any, total: Any) -> None:
         """Add a row of X times the coefficient of a lane."""
-        b, number = self.builder, ir.Constant(_I64, lane)
+        b, number = self.builder, ir.Constant(I64, lane)
         if factors is None:
             weight = b.load(b.gep(coefficients, [number]))
         else:
-            weight = b.extract_element(factors, ir.Constant(_I32, lane))
+            weight = b.extract_element(factors, ir.Constant(I32, lane))
         row = self._load(b.gep(at, [b.mul(self.stride, number)]))
-        b.store(b.call(self.fmuladd, [_splat(b, weight, self.kind, self.width), row, b.load(total)]), total)
+        b.store(b.call(self.fmuladd, [splat(b, weight, self.kind), row, b.load(total)]), total)
 
     def _load(self, address: Any) -> Any:
         b = self.builder
@@ -206,13 +166,7 @@ class _Product:
         stored = b.store(value, b.bitcast(address, self.kind.as_pointer()), align=align)
         if streamed:
             # A whole line at a time needs not be read before it is written.
-            stored.set_metadata("nontemporal", b.module.add_metadata([ir.Constant(_I32, 1)]))
-
-
-def _splat(builder: Any, scalar: Any, kind: Any, width: int) -> Any:
-    undefined = ir.Constant(kind, ir.Undefined)
-    one = builder.insert_element(undefined, scalar, ir.Constant(_I32, 0))
-    return builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(_I32, width), [0] * width))
+            stored.set_metadata("nontemporal", b.module.add_metadata([ir.Constant(I32, 1)]))
 
 
 multiply_8 = _multiply(8, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from hybrid.base.operands import PIECE
 from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.cpu.arguments import Each
-from hybrid.matrix.cpu.pool import run_in_parts, run_kernel, run_rows
+from hybrid.matrix.cpu.pool import run_in_parts, run_rows
 from hybrid.matrix.cpu.threads import thread_count, threads_for
 
 # Passes of IDR(s) over vectors on all cores of the host.
@@ -87,21 +86,9 @@ def _kernels_for(x: Vector) -> Any:
 def _sums(kernel: Any, size: int, count: int, *arguments: Any) -> Vector:
     """Add up what a kernel finds in each piece of so many rows."""
     found = np.zeros((-(-size // PIECE), count))
-    threads = threads_for(size)
-    if threads == 1:
-        kernel(0, size, *arguments, found)
-    else:
-        run_kernel(kernel, threads, *_pieces_of_parts(size, threads), *arguments, found)
+    run_rows(kernel, size, *arguments, found, piece=PIECE)
     total: Vector = found.sum(axis=0)
     return total
-
-
-@functools.lru_cache(maxsize=64)
-def _pieces_of_parts(size: int, parts: int) -> tuple[Each, Each]:
-    """Return the first rows of all parts, and the ends, at pieces; the same objects again."""
-    pieces = -(-size // PIECE)
-    cuts = [min(PIECE * (pieces * k // parts), size) for k in range(parts + 1)]
-    return Each(cuts[:-1]), Each(cuts[1:])
 
 
 _PART = 1 << 15

@@ -243,20 +243,21 @@ def run_kernel(kernel: Any, threads: int, *arguments: Any, parts: int | None = N
     run_together(work, threads)
 
 
-def run_rows(kernel: Any, size: int, *arguments: Any) -> None:
+def run_rows(kernel: Any, size: int, *arguments: Any, piece: int = 1) -> None:
     """Call a compiled ``kernel(begin, end, *arguments)`` for as many parts of rows as there are threads.
 
-    Few rows are one part, on the calling thread.
+    Few rows are one part, on the calling thread; parts begin at multiples of `piece` rows.
     """
     threads = threads_for(size)
     if threads == 1:
         kernel(0, size, *arguments_of_part(arguments, 0))
         return
-    run_kernel(kernel, threads, *_rows_of_parts(size, threads), *arguments)
+    run_kernel(kernel, threads, *_rows_of_parts(size, threads, piece), *arguments)
 
 
 @functools.lru_cache(maxsize=64)
-def _rows_of_parts(size: int, parts: int) -> tuple[Each, Each]:
+def _rows_of_parts(size: int, parts: int, piece: int) -> tuple[Each, Each]:
     """Return the first rows of all parts, and the ends; the same objects again, whose words are known."""
-    cuts = [size * k // parts for k in range(parts + 1)]
+    pieces = -(-size // piece)
+    cuts = [min(piece * (pieces * k // parts), size) for k in range(parts + 1)]
     return Each(cuts[:-1]), Each(cuts[1:])

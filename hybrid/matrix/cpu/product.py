@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.base.halo import ArrivingVector
 from hybrid.base.operands import LINE, aligned_empty
 from hybrid.matrix.cpu import kernels
 from hybrid.matrix.cpu.arguments import Each, Fixed
@@ -19,83 +15,7 @@ from hybrid.matrix.cpu.pool import run_kernel
 from hybrid.matrix.cpu.staged_product import NO_STEP, Stage, StagedProduct, Stages, Vector, is_stage
 from hybrid.matrix.cpu.threads import threads_for
 
-# Products with several vectors at once on the CPU: columns in blocks of eight or four.
-
 Float64Array = NDArray[np.float64]
-
-
-def multiply_in_blocks(
-    matrix: Fixed,
-    terms: int,
-    multiply: Callable[[Float64Array, Float64Array], None],
-    x: Float64Array,
-    out: Float64Array,
-) -> None:
-    """Write M X to ``out``, every column with the bits of the product with that column alone.
-
-    Parameters
-    ----------
-    matrix : tuple
-        The arguments of :func:`hybrid.matrix.cpu.kernels.block_spmv` that stand for the matrix.
-    terms : int
-        Terms of one product.
-    multiply : callable
-        The product with one vector.
-    x, out : ndarray, shape (n_columns, k) and (n_rows, k), float64
-        Contiguous in rows; they do not overlap.
-
-    Notes
-    -----
-    Time: one sweep over the matrix for every eight columns. Memory: where k is neither 4 nor a multiple of 8,
-    copies of at most eight columns of x and of out.
-    """
-    count = x.shape[1]
-    whole = count % 8 == 0 or count == 4
-    for first in range(0, count, 8):
-        left = min(count - first, 8)
-        if left < 3:
-            for column in range(first, first + left):
-                _one(multiply, x, out, column)
-            continue
-        width = 8 if left > 4 else 4
-        if whole:
-            bad = _block(matrix, terms, x, first, width, out)
-        else:
-            # Neighbours in memory, so that no line is read for other columns.
-            own, result = aligned_empty(len(x), width), aligned_empty(len(out), width)
-            own[:, :left], own[:, left:] = x[:, first : first + left], 0.0
-            bad = _block(matrix, terms, own, 0, width, result)
-            out[:, first : first + left] = result[:, :left]
-        for column in np.flatnonzero(bad[:left]).tolist():
-            # Zero coefficients have met infinite or undefined elements of x, or a result overflowed.
-            _one(multiply, x, out, first + column)
-
-
-def _one(
-    multiply: Callable[[Float64Array, Float64Array], None], x: Float64Array, out: Float64Array, column: int
-) -> None:
-    result = np.empty(len(out))
-    multiply(np.ascontiguousarray(x[:, column]), result)
-    out[:, column] = result
-
-
-def _block(
-    matrix: Fixed, terms: int, x: Float64Array, column: int, width: int, out: Float64Array
-) -> NDArray[np.bool_]:
-    """Multiply eight or four columns; return those that are not finite, shape (8,)."""
-    # Compiled only here, where it is first needed.
-    from hybrid.matrix.cpu import many_kernels
-
-    threads = threads_for(terms + len(x) // 4)
-    counter, finite = np.zeros(1, np.int64), np.zeros((threads, 8))
-    streamed = width == 8 and out.shape[1] % 8 == 0 and out.ctypes.data % LINE == 0
-    kernel: Any = many_kernels.block_spmm
-
-    run_kernel(kernel, threads, counter, matrix, x, column, width, streamed, Each(finite), out)
-    bad: NDArray[np.bool_] = np.isnan(finite.sum(axis=0))
-    return bad
-
-
 Int64Array = NDArray[np.int64]
 Float32Array = NDArray[np.float32]
 
@@ -111,7 +31,7 @@ class CpuProduct(StagedProduct):
 
     def __init__(self, layout: CpuLayout) -> None:
         self.layout = layout
-        super().__init__(kernels.block_spmv, _stages(layout))
+        super().__init__(kernels.block_spmv, _stages(layout), layout.stretches)
         self._terms = int(_terms(layout).sum())
 
     @property
@@ -120,20 +40,9 @@ class CpuProduct(StagedProduct):
         return self.layout.nbytes
 
     @property
-    def stretches(self) -> Int64Array:
-        """Ranges of own elements that have to be in the whole vector, shape (stretches, 2)."""
-        return self.layout.stretches if self._stages.early is not None else self.layout.stretches[:0]
-
-    @property
     def terms(self) -> int:
         """Terms of one product, over all slices of all groups."""
         return self._terms
-
-    def multiply(self, x: Float64Array, out: Float64Array) -> None:
-        """Write M x to ``out``; both contiguous float64 vectors that do not overlap."""
-        changes = self._run(NO_STEP, out, x, self._stages.all)
-        if not math.isfinite(changes[:, 2].sum()):
-            self._multiply_exactly(x, out)
 
     def multiply_single(self, x: Float32Array, out: Float32Array) -> None:
         """Write M x to ``out``, contiguous float32 vectors; sums have double precision.
@@ -144,18 +53,57 @@ class CpuProduct(StagedProduct):
 
         self._run(NO_STEP, out, x, self._stages.all, kernel=single_kernels.block_spmv)
 
-    def multiply_meanwhile(self, x: ArrivingVector, out: Float64Array) -> None:
-        """Write M x to ``out``, rows without late columns first; every row has the bits of `multiply`."""
-        changes = self._stages.run(partial(self._run, NO_STEP, out), x)
-        if not math.isfinite(changes[:, 2].sum()):
-            self._multiply_exactly(x.received(), out)
-
     def multiply_many(self, x: Float64Array, out: Float64Array) -> None:
         """Write M X to ``out``; both contiguous in rows, shapes (n_columns, k) and (n_rows, k).
 
-        A sweep over the matrix serves eight columns; each has the bits of its own `multiply`.
+        Columns are taken in blocks of eight or four; each has the bits of its own `multiply`.
+
+        Notes
+        -----
+        Time: one sweep over the matrix for every eight columns. Memory: where k is neither 4 nor a multiple
+        of 8, copies of at most eight columns of x and of out.
         """
-        multiply_in_blocks(self._stages.all, self._terms, self.multiply, x, out)
+        count = x.shape[1]
+        whole = count % 8 == 0 or count == 4
+        for first in range(0, count, 8):
+            left = min(count - first, 8)
+            if left < 3:
+                for column in range(first, first + left):
+                    self._multiply_column(x, out, column)
+                continue
+            width = 8 if left > 4 else 4
+            if whole:
+                bad = self._multiply_block(x, first, width, out)
+            else:
+                # Neighbours in memory, so that no line is read for other columns.
+                own, result = aligned_empty(len(x), width), aligned_empty(len(out), width)
+                own[:, :left], own[:, left:] = x[:, first : first + left], 0.0
+                bad = self._multiply_block(own, 0, width, result)
+                out[:, first : first + left] = result[:, :left]
+            for column in np.flatnonzero(bad[:left]).tolist():
+                # Zero coefficients have met infinite or undefined elements of x, or a result overflowed.
+                self._multiply_column(x, out, first + column)
+
+    def _multiply_column(self, x: Float64Array, out: Float64Array, column: int) -> None:
+        result = np.empty(len(out))
+        self.multiply(np.ascontiguousarray(x[:, column]), result)
+        out[:, column] = result
+
+    def _multiply_block(
+        self, x: Float64Array, column: int, width: int, out: Float64Array
+    ) -> NDArray[np.bool_]:
+        """Multiply eight or four columns; return those that are not finite, shape (8,)."""
+        # Compiled only here, where it is first needed.
+        from hybrid.matrix.cpu import many_kernels
+
+        threads = threads_for(self._terms + len(x) // 4)
+        counter, finite = np.zeros(1, np.int64), np.zeros((threads, 8))
+        streamed = width == 8 and out.shape[1] % 8 == 0 and out.ctypes.data % LINE == 0
+        kernel: Any = many_kernels.block_spmm
+
+        run_kernel(kernel, threads, counter, self._stages.all, x, column, width, streamed, Each(finite), out)
+        bad: NDArray[np.bool_] = np.isnan(finite.sum(axis=0))
+        return bad
 
     def _threads(self, x: Vector) -> int:
         return threads_for(self._terms + len(x) // 4)
@@ -163,10 +111,8 @@ class CpuProduct(StagedProduct):
     def _multiply_exactly(self, x: Float64Array, out: Float64Array) -> None:
         # Zero coefficients have met infinite or undefined elements of x, or a result overflowed. This is
         # rare, so the kernel that leaves zero coefficients out is compiled only now.
-        from hybrid.matrix.cpu.exact import exact_spmv
-
         arguments: tuple[Any, ...] = (*self.layout.arguments, x, out)
-        exact: Any = exact_spmv
+        exact: Any = kernels.exact_spmv
         exact(*arguments)
 
 

@@ -154,10 +154,13 @@ class StagedProduct(ABC):
         ``kernel(counter, *stage, x, *operands, changes, out)``, compiled.
     stages : Stages
         Of the arguments that stand for the matrix.
+    stretches : ndarray, shape (stretches, 2), int64
+        Ranges of early columns that late rows read; see `LateColumns`.
     """
 
-    def __init__(self, kernel: Any, stages: Stages) -> None:
+    def __init__(self, kernel: Any, stages: Stages, stretches: Int64Array) -> None:
         self._kernel, self._stages = kernel, stages
+        self.stretches = stretches if stages.early is not None else stretches[:0]
         self._spare: dict[int, list[tuple[NDArray[np.int64], Each]]] = {}
 
     @abstractmethod
@@ -166,7 +169,19 @@ class StagedProduct(ABC):
 
     @abstractmethod
     def _multiply_exactly(self, x: Float64Array, out: Float64Array) -> None:
-        """Write M x to ``out`` where a step has met numbers that are not finite."""
+        """Write M x to ``out`` where the kernel has met numbers that are not finite."""
+
+    def multiply(self, x: Float64Array, out: Float64Array) -> None:
+        """Write M x to ``out``; both contiguous float64 vectors that do not overlap."""
+        changes = self._run(NO_STEP, out, x, self._stages.all)
+        if not math.isfinite(changes[:, 2].sum()):
+            self._multiply_exactly(x, out)
+
+    def multiply_meanwhile(self, x: ArrivingVector, out: Float64Array) -> None:
+        """Write M x to ``out``, rows without late columns first; every row has the bits of `multiply`."""
+        changes = self._stages.run(partial(self._run, NO_STEP, out), x)
+        if not math.isfinite(changes[:, 2].sum()):
+            self._multiply_exactly(x.received(), out)
 
     def relax(
         self, x: Float64Array, b: Float64Array | None, diagonal: Float64Array, omega: float, out: Float64Array

@@ -1,24 +1,251 @@
 """Gauss-Seidel on the hybrid matrix: eight rows after the other, from the newest values, in either direction.
 
 The rows of a slice, eight at most, are relaxed at once; all others of the same part see what was written
-before them (:mod:`hybrid.matrix.cpu.sweep_kernels`).  Parker calls such sweeps, by blocks,
-pseudo-Gauss-Seidel (D. Parker, Implementation of symbolic model checking for probabilistic systems, PhD
-thesis, University of Birmingham 2002).
+before them.  Parker calls such sweeps, by blocks, pseudo-Gauss-Seidel (D. Parker, Implementation of symbolic
+model checking for probabilistic systems, PhD thesis, University of Birmingham 2002).
+
+Rows are cut into parts of about equal cost, which threads take.  A part sees the new values of its own rows
+before, and of other parts the values that the sweep began with.  So a sweep is a linear map of what it began
+with, whichever thread is faster: neighbouring rows mostly refer to one another; of those few
+are cut apart.
 """
+
+# mypy: disable-error-code="call-arg, unreachable, var-annotated"
+# An intrinsic takes one argument less than its definition and returns what its signature says.
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils as _untyped_cgutils
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from gpu_kernels.runtime.coded import pointers
-from hybrid.matrix.cpu.arguments import Fixed
+from hybrid.matrix.cpu.arguments import Each, Fixed
 from hybrid.matrix.cpu.layout import CpuLayout, cuts_of_equal_cost
 from hybrid.matrix.cpu.pool import run_kernel
-from hybrid.matrix.cpu.sweep_kernels import sweep_parts
 from hybrid.matrix.cpu.threads import thread_count
+from hybrid.matrix.cpu.vector_code import (
+    EIGHT,
+    I64,
+    VECTOR,
+    Terms,
+    constant,
+    emit_either,
+    fetch_add,
+    inside,
+    load_some,
+    load_vector,
+    splat,
+    store_some,
+    store_vector,
+    truth,
+)
+from mtbdd.base.compiled import njit
+
+# Vector code for sweeps: eight rows are relaxed at once, from the newest values that they may see.
+#
+# The terms are those of products (:mod:`hybrid.matrix.cpu.vector_code`).  Each one decides from which of two
+# vectors it reads its eight elements: from the one that is being written, where that is known to hold what
+# this slice is to see, or else from the one that the sweep began with.
+
+cgutils: Any = _untyped_cgutils
+
+
+def _sweep(checked: bool) -> Any:
+    """Make the intrinsic that relaxes slices of one group, one after the other.
+
+    It relaxes the slices q0 .. q1 of the row type, the last one first if ``descending``, and writes rows
+    ``row + 8 q``, ``n_rows`` of the group in all: ``out = (1 - omega) x + omega (sum + b - less) /
+    diagonal``, where the sum is that of the terms (see `_multiply` of the vector code), b is left
+    out unless ``has_b``, and a term reads out if its eight elements lie in the rows ``new_begin .. new_end``,
+    x otherwise.
+
+    Unless ``checked``, all eight elements must exist for every term, dead lanes included.
+    """
+
+    @intrinsic
+    def sweep(  # type: ignore[no-untyped-def]
+        typingctx, out, row, n_rows, x, base, scale, own, scaled, pattern, first_slice, q0, q1, descending,
+        pattern_ptr, slot, shift, vector, coefficients, b, has_b, less, diagonal, omega,
+        new_begin, new_end,
+    ):  # fmt: skip
+        signature = types.void(
+            out, row, n_rows, x, base, scale, own, scaled, pattern, first_slice, q0, q1, descending,
+            pattern_ptr, slot, shift, vector, coefficients, b, has_b, less, diagonal, omega,
+            new_begin, new_end,
+        )  # fmt: skip
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            code = _SweptSlices(context, builder, sig, args, checked)
+            emit_either(builder, args[7], code.emit)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return sweep
+
+
+class _SweptSlices:
+    """Emits the loop over the slices of a group."""
+
+    def __init__(self, context: Any, builder: Any, sig: Any, args: Any, checked: bool) -> None:
+        def array(i: int) -> Any:
+            return context.make_array(sig.args[i])(context, builder, args[i])
+
+        self._builder, self._checked = builder, checked
+        x = array(3)
+        self._out, self._x, self._size = array(0).data, x.data, x.nitems
+        self._row, self._n_rows, self._own = args[1], args[2], args[6]
+        self._q0, self._q1, self._descending = args[10], args[11], truth(builder, args[12])
+        self._b, self._has_b, self._diagonal = array(18).data, truth(builder, args[19]), array(21).data
+        self._less, self._omega = splat(builder, args[20], VECTOR), splat(builder, args[22], VECTOR)
+        self._rest = builder.fsub(constant(1.0), self._omega)
+        self._new_begin, self._new_end = args[23:25]
+        matrix = [array(i).data for i in (4, 5, 8, 13, 14, 15, 16, 17)]
+        self._terms = Terms(builder, matrix, args[9], self._elements)
+
+    def emit(self, scaled: bool) -> None:
+        b, one = self._builder, ir.Constant(I64, 1)
+        bases, scales, totals = self._terms.members([self._own], scaled)
+        count = b.sub(self._q1, self._q0)
+        last = b.sub(self._q1, one)
+        with cgutils.for_range(b, count, intp=I64) as loop:
+            up, down = b.add(self._q0, loop.index), b.sub(last, loop.index)
+            q = b.select(self._descending, down, up)
+            self._terms.add_up(q, bases, scales, totals)
+            local = b.mul(q, EIGHT)
+            left = b.sub(self._n_rows, local)
+            at, total = b.add(self._row, local), b.load(totals[0])
+            is_full = b.icmp_signed(">=", left, EIGHT)
+            with b.if_else(is_full, likely=True) as (then, otherwise):
+                with then:
+                    self._relax(at, total, None)
+                with otherwise:
+                    # The dead lanes of the last slice belong to other groups and must not be written.
+                    self._relax(at, total, inside(b, ir.Constant(I64, 0), left))
+
+    def _relax(self, at: Any, total: Any, mask: Any) -> None:
+        b = self._builder
+
+        def load(address: Any) -> Any:
+            return load_vector(b, address) if mask is None else load_some(b, address, mask)
+
+        right = cgutils.alloca_once_value(b, b.fsub(total, self._less))
+        with b.if_then(self._has_b):
+            b.store(b.fadd(b.load(right), load(b.gep(self._b, [at]))), right)
+        solved = b.fdiv(b.load(right), load(b.gep(self._diagonal, [at])))
+        place = b.gep(self._out, [at])
+        old = load(b.gep(self._x, [at]))
+        new = b.fadd(b.fmul(self._rest, old), b.fmul(self._omega, solved))
+        if mask is None:
+            store_vector(b, new, place)
+        else:
+            store_some(b, new, place, mask)
+
+    def _elements(self, start: Any) -> Any:
+        b = self._builder
+        begins = b.icmp_signed(">=", start, self._new_begin)
+        is_new = b.and_(begins, b.icmp_signed("<=", b.add(start, EIGHT), self._new_end))
+        place = b.gep(b.select(is_new, self._out, self._x), [start])
+        if self._checked:
+            return load_some(b, place, inside(b, start, self._size))
+        return load_vector(b, place)
+
+
+sweep_slices = _sweep(checked=False)
+sweep_slices_checked = _sweep(checked=True)
+
+
+_INTS, _INT32S, _DOUBLES = types.int64[::1], types.int32[::1], types.float64[::1]
+_INPUT = types.Array(types.float64, 1, "C", readonly=True)
+
+
+_SIGNATURE = types.void(
+    *[_INTS] * 6, types.boolean,
+    _INTS, _INTS, _INTS, _INTS, _DOUBLES, types.boolean,
+    _INTS, _INTS, _INT32S, _INTS, _INT32S, _INT32S, _INT32S, types.float64[:, ::1],
+    _INPUT, _INPUT, types.boolean, types.float64, _INPUT, types.float64, _DOUBLES,
+)  # fmt: skip
+
+
+# A division by zero is infinite, as in vector code.
+@njit(_SIGNATURE, cache=True, nogil=True, boundscheck=False, error_model="numpy")
+def sweep_parts(  # type: ignore[no-untyped-def]
+    counter, part_ptr, piece_row, piece_group, piece_begin, piece_end, descending,
+    row, row_type, slot_ptr, base, scale, scaled,
+    rows, slice_ptr, pattern, pattern_ptr, slot, shift, vector, coefficients,
+    x, b, has_b, less, diagonal, omega, out,
+):  # fmt: skip
+    """Sweep, taking parts until none is left; call it on every thread with the same arguments.
+
+    Parameters
+    ----------
+    counter : ndarray, shape (1,), int64
+        Zero before the first call; the part that comes next.
+    part_ptr : ndarray, shape (parts + 1,), int64
+        First piece of every part.
+    piece_row : ndarray, shape (pieces + 1,), int64
+        First row of every piece; together they have all rows.
+    piece_group : ndarray, shape (pieces,), int64
+        Group of a piece; less than zero where rows have no entries.  A group g whose terms may reach outside
+        x is told as ``g + groups``.
+    piece_begin, piece_end : ndarray, shape (pieces,), int64
+        Its slices.
+    descending : bool
+        Whether the last rows come first.
+    row, row_type, ..., coefficients
+        As for :func:`hybrid.matrix.cpu.kernels.block_spmv`.
+    x : ndarray, shape (n,), float64
+        What the sweep begins with; not changed.
+    b, diagonal : ndarray, shape (n,), float64
+        b is read if `has_b`.
+    less : float64
+        Taken from every element of b.
+    omega : float64
+        Relaxation weight.
+    out : ndarray, shape (n,), float64
+        Written: ``(1 - omega) x + omega (M z + b - less) / diagonal`` with the newest values z.
+    """
+    n_groups = len(row)
+    while True:
+        part = fetch_add(counter, 1)
+        if part >= len(part_ptr) - 1:
+            break
+        first, last = part_ptr[part], part_ptr[part + 1]
+        for k in range(last - first):
+            p = last - 1 - k if descending else first + k
+            begin, end = piece_row[p], piece_row[p + 1]
+            which = piece_group[p]
+            if which < 0:
+                for r in range(begin, end):
+                    right = b[r] - less if has_b else -less
+                    out[r] = (1.0 - omega) * x[r] + omega * (right / diagonal[r])
+                continue
+            # Eight elements that a term reads may reach into rows that come next.
+            for r in range(begin, end):
+                out[r] = x[r]
+            new_begin, new_end = (begin, piece_row[last]) if descending else (piece_row[first], end)
+            g = which if which < n_groups else which - n_groups
+            kind = row_type[g]
+            if which < n_groups:
+                sweep_slices(
+                    out, row[g], rows[kind], x, base, scale, slot_ptr[g], scaled, pattern, slice_ptr[kind],
+                    piece_begin[p], piece_end[p], descending, pattern_ptr, slot, shift, vector, coefficients,
+                    b, has_b, less, diagonal, omega, new_begin, new_end,
+                )  # fmt: skip
+            else:
+                sweep_slices_checked(
+                    out, row[g], rows[kind], x, base, scale, slot_ptr[g], scaled, pattern, slice_ptr[kind],
+                    piece_begin[p], piece_end[p], descending, pattern_ptr, slot, shift, vector, coefficients,
+                    b, has_b, less, diagonal, omega, new_begin, new_end,
+                )  # fmt: skip
+
 
 # The work of a layout in the order of its rows, cut into parts, for sweeps that use the newest values.
 
@@ -52,7 +279,7 @@ class SweepSchedule:
     piece_row : ndarray, shape (pieces + 1,), int64
         First row of every piece; together they have all rows.
     piece_group, piece_begin, piece_end : ndarray, shape (pieces,), int64
-        See :func:`hybrid.matrix.cpu.sweep_kernels.sweep_parts`.
+        See `sweep_parts`.
     """
 
     part_ptr: Int64Array
@@ -162,14 +389,8 @@ class RowSweep:
     def __init__(self, layout: CpuLayout, n_rows: int, schedule: SweepSchedule | None = None) -> None:
         found = schedule_sweep(layout, n_rows) if schedule is None else schedule
         self.schedule = found
-        parts, *pieces = (
-            found.part_ptr,
-            found.piece_row,
-            found.piece_group,
-            found.piece_begin,
-            found.piece_end,
-        )
-        self._pieces, self._matrix = Fixed((parts, *pieces)), Fixed(layout.arguments)
+        pieces = found.piece_row, found.piece_group, found.piece_begin, found.piece_end
+        self._pieces, self._matrix = Fixed((found.part_ptr, *pieces)), Fixed(layout.arguments)
         self._counter = np.zeros(1, np.int64)
 
     @property
@@ -214,4 +435,73 @@ class RowSweep:
         run_kernel(
             sweep_parts, min(thread_count(), len(self.schedule)), self._counter, self._pieces, descending,
             self._matrix, x, right, b is not None, less, diagonal, omega, out,
+        )  # fmt: skip
+
+
+# Gauss-Seidel on compressed sparse rows: row after row, from the newest values, in either direction.
+
+
+@njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
+def sweep_rows(  # type: ignore[no-untyped-def]
+    begin, end, indptr, indices, data, descending, x, b, has_b, less, diagonal, omega, out
+):
+    """Sweep over a part of the rows: others are seen as the sweep began with them.
+
+    Parameters
+    ----------
+    begin, end : int64
+        Rows of the part.
+    indptr, indices, data : ndarray
+        M in CSR, shape (n, n), without diagonal.
+    descending, x, b, has_b, less, diagonal, omega, out
+        As for `sweep_parts`; of `out` the rows of the part are written.
+    """
+    for k in range(end - begin):
+        i = end - 1 - k if descending else begin + k
+        new_begin, new_end = (i + 1, end) if descending else (begin, i)
+        total = b[i] - less if has_b else -less
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
+            total += data[e] * (out[j] if new_begin <= j < new_end else x[j])
+        out[i] = (1.0 - omega) * x[i] + omega * (total / diagonal[i])
+
+
+class CsrSweep:
+    """Sweeps of a matrix in compressed sparse rows.
+
+    Parameters
+    ----------
+    csr : scipy.sparse.csr_matrix
+        Square, of float64, without diagonal.
+    parts : int, optional
+        Parts of the rows; by default as many as the work is worth.
+    """
+
+    def __init__(self, csr: Any, parts: int | None = None) -> None:
+        count = parts_for(csr.nnz) if parts is None else parts
+        cost = csr.indptr.astype(np.int64) + np.arange(len(csr.indptr))
+        inner = cuts_of_equal_cost(cost, count)
+        self.cuts = np.concatenate(([0], inner, [len(cost) - 1])).astype(np.int64)
+        self._rows = Each(self.cuts[:-1]), Each(self.cuts[1:])
+        self._matrix = Fixed((csr.indptr, csr.indices, csr.data))
+        # Of no row, so that no compilation hides in the iterations' time.
+        nothing = _NOTHING, _NOTHING, False, 0.0, _NOTHING, 1.0, _NOTHING
+        sweep_rows(0, 0, *self._matrix.arguments, False, *nothing)
+
+    def sweep(
+        self,
+        x: Float64Array,
+        b: Float64Array | None,
+        diagonal: Float64Array,
+        out: Float64Array,
+        less: float = 0.0,
+        omega: float = 1.0,
+        descending: bool = False,
+    ) -> None:
+        """See `RowSweep.sweep`; here every row sees the newest values of its part."""
+        right = _NOTHING if b is None else b
+        parts = len(self.cuts) - 1
+        run_kernel(
+            sweep_rows, min(thread_count(), parts), *self._rows, self._matrix, descending, x, right,
+            b is not None, less, diagonal, omega, out, parts=parts,
         )  # fmt: skip

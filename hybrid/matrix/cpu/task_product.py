@@ -1,16 +1,16 @@
 """Products and steps of a matrix in tasks on the CPU: its arrays joined to the compiled kernels."""
 
+# mypy: disable-error-code="call-arg, unreachable, var-annotated"
+# An intrinsic takes one argument less than its definition and returns what its signature says.
+
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.base.halo import ArrivingVector
-from hybrid.matrix.cpu import task_kernels
 from hybrid.matrix.cpu.arguments import Fixed
 from hybrid.matrix.cpu.pool import run_kernel
 from hybrid.matrix.cpu.staged_product import (
@@ -23,10 +23,126 @@ from hybrid.matrix.cpu.staged_product import (
     is_stage,
 )
 from hybrid.matrix.cpu.threads import threads_for
-from hybrid.matrix.injection.tasks import TaskList
+from hybrid.matrix.cpu.vector_code import fetch_add, relax_rows, sum_up
+from hybrid.matrix.injection.injected import TaskList
+from mtbdd.base.compiled import njit
 
 Int64Array = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
+
+
+# Compiled products over tasks: the CPU's twin of the block kernel ([Tealdi13] §4.4.2.1).
+#
+# A task is a unit of work. Every thread takes the next one from a shared counter until none is left, writes
+# the task's 256 rows alone, and adds the instances in their order: there are no atomic additions, and the
+# result does not depend on the number of threads.
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def _multiply_task(  # type: ignore[no-untyped-def]
+    begin, end, first, last, row, column, submatrix, offset_begin, offset_end,
+    entry_ptr, entry_row, entry_column, entry_value, x, out,
+):  # fmt: skip
+    """Write the products of the rows begin .. end, which the instances first .. last make."""
+    for i in range(begin, end):
+        out[i] = 0.0
+    for k in range(first, last):
+        corner_row, corner_column = row[k], column[k]
+        start = entry_ptr[submatrix[k]]
+        for e in range(start + offset_begin[k], start + offset_end[k]):
+            out[corner_row + entry_row[e]] += entry_value[e] * x[corner_column + entry_column[e]]
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def step_tasks(  # type: ignore[no-untyped-def]
+    counter, order, task_rows, task_ptr, row, column, submatrix, offset_begin, offset_end,
+    entry_ptr, entry_row, entry_column, entry_value,
+    x, step, b, has_b, diagonal, omega, out_changes, out,
+):  # fmt: skip
+    """Multiply or relax, taking tasks until none is left; call it on every thread with the same arguments.
+
+    Parameters
+    ----------
+    counter : ndarray, shape (1,), int64
+        Zero before the first call; the place in `order` that comes next.
+    order : ndarray, shape (tasks to do,), int64
+    task_rows : int
+        Rows of a task.
+    task_ptr : ndarray, shape (tasks + 1,), int64
+        Instances of every task.
+    row, column, submatrix, offset_begin, offset_end : ndarray, shape (instances,), integers
+        As in :class:`hybrid.matrix.injection.injected.Task`.
+    entry_ptr, entry_row, entry_column, entry_value
+        The submatrices, as in :class:`hybrid.matrix.injection.submatrices.CooBlocks`.
+    x, step, b, has_b, diagonal, omega, out_changes, out
+        As for :func:`hybrid.matrix.cpu.kernels.block_spmv`; the third of ``out_changes`` is written by steps
+        alone.
+    """
+    largest = np.zeros(24)
+    while True:
+        at = fetch_add(counter, 1)
+        if at >= len(order):
+            break
+        task = order[at]
+        begin = task * task_rows
+        end = min(begin + task_rows, len(out))
+        _multiply_task(begin, end, task_ptr[task], task_ptr[task + 1], row, column, submatrix, offset_begin,
+                       offset_end, entry_ptr, entry_row, entry_column, entry_value, x, out)  # fmt: skip
+        if step:
+            relax_rows(begin, end, x, b, has_b, diagonal, omega, largest, out)
+    sum_up(largest, out_changes)
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def sweep_tasks(  # type: ignore[no-untyped-def]
+    task_rows, task_ptr, row, column, submatrix, offset_begin, offset_end,
+    entry_ptr, entry_row, entry_column, entry_value,
+    x, b, has_b, diagonal, omega, out, out_changes,
+):  # fmt: skip
+    """Relax x in place, the rows of a task at once and from the newest values of the tasks before it.
+
+    Parameters are those of `step_tasks`; ``out`` holds a task's new values for the while.
+    """
+    largest = np.zeros(24)
+    for task in range(len(task_ptr) - 1):
+        begin = task * task_rows
+        end = min(begin + task_rows, len(out))
+        _multiply_task(begin, end, task_ptr[task], task_ptr[task + 1], row, column, submatrix, offset_begin,
+                       offset_end, entry_ptr, entry_row, entry_column, entry_value, x, out)  # fmt: skip
+        relax_rows(begin, end, x, b, has_b, diagonal, omega, largest, out)
+        for i in range(begin, end):
+            x[i] = out[i]
+    sum_up(largest, out_changes)
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def multiply_tasks(  # type: ignore[no-untyped-def]
+    counter, task_rows, task_ptr, row, column, submatrix, offset_begin, offset_end,
+    entry_ptr, entry_row, entry_column, entry_value, x, out,
+):  # fmt: skip
+    """Write M X to ``out``, taking tasks until none is left; call it on every thread with the same arguments.
+
+    Parameters
+    ----------
+    counter ... entry_value
+        As for `step_tasks`, whose order of additions this one keeps.
+    x, out : ndarray, shape (n_columns, k) and (n_rows, k), float64
+    """
+    n_tasks, count = len(task_ptr) - 1, x.shape[1]
+    while True:
+        task = fetch_add(counter, 1)
+        if task >= n_tasks:
+            break
+        begin = task * task_rows
+        out[begin : min(begin + task_rows, len(out))] = 0.0
+        for i in range(task_ptr[task], task_ptr[task + 1]):
+            corner_row, corner_column = row[i], column[i]
+            start = entry_ptr[submatrix[i]]
+            for e in range(start + offset_begin[i], start + offset_end[i]):
+                target, source = corner_row + entry_row[e], corner_column + entry_column[e]
+                value = entry_value[e]
+                for j in range(count):
+                    out[target, j] += value * x[source, j]
 
 
 _INSTANCE_TERMS = 4
@@ -59,8 +175,7 @@ class CpuTaskProduct(StagedProduct):
         entries = int(cut["offset_end"].sum(dtype=np.int64) - cut["offset_begin"].sum(dtype=np.int64))
         self._cost = entries + _INSTANCE_TERMS * len(cut) + tasks.shape[0] // 4
         found = _late_columns(tasks, early)
-        super().__init__(task_kernels.step_tasks, _stages(tasks, found, self._matrix))
-        self._stretches = found.stretches if self._stages.early is not None else found.stretches[:0]
+        super().__init__(step_tasks, _stages(tasks, found, self._matrix), found.stretches)
         # A product of no tasks, so that no compilation hides in the time of the iterations.
         self._run(NO_STEP, np.zeros(0), np.zeros(0), Fixed((np.zeros(0, np.int64), *self._matrix)))
 
@@ -69,26 +184,11 @@ class CpuTaskProduct(StagedProduct):
         """Bytes of submatrices, cut instances and task pointers (MemR)."""
         return self._nbytes
 
-    @property
-    def stretches(self) -> Int64Array:
-        """Ranges of own elements that have to be in the whole vector, shape (stretches, 2)."""
-        return self._stretches
-
-    def multiply(self, x: Float64Array, out: Float64Array) -> None:
-        """Write M x to ``out``; both contiguous float64 vectors that do not overlap."""
-        self._run(NO_STEP, out, x, self._stages.all)
-
-    def multiply_meanwhile(self, x: ArrivingVector, out: Float64Array) -> None:
-        """Write M x to ``out``, tasks without late columns first; every row has the bits of `multiply`."""
-        self._stages.run(partial(self._run, NO_STEP, out), x)
-
     def multiply_many(self, x: Float64Array, out: Float64Array) -> None:
         """Write M X to ``out``; both contiguous in rows, shapes (n_columns, k) and (n_rows, k).
 
         One sweep over the tasks serves all columns; each has the bits of its own `multiply`.
         """
-        from hybrid.matrix.cpu.many_kernels import multiply_tasks
-
         threads, counter = threads_for(self._cost), np.zeros(1, np.int64)
         kernel: Any = multiply_tasks
         run_kernel(kernel, threads, counter, *self._matrix, x, out)
@@ -97,7 +197,8 @@ class CpuTaskProduct(StagedProduct):
         return threads_for(self._cost)
 
     def _multiply_exactly(self, x: Float64Array, out: Float64Array) -> None:
-        self.multiply(x, out)
+        # The kernel multiplies stored entries alone.
+        self._run(NO_STEP, out, x, self._stages.all)
 
     def sweep(self) -> CpuTaskSweep:
         """Return sweeps of this matrix, which is square and has no diagonal."""
@@ -163,7 +264,7 @@ class CpuTaskSweep:
         return float(changes[0]), float(changes[1])
 
     def _sweep(self, matrix: tuple[Any, ...], x: Float64Array, operands: tuple[Any, ...]) -> Float64Array:
-        kernel: Any = task_kernels.sweep_tasks
+        kernel: Any = sweep_tasks
         changes = np.zeros(3)
         kernel(*matrix, x, *operands, self._out, changes)
         return changes

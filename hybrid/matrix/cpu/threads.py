@@ -116,7 +116,7 @@ def set_thread_count(count: int | None) -> int | None:
 _SHARES = (
     ("hybrid.matrix.cpu.pool_code", "hybrid.matrix.cpu.vector_kernels"),
     ("hybrid.matrix.cpu.shadow_kernels", "hybrid.matrix.cpu.single_kernels"),
-    ("hybrid.matrix.cpu.sweep_kernels",),
+    ("hybrid.matrix.cpu.sweep",),
 )
 """Modules, a process each; the last ones are left out where there are fewer cores to spare.  What products
 need is compiled by this process, which gets to it at once."""

@@ -31,8 +31,7 @@ from hybrid.matrix.gpu.cost import layout_items, types_of_level, uses_pairs
 from hybrid.matrix.gpu.product import GpuProduct
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.tuning import LayoutOptions
-from hybrid.matrix.injection.groups import RowGroups, enumerate_groups, find_gaps
-from hybrid.matrix.injection.row_types import RowTypes, TypedMatrix
+from hybrid.matrix.injection.row_types import RowGroups, RowTypes, TypedMatrix, enumerate_groups, find_gaps
 from hybrid.matrix.injection.submatrices import CooBlocks, class_submatrices
 from mtbdd.offset.places import is_any
 from mtbdd.offset.tuples import distinct, stable_order

@@ -26,8 +26,7 @@ from hybrid.matrix.gpu.build import build_layout
 from hybrid.matrix.gpu.cost import types_of_level
 from hybrid.matrix.gpu.sweeps import DeviceSteps, Unfused
 from hybrid.matrix.gpu.workspace import DeviceWorkspace
-from hybrid.matrix.injection.groups import enumerate_groups, group_arrows
-from hybrid.matrix.injection.row_types import TypedMatrix
+from hybrid.matrix.injection.row_types import TypedMatrix, enumerate_groups, group_arrows
 from hybrid.matrix.space.workspace import Steps
 
 MOST_COLOURS = 16

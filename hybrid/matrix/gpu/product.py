@@ -26,8 +26,7 @@ from hybrid.base.arrays import Array, to_host
 from hybrid.base.halo import ArrivingVector
 from hybrid.matrix.gpu.halo import ArrivingOnDevice
 from hybrid.matrix.gpu.workspace import DeviceWorkspace, relax_once
-from hybrid.matrix.injection.injected import inject_level
-from hybrid.matrix.injection.tasks import TaskList, cut_tasks
+from hybrid.matrix.injection.injected import TaskList, cut_tasks, inject_level
 from mtbdd.offset.offset import OffsetMTBDD
 
 

@@ -17,8 +17,7 @@ from gpu_kernels.runtime.coded import pointers, ranges, shares
 from hybrid.base.arrays import Array, counts, to_host
 from hybrid.matrix.gpu.tile_table import TileTable, build_tile_table, late_groups
 from hybrid.matrix.gpu.tuning import LayoutOptions, choose_tuning
-from hybrid.matrix.injection.groups import RowGroups, enumerate_groups, find_gaps
-from hybrid.matrix.injection.row_types import RowTypes
+from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_groups, find_gaps
 from hybrid.matrix.injection.submatrices import find_block_classes
 from mtbdd.offset.divided import StackedLayers
 from mtbdd.offset.tuples import stable_order

@@ -32,8 +32,7 @@ from hybrid.matrix.gpu.tuning import (
     choose_shape,
     choose_slices,
 )
-from hybrid.matrix.injection.groups import RowGroups, enumerate_groups
-from hybrid.matrix.injection.row_types import RowTypes
+from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_groups
 from hybrid.matrix.injection.submatrices import CooBlocks, class_submatrices
 from mtbdd.offset.divided import StackedLayers
 from mtbdd.offset.places import is_all

@@ -7,18 +7,24 @@ from typing import TYPE_CHECKING
 from mtbdd.base.lazy_loading import lazy_names
 
 if TYPE_CHECKING:
-    from hybrid.matrix.injection.injected import InjectedMatrix, Instance, inject_level
+    from hybrid.matrix.injection.injected import (
+        InjectedMatrix,
+        Instance,
+        Task,
+        TaskList,
+        cut_tasks,
+        inject_level,
+    )
     from hybrid.matrix.injection.submatrices import CooBlocks, Submatrix
-    from hybrid.matrix.injection.tasks import Task, TaskList, cut_tasks
 
 _HOMES = {
     "CooBlocks": "submatrices",
     "InjectedMatrix": "injected",
     "Instance": "injected",
     "Submatrix": "submatrices",
-    "Task": "tasks",
-    "TaskList": "tasks",
-    "cut_tasks": "tasks",
+    "Task": "injected",
+    "TaskList": "injected",
+    "cut_tasks": "injected",
     "inject_level": "injected",
 }
 

@@ -31,12 +31,11 @@ from numpy.typing import NDArray
 from hybrid.matrix.cpu.layout import least_seconds, predict_seconds
 from hybrid.matrix.gpu.cost import choice_level_seconds, layout_seconds, least_choice_seconds
 from hybrid.matrix.gpu.tile_layout import row_types_of
+from hybrid.matrix.injection.injected import TASK_ROWS
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.injection.slices import WIDTH
 from hybrid.matrix.injection.submatrices import find_block_classes
-from hybrid.matrix.injection.tasks import TASK_ROWS
-from hybrid.matrix.levels.table import CandidateLevel, LevelTable
-from hybrid.matrix.levels.weighing import Weight
+from hybrid.matrix.levels.table import CandidateLevel, LevelTable, Weight
 from mtbdd.base.memoised import Memoised
 from mtbdd.offset.divided import StackedLayers
 from mtbdd.offset.offset import OffsetMTBDD

@@ -6,13 +6,12 @@ laid out fused, as on a device, they are one matrix, whose row types have the su
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hybrid.base.errors import OptionError
 from hybrid.matrix.levels.curve import LevelCurve, candidate_levels, level_curve
-from hybrid.matrix.levels.table import CandidateLevel, LevelTable
-from hybrid.matrix.levels.weighing import Weight
+from hybrid.matrix.levels.table import CandidateLevel, LevelTable, Weight, sum_levels, total_known
 from mtbdd.offset.offset import OffsetMTBDD
 
 
@@ -42,7 +41,7 @@ class LayerCurve(LevelTable):
         """Predict the time of the products with all layers; see `LevelTable.seconds`."""
         if backend == "reference":
             return self._reference_seconds(level)
-        return _total(curve.seconds(level, backend) for curve in self.curves)
+        return total_known(curve.seconds(level, backend) for curve in self.curves)
 
     def least_seconds(self, level: int, backend: str) -> float:
         """See `LevelTable.least_seconds`."""
@@ -62,7 +61,7 @@ class LayerCurve(LevelTable):
         ]
 
     def _candidate(self, level: int) -> CandidateLevel:
-        return _sum([curve[level] for curve in self.curves])
+        return sum_levels([curve[level] for curve in self.curves])
 
 
 def layer_curve(matrices: Sequence[OffsetMTBDD]) -> LayerCurve:
@@ -151,41 +150,3 @@ def _check_layers(matrices: Sequence[OffsetMTBDD]) -> None:
     found = sorted({(m.n_columns, m.n_levels) for m in matrices})
     if len(found) > 1:
         raise ValueError(f"matrices: expected the same columns and levels in every layer, got {found}")
-
-
-def _sum(layers: list[CandidateLevel]) -> CandidateLevel:
-    """Return one level of all layers together."""
-    return CandidateLevel(
-        level=layers[0].level,
-        nodes=sum(c.nodes for c in layers),
-        paths=sum(c.paths for c in layers),
-        submatrix_nonzeros=sum(c.submatrix_nonzeros for c in layers),
-        instances_worst_case=sum(c.instances_worst_case for c in layers),
-        bytes_first=sum(c.bytes_first for c in layers),
-        bytes_worst_case=sum(c.bytes_worst_case for c in layers),
-        row_types=_whole(c.row_types for c in layers),
-        groups=_whole(c.groups for c in layers),
-        row_type_bytes=_whole(c.row_type_bytes for c in layers),
-        seconds_predicted=_total(c.seconds_predicted for c in layers),
-        scaled=any(c.scaled for c in layers),
-    )
-
-
-def _whole(counts: Iterable[int | None]) -> int | None:
-    """Return a sum of counts; None if one is missing."""
-    total = 0
-    for count in counts:
-        if count is None:
-            return None
-        total += count
-    return total
-
-
-def _total(times: Iterable[float | None]) -> float | None:
-    """Return a sum of times; None if one is missing."""
-    total = 0.0
-    for seconds in times:
-        if seconds is None:
-            return None
-        total += seconds
-    return total

@@ -139,14 +139,9 @@ def _whole_seconds(curve: LevelTable, product: float, level: int, backend: str) 
     return curve.set_up_seconds(level, backend) + _PRODUCTS * product
 
 
-def within_budget(curve: LevelTable, level: int, backend: str, memory_budget: int | None) -> bool:
-    """Tell whether a level is predicted to keep a budget of bytes on a backend; None is no budget."""
-    return memory_budget is None or curve.keeps(level, backend, memory_budget)
-
-
 def _within(curve: LevelTable, backend: str, memory_budget: int) -> frozenset[int]:
     """Return the levels that are predicted to keep a budget, of which there has to be one."""
-    allowed = frozenset(k for k in range(len(curve)) if within_budget(curve, k, backend, memory_budget))
+    allowed = frozenset(k for k in range(len(curve)) if curve.keeps(k, backend, memory_budget))
     if not allowed:
         least = curve.least_memory(range(len(curve)), backend)
         raise OptionError(

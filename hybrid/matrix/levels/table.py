@@ -2,14 +2,134 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from hybrid.base.directed_rounding import near_least
 from hybrid.base.units import counted
-from hybrid.matrix.levels.weighing import Weight
+
+# The level that a backend holds in least memory: found by building levels, the least work first.
+#
+# The level curve cannot tell the bytes of a level, because a backend stores equal diagonals, patterns and row
+# types once. So levels are built and their bytes counted, in the order of the work that building takes. A
+# level whose groups and slots alone take more than the best level so far is left out.
+
+_log = logging.getLogger(__name__)
+
+_MOST_ITEMS = 1 << 22
+"""Entries and slots that all levels built may have together: a second or so of building."""
+
+_MOST_SHARE = 32
+"""... or so many times those of the level with the fewest."""
+
+
+class _Sized(Protocol):
+    @property
+    def nbytes(self) -> int: ...
+
+
+Built = TypeVar("Built")
+Sized = TypeVar("Sized", bound=_Sized)
+Number = TypeVar("Number", int, float)
+
+
+class Weight(NamedTuple):
+    """What is known of a level before it is built.
+
+    Attributes
+    ----------
+    items : int
+        Entries and slots that building goes through.
+    level : int
+    least_bytes : int
+        Bytes that it cannot fall below.
+    """
+
+    items: int
+    level: int
+    least_bytes: int
+
+
+class BestLevel(Generic[Built, Number]):
+    """The level of least cost among those that are built one by one; two of them are held at a time.
+
+    Parameters
+    ----------
+    cost : callable
+        Returns the seconds or bytes of what was built.
+
+    Attributes
+    ----------
+    best : (cost, level, object) or None
+        The level of least cost, the first of equals in the order of building, as it was built.
+    costs : dict of int to cost
+        Of all levels that were built.
+    problem : MemoryError or None
+        Why the last one without room was not built.
+    """
+
+    def __init__(self, cost: Callable[[Built], Number]) -> None:
+        self._cost: Callable[[Built], Number] = cost
+        self.best: tuple[Number, int, Built] | None = None
+        self.costs: dict[int, Number] = {}
+        self.problem: MemoryError | None = None
+
+    def take(self, level: int, build: Callable[[], Built | None]) -> bool:
+        """Build a level, if there is room for it, and return whether it is the best so far."""
+        try:
+            built = build()
+        except MemoryError as error:
+            self.problem = error
+            return False
+        if built is None:
+            return False
+        cost = self.costs[level] = self._cost(built)
+        if self.best is not None and cost >= self.best[0]:
+            return False
+        self.best = cost, level, built
+        return True
+
+
+def weigh(levels: Iterable[Weight], build: Callable[[int], Sized | None]) -> BestLevel[Sized, int]:
+    """Build levels and find the one of least memory among them.
+
+    Parameters
+    ----------
+    levels : iterable of Weight
+        All that can be used.
+    build : callable
+        Returns the representation of a level, None if it cannot be laid out; a level for which it raises
+        MemoryError is left out.
+
+    Raises
+    ------
+    MemoryError
+        There is no room for any level.
+
+    Notes
+    -----
+    Time: that of building levels with 2**22 items together, or 32 times the items of the first.
+    """
+    found: BestLevel[Sized, int] = BestLevel(lambda built: built.nbytes)
+    spent, limit = 0, _MOST_ITEMS
+    for weight in sorted(levels):
+        limit = max(limit, _MOST_SHARE * weight.items) if spent == 0 else limit
+        if found.best is not None:
+            if spent + weight.items > limit:
+                break
+            if weight.least_bytes >= found.best[0]:
+                continue
+        spent += weight.items
+        _log.info("weighing level %d", weight.level)
+        found.take(weight.level, partial(build, weight.level))
+    if found.best is None and found.problem is not None:
+        raise found.problem
+    return found
+
 
 _REFERENCE_ENTRY_SECONDS = 12e-9
 _REFERENCE_BLOCK_SECONDS = 30e-6
@@ -59,6 +179,34 @@ class CandidateLevel:
     row_type_bytes: int | None
     seconds_predicted: float | None
     scaled: bool
+
+
+def sum_levels(layers: Sequence[CandidateLevel]) -> CandidateLevel:
+    """Return one level of all layers together."""
+    return CandidateLevel(
+        level=layers[0].level,
+        nodes=sum(c.nodes for c in layers),
+        paths=sum(c.paths for c in layers),
+        submatrix_nonzeros=sum(c.submatrix_nonzeros for c in layers),
+        instances_worst_case=sum(c.instances_worst_case for c in layers),
+        bytes_first=sum(c.bytes_first for c in layers),
+        bytes_worst_case=sum(c.bytes_worst_case for c in layers),
+        row_types=total_known(c.row_types for c in layers),
+        groups=total_known(c.groups for c in layers),
+        row_type_bytes=total_known(c.row_type_bytes for c in layers),
+        seconds_predicted=total_known(c.seconds_predicted for c in layers),
+        scaled=any(c.scaled for c in layers),
+    )
+
+
+def total_known(values: Iterable[Number | None]) -> Number | None:
+    """Return a sum; None if a value is missing."""
+    total: Number = 0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +352,7 @@ class LevelTable(ABC):
 
     @abstractmethod
     def weights(self, backend: str) -> list[Weight]:
-        """Return the levels that a backend can use; see `hybrid.matrix.levels.weighing.weigh`."""
+        """Return the levels that a backend can use; see `hybrid.matrix.levels.table.weigh`."""
 
     def _reference_seconds(self, level: int) -> float | None:
         """Predict the time of a product in plain NumPy: entries, and a Python step for every submatrix.

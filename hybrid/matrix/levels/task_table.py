@@ -25,11 +25,10 @@ from numpy.typing import NDArray
 from gpu_kernels import index_bits
 from hybrid.base.errors import OptionError
 from hybrid.base.units import counted
+from hybrid.matrix.injection.injected import TASK_ROWS, cut_rows
 from hybrid.matrix.injection.submatrices import expand_nodes
-from hybrid.matrix.injection.tasks import TASK_ROWS, cut_rows
 from hybrid.matrix.levels.curve import candidate_levels, task_list_bytes
-from hybrid.matrix.levels.table import CandidateLevel, LevelTable
-from hybrid.matrix.levels.weighing import Weight
+from hybrid.matrix.levels.table import CandidateLevel, LevelTable, Weight, sum_levels
 from mtbdd.offset.offset import OffsetMTBDD
 
 Int64Array = NDArray[np.int64]
@@ -341,7 +340,7 @@ def layer_tasks(tables: Sequence[TaskTable]) -> TaskTable:
     """
     if not tables:
         raise OptionError("matrices: expected at least one layer, got none")
-    levels = tuple(_sum(own) for own in zip(*(table.candidates for table in tables), strict=True))
+    levels = tuple(sum_levels(own) for own in zip(*(table.candidates for table in tables), strict=True))
     size = tables[0].shape[1]
     counts = tuple(own for table in tables for own in table.counts)
     return TaskTable((size, size), sum(table.nonzeros for table in tables), levels, counts, len(tables))
@@ -356,21 +355,3 @@ def _bytes_held(matrix: OffsetMTBDD, k: int, instances: int, backend: str) -> in
     nodes = matrix.nodes[k]
     index = index_bits(max(*matrix.shape, tasks + 1, instances, nodes + 1, entries)) // 8
     return entries * (2 * index + 8) + index * (nodes + tasks + 2) + instances * (4 * index + 4)
-
-
-def _sum(layers: Sequence[CandidateLevel]) -> CandidateLevel:
-    """Return one level of all layers together."""
-    return CandidateLevel(
-        level=layers[0].level,
-        nodes=sum(c.nodes for c in layers),
-        paths=sum(c.paths for c in layers),
-        submatrix_nonzeros=sum(c.submatrix_nonzeros for c in layers),
-        instances_worst_case=sum(c.instances_worst_case for c in layers),
-        bytes_first=sum(c.bytes_first for c in layers),
-        bytes_worst_case=sum(c.bytes_worst_case for c in layers),
-        row_types=None,
-        groups=None,
-        row_type_bytes=None,
-        seconds_predicted=None,
-        scaled=False,
-    )

@@ -36,7 +36,7 @@ from hybrid.matrix.gpu.halo import DeviceHalo
 from hybrid.matrix.gpu.sweeps import DeviceSteps, Unfused
 from hybrid.matrix.gpu.workspace import DeviceWorkspace
 from hybrid.matrix.levels.curve import MOST_LAYERS
-from hybrid.matrix.levels.probe_choices import build_choices
+from hybrid.matrix.levels.probe import build_choices
 from hybrid.matrix.operators.hybrid_choices import (
     NOTHING_TO_MULTIPLY,
     Ineligible,

@@ -19,12 +19,11 @@ from hybrid.base.operands import TransposedProtocol, aligned_empty, as_columns, 
 from hybrid.base.option_types import Representation
 from hybrid.matrix.backends import Backend, Product
 from hybrid.matrix.backends.base import MatrixTable, ProductMeanwhile
-from hybrid.matrix.injection.injected import InjectedMatrix, inject_level
-from hybrid.matrix.injection.tasks import TaskList, cut_tasks
+from hybrid.matrix.injection.injected import InjectedMatrix, TaskList, cut_tasks, inject_level
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.policy import LevelChoice
 from hybrid.matrix.levels.task_table import TaskTable
-from hybrid.matrix.reference import ReferenceProduct, ReferenceTaskProduct, relax_in_place
+from hybrid.matrix.reference import ReferenceProduct, relax_in_place
 from mtbdd.base.communicator import Communicator
 from mtbdd.offset.convert import diagonal_of
 from mtbdd.offset.divided import DividedMTBDD
@@ -180,15 +179,17 @@ class HybridMatrix(TransposedProtocol):
     @cached_property
     def injected(self) -> InjectedMatrix:
         """Submatrices and instances of the level ([Tealdi13] §4.4.1.1), built on first use."""
-        if isinstance(self._product, ReferenceProduct):
-            return self._product.injected
+        product = self._product
+        if isinstance(product, ReferenceProduct) and isinstance(product.held, InjectedMatrix):
+            return product.held
         return inject_level(self.symbolic, self.level)
 
     @cached_property
     def tasks(self) -> TaskList:
         """Tasks of 256 rows ([Tealdi13] §4.4.1.2), built on first use."""
-        if isinstance(self._product, ReferenceTaskProduct):
-            return self._product.tasks
+        product = self._product
+        if isinstance(product, ReferenceProduct) and isinstance(product.held, TaskList):
+            return product.held
         return cut_tasks(self.injected)
 
     @property

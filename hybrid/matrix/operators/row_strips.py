@@ -19,8 +19,7 @@ from hybrid.base.components import components_from_bottom
 from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.cpu.csr import CsrMatrix, find_components
 from hybrid.matrix.gpu.sweeps import DeviceStrips, build_strips
-from hybrid.matrix.injection.groups import RowGroups, enumerate_groups, group_arrows
-from hybrid.matrix.injection.row_types import RowTypes
+from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_groups, group_arrows
 from hybrid.matrix.injection.submatrices import CooBlocks, class_submatrices
 from mtbdd.offset.offset import OffsetMTBDD
 

@@ -37,7 +37,7 @@ def test_what_was_asked_for_says_so(tmp_path: Path, backend: str) -> None:
 
 
 def test_auto_names_the_problem_of_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.matrix.backends.choose.device_problem", lambda: "the card is at home")
+    monkeypatch.setattr("hybrid.matrix.backends.device_problem", lambda: "the card is at home")
     for prop, text in (
         (WIN, GAMBLER),
         ("S=? [ n=0 ]", QUEUE),

@@ -22,10 +22,9 @@ from hybrid.base.errors import OptionError
 from hybrid.checking.answer import Answer
 from hybrid.matrix.cpu.task_product import CpuTaskProduct
 from hybrid.matrix.gpu.product import GpuProduct
-from hybrid.matrix.injection.injected import inject_level
-from hybrid.matrix.injection.tasks import cut_tasks
+from hybrid.matrix.injection.injected import cut_tasks, inject_level
 from hybrid.matrix.operators.inject import inject
-from hybrid.matrix.reference import ReferenceTaskProduct
+from hybrid.matrix.reference import ReferenceProduct
 from tests.builders.chain_texts import DIE
 from tests.builders.matrices import from_dense
 from tests.exploring import each
@@ -172,7 +171,7 @@ def test_memory_told_is_that_of_the_tasks(place: str) -> None:
     operator = inject(model.transitions, "min-memory", place, representation="tasks")
     tasks = cut_tasks(inject_level(model.transitions, operator.level))
     product = operator.product
-    kinds = {"cpu": CpuTaskProduct, "reference": ReferenceTaskProduct, "gpu": GpuProduct}
+    kinds = {"cpu": CpuTaskProduct, "reference": ReferenceProduct, "gpu": GpuProduct}
     assert isinstance(product, kinds[place])
     if isinstance(product, GpuProduct):
         assert isinstance(product.matrix, BlockTasks)

@@ -168,7 +168,7 @@ def test_plain_output_names_value_memory_and_method(capsys, queue):
 
 
 def test_plain_output_and_record_say_where_and_why(capsys, queue, monkeypatch):
-    monkeypatch.setattr("hybrid.matrix.backends.choose.device_problem", lambda: "the card is at home")
+    monkeypatch.setattr("hybrid.matrix.backends.device_problem", lambda: "the card is at home")
     _, out, _ = run(capsys, "check", queue, 'R{"length"}=? [ S ]')
     assert "\n  backend      cpu: compiled kernels on all cores; no GPU: the card is at home\n" in out + "\n"
     _, record, _ = run_json(capsys, "check", queue, 'R{"length"}=? [ S ]')
@@ -482,7 +482,7 @@ def test_files_that_are_no_models(capsys, tmp_path):
 )
 def test_wrong_usage_exits_with_2(capsys, die, arguments, monkeypatch):
     # The same on a machine with a GPU.
-    monkeypatch.setattr("hybrid.matrix.backends.choose.device_problem", lambda: "there is none")
+    monkeypatch.setattr("hybrid.matrix.backends.device_problem", lambda: "there is none")
     status, out, err = run(capsys, "check", die, *arguments)
     assert status == 2
     assert out == ""

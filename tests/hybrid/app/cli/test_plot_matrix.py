@@ -11,7 +11,7 @@ from PIL import Image
 
 from hybrid.__main__ import main
 from hybrid.base.errors import OptionError
-from hybrid.matrix.explicit import plots
+from hybrid.matrix.explicit import density as plots
 
 PNG = b"\x89PNG"
 

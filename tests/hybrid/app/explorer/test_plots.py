@@ -12,8 +12,7 @@ import hybrid
 from hybrid.app.explorer import LevelReport, report_levels, weigh_levels
 from hybrid.app.explorer.plots import memory_shares, plot_level_curves, plot_memory_shares
 from hybrid.matrix.backends import choose_backend
-from hybrid.matrix.injection.injected import inject_level
-from hybrid.matrix.injection.tasks import cut_tasks
+from hybrid.matrix.injection.injected import cut_tasks, inject_level
 from mtbdd.offset.offset import OffsetMTBDD
 
 pytest.importorskip("matplotlib")

@@ -14,7 +14,7 @@ from hybrid.matrix.backends import CpuBackend, GpuBackend, ReferenceBackend
 from hybrid.matrix.backends.base import Backend
 from hybrid.matrix.levels.curve import level_curve
 from hybrid.matrix.levels.layers import layer_curve
-from hybrid.matrix.levels.weighing import Weight, weigh
+from hybrid.matrix.levels.table import Weight, weigh
 from hybrid.matrix.operators.inject import inject
 from mtbdd.offset.offset import OffsetMTBDD
 from tests.builders.matrices import from_dense
@@ -115,14 +115,13 @@ def test_levels_are_built_from_the_least_work_on_while_they_can_be_smaller() -> 
     found = weigh([Weight(30, 2, 10), Weight(10, 1, 20), Weight(20, 3, 70), Weight(25, 0, 60)], build)
     # Level 3 cannot be smaller than 70 bytes, which level 1 takes.
     assert built == [1, 0, 2]
-    assert (found.level, found.sizes) == (2, {1: 70, 0: 50, 2: 40})
-    assert found.built == Sized(40)
+    assert (found.best, found.costs) == ((40, 2, Sized(40)), {1: 70, 0: 50, 2: 40})
 
 
 def test_work_beyond_a_limit_is_left() -> None:
     few = [Weight(1 << 20, 0, 0), Weight(1 << 24, 1, 0), Weight(1 << 25, 2, 0)]
     found = weigh(few, lambda level: Sized(100 - level))
-    assert set(found.sizes) == {0, 1}
+    assert set(found.costs) == {0, 1}
 
 
 def test_levels_without_room_are_left_out() -> None:
@@ -131,7 +130,7 @@ def test_levels_without_room_are_left_out() -> None:
             raise MemoryError("no room")
         return None if level == 1 else Sized(7)
 
-    assert weigh([Weight(k, k, 0) for k in range(3)], build).sizes == {2: 7}
+    assert weigh([Weight(k, k, 0) for k in range(3)], build).costs == {2: 7}
     with pytest.raises(MemoryError, match="no room"):
         weigh([Weight(1, 0, 0), Weight(2, 1, 0)], build)
-    assert weigh([], build).level is None
+    assert weigh([], build).best is None

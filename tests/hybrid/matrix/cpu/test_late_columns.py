@@ -12,10 +12,9 @@ from hybrid.matrix.cpu.layout import build_cpu_layout
 from hybrid.matrix.cpu.product import CpuProduct
 from hybrid.matrix.cpu.staged_product import find_late_columns
 from hybrid.matrix.cpu.task_product import CpuTaskProduct
-from hybrid.matrix.injection.injected import inject_level
+from hybrid.matrix.injection.injected import cut_tasks, inject_level
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.injection.submatrices import find_block_classes
-from hybrid.matrix.injection.tasks import cut_tasks
 from mtbdd.offset.offset import OffsetMTBDD
 from tests.builders.matrices import from_dense, random_codes, random_sparse
 from tests.exploring import rounds
@@ -76,7 +75,7 @@ def near_and_far(rng: np.random.Generator, size: int, late: int) -> tuple[np.nda
 @pytest.mark.parametrize("made", MADE)
 def test_rows_have_the_bits_of_one_product(rng: np.random.Generator, made: str) -> None:
     in_place = 0
-    for _ in range(rounds(12)):
+    for _ in range(rounds(8)):
         size, late = int(rng.integers(2, 400)), int(rng.integers(1, 60))
         _, matrix = near_and_far(rng, size, late)
         x = rng.normal(size=size + late)

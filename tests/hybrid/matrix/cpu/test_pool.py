@@ -21,6 +21,7 @@ from hybrid.matrix.cpu.entries import CallEntries, entries_of
 from hybrid.matrix.cpu.threads import set_thread_count
 from mtbdd.base.compiled import njit
 from tests.builders.matrices import from_dense, random_codes, random_sparse
+from tests.exploring import rounds
 from tests.faults.processes import run
 
 
@@ -57,7 +58,7 @@ def marks(parts: int, times: int = 1) -> np.ndarray:
 
 
 def test_every_part_is_run_once() -> None:
-    for round_ in range(500):
+    for round_ in range(rounds(500)):
         parts = 1 + round_ % 67
         np.testing.assert_array_equal(marks(parts), 1)
 
@@ -209,7 +210,7 @@ def test_entries_are_made_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_words_are_remembered_of_an_array_that_is_there() -> None:
     """A new array may have the number of one that is gone."""
-    from hybrid.matrix.cpu.argument_words import ArrayWords
+    from hybrid.matrix.cpu.entries import ArrayWords
 
     kind, numbers = ArrayWords("<f8", 1, written=True), set[int]()
     for size in range(1, 400):
@@ -263,7 +264,7 @@ def test_products_and_steps_have_the_bits_of_one_thread(count: int) -> None:
     for _ in range(5):
         for found, right in zip(results(), expected, strict=True):
             np.testing.assert_array_equal(found, right)
-    assert operator.product._stages.all[0].words is not None
+    assert operator.product._stages.all.words is not None
 
 
 ENDED = """
@@ -280,7 +281,7 @@ sys.exit(7)
 
 
 def test_a_process_ends_with_threads_that_look_out_for_work() -> None:
-    for _ in range(3):
+    for _ in range(rounds(3)):
         done = run(code=ENDED, HYBRID_NUM_THREADS="4")
         assert (done.returncode, done.stdout, done.stderr) == (7, "", "")
 

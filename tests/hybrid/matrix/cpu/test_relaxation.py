@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("numba")
 
-from hybrid.matrix.cpu.relaxation import relax_rows, sum_up
+from hybrid.matrix.cpu.vector_code import relax_rows, sum_up
 
 TINY = 5e-324
 ODD = np.array([0.0, -0.0, TINY, 1e-310, 2.3e-308, 1e-300, 1e-200, 1.0, 1.0 + 2.0**-52, 1e200, 1.7e308])

@@ -10,9 +10,8 @@ from scipy.sparse import csr_matrix
 
 from hybrid.matrix.cpu import sweep
 from hybrid.matrix.cpu.csr import CsrMatrix
-from hybrid.matrix.cpu.csr_kernels import CsrSweep
 from hybrid.matrix.cpu.layout import build_cpu_layout
-from hybrid.matrix.cpu.sweep import parts_for, schedule_sweep
+from hybrid.matrix.cpu.sweep import CsrSweep, parts_for, schedule_sweep
 from hybrid.matrix.cpu.threads import set_thread_count
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.injection.submatrices import find_block_classes
@@ -99,9 +98,7 @@ def test_sweep_takes_slices_from_the_newest_values(level, descending, omega, wit
     np.testing.assert_allclose(out, expected, rtol=1e-13, atol=1e-15)
 
 
-@pytest.mark.parametrize("level", [3, 9, 18])
-@pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.parametrize("parts", [1, 2, 5])
+@pytest.mark.parametrize(("level", "descending", "parts"), pairs([3, 9, 18], [False, True], [1, 2, 5]))
 def test_parts_see_the_old_values_of_others(level, descending, parts, rng):
     dense, diagonal, b, x = system(rng)
     codes = random_codes(rng, 9, N)
@@ -112,7 +109,7 @@ def test_parts_see_the_old_values_of_others(level, descending, parts, rng):
     assert (np.diff(schedule.piece_row) > 0).all()
     found = sweep.RowSweep(layout, N, schedule)
     expected = swept(dense, layout, schedule, x, b, diagonal, 0.0, 1.0, descending)
-    for _ in range(20):
+    for _ in range(5):
         out = np.full(N, np.nan)
         found.sweep(x, b, diagonal, out, descending=descending)
         np.testing.assert_allclose(out, expected, rtol=1e-13)
@@ -193,10 +190,9 @@ def test_scaled_slots_and_terms_beyond_the_border(rng):
         np.testing.assert_allclose(out, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize(
-    ("omega", "with_b", "less"), [(1.0, True, 0.0), (1.3, True, 0.25), (0.9, False, 0.5)]
+    ("omega", "with_b", "less", "descending", "parts"),
+    pairs([(1.0, True, 0.0), (1.3, True, 0.25), (0.9, False, 0.5)], [False, True], [1, 3]),
 )
 def test_rows_of_csr_use_the_newest_values(parts, descending, omega, with_b, less, rng):
     dense, diagonal, b, x = system(rng)

@@ -12,15 +12,14 @@ from hypothesis import strategies as st
 from hybrid.matrix.cpu import threads
 from hybrid.matrix.cpu.task_product import CpuTaskProduct
 from hybrid.matrix.cpu.threads import set_thread_count
-from hybrid.matrix.injection.injected import inject_level
-from hybrid.matrix.injection.tasks import TaskList, cut_tasks
+from hybrid.matrix.injection.injected import TaskList, cut_tasks, inject_level
 from hybrid.matrix.levels.curve import level_curve
-from hybrid.matrix.reference import ReferenceTaskProduct, relax_in_place
+from hybrid.matrix.reference import ReferenceProduct, relax_in_place
 from hybrid.solvers.gauss_seidel import relax_by_tasks
 from mtbdd.offset.offset import OffsetMTBDD
 from tests.builders.matrices import from_dense, random_codes, random_sparse
 
-SIZES = (1, 8, 255, 256, 257, 300, 513, 700)
+SIZES = (1, 255, 256, 257, 513)
 
 
 def sparse(rng: np.random.Generator, n_rows: int, n_columns: int) -> tuple[np.ndarray, OffsetMTBDD]:
@@ -44,11 +43,11 @@ def absolute(dense: np.ndarray, x: np.ndarray) -> np.ndarray:
 def test_products_are_those_of_the_reference_at_every_level(rng: np.random.Generator, size: int) -> None:
     dense, matrix = sparse(rng, size, max(1, size - 3))
     x = rng.normal(size=dense.shape[1])
-    for level in range(size % 2, matrix.n_levels + 1, 2):
+    for level in range(size % 3, matrix.n_levels + 1, 3):
         tasks = tasks_of(matrix, level)
         out, plain = np.full(size, np.nan), np.full(size, np.nan)
         CpuTaskProduct(tasks).multiply(x, out)
-        ReferenceTaskProduct(tasks).multiply(x, plain)
+        ReferenceProduct(tasks).multiply(x, plain)
         # Both add the entries of a row in the order of the instances.
         np.testing.assert_array_equal(out, plain)
         assert np.all(np.abs(out - dense @ x) <= absolute(dense, x))
@@ -64,7 +63,7 @@ def test_random_matrices_levels_and_tasks(
     x, out = rng.normal(size=n_columns), np.full(n_rows, np.nan)
     CpuTaskProduct(tasks).multiply(x, out)
     plain = np.empty(n_rows)
-    ReferenceTaskProduct(tasks).multiply(x, plain)
+    ReferenceProduct(tasks).multiply(x, plain)
     np.testing.assert_array_equal(out, plain)
 
 
@@ -93,7 +92,7 @@ def test_the_result_does_not_depend_on_the_threads(
     dense, matrix = sparse(rng, 900, 900)
     tasks, x = tasks_of(matrix, 7), rng.random(900)
     expected, out = np.empty(900), np.empty(900)
-    ReferenceTaskProduct(tasks).multiply(x, expected)
+    ReferenceProduct(tasks).multiply(x, expected)
     try:
         set_thread_count(count)
         CpuTaskProduct(tasks).multiply(x, out)
@@ -112,7 +111,7 @@ def test_steps_are_those_of_the_reference(rng: np.random.Generator, omega: float
         b = rng.random(size) if with_b else None
         out, plain = np.empty(size), np.empty(size)
         changes = CpuTaskProduct(tasks).relax(x, b, diagonal, omega, out)
-        expected = ReferenceTaskProduct(tasks).relax(x, b, diagonal, omega, plain)
+        expected = ReferenceProduct(tasks).relax(x, b, diagonal, omega, plain)
         np.testing.assert_allclose(out, plain, rtol=1e-15)
         assert changes == pytest.approx(expected, rel=1e-12)
 
@@ -126,7 +125,7 @@ def test_infinite_elements_reach_only_their_own_rows(rng: np.random.Generator) -
     CpuTaskProduct(tasks).multiply(x, out)
     np.testing.assert_array_equal(np.isinf(out), dense[:, 20] != 0.0)
     assert not np.isnan(out).any()
-    ReferenceTaskProduct(tasks).multiply(x, expected)
+    ReferenceProduct(tasks).multiply(x, expected)
     differences = relax_in_place(x, None, diagonal, 1.0, expected)
     found = CpuTaskProduct(tasks).relax(x, None, diagonal, 1.0, out)
     np.testing.assert_array_equal(out, expected)

@@ -278,7 +278,7 @@ def _refuse(*_: object) -> None:
 
 
 def test_asked_for_without_a_device_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.matrix.backends.choose.device_problem", lambda: "there is none")
+    monkeypatch.setattr("hybrid.matrix.backends.device_problem", lambda: "there is none")
     with pytest.raises(ValueError, match="'gpu' cannot run here: there is none"):
         choose_backend("gpu")
     assert choose_backend("auto").name == "cpu"

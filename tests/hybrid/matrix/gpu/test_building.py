@@ -19,8 +19,7 @@ from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.tile_table import cut_tiles, fill_tiles, gather_units, share_cells
 from hybrid.matrix.gpu.tile_terms import cut_types, list_terms, slice_entries
 from hybrid.matrix.gpu.tuning import TileShape
-from hybrid.matrix.injection.groups import enumerate_groups
-from hybrid.matrix.injection.row_types import RowTypes
+from hybrid.matrix.injection.row_types import RowTypes, enumerate_groups
 from hybrid.matrix.injection.submatrices import class_submatrices, find_block_classes
 from hybrid.matrix.levels.curve import level_curve
 from mtbdd.offset.tuples import distinct, distinct_rows, stable_order

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gpu_kernels import Device, TileMatrix
-from hybrid.matrix.levels import probe_choices as choice_build
-from hybrid.matrix.levels.probe_choices import build_choices
+from hybrid.matrix.levels import probe as choice_build
+from hybrid.matrix.levels.probe import build_choices
 from mtbdd.offset.offset import OffsetMTBDD
 from tests.builders.matrices import from_dense
 

@@ -22,7 +22,7 @@ from gpu_kernels import (
 from hybrid.matrix.gpu.build import code_gains
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix, row_types_of
 from hybrid.matrix.gpu.tuning import LayoutOptions
-from hybrid.matrix.levels.probe_choices import build_choices
+from hybrid.matrix.levels.probe import build_choices
 from mtbdd.offset.divided import stack_layers
 from tests.builders.choice_systems import SIZE, Layers, best_of, laid_out, random_layers
 from tests.builders.matrices import from_dense

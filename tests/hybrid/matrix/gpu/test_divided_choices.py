@@ -22,8 +22,8 @@ from gpu_kernels import (
 from hybrid.matrix.gpu.build import code_gains
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix, row_types_of
 from hybrid.matrix.gpu.tuning import LayoutOptions
-from hybrid.matrix.levels import probe_choices
-from hybrid.matrix.levels.probe_choices import build_choices
+from hybrid.matrix.levels import probe
+from hybrid.matrix.levels.probe import build_choices
 from mtbdd.base.communicator import Communicator
 from mtbdd.offset.divided import StackedLayers, stack_layers
 from tests.builders.choice_systems import SIZE, Layers, best_of, random_layers
@@ -149,7 +149,7 @@ def test_all_parts_of_a_step(device: Device, rng: np.random.Generator, terms: in
 def test_levels_of_parts_are_timed_with_their_columns_of_others(
     device: Device, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probe_choices, "PROBE_ENTRIES", 0)
+    monkeypatch.setattr(probe, "PROBE_ENTRIES", 0)
     case, x = random_layers(rng), dyadic(rng)
     wanted = best_of(case.worth(x, True), True)
     matrices = divided_layers(case.dense, CUTS, Numbered(1))

@@ -23,7 +23,7 @@ def test_a_solution_launches_what_was_likely(
     device: Device, name: str, examples_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     likely: list[Any] = []
-    monkeypatch.setattr("hybrid.matrix.levels.probe_choices.compile_as_well", likely.extend)
+    monkeypatch.setattr("hybrid.matrix.levels.probe.compile_as_well", likely.extend)
     launched: set[tuple[str, Any]] = set()
     own = type(device).kernel
 

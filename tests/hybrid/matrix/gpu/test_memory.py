@@ -55,7 +55,7 @@ def test_layers_that_run_out_of_room_while_they_are_built_are_refused(
         tried.append(k)
         raise MemoryError("out of room on the card")
 
-    monkeypatch.setattr("hybrid.matrix.levels.probe_choices.build_tile_matrix", build)
+    monkeypatch.setattr("hybrid.matrix.levels.probe.build_tile_matrix", build)
     with use_device(HostDevice()), pytest.raises(MemoryError, match="out of room on the card"):
         hybrid.check(model, 'Pmin=? [ F "all_heads" ]', backend="gpu")
     # Other levels take less.

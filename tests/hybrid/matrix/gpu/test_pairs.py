@@ -20,7 +20,7 @@ from hybrid.matrix.gpu.cost import (
 )
 from hybrid.matrix.gpu.product import GpuProduct
 from hybrid.matrix.gpu.tuning import LayoutOptions
-from hybrid.matrix.injection.groups import enumerate_groups
+from hybrid.matrix.injection.row_types import enumerate_groups
 from hybrid.matrix.levels.curve import level_curve
 from hybrid.matrix.operators.inject import inject
 from hybrid.solvers import Criterion, Jacobi, Status

@@ -8,9 +8,8 @@ import pytest
 from gpu_kernels import Device, Mode, coded_step
 from gpu_kernels.compressed.steps import IterationState
 from hybrid.matrix.gpu.product import GpuProduct, build_block_tasks
-from hybrid.matrix.injection.injected import inject_level
-from hybrid.matrix.injection.tasks import cut_tasks
-from hybrid.matrix.reference import ReferenceTaskProduct
+from hybrid.matrix.injection.injected import cut_tasks, inject_level
+from hybrid.matrix.reference import ReferenceProduct
 from mtbdd.offset.offset import OffsetMTBDD
 from tests.builders.matrices import from_dense, random_codes, random_sparse
 from tests.gpu_kernels.devices import to_numpy
@@ -22,8 +21,8 @@ def sparse(rng: np.random.Generator, n_rows: int, n_columns: int) -> OffsetMTBDD
     return from_dense(dense, random_codes(rng, 10, n_rows), random_codes(rng, 10, n_columns), 10)
 
 
-def reference(matrix: OffsetMTBDD, level: int) -> ReferenceTaskProduct:
-    return ReferenceTaskProduct(cut_tasks(inject_level(matrix, level)))
+def reference(matrix: OffsetMTBDD, level: int) -> ReferenceProduct:
+    return ReferenceProduct(cut_tasks(inject_level(matrix, level)))
 
 
 @pytest.mark.parametrize("size", [1, 255, 256, 257, 601])

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from gpu_kernels.runtime.coded import pointers
 from hybrid.base import lists
 from hybrid.base.lists import concatenated_ranges, distinct_lists, positions_in_lists
-from hybrid.matrix.injection.groups import enumerate_groups
 from hybrid.matrix.injection.injected import enumerate_paths
-from hybrid.matrix.injection.row_types import RowTypes
+from hybrid.matrix.injection.row_types import RowTypes, enumerate_groups
 from hybrid.matrix.injection.submatrices import class_submatrices, expand_nodes, find_block_classes
 from mtbdd.offset.offset import OffsetMTBDD
 from tests.builders.matrices import from_dense, random_codes, random_sparse

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.matrix.injection.injected import InjectedMatrix, inject_level
-from hybrid.matrix.injection.tasks import TASK_ROWS, TaskList, cut_tasks
+from hybrid.matrix.injection.injected import TASK_ROWS, InjectedMatrix, TaskList, cut_tasks, inject_level
 from hybrid.matrix.levels.curve import level_curve
 from hybrid.matrix.reference import multiply_by_paths, multiply_by_tasks
 from mtbdd.build.build import build_model

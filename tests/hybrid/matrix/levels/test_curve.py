@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.matrix.injection.injected import inject_level
-from hybrid.matrix.injection.tasks import cut_tasks
+from hybrid.matrix.injection.injected import cut_tasks, inject_level
 from hybrid.matrix.levels.curve import _total_product, base_memory_bytes, level_curve
 from hybrid.matrix.levels.policy import choose_level
 from tests.builders.matrices import all_ones, from_dense, random_codes, random_sparse

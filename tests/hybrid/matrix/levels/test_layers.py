@@ -15,11 +15,9 @@ from hybrid.app.explorer.measure import measure_levels
 from hybrid.app.explorer.report import LevelReport, model_choices, report_levels, weigh_levels
 from hybrid.matrix.backends import CpuBackend, GpuBackend, ReferenceBackend
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
-from hybrid.matrix.injection.groups import enumerate_groups
-from hybrid.matrix.injection.injected import InjectedMatrix, inject_level
-from hybrid.matrix.injection.row_types import RowTypes
+from hybrid.matrix.injection.injected import InjectedMatrix, TaskList, cut_tasks, inject_level
+from hybrid.matrix.injection.row_types import RowTypes, enumerate_groups
 from hybrid.matrix.injection.submatrices import class_submatrices, expand_nodes
-from hybrid.matrix.injection.tasks import TaskList, cut_tasks
 from hybrid.matrix.levels.curve import StackedCurve, level_curve, stacked_curve
 from hybrid.matrix.levels.layers import LayerCurve, layer_curve, layer_levels, least_instance_bytes
 from hybrid.matrix.levels.policy import choose_level
@@ -92,7 +90,7 @@ def assert_counts(
     assert (candidate.row_types, candidate.groups, candidate.row_type_bytes) == sums
 
 
-@pytest.mark.parametrize("name", [*SMALL, *FILES, "grid"])
+@pytest.mark.parametrize("name", [*SMALL, "coin", "grid"])
 def test_layers_one_by_one_agree_with_what_is_built(name: str) -> None:
     matrices = matrices_of(load(name), "cpu")
     if name == "grid":
@@ -113,7 +111,7 @@ def test_layers_one_by_one_agree_with_what_is_built(name: str) -> None:
         assert curve.seconds(candidate.level, "cpu") == pytest.approx(sum(t for t in times if t))
 
 
-@pytest.mark.parametrize("name", [*SMALL, *FILES, "grid"])
+@pytest.mark.parametrize("name", [*SMALL, "relay", "grid"])
 def test_stacked_layers_agree_with_what_is_built(name: str) -> None:
     matrices = matrices_of(load(name), "gpu")
     curve = layer_levels(matrices, "gpu")
@@ -177,7 +175,7 @@ def weighed_report(layer_choices: list[LayerChoices], backend: str) -> LevelRepo
 
 @pytest.mark.parametrize(
     ("name", "backend"),
-    each([*FILES, "grid", "rooms"], ["cpu", "reference"]),
+    each(["coin", "jobs", "grid", "rooms"], ["cpu", "reference"]),
 )
 def test_operators_use_the_level_that_is_marked(name: str, backend: str) -> None:
     model = load(name)

@@ -8,8 +8,7 @@ import pytest
 
 from hybrid.matrix.levels.layers import LayerCurve
 from hybrid.matrix.levels.policy import choose_level
-from hybrid.matrix.levels.table import CandidateLevel, LevelTable
-from hybrid.matrix.levels.weighing import Weight
+from hybrid.matrix.levels.table import CandidateLevel, LevelTable, Weight
 
 LEVEL = CandidateLevel(0, 1, 1, 10, 1, 100, 100, 1, 1, 50, 1.0, False)
 

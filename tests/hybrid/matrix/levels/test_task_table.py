@@ -11,8 +11,7 @@ from dd.autoref import BDD
 
 import hybrid
 from hybrid.base.errors import OptionError
-from hybrid.matrix.injection.injected import inject_level
-from hybrid.matrix.injection.tasks import cut_tasks
+from hybrid.matrix.injection.injected import cut_tasks, inject_level
 from hybrid.matrix.levels.curve import level_curve
 from hybrid.matrix.levels.layers import layer_curve
 from hybrid.matrix.levels.policy import choose_level

@@ -95,6 +95,6 @@ def test_a_device_without_room_is_refused() -> None:
 
 
 def test_without_a_device_the_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.matrix.backends.choose.device_problem", lambda: "there is none")
+    monkeypatch.setattr("hybrid.matrix.backends.device_problem", lambda: "there is none")
     with pytest.raises(OptionError, match="there is none"):
         hybrid.check(build(SLOW_WAY), "Pmax=? [ F x=2 ]", **ON_DEVICE)
