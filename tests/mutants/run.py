@@ -48,7 +48,7 @@ class Verdict:
     equal: str | None
 
 
-_COMPILED = re.compile(r"numba|mtbdd\.compiled")
+_COMPILED = re.compile(r"numba|mtbdd\.base\.compiled")
 """What files with compiled functions import."""
 
 
