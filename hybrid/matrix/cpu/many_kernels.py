@@ -9,6 +9,7 @@ written by one thread, and the result does not depend on the number of threads.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from numba import types
 from numba.core import cgutils as _untyped_cgutils
 from numba.extending import intrinsic
 
-from hybrid.matrix.cpu.vector_code import I32, I64, VECTOR, emit_either, fetch_add, splat
+from hybrid.matrix.cpu.vector_code import I32, I64, VECTOR, emit_case, emit_either, fetch_add, splat
 from mtbdd.base.compiled import njit
 
 # Vector code for products with several vectors at once: a term of a slice meets eight whole rows of X.
@@ -31,40 +32,50 @@ cgutils: Any = _untyped_cgutils
 _ROWS = 8  # of a slice
 
 
-def _multiply(width: int, members: int, checked: bool = False, streamed: bool = False) -> Any:
-    """Make the intrinsic that multiplies ``members`` groups of one row type by ``width`` columns of X.
+@intrinsic
+def _multiply(  # type: ignore[no-untyped-def]
+    typingctx, width, members, streamed, out, out_stride, out_column, place, first, x, x_rows, stride, column,
+    base, scale, own, slots, scaled, pattern, first_slice, q0, q1, pattern_ptr, slot, shift, vector,
+    coefficients, finite,
+):  # fmt: skip
+    """Multiply some groups of one row type by ``width`` columns of X, 8 or 4.
 
-    It computes, for the slices q0 .. q1 of the row type, every member m and every lane l,
+    Computes, for the slices q0 .. q1 of the row type, every member m and every lane l,
     ``out[(place[first + m] + 8 * q + l) * out_stride + out_column:][:width] = sum of the terms of
     pattern[first_slice + q]``, where a term t adds ``coefficients[vector[t], l] * scale[s] *
     x[(base[s] + 8 * q + shift[t] + l) * stride + column:][:width]``, s being ``own + m * slots + slot[t]``;
     the factor scale is left out where ``scaled`` is zero.
 
-    Unless ``checked``, all eight rows of X must exist for every term, dead lanes included; a checked product
-    leaves rows outside X out. ``finite[j]`` becomes NaN once any sum of column j, dead lanes included, is not
-    finite. If ``streamed``, results go past the caches; every row of `out` must then begin at a multiple of
-    its bytes.
+    There are 2 or 1 ``members``, for whose terms all eight rows of X must exist, dead lanes included; 0
+    stands for one group that leaves rows outside X out. ``finite[j]`` becomes NaN once any sum of column j,
+    dead lanes included, is not finite. If ``streamed``, results of 8 columns go past the caches; every row of
+    `out` must then begin at a multiple of its bytes.
     """
+    signature = types.void(
+        width, members, streamed, out, out_stride, out_column, place, first, x, x_rows, stride, column,
+        base, scale, own, slots, scaled, pattern, first_slice, q0, q1, pattern_ptr, slot, shift, vector,
+        coefficients, finite,
+    )  # fmt: skip
 
-    @intrinsic
-    def multiply(  # type: ignore[no-untyped-def]
-        typingctx, out, out_stride, out_column, place, first, x, x_rows, stride, column, base, scale, own,
-        slots, scaled, pattern, first_slice, q0, q1, pattern_ptr, slot, shift, vector, coefficients, finite,
-    ):  # fmt: skip
-        signature = types.void(
-            out, out_stride, out_column, place, first, x, x_rows, stride, column, base, scale, own, slots,
-            scaled, pattern, first_slice, q0, q1, pattern_ptr, slot, shift, vector, coefficients, finite,
-        )  # fmt: skip
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        def emit(width: int, members: int, streamed: bool) -> None:
+            code = _Product(context, builder, sig, args, width, max(members, 1))
+            code.checked, code.streamed = members == 0, streamed
+            emit_either(builder, args[16], code.emit)
 
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            code = _Product(context, builder, sig, args, width, members)
-            code.checked, code.streamed = checked, streamed
-            emit_either(builder, args[13], code.emit)
-            return context.get_dummy_value()
+        def emit_members(width: int, members: int) -> None:
+            if width == 8 and members > 0:
+                emit_either(builder, args[2], partial(emit, width, members))
+            else:
+                emit(width, members, False)
 
-        return signature, generate
+        def emit_width(width: int) -> None:
+            emit_case(builder, args[1], (2, 1, 0), partial(emit_members, width))
 
-    return multiply
+        emit_case(builder, args[0], (8, 4), emit_width)
+        return context.get_dummy_value()
+
+    return signature, generate
 
 
 class _Product:
@@ -79,13 +90,13 @@ class _Product:
 
         self.builder, self.width, self.members = builder, width, members
         self.kind = ir.VectorType(ir.DoubleType(), self.width)
-        self.out, self.place, self.x = data(0), data(3), data(5)
-        self.out_stride, self.out_column, self.first = args[1], args[2], args[4]
-        self.x_rows, self.stride, self.column = args[6], args[7], args[8]
-        self.base, self.scale, self.own, self.slots = data(9), data(10), args[11], args[12]
-        self.pattern, self.first_slice, self.q0, self.q1 = data(14), args[15], args[16], args[17]
-        self.pattern_ptr, self.slot, self.shift, self.vector = data(18), data(19), data(20), data(21)
-        self.coefficients, self.finite_at = data(22), data(23)
+        self.out, self.place, self.x = data(3), data(6), data(8)
+        self.out_stride, self.out_column, self.first = args[4], args[5], args[7]
+        self.x_rows, self.stride, self.column = args[9], args[10], args[11]
+        self.base, self.scale, self.own, self.slots = data(12), data(13), args[14], args[15]
+        self.pattern, self.first_slice, self.q0, self.q1 = data(17), args[18], args[19], args[20]
+        self.pattern_ptr, self.slot, self.shift, self.vector = data(21), data(22), data(23), data(24)
+        self.coefficients, self.finite_at = data(25), data(26)
         # fmuladd fuses where the machine can and never falls back to a library call.
         self.fmuladd = cgutils.get_or_insert_function(
             builder.module,
@@ -169,63 +180,17 @@ class _Product:
             stored.set_metadata("nontemporal", b.module.add_metadata([ir.Constant(I32, 1)]))
 
 
-multiply_8 = _multiply(8, 1)
-multiply_8_pair = _multiply(8, 2)
-multiply_8_streamed = _multiply(8, 1, streamed=True)
-multiply_8_pair_streamed = _multiply(8, 2, streamed=True)
-multiply_8_checked = _multiply(8, 1, checked=True)
-multiply_4 = _multiply(4, 1)
-multiply_4_pair = _multiply(4, 2)
-multiply_4_checked = _multiply(4, 1, checked=True)
-
-
 @njit(cache=True, nogil=True, boundscheck=False)
 def _run_terms(  # type: ignore[no-untyped-def]
     width, members, streamed, out, out_stride, out_column, place, first, x, column, base, scale, own, slots,
     scaled, pattern, first_slice, begin, end, pattern_ptr, slot, shift, vector, coefficients, finite,
 ):  # fmt: skip
     """Multiply slices begin .. end of one or two groups; 0 members: one group near the border of X."""
-    x_rows, stride = x.shape[0], x.shape[1]
-    if width == 8 and members == 2 and streamed:
-        multiply_8_pair_streamed(
-            out, out_stride, out_column, place, first, x, x_rows, stride, column, base, scale, own, slots,
-            scaled, pattern, first_slice, begin, end, pattern_ptr, slot, shift, vector, coefficients, finite,
-        )  # fmt: skip
-    elif width == 8 and members == 1 and streamed:
-        multiply_8_streamed(
-            out, out_stride, out_column, place, first, x, x_rows, stride, column, base, scale, own, slots,
-            scaled, pattern, first_slice, begin, end, pattern_ptr, slot, shift, vector, coefficients, finite,
-        )  # fmt: skip
-    elif width == 8 and members == 2:
-        multiply_8_pair(
-            out, out_stride, out_column, place, first, x, x_rows, stride, column, base, scale, own, slots,
-            scaled, pattern, first_slice, begin, end, pattern_ptr, slot, shift, vector, coefficients, finite,
-        )  # fmt: skip
-    elif width == 8 and members == 1:
-        multiply_8(
-            out, out_stride, out_column, place, first, x, x_rows, stride, column, base, scale, own, slots,
-            scaled, pattern, first_slice, begin, end, pattern_ptr, slot, shift, vector, coefficients, finite,
-        )  # fmt: skip
-    elif width == 8:
-        multiply_8_checked(
-            out, out_stride, out_column, place, first, x, x_rows, stride, column, base, scale, own, slots,
-            scaled, pattern, first_slice, begin, end, pattern_ptr, slot, shift, vector, coefficients, finite,
-        )  # fmt: skip
-    elif members == 2:
-        multiply_4_pair(
-            out, out_stride, out_column, place, first, x, x_rows, stride, column, base, scale, own, slots,
-            scaled, pattern, first_slice, begin, end, pattern_ptr, slot, shift, vector, coefficients, finite,
-        )  # fmt: skip
-    elif members == 1:
-        multiply_4(
-            out, out_stride, out_column, place, first, x, x_rows, stride, column, base, scale, own, slots,
-            scaled, pattern, first_slice, begin, end, pattern_ptr, slot, shift, vector, coefficients, finite,
-        )  # fmt: skip
-    else:
-        multiply_4_checked(
-            out, out_stride, out_column, place, first, x, x_rows, stride, column, base, scale, own, slots,
-            scaled, pattern, first_slice, begin, end, pattern_ptr, slot, shift, vector, coefficients, finite,
-        )  # fmt: skip
+    _multiply(
+        width, members, streamed, out, out_stride, out_column, place, first, x, x.shape[0], x.shape[1],
+        column, base, scale, own, slots, scaled, pattern, first_slice, begin, end, pattern_ptr, slot, shift,
+        vector, coefficients, finite,
+    )  # fmt: skip
 
 
 _INTS, _INT32S, _DOUBLES = types.int64[::1], types.int32[::1], types.float64[::1]

@@ -57,38 +57,37 @@ from mtbdd.base.compiled import njit
 cgutils: Any = _untyped_cgutils
 
 
-def _sweep(checked: bool) -> Any:
-    """Make the intrinsic that relaxes slices of one group, one after the other.
+@intrinsic
+def sweep_slices(  # type: ignore[no-untyped-def]
+    typingctx, checked, out, row, n_rows, x, base, scale, own, scaled, pattern, first_slice, q0, q1,
+    descending, pattern_ptr, slot, shift, vector, coefficients, b, has_b, less, diagonal, omega,
+    new_begin, new_end,
+):  # fmt: skip
+    """Relax slices of one group, one after the other.
 
-    It relaxes the slices q0 .. q1 of the row type, the last one first if ``descending``, and writes rows
+    Relaxes the slices q0 .. q1 of the row type, the last one first if ``descending``, and writes rows
     ``row + 8 q``, ``n_rows`` of the group in all: ``out = (1 - omega) x + omega (sum + b - less) /
-    diagonal``, where the sum is that of the terms (see `_multiply` of the vector code), b is left
+    diagonal``, where the sum is that of the terms (see `multiply` of the vector code), b is left
     out unless ``has_b``, and a term reads out if its eight elements lie in the rows ``new_begin .. new_end``,
     x otherwise.
 
     Unless ``checked``, all eight elements must exist for every term, dead lanes included.
     """
-
-    @intrinsic
-    def sweep(  # type: ignore[no-untyped-def]
-        typingctx, out, row, n_rows, x, base, scale, own, scaled, pattern, first_slice, q0, q1, descending,
+    signature = types.void(
+        checked, out, row, n_rows, x, base, scale, own, scaled, pattern, first_slice, q0, q1, descending,
         pattern_ptr, slot, shift, vector, coefficients, b, has_b, less, diagonal, omega,
         new_begin, new_end,
-    ):  # fmt: skip
-        signature = types.void(
-            out, row, n_rows, x, base, scale, own, scaled, pattern, first_slice, q0, q1, descending,
-            pattern_ptr, slot, shift, vector, coefficients, b, has_b, less, diagonal, omega,
-            new_begin, new_end,
-        )  # fmt: skip
+    )  # fmt: skip
 
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        def emit(checked: bool) -> None:
             code = _SweptSlices(context, builder, sig, args, checked)
-            emit_either(builder, args[7], code.emit)
-            return context.get_dummy_value()
+            emit_either(builder, args[8], code.emit)
 
-        return signature, generate
+        emit_either(builder, args[0], emit)
+        return context.get_dummy_value()
 
-    return sweep
+    return signature, generate
 
 
 class _SweptSlices:
@@ -99,16 +98,16 @@ class _SweptSlices:
             return context.make_array(sig.args[i])(context, builder, args[i])
 
         self._builder, self._checked = builder, checked
-        x = array(3)
-        self._out, self._x, self._size = array(0).data, x.data, x.nitems
-        self._row, self._n_rows, self._own = args[1], args[2], args[6]
-        self._q0, self._q1, self._descending = args[10], args[11], truth(builder, args[12])
-        self._b, self._has_b, self._diagonal = array(18).data, truth(builder, args[19]), array(21).data
-        self._less, self._omega = splat(builder, args[20], VECTOR), splat(builder, args[22], VECTOR)
+        x = array(4)
+        self._out, self._x, self._size = array(1).data, x.data, x.nitems
+        self._row, self._n_rows, self._own = args[2], args[3], args[7]
+        self._q0, self._q1, self._descending = args[11], args[12], truth(builder, args[13])
+        self._b, self._has_b, self._diagonal = array(19).data, truth(builder, args[20]), array(22).data
+        self._less, self._omega = splat(builder, args[21], VECTOR), splat(builder, args[23], VECTOR)
         self._rest = builder.fsub(constant(1.0), self._omega)
-        self._new_begin, self._new_end = args[23:25]
-        matrix = [array(i).data for i in (4, 5, 8, 13, 14, 15, 16, 17)]
-        self._terms = Terms(builder, matrix, args[9], self._elements)
+        self._new_begin, self._new_end = args[24:26]
+        matrix = [array(i).data for i in (5, 6, 9, 14, 15, 16, 17, 18)]
+        self._terms = Terms(builder, matrix, args[10], self._elements)
 
     def emit(self, scaled: bool) -> None:
         b, one = self._builder, ir.Constant(I64, 1)
@@ -156,10 +155,6 @@ class _SweptSlices:
         if self._checked:
             return load_some(b, place, inside(b, start, self._size))
         return load_vector(b, place)
-
-
-sweep_slices = _sweep(checked=False)
-sweep_slices_checked = _sweep(checked=True)
 
 
 _INTS, _INT32S, _DOUBLES = types.int64[::1], types.int32[::1], types.float64[::1]
@@ -233,18 +228,11 @@ def sweep_parts(  # type: ignore[no-untyped-def]
             new_begin, new_end = (begin, piece_row[last]) if descending else (piece_row[first], end)
             g = which if which < n_groups else which - n_groups
             kind = row_type[g]
-            if which < n_groups:
-                sweep_slices(
-                    out, row[g], rows[kind], x, base, scale, slot_ptr[g], scaled, pattern, slice_ptr[kind],
-                    piece_begin[p], piece_end[p], descending, pattern_ptr, slot, shift, vector, coefficients,
-                    b, has_b, less, diagonal, omega, new_begin, new_end,
-                )  # fmt: skip
-            else:
-                sweep_slices_checked(
-                    out, row[g], rows[kind], x, base, scale, slot_ptr[g], scaled, pattern, slice_ptr[kind],
-                    piece_begin[p], piece_end[p], descending, pattern_ptr, slot, shift, vector, coefficients,
-                    b, has_b, less, diagonal, omega, new_begin, new_end,
-                )  # fmt: skip
+            sweep_slices(
+                which >= n_groups, out, row[g], rows[kind], x, base, scale, slot_ptr[g], scaled, pattern,
+                slice_ptr[kind], piece_begin[p], piece_end[p], descending, pattern_ptr, slot, shift, vector,
+                coefficients, b, has_b, less, diagonal, omega, new_begin, new_end,
+            )  # fmt: skip
 
 
 # The work of a layout in the order of its rows, cut into parts, for sweeps that use the newest values.

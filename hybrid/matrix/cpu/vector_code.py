@@ -50,6 +50,19 @@ def emit_either(builder: Any, value: Any, emit: Callable[[bool], None]) -> None:
             emit(False)
 
 
+def emit_case(builder: Any, value: Any, cases: Sequence[int], emit: Callable[[int], None]) -> None:
+    """Emit code for each number that an integer may be; the last one stands for all others."""
+    if len(cases) == 1:
+        emit(cases[0])
+        return
+    is_first = builder.icmp_signed("==", value, ir.Constant(value.type, cases[0]))
+    with builder.if_else(is_first) as (then, otherwise):
+        with then:
+            emit(cases[0])
+        with otherwise:
+            emit_case(builder, value, cases[1:], emit)
+
+
 def prefetch(builder: Any, address: Any) -> None:
     """Emit a hint that an address will be read."""
     byte = ir.IntType(8).as_pointer()
@@ -139,38 +152,38 @@ _AHEAD = 16
 same instruction, and hardware does not see the streams behind it."""
 
 
-def _multiply(members: int, checked: bool) -> Any:
-    """Make the intrinsic that multiplies ``members`` groups of one row type at once.
+@intrinsic
+def multiply(  # type: ignore[no-untyped-def]
+    typingctx, members, out, place, first, x, base, scale, own, slots, scaled,
+    pattern, first_slice, q0, q1, pattern_ptr, slot, shift, vector, coefficients, largest,
+):  # fmt: skip
+    """Multiply some groups of one row type at once.
 
-    The intrinsic computes, for the slices q0 .. q1 of the row type and every member m, ``out[place[first +
-    m] + 8 * q:][:8] = sum of the terms of pattern[first_slice + q]``, where a term t adds
-    ``coefficients[vector[t]] * scale[m][slot[t]] * x[base[m][slot[t]] + 8 * q + shift[t]:][:8]``.
-    ``base[m]`` and ``scale[m]`` are the ``slots`` numbers that begin at ``own + m * slots``; the factor
-    scale is left out where ``scaled`` is zero. Index scalars are int64, arrays C-contiguous.
+    Computes, for the slices q0 .. q1 of the row type and every member m, ``out[place[first + m] + 8 * q:][:8]
+    = sum of the terms of pattern[first_slice + q]``, where a term t adds ``coefficients[vector[t]] *
+    scale[m][slot[t]] * x[base[m][slot[t]] + 8 * q + shift[t]:][:8]``. ``base[m]`` and ``scale[m]`` are the
+    ``slots`` numbers that begin at ``own + m * slots``; the factor scale is left out where ``scaled`` is
+    zero. Index scalars are int64, arrays C-contiguous.
 
-    Unless ``checked``, all eight elements of x must exist for every term, dead lanes included. A checked
-    product reads zero for elements outside x, at the price of a masked load. A sum that is NaN once any
-    product, dead lanes included, is not finite is kept in ``largest[16:24]``.  x and out may be float32.
+    There are 4, 2 or 1 ``members``, for whose terms all eight elements of x must exist, dead lanes included;
+    0 stands for one group that reads zero for elements outside x, at the price of a masked load. A sum that
+    is NaN once any product, dead lanes included, is not finite is kept in ``largest[16:24]``.  x and out may
+    be float32.
     """
-
-    @intrinsic
-    def multiply(  # type: ignore[no-untyped-def]
-        typingctx, out, place, first, x, base, scale, own, slots, scaled,
+    signature = types.void(
+        members, out, place, first, x, base, scale, own, slots, scaled,
         pattern, first_slice, q0, q1, pattern_ptr, slot, shift, vector, coefficients, largest,
-    ):  # fmt: skip
-        signature = types.void(
-            out, place, first, x, base, scale, own, slots, scaled,
-            pattern, first_slice, q0, q1, pattern_ptr, slot, shift, vector, coefficients, largest,
-        )  # fmt: skip
+    )  # fmt: skip
 
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            code = _Product(context, builder, sig, args, members, checked)
-            emit_either(builder, args[8], code.emit)
-            return context.get_dummy_value()
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        def emit(count: int) -> None:
+            code = _Product(context, builder, sig, args, max(count, 1), checked=count == 0)
+            emit_either(builder, args[9], code.emit)
 
-        return signature, generate
+        emit_case(builder, args[0], (4, 2, 1, 0), emit)
+        return context.get_dummy_value()
 
-    return multiply
+    return signature, generate
 
 
 class Terms:
@@ -244,14 +257,14 @@ class _Product:
             return context.make_array(sig.args[i])(context, builder, args[i])
 
         self.builder, self.members, self.checked = builder, members, checked
-        self.out, self.place = array(0).data, array(1).data
-        x = array(3)
+        self.out, self.place = array(1).data, array(2).data
+        x = array(4)
         self.x, self.x_size = x.data, x.nitems
-        self.finite_at = builder.gep(array(18).data, [ir.Constant(I64, 16)])
-        self.first, self.own, self.slots = args[2], args[6], args[7]
-        self.q0, self.q1 = args[11], args[12]
-        matrix = [array(i).data for i in (4, 5, 9, 13, 14, 15, 16, 17)]
-        self.terms = Terms(builder, matrix, args[10], self._elements)
+        self.finite_at = builder.gep(array(19).data, [ir.Constant(I64, 16)])
+        self.first, self.own, self.slots = args[3], args[7], args[8]
+        self.q0, self.q1 = args[12], args[13]
+        matrix = [array(i).data for i in (5, 6, 10, 14, 15, 16, 17, 18)]
+        self.terms = Terms(builder, matrix, args[11], self._elements)
 
     def emit(self, scaled: bool) -> None:
         b = self.builder
@@ -273,12 +286,6 @@ class _Product:
             return load_some(b, place, inside(b, start, self.x_size))
         prefetch(b, b.gep(self.x, [b.add(start, ir.Constant(I64, _AHEAD))]))
         return load_vector(b, place)
-
-
-multiply_1 = _multiply(1, checked=False)
-multiply_2 = _multiply(2, checked=False)
-multiply_4 = _multiply(4, checked=False)
-multiply_checked = _multiply(1, checked=True)
 
 
 @intrinsic

@@ -13,18 +13,20 @@ from hybrid.matrix.cpu.threads import set_thread_count
 from hybrid.matrix.space.passes import NumPyPasses
 from hybrid.matrix.space.workspace import Array
 
-SIZES = (1, 7, 16_384, 16_385, 19_999, 20_000, 70_001, 300_007)
+THREADS = {1: 1, 7: 5, 16_384: 2, 16_385: 5, 19_999: 2, 20_000: 2, 70_001: 1, 300_007: 5}
+"""By the size of the vectors."""
 
 
-@pytest.fixture(params=[1, 2, 5], autouse=True)
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    set_thread_count(request.param)
-    yield request.param
+@pytest.fixture(autouse=True)
+def threads() -> Iterator[None]:
+    set_thread_count(5)
+    yield
     set_thread_count(None)
 
 
-@pytest.fixture(params=SIZES)
-def size(request: pytest.FixtureRequest) -> int:
+@pytest.fixture(params=THREADS)
+def size(request: pytest.FixtureRequest, threads: None) -> int:
+    set_thread_count(THREADS[request.param])
     return int(request.param)
 
 
@@ -150,11 +152,13 @@ def test_read_only_operands_and_no_elements(size: int) -> None:
     np.testing.assert_array_equal(CpuPasses().greatest_changes(nothing, nothing), [0.0, 0.0])
 
 
-def test_parts_are_as_many_as_threads_and_cover_everything(threads: int) -> None:
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_parts_are_as_many_as_countand_cover_everything(count: int) -> None:
+    set_thread_count(count)
     met: list[tuple[int, int, int]] = []
     run_in_parts(20_003, lambda begin, end, k: met.append((k, begin, end)), each=100)
     met.sort()
-    assert [k for k, *_ in met] == list(range(threads))
+    assert [k for k, *_ in met] == list(range(count))
     assert met[0][1] == 0
     assert met[-1][2] == 20_003
     assert all(end == begin for (_, _, end), (_, begin, _) in zip(met, met[1:], strict=False))
