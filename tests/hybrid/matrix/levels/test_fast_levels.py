@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hybrid
@@ -20,6 +20,7 @@ from hybrid.matrix.levels.policy import choose_level, rank_by_time
 from hybrid.matrix.levels.table import LevelTable
 from mtbdd.offset.offset import OffsetMTBDD
 from tests.builders.matrices import banded, from_dense, random_sparse
+from tests.exploring import each
 
 FACTOR, MOST = 1.04, 1.13
 BACKENDS = ("cpu", "gpu")
@@ -53,7 +54,7 @@ def check(table: LevelTable, again: LevelTable, backend: str) -> None:
 def matrices(seed: int) -> list[OffsetMTBDD]:
     """A sparse matrix of few values, one of many, a banded one."""
     rng = np.random.default_rng(seed)
-    size = int(rng.integers(2, 150))
+    size = int(rng.integers(2, 80))
     few = random_sparse(rng, size, size, float(rng.uniform(0.01, 0.3)))
     return [
         from_dense(np.where(few != 0, np.round(2 * few) + 1, 0.0)),
@@ -64,6 +65,7 @@ def matrices(seed: int) -> list[OffsetMTBDD]:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @given(seed=st.integers(0, 2**32))
+@settings(max_examples=30)
 def test_the_choice_is_that_of_a_look_at_all_levels(backend: str, seed: int) -> None:
     for matrix in matrices(seed):
         check(level_curve(matrix), level_curve(matrix), backend)
@@ -71,18 +73,24 @@ def test_the_choice_is_that_of_a_look_at_all_levels(backend: str, seed: int) -> 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 3))
+@settings(max_examples=30)
 def test_so_is_that_of_layers(backend: str, seed: int, count: int) -> None:
     rng = np.random.default_rng(seed)
-    size = int(rng.integers(2, 80))
+    size = int(rng.integers(2, 40))
     layers = [from_dense(random_sparse(rng, size, size, 0.1)) for _ in range(count)]
     check(layer_levels(layers, backend), layer_levels(layers, backend), backend)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(
-    ("name", "constants"),
-    [("kanban", {"t": 2}), ("fms", {"n": 3}), ("cluster", {"N": 16}), ("tandem", {"c": 31}), ("herman", {})],
-)
+    ("name", "constants", "backend"),
+    each(
+        [
+            ("kanban", {"t": 2}), ("fms", {"n": 2}), ("cluster", {"N": 8}), ("tandem", {"c": 15}),
+            ("herman", {}),
+        ],
+        BACKENDS,
+    ),
+)  # fmt: skip
 def test_so_are_those_of_the_case_studies(
     examples_folder: Path, name: str, constants: dict[str, int], backend: str
 ) -> None:
