@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +19,12 @@ from gpu_kernels.runtime.coded import pointers
 from hybrid.base.components import components_from_bottom
 from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.cpu.csr import CsrMatrix, find_components
-from hybrid.matrix.gpu.sweeps import DeviceStrips, build_strips
 from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_groups, group_arrows
 from hybrid.matrix.injection.submatrices import CooBlocks, class_submatrices
 from mtbdd.offset.offset import OffsetMTBDD
+
+if TYPE_CHECKING:
+    from hybrid.matrix.gpu.sweeps import DeviceStrips
 
 # Groups of rows of a compressed matrix, written out where they are asked for.
 
@@ -294,7 +297,6 @@ _DEVICE_STRIP_ROWS = 1 << 14
 _MOST_ORDERED_GROUPS = 1 << 14
 """Groups of a level that is looked at: they are put in order in Python."""
 
-
 _FEWEST_STRIPS = 8
 """With fewer a try in vain costs too much of what it may gain."""
 
@@ -319,6 +321,8 @@ def device_strips(types: RowTypes, k: int) -> DeviceStrips | None:
     MemoryError
         The device has no room for them.
     """
+    from hybrid.matrix.gpu.sweeps import build_strips
+
     n = types.classes.matrix.n_rows
     found = find_units(types, k, _MOST_ORDERED_GROUPS, is_small=True) if n >= _LEAST_ROWS else None
     if found is None:

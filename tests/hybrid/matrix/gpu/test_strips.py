@@ -27,7 +27,7 @@ BLOCK = 16  # rows that refer to each other
 @pytest.fixture(autouse=True)
 def small_strips(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybrid.matrix.operators.row_strips._LEAST_ROWS", 1)
-    monkeypatch.setattr("hybrid.matrix.operators.row_strips._STRIP_ROWS", 8)
+    monkeypatch.setattr("hybrid.matrix.operators.row_strips._DEVICE_STRIP_ROWS", 8)
     monkeypatch.setattr("hybrid.matrix.operators.row_strips._LEAST_GROUP", 2)
     monkeypatch.setattr("hybrid.solvers.strip_leap._BEGIN", 40)
 

@@ -72,11 +72,11 @@ def test_where_one_part_has_no_room_for_them_none_has(monkeypatch: pytest.Monkey
     alone, own, made = hybrid.check(model, question), IDR.advance, RepeatedIDR.__init__
     tried: list[int] = []
 
-    def full(self: RepeatedIDR, *arguments: Any) -> None:
+    def full(self: RepeatedIDR, *arguments: Any, **named: Any) -> None:
         tried.append(1)
         if len(tried) % 2:
             raise MemoryError("no piece is large enough")
-        made(self, *arguments)
+        made(self, *arguments, **named)
 
     def advance(self: IDR, most: int) -> Standing:
         assert not isinstance(self, RepeatedIDR)
