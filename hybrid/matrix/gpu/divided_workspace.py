@@ -33,7 +33,7 @@ from hybrid.matrix.space.base import Criterion, Vector
 from hybrid.matrix.space.idr import IDR, HostBiCGStab
 from hybrid.matrix.space.passes import Passes
 from hybrid.matrix.space.repeated import RepeatedSystem
-from hybrid.matrix.space.together import TogetherPasses
+from hybrid.matrix.space.together import TogetherPasses, TogetherReductions
 from mtbdd.base.communicator import Communicator
 
 # Passes over the own parts of vectors on a device, whose sums the host adds to those of other processes.
@@ -323,7 +323,7 @@ def run_divided(device: Device, product: DividedGpuProduct | None, halo: Halo) -
     return run
 
 
-class DividedDeviceWorkspace(DeviceWorkspace):
+class DividedDeviceWorkspace(TogetherReductions, DeviceWorkspace):
     """See `DeviceWorkspace` and `hybrid.matrix.space.together.TogetherWorkspace`.
 
     Parameters
@@ -346,15 +346,11 @@ class DividedDeviceWorkspace(DeviceWorkspace):
     def __init__(self, device: Device, run: Run, communicator: Communicator, host_waits: bool) -> None:
         super().__init__(device, run)
         self.communicator, self.host_waits = communicator, host_waits
-        self.passes = TogetherPasses(DevicePasses(device), communicator)
+        self.passes = self.together = TogetherPasses(DevicePasses(device), communicator)
 
     def reserve(self, vectors: int, size: int) -> None:
         """See `Workspace.reserve`: refused in all processes, which call it at once, if some has no room."""
         self.communicator.with_room(lambda: DeviceWorkspace.reserve(self, vectors, size))
-
-    def stretch(self, most: int) -> int:
-        """See `Workspace.stretch`."""
-        return min(self.stride, most)
 
     def system(self, diagonal: Vector, b: Vector | None) -> DividedSystem:
         """See `Workspace.system`."""
@@ -365,40 +361,6 @@ class DividedDeviceWorkspace(DeviceWorkspace):
         return DividedSteps(
             self.device, run or self._run, step, self._note_look, self.communicator, self.host_waits
         )
-
-    def distance(self, x: Array, y: Array) -> Array:
-        """See `Workspace.distance`."""
-        return self.passes.greatest_changes(x, y)
-
-    def extremes(self, x: Array) -> tuple[np.float64, np.float64]:
-        """See `Workspace.extremes`."""
-        return self.passes.extremes(x)
-
-    def all(self, mask: Array) -> bool:
-        """See `Workspace.all`."""
-        return self.communicator.all(to_host(super().all(mask)))
-
-    def any(self, mask: Array) -> bool:
-        """See `Workspace.any`."""
-        return self.communicator.any(to_host(super().any(mask)))
-
-    def least(self, x: Array) -> np.float64:
-        """See `Workspace.least`; infinite where no process has an element."""
-        own = float(to_host(super().least(x))) if x.size else np.inf
-        return np.float64(self.communicator.least(own))
-
-    def greatest(self, x: Array) -> np.float64:
-        """See `Workspace.greatest`; for numbers that are not negative."""
-        own = float(to_host(super().greatest(x))) if x.size else 0.0
-        return np.float64(self.communicator.greatest(own))
-
-    def agreed(self, changes: Array) -> Vector:
-        """See `Workspace.agreed`."""
-        return self.passes.agreed(to_host(changes))
-
-    def element(self, x: Array, place: int) -> Vector:
-        """See `Workspace.element`."""
-        return np.array([self.passes.element(x, place)])
 
     def read(self, *arrays: Array) -> list[float]:
         """See `Workspace.read`; most of them lie on the host."""

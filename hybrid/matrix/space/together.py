@@ -6,18 +6,67 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hybrid.base.arrays import extremes
+from hybrid.base.arrays import extremes, to_host
 from hybrid.base.halo import Halo
 from hybrid.matrix.reference import relax_in_place
 from hybrid.matrix.space.base import MatrixOperator, Vector
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.passes import Passes, ShadowPasses
 from hybrid.matrix.space.swept import RowSweeps
-from hybrid.matrix.space.workspace import Array
+from hybrid.matrix.space.workspace import Array, Workspace
 from mtbdd.base.communicator import Communicator
 
 
-class TogetherWorkspace(HostWorkspace):
+class TogetherReductions(Workspace):
+    """Reductions over all processes, to be put before a workspace of the own parts of vectors.
+
+    Attributes
+    ----------
+    together : TogetherPasses
+    """
+
+    together: TogetherPasses
+
+    def stretch(self, most: int) -> int:
+        """See `Workspace.stretch`."""
+        return min(self.stride, most)
+
+    def distance(self, x: Array, y: Array) -> Vector:
+        """See `Workspace.distance`."""
+        return self.together.greatest_changes(x, y)
+
+    def extremes(self, x: Array) -> tuple[np.float64, np.float64]:
+        """See `Workspace.extremes`."""
+        return self.together.extremes(x)
+
+    def all(self, mask: Array) -> bool:
+        """See `Workspace.all`."""
+        return self.communicator.all(to_host(super().all(mask)))
+
+    def any(self, mask: Array) -> bool:
+        """See `Workspace.any`."""
+        return self.communicator.any(to_host(super().any(mask)))
+
+    def least(self, x: Array) -> np.float64:
+        """See `Workspace.least`; infinite where no process has an element."""
+        own = float(to_host(super().least(x))) if x.size else np.inf
+        return np.float64(self.communicator.least(own))
+
+    def greatest(self, x: Array) -> np.float64:
+        """See `Workspace.greatest`; 0 at least, for numbers that are not negative."""
+        own = np.maximum(to_host(super().greatest(x)), 0.0) if x.size else 0.0
+        return np.float64(self.communicator.greatest(float(own)))
+
+    def agreed(self, changes: Array) -> Vector:
+        """See `Workspace.agreed`."""
+        return self.together.agreed(to_host(changes))
+
+    def element(self, x: Array, place: int) -> Vector:
+        """See `Workspace.element`."""
+        return np.array([self.together.element(x, place)])
+
+
+class TogetherWorkspace(TogetherReductions, HostWorkspace):
     """See `Workspace`; of the own part of a matrix and of all vectors.
 
     Parameters
@@ -51,40 +100,13 @@ class TogetherWorkspace(HostWorkspace):
             has = communicator.all(own is not None)
             return TogetherSweeps(own, halo) if has and own is not None else None
 
-        super().__init__(matrix, TogetherPasses(passes, communicator), sweeps=agreed)
+        self.together = TogetherPasses(passes, communicator)
+        super().__init__(matrix, self.together, sweeps=agreed)
         self.communicator, self._own_passes = communicator, passes
 
     def over(self, matrix: MatrixOperator) -> TogetherWorkspace:
         """See `HostWorkspace.over`."""
         return TogetherWorkspace(matrix, self._own_passes, self.communicator)
-
-    def stretch(self, most: int) -> int:
-        """See `Workspace.stretch`."""
-        return min(self.stride, most)
-
-    def all(self, mask: Array) -> bool:
-        """See `Workspace.all`."""
-        return self.communicator.all(mask.all())
-
-    def any(self, mask: Array) -> bool:
-        """See `Workspace.any`."""
-        return self.communicator.any(mask.any())
-
-    def least(self, x: Array) -> np.float64:
-        """See `Workspace.least`; infinite where no process has an element."""
-        return np.float64(self.communicator.least(x.min(initial=np.inf)))
-
-    def greatest(self, x: Array) -> np.float64:
-        """See `Workspace.greatest`; for numbers that are not negative."""
-        return np.float64(self.communicator.greatest(x.max(initial=0.0)))
-
-    def agreed(self, changes: Array) -> Array:
-        """See `Workspace.agreed`."""
-        return self.passes.agreed(changes)
-
-    def element(self, x: Array, place: int) -> Vector:
-        """See `Workspace.element`."""
-        return np.array([self.passes.element(x, place)])
 
 
 class TogetherSweeps:
