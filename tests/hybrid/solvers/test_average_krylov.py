@@ -21,6 +21,7 @@ from hybrid.solvers.forecast import Forecast
 from tests.builders.closed_classes import exact_average, queue, random_class
 from tests.builders.linear_systems import Dense
 from tests.builders.matrices import from_dense
+from tests.exploring import rounds
 
 SLACK = 1e-14
 Krylov = Literal["auto", "always", "never"]
@@ -39,7 +40,7 @@ def averaged(
 
 @pytest.mark.parametrize("krylov", ["auto", "always"])
 def test_bounds_hold_on_random_classes(rng: np.random.Generator, krylov: Krylov) -> None:
-    for _ in range(60):
+    for _ in range(rounds(60)):
         size = int(rng.integers(2, 40))
         rates, rewards = random_class(rng, size), rng.normal(size=size)
         found = averaged(rates, rewards, krylov, Criterion(1e-8, max_iterations=5000))

@@ -24,6 +24,7 @@ from hybrid.solvers.average_krylov import LEAN_VECTORS, AnchoredSolution, LeanCo
 from tests.builders.closed_classes import exact_average
 from tests.builders.linear_systems import Dense
 from tests.builders.matrices import from_dense
+from tests.exploring import rounds
 from tests.source_tree import ROOT
 
 SLACK = 1e-14
@@ -69,7 +70,8 @@ def test_bounds_are_those_of_value_iteration(
 
 def test_bounds_hold_where_it_fails(rng: np.random.Generator, pressed: list[LeanCourse]) -> None:
     ended = []
-    for _ in range(40):
+    draws = rounds(40)
+    for _ in range(draws):
         size = int(rng.integers(2, 30))
         rates = np.where(rng.random((size, size)) < 0.2, 10.0 ** rng.uniform(-3, 3, (size, size)), 0.0)
         np.fill_diagonal(rates, 0.0)
@@ -85,7 +87,7 @@ def test_bounds_hold_where_it_fails(rng: np.random.Generator, pressed: list[Lean
         assert found.lower - 1e-8 <= value <= found.upper + 1e-8
         ended.append(found.status)
     assert set(ended) > {Status.CONVERGED}
-    assert len(pressed) == 40
+    assert len(pressed) == draws
 
 
 def test_a_course_goes_on_where_another_one_was(pressed: list[LeanCourse]) -> None:

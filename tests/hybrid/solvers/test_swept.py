@@ -22,6 +22,7 @@ from tests.builders.closed_classes import exact_average, queue, random_class
 from tests.builders.failing_recurrences import breaks, stagnates
 from tests.builders.linear_systems import exact_solution, linear_system
 from tests.builders.matrices import from_dense
+from tests.exploring import rounds
 
 SLACK = 64 * UNIT
 
@@ -106,7 +107,7 @@ def test_a_residual_is_that_of_the_system_as_it_is(rng: np.random.Generator) -> 
 
 @pytest.mark.parametrize("name", ["explicit", "compressed"])
 def test_averages_lie_between_the_bounds(rng: np.random.Generator, name: str) -> None:
-    for k in range(40):
+    for k in range(rounds(40)):
         size = int(rng.integers(2, 40))
         rates = random_class(rng, size) if k % 2 else queue(size, *rng.uniform(0.5, 2.0, 2))
         rewards = rng.normal(size=len(rates))
