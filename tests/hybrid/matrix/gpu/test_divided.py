@@ -235,9 +235,15 @@ def everything(own: SymbolicModel, options: CheckOptions) -> list[list[float]]:
         found += [recurrence.x.copy(), [recurrence.refresh() < 1e-11]]
     found.append(space.element(x, n - 1 if first else -1))
     found += [[float(f)] for f in (space.least(x), space.greatest(x), space.all(x > 0.5), space.any(x > 0.5))]
+    # Told here and not by the host's workspace alone, which shares these with a device's.
+    alike, own_x = own.communicator, to_host(x)
+    assert float(space.least(x)) == alike.gather([own_x.min()]).min()
+    assert float(space.greatest(x)) == alike.gather([own_x.max()]).max()
     # True in the first part alone, and false in that one alone.
-    for mask in ((x > 2.0) ^ first, (x > -1.0) ^ first):
-        found += [[float(space.all(mask))], [float(space.any(mask))]]
+    for number, holds in ((2.0, True), (-1.0, False)):
+        mask, is_alone = (x > number) ^ first, alike.size == 1
+        assert bool(space.all(mask)) == (is_alone and holds)
+        assert bool(space.any(mask)) == (holds or not is_alone)
     found += [space.read(*space.extremes(x)), space.read(space.distance(x, start))]
     found.append(space.read(space.system(d, right).residual(x, z)))
     space.add_scaled(0.5, x, z)
