@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 import pytest
@@ -69,26 +70,6 @@ def test_tiny_probabilities_have_relative_precision(backend, tmp_path):
     exact = p**20 / (1 - (1 - p**20) / (2 * (1 - p)))
     assert Fraction(answer.lower) <= exact <= Fraction(answer.upper)
     assert 0 < answer.upper - answer.lower < 2e-8 * float(exact)
-
-
-@pytest.mark.parametrize(
-    ("prop", "expected"),
-    [
-        ("P>=0.1 [ F d=1 ]", True),
-        ("P>0.2 [ F d=1 ]", False),
-        ("P<0.2 [ F d=1 ]", True),
-        ("P<=0.1 [ F d=1 ]", False),
-        ("P>=1 [ F s=7 ]", True),
-        ("P>0 [ F d=6 & s=0 ]", False),
-        ("S<=0.2 [ d=3 ]", True),
-        ('R{"flips"}<3 [ F s=7 ]', False),
-        ("s=0 & d=0", True),
-        ("s>3", False),
-    ],
-)
-def test_bounded_operators(prop, expected, tmp_path):
-    answer = hybrid.check(load_text(tmp_path, DIE), prop, **TIGHT)
-    assert answer.value is expected
 
 
 def test_a_value_too_close_to_its_bound_is_not_guessed(tmp_path, monkeypatch):
@@ -178,19 +159,6 @@ def test_f24_ends_of_a_filter_and_infinite_ones(tmp_path):
     assert found.record()["range"][1]["value"] == "Infinity"
 
 
-def test_several_states_are_not_one_state(tmp_path):
-    answer = hybrid.check(load_text(tmp_path, MANY_STARTS), "filter(state, P=? [ F x=4 ], x>0)", throw=False)
-    assert answer.value is None
-    assert "filter(min|max|avg" in answer.error
-    assert "(x=1)" in answer.error
-
-
-def test_a_filter_without_states_says_so(tmp_path):
-    answer = hybrid.check(load_text(tmp_path, DIE), "filter(max, P=? [ F d=1 ], s=3 & d=4)", throw=False)
-    assert answer.value is None
-    assert "no reachable state" in answer.error
-
-
 def test_not_converged_is_no_number(backend, tmp_path):
     model = load_text(tmp_path, GAMBLER)
     answer = hybrid.check(
@@ -205,25 +173,23 @@ def test_not_converged_is_no_number(backend, tmp_path):
     assert answer.statistics.iterations == 3
 
 
-UNSUPPORTED = [
-    "P=? [ F (X (F<=2000 d=1)) ]",
-    "filter(min, P>0.1 [ F d=1 ])",
-    "filter(range, P=? [ F d=1 ]) > 0.5",
-]
-
-
-@pytest.mark.parametrize("prop", UNSUPPORTED)
-def test_what_cannot_be_checked_is_refused_by_name(prop, tmp_path):
-    answers = hybrid.check_all(load_text(tmp_path, DIE), f"{prop}; P=? [ F d=1 ]")
+@pytest.mark.parametrize(
+    ("text", "prop", "words"),
+    [
+        (DIE, "P=? [ F (X (F<=2000 d=1)) ]", ""),
+        (DIE, "filter(min, P>0.1 [ F d=1 ])", ""),
+        (DIE, "filter(range, P=? [ F d=1 ]) > 0.5", ""),
+        (DIE, 'P=? [ F "nowhere" ]', "nowhere"),
+        (DIE, "filter(max, P=? [ F d=1 ], s=3 & d=4)", "no reachable state"),
+        (MANY_STARTS, "filter(state, P=? [ F x=4 ], x>0)", r"\(x=1\).*filter\(min\|max\|avg"),
+    ],
+)
+def test_what_has_no_answer_says_so_and_hides_no_other(text, prop, words, tmp_path):
+    answers = hybrid.check_all(load_text(tmp_path, text), f"{prop}; P=? [ X true ]")
     assert answers[0].value is None
     assert answers[0].error
-    assert answers[1].value == pytest.approx(1 / 6, rel=1e-6)
-
-
-def test_faulty_property_hides_no_other(tmp_path):
-    answers = hybrid.check_all(load_text(tmp_path, DIE), 'P=? [ F "nowhere" ]; P=? [ F d=1 ]')
-    assert "nowhere" in answers[0].error
-    assert answers[1].value == pytest.approx(1 / 6, rel=1e-6)
+    assert re.search(words, answers[0].error)
+    assert answers[1].value == 1.0
 
 
 def test_constants_of_properties(tmp_path):
