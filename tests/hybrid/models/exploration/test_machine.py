@@ -71,7 +71,7 @@ def assert_right(expression: Expression) -> int:
     return sum(pair is not None for pair in found)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.sampled_from(["int", "double", "bool"]).flatmap(lambda kind: typed(kind)))
 def test_values_are_those_of_the_reals(expression: Expression) -> None:
     assert_right(expression)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hybrid
@@ -72,11 +72,13 @@ def test_partition_of_blown_up_models(rng: np.random.Generator, kind: str) -> No
     assert smaller
 
 
+@settings(max_examples=60)
 @given(chains(), st.booleans(), st.booleans())
 def test_partition_of_random_chains(drawn: tuple, rewards: bool, loops: bool) -> None:
     assert_coarsest(drawn[1], None, rewards, loops)
 
 
+@settings(max_examples=60)
 @given(mdps(), st.booleans())
 def test_partition_of_random_mdps(text: str, rewards: bool) -> None:
     assert_coarsest(text, None, rewards)
