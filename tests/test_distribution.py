@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 import tarfile
 import tomllib
 import zipfile
@@ -17,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.processes import run_python
 from tests.source_tree import PACKAGES, ROOT
 
 pytest.importorskip("hatchling", reason="hatchling is not installed (extra 'test')")
@@ -29,11 +28,7 @@ EXAMPLES = {
 
 def run(*command: object, folder: Path, path: Path | None = None) -> str:
     """What a command prints, in a folder without the sources."""
-    done = subprocess.run(
-        [sys.executable, *map(str, command)],
-        cwd=folder, env=environment(path), capture_output=True, text=True, stdin=subprocess.DEVNULL,
-        timeout=300, check=False,
-    )  # fmt: skip
+    done = run_python(*command, cwd=folder, env=environment(path), seconds=300)
     assert done.returncode == 0, done.stderr + done.stdout
     return done.stdout
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from hybrid.app.explorer.plots import memory_shares
 from hybrid.matrix.injection import cut_tasks, inject_level
 from hybrid.properties import load_properties, parse_properties, resolve_properties
 from mtbdd.language import load_model, parse_model, resolve
+from tests.builders.processes import run_python
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 NAMES = (
@@ -24,14 +24,7 @@ NAMES = (
 
 
 def run_example(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(EXAMPLES / name), *arguments],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=120,
-        check=False,
-    )
+    return run_python(EXAMPLES / name, *arguments)
 
 
 def generate(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -65,17 +58,9 @@ def test_generate_reproduces_the_file(name: str, size: str) -> None:
 
 
 def test_generate_sort_reproduces_the_file_and_grows_with_the_size() -> None:
-    command = [sys.executable, str(EXAMPLES / "generate_sort.py")]
     texts = {}
     for size in ("6", "2", "13", "1"):
-        result = subprocess.run(
-            [*command, size],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=60,
-            check=False,
-        )
+        result = run_example("generate_sort.py", size)
         texts[size] = result.stdout
     assert texts["6"] == (EXAMPLES / "quick_sort.prism").read_text(encoding="utf-8")
     assert texts["1"] == ""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.builders.processes import run_python
 from tests.durations import DurationRecorder
 from tests.exploring import each, multiply_examples, pairs, rounds, shorten_examples
 from tests.source_tree import ROOT
@@ -115,10 +114,7 @@ def test_the_profile_multiplies_examples_and_keeps_the_database(
     )
     test = "tests/mtbdd/language/test_fuzz.py::test_fuzz_unicode"
     environment = {k: v for k, v in os.environ.items() if k not in ("CI", "HYBRID_TEST_SEED")} | variables
-    found = subprocess.run(
-        [sys.executable, "-c", code, "--collect-only", "-q", *options, test], env=environment,
-        cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120, check=False,
-    )  # fmt: skip
+    found = run_python("-c", code, "--collect-only", "-q", *options, test, env=environment)
     assert found.returncode == 0, found.stdout + found.stderr
     assert expected in found.stdout
 
@@ -126,12 +122,9 @@ def test_the_profile_multiplies_examples_and_keeps_the_database(
 def test_tests_without_their_device_are_left_out_unless_it_is_required(tmp_path: Path) -> None:
     case = tmp_path / "test_case.py"
     case.write_text("import pytest\n\n\n@pytest.mark.gpu\ndef test_it(): ...\n", encoding="utf-8")
-    command = [sys.executable, *"-m pytest -q --collect-only -p tests.conftest -c pyproject.toml".split()]
+    command = "-m pytest -q --collect-only -p tests.conftest -c pyproject.toml".split()
     command += ["--rootdir", str(ROOT), str(case)]
     hidden = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
     for variables, status in (({}, 5), ({"HYBRID_REQUIRE_GPU": "1"}, 0)):
-        found = subprocess.run(
-            command, env=hidden | variables, cwd=ROOT, capture_output=True, text=True,
-            stdin=subprocess.DEVNULL, timeout=120, check=False,
-        )  # fmt: skip
+        found = run_python(*command, env=hidden | variables)
         assert found.returncode == status, found.stdout[-2000:]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
-import sys
 
 import pytest
 
+from tests.builders.processes import run_python
 from tests.source_tree import (
     PACKAGES,
     ROOT,
@@ -162,36 +161,25 @@ def test_layers_walk_sees_every_form_of_import() -> None:
     }
 
 
-def run_python(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=120,
-        check=False,
-    )
-
-
 @pytest.mark.parametrize("package", PACKAGES)
 def test_import_loads_nothing_heavy(package: str) -> None:
     code = f"import {package}, sys; print(*(name for name in {HEAVY} if name in sys.modules))"
-    result = run_python(code)
+    result = run_python("-W", "error", "-c", code)
     assert result.returncode == 0, result.stderr
     assert result.stdout.split() == [], f"import {package} also imports {result.stdout.strip()}"
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_import_works_without_heavy_packages(package: str) -> None:
-    result = run_python(f"import sys; sys.modules.update(dict.fromkeys({HEAVY})); import {package}")
+    code = f"import sys; sys.modules.update(dict.fromkeys({HEAVY})); import {package}"
+    result = run_python("-W", "error", "-c", code)
     assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_import_leaves_other_layers_alone(package: str) -> None:
     code = f"import {package}, sys; print(*(name for name in {PACKAGES} if name in sys.modules))"
-    result = run_python(code)
+    result = run_python("-W", "error", "-c", code)
     assert result.returncode == 0, result.stderr
     assert not FORBIDDEN[package] & set(result.stdout.split())
 

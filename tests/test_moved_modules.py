@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import subprocess
 import sys
 
 import pytest
 
 import hybrid
-from tests.source_tree import ROOT
+from tests.builders.processes import run_python
 
 
 @pytest.mark.parametrize("old", sorted(hybrid._MOVED))
@@ -28,7 +27,8 @@ def test_names_and_modules_within_are_found_too() -> None:
         "from hybrid.linear import solve; from hybrid.cpu.csr import CsrMatrix; "
         "print(solve.__module__, CsrMatrix.__module__)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = run_python("-c", code)
+    assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["hybrid.analysis.linear.system", "hybrid.matrix.cpu.csr"]
     assert done.stderr.count("FutureWarning") == 3
 

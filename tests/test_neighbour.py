@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.builders.processes import run_python
 from tests.source_tree import PACKAGES, ROOT
 
 ADVICE = "install hybrid-model-checker in an environment of its own: python -m venv ENV"
@@ -28,11 +27,7 @@ def site(tmp_path: Path) -> Path:
 def start(site: Path, *arguments: str, before: Path | None = None) -> tuple[int, str, str]:
     code = "import sys; from hybrid_model_checker import main; sys.exit(main())"
     paths = os.pathsep.join(str(path) for path in (before, site) if path is not None)
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", code, *arguments],
-        cwd=site.parent, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True,
-        stdin=subprocess.DEVNULL, timeout=120, check=False,
-    )  # fmt: skip
+    done = run_python("-S", "-c", code, *arguments, cwd=site.parent, env={**os.environ, "PYTHONPATH": paths})
     return done.returncode, done.stdout, done.stderr
 
 

@@ -1,4 +1,4 @@
-"""Several processes of MPI on this machine."""
+"""Processes of Python: one by itself, or several of MPI on this machine."""
 
 from __future__ import annotations
 
@@ -7,13 +7,30 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-__all__ = ["ROOT", "launcher", "needs_mpi", "run_processes"]
+__all__ = ["ROOT", "launcher", "needs_mpi", "run_processes", "run_python"]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def run_python(
+    *arguments: object, cwd: Path = ROOT, env: Mapping[str, str] | None = None, seconds: float = 120
+) -> subprocess.CompletedProcess[str]:
+    """Run this interpreter with arguments, without standard input, to its end."""
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=seconds,
+        check=False,
+    )
 
 
 def launcher() -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from benchmarks.library import device
 from tests.benchmarks.support import ROOT
+from tests.builders.processes import run_python
 
 PROGRAMS = sorted(p.stem for p in (ROOT / "benchmarks" / "programs").glob("*.py") if p.stem != "__init__")
 ON_A_CARD = [
@@ -63,7 +63,5 @@ def test_every_program_has_help(
 
 def test_a_program_ends_with_its_line_and_status_1() -> None:
     command = "import sys, benchmarks.library.device as d; d.is_available = lambda: False; d.require_device()"
-    done = subprocess.run(
-        [sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = run_python("-c", command)
     assert (done.returncode, done.stderr) == (1, "no CUDA device, or no CuPy to reach it\n")

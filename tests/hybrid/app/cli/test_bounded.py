@@ -21,6 +21,7 @@ from hybrid.app.cli.console import Console
 from mtbdd.base.budget import Budget, BudgetError, Course, check_budget, spending
 from mtbdd.base.errors import on_command_line
 from mtbdd.language.limits import Limits, current
+from tests.builders.processes import run_python
 
 COUNTER = """dtmc
 module counter
@@ -51,8 +52,7 @@ def slow(tmp_path):
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hybrid", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=240)
+    return run_python("-m", "hybrid", *arguments, seconds=240)
 
 
 def test_a_build_that_takes_too_much_memory_ends_with_a_message(slow):

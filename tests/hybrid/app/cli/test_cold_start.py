@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import hybrid
 from hybrid.__main__ import main
-from tests.source_tree import ROOT
+from tests.builders.processes import ROOT, run_python
 
 HEAVY = {"numpy", "scipy", "numba", "dd", "cupy", "matplotlib", "rich", "networkx"}
 NOT_YET = {"typing", "inspect", "dataclasses", "logging", "importlib.metadata"}
@@ -20,10 +18,7 @@ NOT_YET = {"typing", "inspect", "dataclasses", "logging", "importlib.metadata"}
 def loaded(code: str) -> set[str]:
     """What is imported after some code, run by an interpreter of its own."""
     shown = f"import sys\ntry:\n    {code}\nfinally:\n    print('loaded:', *sys.modules, sep='\\n')"
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", shown],
-        cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120, check=False,
-    )  # fmt: skip
+    done = run_python("-W", "error", "-c", shown)
     assert done.returncode == 0, done.stderr
     return set(done.stdout.partition("loaded:\n")[2].split())
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 
 import pytest
@@ -14,6 +13,7 @@ from hybrid.__main__ import main
 from hybrid.solvers import AverageReward
 from tests.builders.chain_texts import DIE, QUEUE
 from tests.builders.pages import sheets_of
+from tests.builders.processes import run_python
 from tests.exploring import each
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 
@@ -264,10 +264,8 @@ def test_f23_levels_of_a_billion_states_are_counted_in_seconds_and_little_memory
         "(peak,) = [line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM:')]\n"
         "print(used.ru_utime + used.ru_stime, peak, *sys.modules, file=sys.stderr)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120,
-        check=True,
-    )  # fmt: skip
+    done = run_python("-c", code)
+    assert done.returncode == 0, done.stderr
     record = json.loads(done.stdout)
     assert record["model"]["states"] == 1_005_927_208
     assert not any(row["representation_bytes"] for row in record["levels"])
@@ -544,17 +542,12 @@ def test_interrupt_and_no_memory_are_messages(capsys, die, monkeypatch):
 
 
 def test_module_and_version(die):
-    done = subprocess.run(
-        [sys.executable, "-m", "hybrid", "check", die, "P=? [ F s=7 ]", "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_python("-m", "hybrid", "check", die, "P=? [ F s=7 ]", "--json")
+    assert done.returncode == 0
     assert json.loads(done.stdout)["results"][0]["value"] == 1.0
     assert done.stderr == ""
-    done = subprocess.run(
-        [sys.executable, "-m", "hybrid", "--version"], capture_output=True, text=True, check=True
-    )
+    done = run_python("-m", "hybrid", "--version")
+    assert done.returncode == 0
     told = dict(line.split(None, 1) for line in done.stdout.splitlines())
     assert told["hybrid"][0].isdigit() and {"python", "dd", "numpy", "cupy", "device"} <= told.keys()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[4]
+from tests.builders.processes import ROOT, run_python
 
 _BEFORE = """
 import atexit, os, sys, threading, time
@@ -102,15 +102,9 @@ def _run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]
         "        write(2, b'taken apart')\n"
         "sys.held = Held()\n"
     )
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        env={"PYTHONPATH": f"{folder}:{ROOT}", "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    done = run_python(*arguments, env={"PYTHONPATH": f"{folder}:{ROOT}", "PATH": "/usr/bin:/bin"})
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ import pytest
 
 from hybrid.__main__ import main
 from hybrid.app.cli.console import LEAST_WIDTH, Advance, ProgressLine, Snapshot, duration
-from tests.source_tree import ROOT
+from tests.builders.processes import ROOT, run_python
 
 pytest.importorskip("rich", reason="progress on terminals is drawn with rich, which is not installed")
 
@@ -137,10 +137,7 @@ def test_plain_lines_where_they_are_asked_for(
 def test_nothing_of_rich_is_loaded_where_there_is_no_terminal(tmp_path: Path, words: str) -> None:
     path = tmp_path / "coin.pm"
     path.write_text("dtmc const int N; module m s:[0..N]; [] s=0 -> 0.5:(s'=1)+0.5:true; endmodule")
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "hybrid", *words.replace("FILE", str(path)).split()],
-        capture_output=True, text=True, cwd=ROOT, timeout=120,
-    )  # fmt: skip
+    done = run_python("-X", "importtime", "-m", "hybrid", *words.replace("FILE", str(path)).split())
     assert done.returncode == 0, done.stderr
     loaded = re.findall(r"^import time:.*\|\s+(\S+)$", done.stderr, re.MULTILINE)
     assert "hybrid.app.cli.console" in loaded
