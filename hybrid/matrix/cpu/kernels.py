@@ -18,7 +18,7 @@ from numba import types
 
 from hybrid.matrix.cpu.vector_code import (
     fetch_add,
-    multiply,
+    multiply_groups,
     relax_rows,
     sum_up,
 )
@@ -58,8 +58,8 @@ def _multiply(  # type: ignore[no-untyped-def]
     begin, end, pattern_ptr, slot, shift, vector, coefficients, largest,
 ):  # fmt: skip
     """Multiply slices begin .. end of ``members`` groups; 0 stands for one group near the border of x."""
-    multiply(members, out, place, first, x, base, scale, own, slots, scaled, pattern, first_slice,
-             begin, end, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
+    multiply_groups(members, out, place, first, x, base, scale, own, slots, scaled, pattern, first_slice,
+                    begin, end, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
 
 
 _INTS, _INT32S, _DOUBLES = types.int64[::1], types.int32[::1], types.float64[::1]

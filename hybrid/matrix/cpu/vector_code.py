@@ -153,7 +153,7 @@ same instruction, and hardware does not see the streams behind it."""
 
 
 @intrinsic
-def multiply(  # type: ignore[no-untyped-def]
+def multiply_groups(  # type: ignore[no-untyped-def]
     typingctx, members, out, place, first, x, base, scale, own, slots, scaled,
     pattern, first_slice, q0, q1, pattern_ptr, slot, shift, vector, coefficients, largest,
 ):  # fmt: skip

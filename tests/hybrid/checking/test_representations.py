@@ -16,8 +16,7 @@ import hybrid
 from gpu_kernels import BlockTasks, CudaDevice, use_device
 from hybrid.__main__ import main
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.app.explorer import report as model_choices
-from hybrid.app.explorer import report_levels
+from hybrid.app.explorer import model_choices, report_levels
 from hybrid.base.errors import OptionError
 from hybrid.checking.answer import Answer
 from hybrid.matrix.cpu.task_product import CpuTaskProduct
