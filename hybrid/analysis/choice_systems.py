@@ -330,7 +330,7 @@ def _by_components(
 def check_method(options: CheckOptions) -> None:
     """Refuse methods for linear systems, by name."""
     if not METHODS[options.method].choices:
-        bounding = advised((name for name in ENCLOSING if name != "auto"), ", ")
+        bounding = advised((n for n in ENCLOSING if n != "auto" and METHODS[n].choices), ", ")
         raise UnsupportedError(
             f"the method {options.method} solves linear systems, and an MDP has minima and maxima over "
             f"choices: choose {bounding} (with bounds), or jacobi (value iteration, without)"

@@ -19,6 +19,7 @@ def test_a_record_says_what_the_solver_does(name: Any) -> None:
     solver = options.solver(False) if bounding is None else bounding
     assert (method.linear == WITH_BOUNDS) == (bounding is not None)
     assert method.vectors == solver.vectors
+    assert solver.name == (name if name != "auto" else "optimistic")
     if not method.average:
         with pytest.raises(OptionError, match="choose auto, interval or bicgstab"):
             options.average_reward()

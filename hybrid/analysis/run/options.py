@@ -110,6 +110,11 @@ class ExperimentKeywords(LoadKeywords, KeptKeywords, total=False):
 
 
 ENGINES = ("auto", "hybrid", "explicit")
+_BOUNDING: dict[str, type[Interval] | type[Optimistic]] = {
+    "auto": Optimistic,
+    "interval": Interval,
+    "optimistic": Optimistic,
+}
 _STEADY_OMEGA = 0.9  # breaks the period of jump chains, for which plain Jacobi never settles
 
 
@@ -255,10 +260,8 @@ class CheckOptions:
         return Criterion(self.epsilon, self.absolute, self.max_iterations)
 
     def bounding_method(self) -> Interval | Optimistic | None:
-        """Return the method with bounds for linear systems; None if one without bounds was chosen."""
-        if self.method not in ENCLOSING:
-            return None
-        return Interval(self.criterion) if self.method == "interval" else Optimistic(self.criterion)
+        """Return the method with bounds; None if one without bounds was chosen."""
+        return _BOUNDING[self.method](self.criterion) if self.method in ENCLOSING else None
 
     def average_reward(self) -> AverageReward | None:
         """Return the method with bounds for long-run averages; None if one without bounds was chosen.
