@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import compileall
+import contextlib
 import importlib.util
 import json
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from benchmarks.library.models import ROOT
 from mtbdd.base.kernel_store import kernel_folder
 
-__all__ = ["CODE_FOLDERS", "child_environment", "compile_bytecode", "kernel_files", "run_python"]
+__all__ = ["CODE_FOLDERS", "child_environment", "compile_bytecode", "kernel_files", "run_python", "tree_of"]
 
 CODE_FOLDERS = ("CUPY_CACHE_DIR", "NUMBA_CACHE_DIR")
 """Variables that name where CuPy and Numba keep what they have compiled."""
@@ -96,3 +99,23 @@ def kernel_files(environment: dict[str, str]) -> dict[str, int]:
         "device": sum(path.is_file() and not path.name.startswith("warm-") for path in device.rglob("*")),
         "host": sum(path.is_file() for path in host.rglob("*.nbc")),
     }
+
+
+@contextlib.contextmanager
+def tree_of(commit: str) -> Iterator[Path]:
+    """Make a worktree of a commit for as long as it is needed."""
+
+    def git(*arguments: str) -> None:
+        done = subprocess.run(
+            ["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise SystemExit(f"--against {commit}: neither a file nor a commit: {done.stderr.strip()}")
+
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree"
+        git("worktree", "add", "--detach", str(tree), commit)
+        try:
+            yield tree
+        finally:
+            git("worktree", "remove", "--force", str(tree))

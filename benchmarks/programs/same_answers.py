@@ -16,16 +16,14 @@ import contextlib
 import csv
 import hashlib
 import json
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.library.arguments import existing, parser
 from benchmarks.library.models import EXAMPLES, ROOT
-from benchmarks.library.processes import run_python
+from benchmarks.library.processes import run_python, tree_of
 from benchmarks.library.records import Records, Row
 
 Answers = dict[str, dict[str, str]]
@@ -182,26 +180,6 @@ def compared(this: Answers, other: Answers) -> Row:
             differing.setdefault(name, {})[way] = theirs
     wrong = sum(map(len, differing.values()))
     return {"compared": len(keys), "equal": len(keys) - wrong, "against": differing}
-
-
-@contextlib.contextmanager
-def tree_of(commit: str) -> Iterator[Path]:
-    """Make a worktree of a commit for as long as it is needed."""
-
-    def git(*arguments: str) -> None:
-        done = subprocess.run(
-            ["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=False
-        )
-        if done.returncode != 0:
-            raise SystemExit(f"--against {commit}: neither a file nor a commit: {done.stderr.strip()}")
-
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / "tree"
-        git("worktree", "add", "--detach", str(tree), commit)
-        try:
-            yield tree
-        finally:
-            git("worktree", "remove", "--force", str(tree))
 
 
 def run(options: argparse.Namespace) -> Records:

@@ -54,6 +54,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "certified_products": _BOUNDS,
     "certified_products_gpu": _BOUNDS,
     "cold_start": _ALL,
+    "commit_pairs": _ALL,
     "cpu_iteration": ("hybrid/matrix/cpu", "hybrid/matrix/injection", "hybrid/matrix/levels"),
     "cpu_iteration_16": ("hybrid/matrix/cpu", "hybrid/matrix/injection", "hybrid/matrix/levels"),
     "density_sweep": (*_FORMATS, "hybrid/solvers"),

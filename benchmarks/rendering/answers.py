@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import math
 import statistics
 from collections.abc import Callable
 
 from benchmarks.rendering.markdown import Row, measured, section, table_of
 
 __all__ = [
-    "certified_products", "ltl_products", "quotients", "same_answers", "several_processes", "vectors_on_disk",
+    "certified_products", "commit_pairs", "ltl_products", "quotients", "same_answers", "several_processes",
+    "vectors_on_disk",
 ]  # fmt: skip
 
 
@@ -233,5 +235,28 @@ def same_answers(record: Row) -> str:
             ("states", "states"),
             *((way, functools.partial(answers, way=way)) for way in ways),
             *((("equal", equal_ones),) if counted else ()),
+        ),
+    )
+
+
+def commit_pairs(record: Row) -> str:
+    """Return the section on times beside those of another commit."""
+    rows = measured(record)
+    mean = math.exp(statistics.fmean(math.log(row["ratio"]) for row in rows)) if rows else 1.0
+    return section(
+        "Times beside those of another commit",
+        record,
+        f"The same commands with the packages of this commit and of {record['against']}, in turn, "
+        f"{record['rounds']} times each; medians, and the median of the ratios of neighbouring runs.  Their "
+        f"geometric mean is {mean:.2f}.",
+        table_of(
+            rows,
+            ("what", "name"),
+            ("kind", "kind"),
+            ("s", lambda r: f"{r['seconds']:.3f}"),
+            ("the other's", lambda r: f"{r['other_seconds']:.3f}"),
+            ("ratio", lambda r: f"{r['ratio']:.2f}"),
+            ("of processor time", lambda r: f"{r['processor_ratio']:.2f}"),
+            ("load", lambda r: f"{r['load']:.1f}"),
         ),
     )

@@ -19,6 +19,7 @@ from benchmarks.rendering import runs
 from benchmarks.rendering.ages import age, history_is_here, without_ages
 from benchmarks.rendering.answers import (
     certified_products,
+    commit_pairs,
     ltl_products,
     quotients,
     same_answers,
@@ -127,6 +128,7 @@ SECTIONS: dict[str, Renderer] = {
     "lumping": quotients,
     "agreement": agreement,
     "same_answers": same_answers,
+    "commit_pairs": commit_pairs,
     "mdp_agreement": mdp_agreement,
 }
 """Sections of the page, by record."""

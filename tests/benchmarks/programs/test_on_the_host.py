@@ -23,6 +23,7 @@ from benchmarks.programs import (
     certified_pairs,
     certified_products,
     cold_start,
+    commit_pairs,
     cpu_iteration,
     density_sweep,
     file_formats,
@@ -43,7 +44,7 @@ from benchmarks.rendering.formats import structure_table
 from hybrid.analysis.linear import split_system
 from hybrid.checking.checker import Checker
 from hybrid.solvers import Solution, Status
-from tests.benchmarks.support import ROOT, options, rendered
+from tests.benchmarks.support import ROOT, WHERE, options, rendered
 
 RecordOf = Callable[..., dict[str, Any]]
 
@@ -474,3 +475,14 @@ def test_structure_plots(record_of: RecordOf, tmp_path: Path) -> None:
     text = structure_table(record)
     assert "| brp 16 MAX=5 | 1,304 | 1,731 |" in text
     assert "(images/structure-brp.png)" in text
+
+
+def test_times_beside_another_tree() -> None:
+    row: dict[str, Any] = {"name": "help", "kind": "process"}
+    commit_pairs.measure(row, commit_pairs.command_run, ["--help"], ROOT, 2)
+    assert len(row["all_seconds"]) == len(row["all_other_seconds"]) == 2
+    assert 0.1 < row["ratio"] < 10 and 0.0 < row["seconds"]
+    text = rendered("commit_pairs", {**WHERE, "against": "0123abc", "rounds": 2, "rows": [row]})
+    assert "| help | process |" in text
+    with pytest.raises(RuntimeError, match="hybrid no-such-command ended with 2"):
+        commit_pairs.command_run(["no-such-command"], ROOT)

@@ -36,6 +36,7 @@ AWAITED = (
     "thesis_tables_tasks",
     "thesis_memory",
     "same_answers",
+    "commit_pairs",
 )
 
 
