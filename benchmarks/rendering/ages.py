@@ -74,6 +74,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "mdp_agreement": _HOST,
     "mdp_sweep": _CARD,
     "mutants": (*_ALL, "tests"),
+    "overlap": (),
     "paper_tables": (*_FORMATS, "hybrid/solvers"),
     "processes": _SHARED,
     "same_answers": _ALL,

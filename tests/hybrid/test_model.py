@@ -184,7 +184,7 @@ def test_html_is_escaped_and_has_a_picture() -> None:
 
 
 def test_large_diagrams_have_no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hybrid.models.model import held as summary
+    from hybrid.models import model as summary
 
     monkeypatch.setattr(summary, "_MOST_NODES", 3)
     assert "<svg" not in tandem()._repr_html_()

@@ -15,7 +15,7 @@ from hybrid.analysis.run import state_files as part_files
 from hybrid.analysis.run.state_files import SharedFile, publish_state_values, write_state_values
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking.in_parts import in_parts
-from mtbdd.build import numbering as numbering
+from mtbdd.build import state_order
 from mtbdd.build.build import build_model
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.state_order import own_numbers
@@ -38,7 +38,7 @@ ORDERS: tuple[Literal["model", "reversed"], ...] = ("model", "reversed")
 @pytest.fixture(autouse=True)
 def small_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(part_files, "_ROUND", 10)
-    monkeypatch.setattr(numbering, "_ROUND", 8)
+    monkeypatch.setattr(state_order, "_ROUND", 8)
 
 
 def made(kind: str, order: Literal["model", "reversed"] = "model") -> SymbolicModel:

@@ -6,7 +6,7 @@ import pytest
 
 from hybrid.__main__ import main
 from hybrid.base.errors import PropertyError
-from hybrid.checking import checker as operators
+from hybrid.checking import formulas as operators
 from tests.builders.chain_texts import DIE, QUEUE
 
 
