@@ -17,9 +17,6 @@ from hybrid.base.errors import PropertyError
 from hybrid.base.notebook import block, facts_table, facts_text, memory_picture
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.matrix.explicit.extract import ModelTransitions
-from hybrid.matrix.levels.curve import level_curve
-from hybrid.matrix.levels.layers import layer_curve
-from hybrid.matrix.levels.table import LevelTable
 from mtbdd.build.given_model import Labels, Rewards, induced_chain
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.numbering import numbering
@@ -31,6 +28,7 @@ from mtbdd.language.syntax import Expression
 if TYPE_CHECKING:
     from hybrid.analysis.run.options import CheckOptions, SolutionKeywords
     from hybrid.analysis.scheduler import Scheduler
+    from hybrid.matrix.levels.table import LevelTable
     from mtbdd.build.model import SymbolicModel
     from mtbdd.diagrams.encoding import EncodedVariable
 
@@ -92,6 +90,9 @@ def _picture(model: SymbolicModel) -> str:
     matrices = [model.layer_transitions(k) for k in range(len(model.layers))]
     if not matrices[0].n_levels or sum(sum(matrix.nodes) for matrix in matrices) > _MOST_NODES:
         return ""
+    from hybrid.matrix.levels.curve import level_curve
+    from hybrid.matrix.levels.layers import layer_curve
+
     curve: LevelTable = layer_curve(matrices) if model.is_mdp else level_curve(matrices[0])
     return memory_picture([candidate.bytes_worst_case for candidate in curve.levels], curve.min_memory)
 

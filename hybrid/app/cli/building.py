@@ -6,10 +6,9 @@ import argparse
 import resource
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpu_kernels import device_problem
-from hybrid.analysis.run.work import Work
 from hybrid.app.cli.asked_properties import PROPERTY_SUFFIXES, with_hint
 from hybrid.app.cli.console import Console
 from hybrid.base.units import seconds_text
@@ -18,6 +17,10 @@ from hybrid.models.model import Model
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language import LanguageError, parse_constants
 from mtbdd.language.constants import Ignored
+
+if TYPE_CHECKING:
+    # Needed by checks alone; sizes of a model are told sooner without.
+    from hybrid.analysis.run.work import Work
 
 # What the command line says about a model: the JSON object and the text.
 

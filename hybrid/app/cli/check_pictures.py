@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybrid.app.cli.console import Console
 from hybrid.app.cli.output_file import OutputFile, output_of
@@ -15,11 +15,13 @@ from hybrid.base.drawing.figures import MOST_PANELS, axis_constant, check_ending
 from hybrid.base.drawing.graphs import GraphPicture, diagram_picture, draw_graph
 from hybrid.base.errors import OptionError
 from hybrid.properties import MultiObjective, Probability, Property, Reward
-from hybrid.properties.automata.automaton import DeterministicAutomaton
-from hybrid.properties.automata.hoa import automaton_picture
-from hybrid.solvers.iteration import Trace
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language import parse_constants
+
+if TYPE_CHECKING:
+    # Each picture needs its own.
+    from hybrid.properties.automata.automaton import DeterministicAutomaton
+    from hybrid.solvers.iteration import Trace
 
 # Pictures of small models on the command line: their graph, and the diagram of their matrix.
 
@@ -47,8 +49,16 @@ def draw_diagram(model: SymbolicModel, file: OutputFile, console: Console) -> No
     _draw(file, lambda: diagram_picture(model.transitions, _bits(model), _title(model)), console)
 
 
+def _new_trace() -> Trace:
+    from hybrid.solvers.iteration import Trace
+
+    return Trace()
+
+
 def draw_automaton(automaton: DeterministicAutomaton, file: OutputFile, console: Console) -> None:
     """Draw a small automaton."""
+    from hybrid.properties.automata.hoa import automaton_picture
+
     _draw(file, lambda: automaton_picture(automaton), console)
 
 
@@ -107,7 +117,7 @@ class CheckPictures:
         if options.plot_convergence is not None:
             _check_convergence(options, combinations, asked)
             self._convergence = OutputFile(options.plot_convergence, "--plot-convergence")
-        self.trace = None if self._convergence is None else Trace()
+        self.trace = None if self._convergence is None else _new_trace()
 
     def __enter__(self) -> CheckPictures:
         return self

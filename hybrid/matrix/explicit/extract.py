@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gpu_kernels import ChoiceRows
 from gpu_kernels.runtime.coded import owners, pointers
 from gpu_kernels.runtime.csr import CsrArrays, index_types
 from hybrid.base.arrays import Array
@@ -27,6 +26,11 @@ from mtbdd.base.errors import either
 from mtbdd.base.memory import free_memory_bytes, require_memory
 from mtbdd.build.numbering import inverse
 from mtbdd.offset.offset import OffsetMTBDD
+
+if TYPE_CHECKING:
+    # Only choices take it; a model is loaded sooner without.
+    from gpu_kernels import ChoiceRows
+
 
 BACKENDS = ("cpu", "gpu")
 
@@ -323,6 +327,8 @@ def merge_layers(
             gains[here] = own.gains
         cursor[states] += lengths
         choice[states] += 1
+    from gpu_kernels import ChoiceRows
+
     return ChoiceRows(choice_ptr, offsets, columns, values, gains, numbers)
 
 
