@@ -62,6 +62,23 @@ class ChoiceRows:
     plan: ScanPlan | None = None
     products: Array = None
 
+    def of_policy(self, policy: Array) -> tuple[Array, Array, Array]:
+        """Return the transitions of a policy's choices, on the host: states, targets, probabilities.
+
+        Parameters
+        ----------
+        policy : ndarray, shape (n,), uint16
+            The layer of every state's choice; states whose number is that of none have no transition.
+
+        Notes
+        -----
+        Time: O(transitions).
+        """
+        owner = np.repeat(np.arange(self.size), np.diff(self.choice_ptr))
+        chosen = np.repeat(self.layers == policy[owner], np.diff(self.offsets))
+        states = np.repeat(owner, np.diff(self.offsets))
+        return states[chosen], self.columns[chosen], self.values[chosen]
+
     def to_device(self, device: Device, wide: bool = False) -> ChoiceRows:
         """Return the choices copied to a device, with the narrowest indices, and with a launch shape.
 

@@ -36,6 +36,7 @@ from hybrid.matrix.operators.rounding import Discount, far_from_underflow
 from hybrid.matrix.space.base import Clock, Status
 from hybrid.matrix.space.bounded_solution import UNIT, positive_after
 from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator, ChoiceProblem, Quotient
+from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.workspace import Array
 from hybrid.solvers.iteration import ValueIteration
 from hybrid.solvers.topological_choices import TopologicalChoices
@@ -48,6 +49,7 @@ from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.states import StateIndex
 
 if TYPE_CHECKING:
+    from gpu_kernels import ChoiceRows
     from hybrid.matrix.operators.device_choices import DeviceChoices
     from hybrid.matrix.operators.explicit_choices import DeviceRows, ExplicitChoices
     from hybrid.matrix.operators.hybrid_choices import HybridChoices
@@ -211,6 +213,8 @@ class ChoiceMatrices:
             assert self._layers is not None
             found = self._built.regained(offers(self._layers[0]), problem)
             found.backend_reason = self._built.backend_reason
+        if found.write is None and isinstance(found.space, HostWorkspace) and alike.size == 1:
+            found.write = lambda: _written(offers(False), problem.size)
         found.loses_digits = self._lost > 0.0
         factor = 1.0 if self._discount is None else self._discount.factor
         found.least_entry = alike.least(least) * factor
@@ -246,6 +250,13 @@ def _built(
             return found
         refusal = found
     return hybrid_choices(offers(False), problem, engine, options.level, options.representation, refusal)
+
+
+def _written(layer_choices: list[LayerChoices], size: int) -> ChoiceRows:
+    """Return the choices of all layers written out on the host."""
+    from hybrid.matrix.operators.explicit_choices import write_choices
+
+    return write_choices(layer_choices, size)
 
 
 def _stopping(model: SymbolicModel, stop: Vector) -> LayerChoices:

@@ -8,9 +8,11 @@ import numpy as np
 
 from gpu_kernels.runtime.coded import array_module
 from hybrid.base.arrays import extremes
+from hybrid.matrix.explicit.operators import entries_on_host, rows_on_host
 from hybrid.matrix.space.base import MatrixOperator, Vector
 from hybrid.matrix.space.bellman import BellmanOperator
 from hybrid.matrix.space.bounded_solution import NEGLIGIBLE, least_closure, underflow_of
+from hybrid.matrix.space.direct import DirectSystem, direct_system
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.workspace import Array, Steps, System
 from mtbdd.base.communicator import Communicator
@@ -80,7 +82,7 @@ class DirectedSystem(BellmanOperator):
         # lemma: underflow
         far = 2.0 * NEGLIGIBLE * self.underflow * alike.greatest(max(extremes(diagonal)[1], 0.0))
         self.is_far = alike.all(_exceeds(b, far))
-        self._diagonal, self._b = diagonal, b
+        self._matrix, self._diagonal, self._b = matrix, diagonal, b
         self.product_price = price(matrix, alike, IDR_PRODUCT, SUMMED_STEPS)
         self._system = space.system(diagonal, b)
         self._down = self._system.relaxation(factor=1.0 + slack)  # lemma: directed-steps
@@ -110,6 +112,15 @@ class DirectedSystem(BellmanOperator):
     def up(self) -> Steps:
         """See `BellmanOperator.up`."""
         return self._up
+
+    @property
+    def entries(self) -> int | None:
+        """See `BellmanOperator.entries`."""
+        return entries_on_host(self._matrix)
+
+    def written(self, policy: Array | None = None) -> DirectSystem:
+        """See `BellmanOperator.written`."""
+        return direct_system(rows_on_host(self._matrix), self._diagonal, self._b)
 
     def result(self, x: Array) -> Array:
         """See `BellmanOperator.result`: where the operands were given."""

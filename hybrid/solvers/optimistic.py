@@ -41,6 +41,7 @@ from hybrid.matrix.space.bounded_solution import (
 )
 from hybrid.matrix.space.workspace import Array, Pair, Steps
 from hybrid.solvers.around import Bracket, keep_bounds, told_again
+from hybrid.solvers.direct_bounds import DirectBounds
 from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.krylov_bounds import KrylovBounds
 from hybrid.solvers.policy_bounds import PolicyBounds, WeightGuess
@@ -478,6 +479,8 @@ class Optimistic:
         leap = None if self.krylov == "never" else leap_for(operator, self.criterion, self.krylov == "always")
         if self.strips is not None:
             leap = StripLeap(operator, self.criterion, self.strips, leap)
+        if self.krylov == "auto" and operator.entries is not None:
+            leap = DirectBounds(operator, self.criterion, leap)
         climb = Climb(self.criterion, operator, pair, guess, outcome, clock, leap, kept, operator.rising)
         lower, upper = climb.run(operator.down)
         steps, lost = outcome.iterations, climb.lost

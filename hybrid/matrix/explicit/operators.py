@@ -24,6 +24,7 @@ from hybrid.matrix.space.base import DEFAULT_VECTORS
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.workspace import Workspace
 from mtbdd.base.errors import option
+from mtbdd.offset.divided import DividedMTBDD
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.places import HOST, VectorPlace
 
@@ -405,6 +406,35 @@ class FunctionOperator(Relaxing):
             return product
         out[...] = product
         return out
+
+
+MOST_WRITTEN = 1 << 22
+"""Entries of a matrix that is written out beside the one that is multiplied."""
+
+
+def entries_on_host(matrix: object) -> int | None:
+    """Return the entries of a matrix whose rows `rows_on_host` writes; None where it does not."""
+    held = csr_of(matrix)
+    if held is not None:
+        return int(held.csr.nnz)
+    symbolic = getattr(matrix, "symbolic", None)
+    if not isinstance(symbolic, OffsetMTBDD) or isinstance(symbolic, DividedMTBDD):
+        return None
+    is_here = getattr(matrix, "place", None) is HOST and symbolic.n_entries <= MOST_WRITTEN
+    return int(symbolic.n_entries) if is_here else None
+
+
+def rows_on_host(matrix: Any) -> CsrArrays:
+    """Return the rows of a matrix on the host; see `entries_on_host`.
+
+    Time: O(entries) where it is not held so.
+    """
+    from hybrid.matrix.explicit.extract import explicit_matrix
+
+    held = csr_of(matrix)
+    if held is None:
+        return explicit_matrix(matrix.symbolic)
+    return CsrArrays(held.shape, held.csr.indptr, held.csr.indices, held.csr.data)
 
 
 def write_out(symbolic: OffsetMTBDD, backend: str, storage: str = "auto") -> ExplicitOperator:

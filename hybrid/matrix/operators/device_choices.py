@@ -113,7 +113,7 @@ class DeviceOperator(ChoiceOperator):
             self._run(step, x, out)
             return
         self._run(ChoiceStep(step.maximise, plain=step.plain, policy=step.policy), x, out)
-        self._join(out)
+        self.join(out)
         if step.scale != 1.0 or step.shape is not None or step.state is not None:
             finish_choices(self._device, step, x, out)
 

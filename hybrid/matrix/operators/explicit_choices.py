@@ -46,6 +46,7 @@ class ExplicitChoices(ChoiceOperator):
     def __init__(self, rows: ChoiceRows, problem: ChoiceProblem) -> None:
         super().__init__(problem, HostWorkspace(NoMatrix(problem.size), CpuPasses()))
         self.rows = rows
+        self.write = lambda: rows
         self.nbytes, self.operand_bytes = self.rows.matrix_bytes, self.rows.operand_bytes
         self._no_policy, self._no_shape = np.zeros(0, np.uint16), np.zeros(0)
 
@@ -60,6 +61,11 @@ class ExplicitChoices(ChoiceOperator):
         rows, chosen = self.rows, self._no_policy if policy is None else policy
         run_rows(step, self.size, rows.choice_ptr, rows.offsets, rows.columns, rows.values, rows.gains, plain,
                  rows.layers, self.maximise, chosen, policy is not None, x, out)  # fmt: skip
+
+    @property
+    def entries(self) -> int | None:
+        """See `BellmanOperator.entries`."""
+        return len(self.rows.columns) if self.problem.communicator.size == 1 else None
 
     @property
     def has_gauss_seidel(self) -> bool:

@@ -18,6 +18,7 @@ from hybrid.matrix.backends import Backend, CpuBackend
 from hybrid.matrix.backends.base import MatrixTable, Product
 from hybrid.matrix.backends.host import select_level
 from hybrid.matrix.cpu.pool import run_rows
+from hybrid.matrix.explicit.operators import MOST_WRITTEN
 from hybrid.matrix.levels.layers import layer_curve
 from hybrid.matrix.levels.table import LevelTable
 from hybrid.matrix.levels.task_table import layer_tasks, task_table
@@ -426,6 +427,15 @@ class HybridChoices(ChoiceOperator):
     def regained(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> HybridChoices:
         """Return the choices on the same matrices with other gains, groups or optimum."""
         return HybridChoices(layer_choices, self._injected, problem, self._engine)
+
+    @property
+    def entries(self) -> int | None:
+        """See `BellmanOperator.entries`."""
+        if self.write is None:
+            return None
+        own = (layer.matrix.nnz for layer in self.layers if layer.matrix is not None)
+        entries = sum(count for count in own if count is not None)
+        return entries if entries <= MOST_WRITTEN else None
 
     # ------------------------------------------------------------------ steps
 

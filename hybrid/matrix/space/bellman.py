@@ -18,6 +18,7 @@ import numpy as np
 
 from hybrid.matrix.space.base import Clock, Kept, Numbers, State, Status
 from hybrid.matrix.space.bounded_solution import FLOOR, NEGLIGIBLE, BoundedSolution, guard_underflow
+from hybrid.matrix.space.direct import DirectSystem
 from hybrid.matrix.space.workspace import Array, Pair, Steps, Workspace
 
 
@@ -246,6 +247,25 @@ class BellmanOperator(ABC):
     def residual(self, x: Array, scratch: Array) -> float:
         """Return how far x is from solving the equation, from a fresh step written to `scratch`."""
 
+    @property
+    def entries(self) -> int | None:
+        """Entries of the matrix, of all choices, where `written` is there; else None."""
+        return None
+
+    def written(self, policy: Array | None = None) -> DirectSystem:
+        """Return the equations written out on the host, over choices those of a policy.
+
+        Parameters
+        ----------
+        policy : array, shape (size,), uint16, optional
+            From `Choosing.choose`.
+
+        Notes
+        -----
+        Time: O(entries log(entries)).
+        """
+        raise NotImplementedError
+
     def reserve(self, vectors: int) -> None:
         """Ask for the room that a method with so many vectors takes; see `Workspace.reserve`."""
         self.space.reserve(vectors, self.size)
@@ -363,6 +383,10 @@ class Choosing(BellmanOperator):
     @abstractmethod
     def follow(self, x: Array, out: Array, policy: Array) -> None:
         """Queue ``out = A x`` with the rows that a policy chooses; `changes` are left as they are."""
+
+    @abstractmethod
+    def join(self, out: Array) -> None:
+        """Give the members of each group of states that share a value the best of theirs, in place."""
 
     def gauss_seidel(
         self,

@@ -15,9 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels import ChoiceRows
+from gpu_kernels.runtime.csr import CsrArrays
 from hybrid.matrix.space.base import Numbers, Vector
 from hybrid.matrix.space.bellman import Choosing
 from hybrid.matrix.space.bounded_solution import least_closure, underflow_of
+from hybrid.matrix.space.direct import DirectSystem, direct_system
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.workspace import Array, Pair, Workspace
 from mtbdd.base.communicator import ALONE, Communicator
@@ -287,6 +290,8 @@ class ChoiceOperator(Choosing):
         Matrices, and gains and places, of all layers together.
     least_entry : float
         No positive entry of a matrix or of the gains is less.
+    write : callable or None
+        Writes the choices out on the host where `written` shall be there.
     loses_digits : bool
         Whether entries are so small that they would lose digits where a discount is multiplied into them.
     """
@@ -299,6 +304,7 @@ class ChoiceOperator(Choosing):
     operand_bytes: int
     least_entry: float = 0.0
     loses_digits: bool = False
+    write: Callable[[], ChoiceRows] | None = None
 
     def __init__(self, problem: ChoiceProblem, space: Workspace) -> None:
         slack = problem.slack
@@ -370,6 +376,32 @@ class ChoiceOperator(Choosing):
         self.improve(x, scratch)
         return float(self.space.read(self.changes)[0])
 
+    def written(self, policy: Array | None = None) -> DirectSystem:
+        """See `BellmanOperator.written`: members of a group have the value of the one that has a choice."""
+        assert policy is not None
+        rows, n = self._rows_written, self.size
+        states, targets, values = rows.of_policy(policy)
+        is_free = policy == NO_CHOICE
+        if self.groups is not None:
+            members = self.groups.members
+            leaders = np.repeat(members[~is_free[members]], self.groups.sizes)
+            follows = is_free[members]
+            states = np.concatenate((states, members[follows]))
+            targets = np.concatenate((targets, leaders[follows]))
+            values = np.concatenate((values, np.ones(int(follows.sum()))))
+            order = np.argsort(states, kind="stable")
+            states, targets, values = states[order], targets[order], values[order]
+        starts = np.searchsorted(states, np.arange(n + 1))
+        gains = self.zeros()
+        self.improve(self.zeros(), gains, policy=policy)
+        gains[is_free] = 0.0
+        return direct_system(CsrArrays((n, n), starts, targets, values), np.ones(n), gains)
+
+    @cached_property
+    def _rows_written(self) -> ChoiceRows:
+        assert self.write is not None
+        return self.write()
+
     def reserve(self, vectors: int) -> None:
         """See `BellmanOperator.reserve`: whatever the method, its vectors and those of its guesses."""
         self.space.reserve(BOUND_VECTORS, self.size)
@@ -396,8 +428,7 @@ class ChoiceOperator(Choosing):
     def _best_joined(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
         """Do as `_best` does, and give all members of a group its best value."""
         self._best(x, out, plain, policy)
-        if self.groups is not None:
-            self._join(out)
+        self.join(out)
 
     @property
     def has_policies(self) -> bool:
@@ -450,10 +481,11 @@ class ChoiceOperator(Choosing):
     def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
         """Queue the scaling, the addition and the measurement of `improve`."""
 
-    def _join(self, out: Array) -> None:
-        """Give all members of a group its best value."""
+    def join(self, out: Array) -> None:
+        """See `Choosing.join`."""
         groups, space = self.groups, self.space
-        assert groups is not None
+        if groups is None:
+            return
         if groups.n_shared:
             # Processes tell each other by way of the host.
             members = space.xp.asarray(groups.members)

@@ -128,7 +128,9 @@ def test_slow_processes_take_few_products(krylov: Krylov, name: str, maximise: b
     plain = on_the_host("never", maximise)
     found = solved(operator_of(maximise, name), krylov)
     assert plain.status is found.status is Status.CONVERGED
-    assert found.more_vectors == MORE_VECTORS and plain.more_vectors == 0
+    # Of few states whose equations are at hand these may be factorised first.
+    assert found.more_vectors == MORE_VECTORS or (krylov == "auto" and name == "written out")
+    assert plain.more_vectors == 0
     assert found.products < 0.5 * plain.products
     for own in (plain, found):
         holds(optimum(maximise), own)

@@ -88,7 +88,7 @@ def plain(text: str) -> str:
 
 @pytest.mark.slow
 def test_a_bar_fits_and_leaves_nothing(walk: str) -> None:
-    text, status = on_terminal(walk, "P=? [ F s=5000 ]", 100)
+    text, status = on_terminal(walk, "P=? [ F s=5000 ]", 100, "--method", "interval")
     assert status == 130
     pictures = [plain(part.split("\r")[0]) for part in text.split(ERASE)[1:]]
     bars = [p for p in pictures if "━" in p and "%" in p]

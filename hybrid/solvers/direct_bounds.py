@@ -1,0 +1,287 @@
+"""Bounds around the solution of equations written out and factorised: long walks in narrow models.
+
+A chain that walks up and down without drift takes as many steps as it has states, squared, and a Krylov
+method does not help where its residual does not fall; the equations have factors with little fill all the
+same.  These are made as soon as iterating has taken as long as they are foretold to take, so that an answer
+takes no more than about twice the time of the quicker of the two.
+
+Let ``|f(z) - z| <= eta v`` and ``v + A_i w <= w + s v`` for the choices i that matter.  Then z + c w goes
+down in a step, and z - c w goes up, for c above ``eta / (1 - s)``.  One step of each, with rounding directed,
+tells whether that is so (:func:`hybrid.solvers.around.verified_around`); nothing is believed of the factors.
+
+Over choices z comes from policy iteration (R. Howard, Dynamic Programming and Markov Processes, 1960).  w is
+that of the last policy for a minimum, and for a maximum of the one that goes furthest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+
+import numpy as np
+
+from hybrid.matrix.space.base import Clock, Criterion, Kept
+from hybrid.matrix.space.bellman import BellmanOperator, Choosing, Held, Leap
+from hybrid.matrix.space.bounded_solution import WIDEST
+from hybrid.matrix.space.choice_operator import NO_CHOICE
+from hybrid.matrix.space.direct import DirectSystem, nanoseconds_to_write
+from hybrid.matrix.space.workspace import Array
+from hybrid.solvers.around import verified_around
+from mtbdd.base.memory import free_memory_bytes
+
+_STEP = 5e4  # nanoseconds of a step, whatever its size; one more for every entry
+_VECTORS = 8  # of a step, whose elements take as long as entries
+_SHARE = 0.25  # of the steps' time, that it may take to write equations out
+_ROOM = 0.25  # of the free memory, for factors
+_POLICIES = 200  # of an iteration, at most
+_LOOSE = 0.75  # share of its right-hand side by which w may be off
+_PLAIN = 1e8  # times w, beside which no gain counts
+_DOUBLINGS = 5  # tries with a doubled c
+_TIED = 4.0  # times c, within which choices count as the best ones for another w
+_ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the residual is off by
+
+
+class DirectBounds:
+    """Finds both bounds from factors, where these pay; see :class:`hybrid.matrix.space.bellman.Leap`.
+
+    Parameters
+    ----------
+    operator : BellmanOperator
+        Its equations can be written out: see `BellmanOperator.written`.
+    criterion : Criterion
+    otherwise : Leap, optional
+        What may take over besides.
+    """
+
+    def __init__(self, operator: BellmanOperator, criterion: Criterion, otherwise: Leap | None) -> None:
+        self._operator, self._criterion, self._otherwise = operator, criterion, otherwise
+        self._not_before = 0.0
+        self._equations: DirectSystem | None = None
+        self._is_due = False
+        self.width, self.more_vectors = math.inf, 0
+
+    @property
+    def from_anywhere(self) -> bool:
+        """See `Leap.from_anywhere`: factors need no iterate."""
+        return self._is_due or (self._otherwise is not None and self._otherwise.from_anywhere)
+
+    def begin(self, made: int) -> None:
+        """See `Leap.begin`."""
+        if self._otherwise is not None:
+            self._otherwise.begin(made)
+
+    def budget(self, held: Held, difference: float) -> float:
+        """See `Leap.budget`."""
+        if held.made >= self._not_before and self._pays(held):
+            self._not_before, self._is_due = math.inf, True
+            return math.inf
+        return 0.0 if self._otherwise is None else self._otherwise.budget(held, difference)
+
+    def _pays(self, held: Held) -> bool:
+        """Whether the steps made have taken as long as factors will; until then, when to ask again."""
+        operator, made, entries = self._operator, held.made, self._operator.entries
+        assert entries is not None
+        step = _STEP + entries + _VECTORS * operator.size
+        if self._equations is None:
+            self._not_before = nanoseconds_to_write(operator.size, entries) / (step * _SHARE)
+            if made < self._not_before:
+                return False
+            self._equations = self._written(held)
+        if self._equations is None or self._equations.nbytes > _ROOM * free_memory_bytes():
+            self._not_before = math.inf
+            return False
+        self._not_before = self._equations.nanoseconds / step
+        return made >= self._not_before
+
+    def _written(self, held: Held) -> DirectSystem | None:
+        """Return the equations, over choices those of the best at the iterate; None without room."""
+        operator = self._operator
+        with contextlib.suppress(MemoryError):
+            return operator.written(operator.choose(held.x) if isinstance(operator, Choosing) else None)
+        return None
+
+    def solve(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None = None) -> int:
+        """Try to find bounds; return the products made; see `Leap.solve`."""
+        operator, self.width = self._operator, math.inf
+        if not self._is_due or kept is not None:
+            return self._solved_otherwise(held, most, limit, clock, kept)
+        (equations, self._equations), self._is_due = (self._equations, None), False
+        assert equations is not None
+        before = operator.products
+        solution = _Solution(operator, self._criterion, held, equations, clock)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            self.width = solution.width()
+        self.more_vectors = solution.vectors
+        return min(operator.products - before, limit)
+
+    def _solved_otherwise(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None) -> int:
+        if self._otherwise is None:
+            return 0
+        made = self._otherwise.solve(held, most, limit, clock, kept)
+        self.width, self.more_vectors = self._otherwise.width, self._otherwise.more_vectors
+        return made
+
+
+class _Solution:
+    """One solution by factors; over choices by those of one policy after another.
+
+    Parameters
+    ----------
+    operator, criterion, held, clock
+        As for `DirectBounds`.
+    equations : DirectSystem
+        Of the system; over choices those of the policy that is best at the iterate.
+    """
+
+    def __init__(
+        self,
+        operator: BellmanOperator,
+        criterion: Criterion,
+        held: Held,
+        equations: DirectSystem,
+        clock: Clock,
+    ) -> None:
+        self._operator, self._criterion, self._held, self._clock = operator, criterion, held, clock
+        self._equations = equations
+        self._choices = operator if isinstance(operator, Choosing) else None
+        self._policy: Array | None = None
+        self.vectors = _VECTORS + math.ceil(equations.nbytes / (8 * max(operator.size, 1)))
+
+    def width(self) -> float:
+        """Leave bounds in x and y of what is held; return their distance, infinite if there are none."""
+        held, operator, noise = self._held, self._operator, _ROUNDING * self._operator.slack
+        z = self._values()
+        if z is None:
+            return math.inf
+        positive = self._positive(z)
+        if positive is None and operator.is_near_underflow(z):
+            return math.inf
+        shape = np.maximum(z, held.x)
+        eta = self._change(z, shape)
+        found = self._weights(shape)
+        if found is None:
+            return math.inf
+        w, loose = found
+        c = (eta + noise) / (1.0 - loose)
+        width = self._verified(z, w, c, positive)
+        if width == math.inf and self._choices is not None:
+            # Choices that are worth about as much as the best ones lead further than w.
+            found = self._weights_beside(z, shape, w, _TIED * c)
+            if found is not None:
+                w, loose = found
+                width = self._verified(z, w, 2.0 * (eta + noise) / (1.0 - loose), positive)
+        return width
+
+    def _values(self) -> Array | None:
+        """Return z; None where it cannot be had."""
+        operator = self._operator
+        if self._choices is None:
+            return self._solved(self._equations.b)
+        self._choose(self._held.x)
+        values = self._solved(self._equations.b)
+        for _ in range(_POLICIES):
+            if values is None or self._clock.tick(operator.products, math.inf) or self._choose(values):
+                return values
+            before, values = values, self._solved(self._equations.b)
+            if values is not None and self._changes_little(before, values):
+                return values
+        return None
+
+    def _changes_little(self, before: Array, values: Array) -> bool:
+        """Whether a policy is worth no more than the one before, but for rounding: they may go in circles."""
+        gained = values - before if self._is_maximum else before - values
+        return bool((gained <= _ROUNDING * self._operator.slack * values).all())
+
+    def _choose(self, values: Array) -> bool:
+        """Take the equations of the policy that is best at some values; return whether they are the same."""
+        operator, before = self._choices, self._policy
+        assert operator is not None
+        self._policy = operator.choose(values)
+        operator.products += 1
+        if before is not None and np.array_equal(before, self._policy):
+            return True
+        self._equations = operator.written(self._policy)
+        return False
+
+    def _solved(self, b: Array) -> Array | None:
+        """Return the solution for a right-hand side; None where elements are negative or not finite."""
+        if self._policy is not None:
+            b = np.where(self._policy == NO_CHOICE, 0.0, b)
+        found = self._equations.solve(b)
+        self._operator.products += 1
+        if found is not None and self._choices is not None:
+            self._choices.join(found)
+        return found if found is not None and bool(((found >= 0.0) & (found < np.inf)).all()) else None
+
+    def _change(self, z: Array, shape: Array) -> float:
+        """Return the greatest change of z in a step, beside the shape."""
+        out = np.empty_like(z)
+        self._operator.down.sweep((z, out), 0, 1)
+        self._operator.products += 1
+        out -= z
+        return _greatest(np.abs(out), shape)
+
+    def _weights(self, shape: Array) -> tuple[Array, float] | None:
+        """Return w, and by which share of the shape it is off; None if none is found."""
+        furthest = self._choices if self._is_maximum else None
+        for _ in range(_POLICIES):
+            right = self._equations.diagonal * shape
+            w = self._solved(right)
+            if w is None:
+                return None
+            if furthest is None:
+                loose = _greatest(np.abs(self._equations.residual(w, right)), right)
+                return (w, loose) if loose <= _LOOSE else None
+            out = np.empty_like(w)
+            furthest.improve(w, out, shape=shape)
+            furthest.products += 1
+            loose = _greatest(out - w, shape)
+            if loose <= _LOOSE:
+                return w, max(loose, 0.0)
+            if self._choose(_PLAIN * w):
+                return None
+        return None
+
+    def _weights_beside(self, z: Array, shape: Array, w: Array, c: float) -> tuple[Array, float] | None:
+        """Return w of the policy best at ``z + c w``, for a minimum ``z - c w``; as `_weights` does."""
+        for _ in range(_POLICIES):
+            if self._choose(np.maximum(z + (c if self._is_maximum else -c) * w, 0.0)):
+                return w, 0.0
+            found = self._solved(self._equations.diagonal * shape)
+            if found is None:
+                return None
+            w = found
+        return None
+
+    def _positive(self, z: Array) -> Array | None:
+        """Return where values are positive if some are near to underflow; None if one is too near."""
+        operator, clock, positive = self._operator, self._clock, self._held.positive
+        if positive is not None or not operator.is_near_underflow(z):
+            return positive
+        positive = operator.positive(lambda: clock.tick(operator.products, math.inf))
+        return positive if np.min(z, where=positive > 0.0, initial=math.inf) > operator.floor else None
+
+    def _verified(self, z: Array, w: Array, c: float, positive: Array | None) -> float:
+        """Verify bounds around z, with c or more, and leave them; return their distance, or infinity."""
+        held, bound, scratch = self._held, np.empty_like(z), np.empty_like(z)
+        for _ in range(_DOUBLINGS):
+            width = verified_around(
+                self._operator, self._criterion, held.x, held.y, z, w, c, positive, bound, scratch
+            )
+            if width is not None:
+                if width <= max(WIDEST, self._criterion.epsilon):
+                    held.x[...] = bound
+                    return width
+                break
+            c *= 2.0
+        return math.inf
+
+    @property
+    def _is_maximum(self) -> bool:
+        return self._choices is not None and self._choices.maximise
+
+
+def _greatest(change: Array, shape: Array) -> float:
+    """Return the greatest of a change relative to a shape, where that is not zero."""
+    relative = np.divide(change, shape, out=np.zeros_like(change), where=shape > 0.0)
+    return float(relative.max()) if relative.size else 0.0

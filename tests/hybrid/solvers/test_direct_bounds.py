@@ -1,0 +1,108 @@
+"""Bounds around direct solutions: long walks, whose values are known in closed form."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, diags_array
+
+import hybrid
+from gpu_kernels.runtime.csr import CsrArrays
+from hybrid.matrix.cpu.csr import CsrMatrix
+from hybrid.matrix.space.base import Criterion, Status
+from hybrid.matrix.space.direct import direct_system
+from hybrid.solvers import Optimistic
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+UNIT = 2.0**-53
+
+WALK = """dtmc
+const int N;
+module walk
+  x : [0..N] init 1;
+  [] x>0 & x<N -> 0.5:(x'=x+1) + 0.5:(x'=x-1);
+  [] x=0 | x=N -> true;
+endmodule
+rewards "steps" true : 1; endrewards
+"""
+
+
+def walk(n: int) -> tuple[CsrMatrix, np.ndarray]:
+    """Return the inner states of a walk between 0 and n that ends at both, and its row sums with the ends."""
+    half = np.full(n - 2, 0.5)
+    return CsrMatrix(csr_array(diags_array([half, half], offsets=[-1, 1]))), np.ones(n - 1)
+
+
+def test_a_walk_is_enclosed_by_factors_where_steps_do_not_end():
+    n = 6000
+    matrix, diagonal = walk(n)
+    b = np.zeros(n - 1)
+    b[-1] = 0.5
+    found = Optimistic(Criterion(1e-6)).solve(matrix, diagonal, b, 4 * UNIT, 1.0)
+    assert found.status is Status.CONVERGED and found.iterations < 20_000
+    exact = [Fraction(k + 1, n) for k in range(0, n - 1, 97)]
+    for value, low, high in zip(exact, found.lower[::97], found.upper[::97], strict=True):
+        assert Fraction(low) <= value <= Fraction(high)
+    assert float(np.max((found.upper - found.lower) / found.lower)) <= 1e-6
+    never = Optimistic(Criterion(1e-6, max_iterations=20_000), krylov="never").solve(
+        matrix, diagonal, b, 4 * UNIT, 1.0
+    )
+    assert never.status is not Status.CONVERGED
+
+
+@pytest.mark.parametrize("engine", ["hybrid", "explicit"])
+def test_a_walk_of_a_model(tmp_path, engine):
+    path = tmp_path / "walk.prism"
+    path.write_text(WALK)
+    n = 4000
+    model = hybrid.load(path, constants={"N": n})
+    for text, exact in (("P=? [ F x=N ]", Fraction(1, n)), ('R{"steps"}=? [ F x=0 | x=N ]', Fraction(n - 1))):
+        answer = hybrid.check(model, text, engine=engine, backend="cpu")
+        assert Fraction(answer.lower) <= exact <= Fraction(answer.upper)
+        assert answer.upper - answer.lower <= 1e-5 * float(exact)
+
+
+K = 48
+
+
+# What the values tend to as K grows; for this K they differ by less than a unit of rounding.
+@pytest.mark.parametrize(
+    ("engine", "text", "exact"),
+    [
+        ("hybrid", 'Pmin=? [ F "all_heads" ]', Fraction(2 * K - 1, 4 * K)),
+        ("explicit", 'Pmax=? [ F "decided" & !"all_heads" & !"all_tails" ]', Fraction(1, 4 * K)),
+        ("explicit", 'R{"steps"}min=? [ F "decided" ]', Fraction(12 * K**2)),
+        ("hybrid", 'R{"steps"}max=? [ F "decided" ]', Fraction(3 * (2 * K + 1) ** 2)),
+    ],
+)
+def test_a_shared_coin_is_a_long_walk(engine, text, exact):
+    model = hybrid.load(EXAMPLES / "coin.prism", constants={"K": K})
+    answer = hybrid.check(model, text, engine=engine, backend="cpu")
+    assert Fraction(answer.lower) <= exact <= Fraction(answer.upper)
+    assert answer.upper - answer.lower <= 1e-6 * float(exact)
+
+
+@pytest.mark.parametrize("n", [300, 900])
+def test_solutions_of_a_band_whatever_its_order(rng, n):
+    places = rng.permutation(n)
+    rows = np.repeat(places, 4)
+    columns = places[np.clip(np.repeat(np.arange(n), 4) + np.tile([-2, -1, 1, 2], n), 0, n - 1)]
+    matrix = csr_array((rng.uniform(0.0, 0.2, 4 * n), (rows, columns)), shape=(n, n))
+    exact, diagonal = rng.uniform(1.0, 2.0, n), np.ones(n)
+    system = direct_system(CsrArrays.from_scipy(matrix), diagonal, diagonal * exact - matrix @ exact)
+    found = system.solve(system.b)
+    assert found is not None
+    np.testing.assert_allclose(found, exact, rtol=1e-12)
+    if n > 512:
+        # Reverse Cuthill-McKee finds the band again, and factors stay within it.
+        assert system.nanoseconds <= 2.0 * n * 25.0
+        assert system.nbytes >= 12.0 * (system._factors.L.nnz + system._factors.U.nnz)
+
+
+@pytest.mark.parametrize("n", [2, 1000])
+def test_singular_equations_have_no_solution(n):
+    ring = csr_array((np.ones(n), (np.arange(n), np.roll(np.arange(n), 1))), shape=(n, n))
+    assert direct_system(CsrArrays.from_scipy(ring), np.ones(n), np.ones(n)).solve(np.ones(n)) is None
