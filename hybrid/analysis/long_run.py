@@ -26,7 +26,7 @@ from hybrid.base.arrays import extremes, inner
 from hybrid.base.errors import NotConvergedError, OptionError, UnsupportedError
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.operators.rounding import step_slack
-from hybrid.matrix.space.bounded_solution import NEGLIGIBLE, TINY, underflow_of
+from hybrid.matrix.space.bounded_solution import NEGLIGIBLE, TINY, middle_of, underflow_of
 from hybrid.matrix.space.host import workspace_of
 from hybrid.solvers import Status
 from hybrid.solvers.poisson import poisson_weights
@@ -317,7 +317,7 @@ def _over_components(
         upper_bound = max(alike.greatest(float(np.abs(inside).max(initial=0.0))), TINY)
         low, high = solved(inside[1], False), solved(inside[2], True)
         with np.errstate(invalid="ignore"):
-            middle = 0.5 * (low.lower + high.upper)
+            middle = middle_of(low.lower, high.upper)
         # Between infinite bounds there is no middle, but an estimate.
         inside[:, unknown] = np.where(np.isfinite(middle), middle, low.values), low.lower, high.upper
     return StateValues(*inside)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from hybrid.matrix.space.base import Clock, Criterion, Kept, Numbers, Place, Status, Vector
 from hybrid.matrix.space.bellman import BellmanOperator, Held, Leap
-from hybrid.matrix.space.bounded_solution import WIDEST, width_of
+from hybrid.matrix.space.bounded_solution import WIDEST, middle_of, width_of
 from hybrid.matrix.space.workspace import Array, Pair, Steps
 
 # How far a solution strip by strip is: its bounds, what has been done, and what runs to come need of it.
@@ -92,7 +92,7 @@ class StripCourse:
             self._let(self.number + 1, self.upper, ceiling)
         elif status is not Status.CONVERGED:
             self.upper[:] = np.inf
-        return 0.5 * (self.lower + self.upper) if status is Status.CONVERGED else self.lower
+        return middle_of(self.lower, self.upper) if status is Status.CONVERGED else self.lower
 
     def width(self, criterion: Criterion) -> float:
         """Return how far the bounds are apart; see `width_of`."""

@@ -38,6 +38,7 @@ from hybrid.matrix.space.bounded_solution import (
     UNIT,
     BoundedSolution,
     BoundingMethod,
+    middle_of,
     underflow_of,
     width_of,
 )
@@ -202,7 +203,7 @@ class Topological:
         if status is not Status.CONVERGED:
             values = lower
         else:
-            values = 0.5 * (lower + upper)
+            values = middle_of(lower, upper)
         residual = true_residual(matrix, values, most, diagonal, np.empty_like(most))
         with np.errstate(invalid="ignore"):
             difference = width_of(self.criterion, upper - lower, lower)

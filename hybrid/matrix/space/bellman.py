@@ -17,7 +17,13 @@ from typing import Protocol
 import numpy as np
 
 from hybrid.matrix.space.base import Clock, Kept, Numbers, State, Status
-from hybrid.matrix.space.bounded_solution import FLOOR, NEGLIGIBLE, BoundedSolution, guard_underflow
+from hybrid.matrix.space.bounded_solution import (
+    FLOOR,
+    NEGLIGIBLE,
+    BoundedSolution,
+    guard_underflow,
+    middle_of,
+)
 from hybrid.matrix.space.direct import DirectSystem
 from hybrid.matrix.space.workspace import Array, Pair, Steps, Workspace
 
@@ -315,12 +321,11 @@ class BellmanOperator(ABC):
     ) -> BoundedSolution:
         """Return what has been found as results are given; both vectors of `spare` are overwritten."""
         seconds, looks = clock.seconds, self.space.synchronisations
-        xp, (middle, scratch) = self.space.xp, spare
+        middle, scratch = spare
         if upper is None:
             middle = lower
         else:
-            xp.add(lower, upper, out=middle)
-            middle *= 0.5
+            middle_of(lower, upper, middle)
         residual = self.residual(middle, scratch)
         self.products += 1
         if upper is None:
@@ -328,8 +333,7 @@ class BellmanOperator(ABC):
             high = np.full_like(low, np.inf)
         else:
             if guard_underflow(lower, upper):
-                xp.add(lower, upper, out=middle)
-                middle *= 0.5
+                middle_of(lower, upper, middle)
             values, low, high = (self.result(x) for x in (middle, lower, upper))
         return BoundedSolution(
             values, outcome.status, outcome.iterations, seconds, outcome.difference, residual, low, high,

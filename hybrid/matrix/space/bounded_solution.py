@@ -248,6 +248,25 @@ def underflow_of(diagonal: Vector, slack: float, communicator: Communicator = AL
         return float(4.0 * (slack / UNIT) * _SMALLEST * np.float64(max(1.0, most)) / min(1.0, least))
 
 
+_HUGE = 2.0**1022  # numbers below it have a sum
+
+
+def middle_of(lower: Array, upper: Array, out: Array | None = None) -> Array:
+    """Return the middle of bounds, in `out` if it is given; a double also where their sum is none."""
+    xp = array_module(upper)
+    if extremes(upper)[1] < _HUGE and extremes(lower)[0] > -_HUGE:
+        found: Array = xp.add(lower, upper, out=out)
+        found *= 0.5
+        return found
+    with np.errstate(over="ignore"):
+        whole = 0.5 * (lower + upper)
+    found = xp.where(xp.isfinite(whole), whole, 0.5 * lower + 0.5 * upper)
+    if out is None:
+        return found
+    out[...] = found
+    return out
+
+
 def guard_underflow(lower: Array, upper: Array) -> bool:
     """Widen, in place, the bounds of positive values so small that no digit of them is told.
 

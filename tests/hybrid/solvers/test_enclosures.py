@@ -9,8 +9,10 @@ import pytest
 from scipy.sparse import csr_matrix
 from scipy.stats import poisson
 
+import hybrid
+from hybrid.base.option_types import Engine
 from hybrid.matrix.cpu.csr import CsrMatrix
-from hybrid.matrix.space.bounded_solution import TINY, UNIT, guard_underflow, width_of
+from hybrid.matrix.space.bounded_solution import TINY, UNIT, guard_underflow, middle_of, width_of
 from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Optimistic, Status
 from hybrid.solvers.poisson import poisson_weights
 from tests.builders.linear_systems import Dense, linear_system
@@ -224,3 +226,24 @@ def test_bicgstab_tells_its_failures_apart(rng):
     assert found.status is Status.DIVERGED
     with pytest.raises(ValueError, match="right-hand side"):
         BiCGStab().solve(Dense(matrix), np.ones(2), None, np.zeros(2))
+
+
+def test_the_middle_of_bounds_whose_sum_is_no_double() -> None:
+    greatest = float(np.finfo(np.float64).max)
+    lower, upper = np.array([1.2e308, -greatest, 1.0, 5e-324]), np.array([1.4e308, -1e308, 2.0, 5e-324])
+    found = middle_of(lower, upper)
+    assert found.tolist() == [1.2e308 / 2 + 1.4e308 / 2, -greatest / 2 - 1e308 / 2, 1.5, 5e-324]
+    out = np.empty(2)
+    assert middle_of(lower[2:], upper[2:], out) is out and out.tolist() == [1.5, 5e-324]
+    assert np.isinf(middle_of(np.zeros(1), np.full(1, np.inf))).all()
+
+
+def test_a_reward_above_half_of_the_largest_double() -> None:
+    # Found by random models: the value was infinite between finite bounds, with a warning of NumPy's.
+    text = """ctmc module m s : [0..1] init 0; [] s=0 -> 10:true + 6e-8:(s'=1); [] s=1 -> 1:true; endmodule
+    rewards true : 7e300; endrewards"""
+    engines: tuple[Engine, ...] = ("hybrid", "explicit")
+    for engine in engines:
+        answer = hybrid.check(hybrid.parse(text), "R=? [ F s=1 ]", engine=engine, backend="cpu")
+        assert answer.lower <= answer.value <= answer.upper < np.inf
+        assert answer.value == pytest.approx(7e300 / 6e-8, rel=1e-8)
