@@ -35,7 +35,6 @@ AWAITED = (
     "whole_answers_cpu",
     "thesis_tables_tasks",
     "thesis_memory",
-    "commit_pairs",
 )
 
 
