@@ -2,8 +2,8 @@
 
 A chain that walks up and down without drift takes as many steps as it has states, squared, and a Krylov
 method does not help where its residual does not fall; the equations have factors with little fill all the
-same.  These are made as soon as iterating has taken as long as they are foretold to take, so that an answer
-takes no more than about twice the time of the quicker of the two.
+same.  These are made as soon as iterating has taken as long as they are foretold to take: as far as that is
+right, an answer takes at most twice the time of the quicker of the two.
 
 Let ``|f(z) - z| <= eta v`` and ``v + A_i w <= w + s v`` for the choices i that matter.  Then z + c w goes
 down in a step, and z - c w goes up, for c above ``eta / (1 - s)``.  One step of each, with rounding directed,
@@ -39,6 +39,8 @@ _PLAIN = 1e8  # times w, beside which no gain counts
 _DOUBLINGS = 5  # tries with a doubled c
 _TIED = 4.0  # times c, within which choices count as the best ones for another w
 _ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the residual is off by
+_EXHAUSTED = 4.0  # times what rounding may make of a residual, below which it falls no more
+_DEARER = 8.0  # times the first policy's factors that those of a later one may take
 
 
 class DirectBounds:
@@ -57,6 +59,7 @@ class DirectBounds:
         self._operator, self._criterion, self._otherwise = operator, criterion, otherwise
         self._not_before = 0.0
         self._equations: DirectSystem | None = None
+        self._policy: Array | None = None  # that of the equations, over choices
         self._is_due = False
         self.width, self.more_vectors = math.inf, 0
 
@@ -97,7 +100,10 @@ class DirectBounds:
         """Return the equations, over choices those of the best at the iterate; None without room."""
         operator = self._operator
         with contextlib.suppress(MemoryError):
-            return operator.written(operator.choose(held.x) if isinstance(operator, Choosing) else None)
+            if isinstance(operator, Choosing):
+                self._policy = operator.choose(held.x)
+                operator.products += 1
+            return operator.written(self._policy)
         return None
 
     def solve(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None = None) -> int:
@@ -108,7 +114,7 @@ class DirectBounds:
         (equations, self._equations), self._is_due = (self._equations, None), False
         assert equations is not None
         before = operator.products
-        solution = _Solution(operator, self._criterion, held, equations, clock)
+        solution = _Solution(operator, self._criterion, held, equations, self._policy, before + limit, clock)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             self.width = solution.width()
         self.more_vectors = solution.vectors
@@ -130,7 +136,10 @@ class _Solution:
     operator, criterion, held, clock
         As for `DirectBounds`.
     equations : DirectSystem
-        Of the system; over choices those of the policy that is best at the iterate.
+    policy : array, shape (n,), uint16, or None
+        Whose equations they are; None of a chain.
+    end : int
+        What the operator may count of products.
     """
 
     def __init__(
@@ -139,12 +148,15 @@ class _Solution:
         criterion: Criterion,
         held: Held,
         equations: DirectSystem,
+        policy: Array | None,
+        end: int,
         clock: Clock,
     ) -> None:
         self._operator, self._criterion, self._held, self._clock = operator, criterion, held, clock
-        self._equations = equations
+        self._equations, self._policy, self._end = equations, policy, end
+        self._dearest = _DEARER * max(equations.nanoseconds, nanoseconds_to_write(operator.size, 0))
+        self._closest = criterion.epsilon
         self._choices = operator if isinstance(operator, Choosing) else None
-        self._policy: Array | None = None
         self.vectors = _VECTORS + math.ceil(equations.nbytes / (8 * max(operator.size, 1)))
 
     def width(self) -> float:
@@ -158,6 +170,9 @@ class _Solution:
             return math.inf
         shape = np.maximum(z, held.x)
         eta = self._change(z, shape)
+        if eta <= _EXHAUSTED * noise:
+            # Rounding keeps bounds from being closer.
+            self._closest = max(WIDEST, self._closest)
         found = self._weights(shape)
         if found is None:
             return math.inf
@@ -174,13 +189,11 @@ class _Solution:
 
     def _values(self) -> Array | None:
         """Return z; None where it cannot be had."""
-        operator = self._operator
-        if self._choices is None:
-            return self._solved(self._equations.b)
-        self._choose(self._held.x)
         values = self._solved(self._equations.b)
+        if self._choices is None:
+            return values
         for _ in range(_POLICIES):
-            if values is None or self._clock.tick(operator.products, math.inf) or self._choose(values):
+            if values is None or self._is_over() or self._choose(values):
                 return values
             before, values = values, self._solved(self._equations.b)
             if values is not None and self._changes_little(before, values):
@@ -204,7 +217,12 @@ class _Solution:
         return False
 
     def _solved(self, b: Array) -> Array | None:
-        """Return the solution for a right-hand side; None where elements are negative or not finite."""
+        """Return the solution for a right-hand side; None where elements are negative or not finite.
+
+        None as well where factors take far more than was foretold for the first policy.
+        """
+        if self._equations.nanoseconds > self._dearest:
+            return None
         if self._policy is not None:
             b = np.where(self._policy == NO_CHOICE, 0.0, b)
         found = self._equations.solve(b)
@@ -238,7 +256,7 @@ class _Solution:
             loose = _greatest(out - w, shape)
             if loose <= _LOOSE:
                 return w, max(loose, 0.0)
-            if self._choose(_PLAIN * w):
+            if self._is_over() or self._choose(_PLAIN * w):
                 return None
         return None
 
@@ -248,10 +266,15 @@ class _Solution:
             if self._choose(np.maximum(z + (c if self._is_maximum else -c) * w, 0.0)):
                 return w, 0.0
             found = self._solved(self._equations.diagonal * shape)
-            if found is None:
+            if found is None or self._is_over():
                 return None
             w = found
         return None
+
+    def _is_over(self) -> bool:
+        """Whether the iteration is to be ended, or has no products left."""
+        products = self._operator.products
+        return self._clock.tick(products, math.inf) or products >= self._end
 
     def _positive(self, z: Array) -> Array | None:
         """Return where values are positive if some are near to underflow; None if one is too near."""
@@ -265,11 +288,13 @@ class _Solution:
         """Verify bounds around z, with c or more, and leave them; return their distance, or infinity."""
         held, bound, scratch = self._held, np.empty_like(z), np.empty_like(z)
         for _ in range(_DOUBLINGS):
+            if self._operator.products + 2 > self._end:
+                break
             width = verified_around(
                 self._operator, self._criterion, held.x, held.y, z, w, c, positive, bound, scratch
             )
             if width is not None:
-                if width <= max(WIDEST, self._criterion.epsilon):
+                if width <= self._closest:
                     held.x[...] = bound
                     return width
                 break
