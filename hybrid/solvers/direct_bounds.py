@@ -24,7 +24,7 @@ from hybrid.matrix.space.base import Clock, Criterion, Kept
 from hybrid.matrix.space.bellman import BellmanOperator, Choosing, Held, Leap
 from hybrid.matrix.space.bounded_solution import WIDEST
 from hybrid.matrix.space.choice_operator import NO_CHOICE
-from hybrid.matrix.space.direct import DirectSystem, nanoseconds_to_write
+from hybrid.matrix.space.direct import FactoredSystem, nanoseconds_to_write
 from hybrid.matrix.space.workspace import Array
 from hybrid.solvers.around import verified_around
 from mtbdd.base.memory import free_memory_bytes
@@ -58,7 +58,7 @@ class DirectBounds:
     def __init__(self, operator: BellmanOperator, criterion: Criterion, otherwise: Leap | None) -> None:
         self._operator, self._criterion, self._otherwise = operator, criterion, otherwise
         self._not_before = 0.0
-        self._equations: DirectSystem | None = None
+        self._equations: FactoredSystem | None = None
         self._policy: Array | None = None  # that of the equations, over choices
         self._is_due = False
         self.width, self.more_vectors = math.inf, 0
@@ -96,7 +96,7 @@ class DirectBounds:
         self._not_before = self._equations.nanoseconds / step
         return made >= self._not_before
 
-    def _written(self, held: Held) -> DirectSystem | None:
+    def _written(self, held: Held) -> FactoredSystem | None:
         """Return the equations, over choices those of the best at the iterate; None without room."""
         operator = self._operator
         with contextlib.suppress(MemoryError):
@@ -135,7 +135,7 @@ class _Solution:
     ----------
     operator, criterion, held, clock
         As for `DirectBounds`.
-    equations : DirectSystem
+    equations : FactoredSystem
     policy : array, shape (n,), uint16, or None
         Whose equations they are; None of a chain.
     end : int
@@ -147,7 +147,7 @@ class _Solution:
         operator: BellmanOperator,
         criterion: Criterion,
         held: Held,
-        equations: DirectSystem,
+        equations: FactoredSystem,
         policy: Array | None,
         end: int,
         clock: Clock,

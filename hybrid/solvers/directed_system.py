@@ -12,7 +12,7 @@ from hybrid.matrix.explicit.operators import entries_on_host, rows_on_host
 from hybrid.matrix.space.base import MatrixOperator, Vector
 from hybrid.matrix.space.bellman import BellmanOperator
 from hybrid.matrix.space.bounded_solution import NEGLIGIBLE, least_closure, underflow_of
-from hybrid.matrix.space.direct import DirectSystem, direct_system
+from hybrid.matrix.space.direct import FactoredSystem, factored_system
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.workspace import Array, Steps, System
 from mtbdd.base.communicator import Communicator
@@ -118,9 +118,9 @@ class DirectedSystem(BellmanOperator):
         """See `BellmanOperator.entries`."""
         return entries_on_host(self._matrix)
 
-    def written(self, policy: Array | None = None) -> DirectSystem:
+    def written(self, policy: Array | None = None) -> FactoredSystem:
         """See `BellmanOperator.written`."""
-        return direct_system(rows_on_host(self._matrix), self._diagonal, self._b)
+        return factored_system(rows_on_host(self._matrix), self._diagonal, self._b)
 
     def result(self, x: Array) -> Array:
         """See `BellmanOperator.result`: where the operands were given."""

@@ -24,7 +24,7 @@ from hybrid.matrix.space.bounded_solution import (
     guard_underflow,
     middle_of,
 )
-from hybrid.matrix.space.direct import DirectSystem
+from hybrid.matrix.space.direct import FactoredSystem
 from hybrid.matrix.space.workspace import Array, Pair, Steps, Workspace
 
 
@@ -258,7 +258,7 @@ class BellmanOperator(ABC):
         """Entries of the matrix, of all choices, where `written` is there; else None."""
         return None
 
-    def written(self, policy: Array | None = None) -> DirectSystem:
+    def written(self, policy: Array | None = None) -> FactoredSystem:
         """Return the equations written out on the host, over choices those of a policy.
 
         Parameters

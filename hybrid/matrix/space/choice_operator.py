@@ -20,7 +20,7 @@ from gpu_kernels.runtime.csr import CsrArrays
 from hybrid.matrix.space.base import Numbers, Vector
 from hybrid.matrix.space.bellman import Choosing
 from hybrid.matrix.space.bounded_solution import least_closure, underflow_of
-from hybrid.matrix.space.direct import DirectSystem, direct_system
+from hybrid.matrix.space.direct import FactoredSystem, factored_system
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.workspace import Array, Pair, Workspace
 from mtbdd.base.communicator import ALONE, Communicator
@@ -376,7 +376,7 @@ class ChoiceOperator(Choosing):
         self.improve(x, scratch)
         return float(self.space.read(self.changes)[0])
 
-    def written(self, policy: Array | None = None) -> DirectSystem:
+    def written(self, policy: Array | None = None) -> FactoredSystem:
         """See `BellmanOperator.written`: members of a group have the value of the one that has a choice."""
         assert policy is not None
         rows, n = self._rows_written, self.size
@@ -395,7 +395,7 @@ class ChoiceOperator(Choosing):
         gains = self.zeros()
         self.improve(self.zeros(), gains, policy=policy)
         gains[is_free] = 0.0
-        return direct_system(CsrArrays((n, n), starts, targets, values), np.ones(n), gains)
+        return factored_system(CsrArrays((n, n), starts, targets, values), np.ones(n), gains)
 
     @cached_property
     def _rows_written(self) -> ChoiceRows:

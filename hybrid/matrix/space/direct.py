@@ -1,6 +1,6 @@
 """Direct solution of ``D x = M x + b``, M not negative, D its row sums or more, at a cost that is foretold.
 
-Few equations have a full inverse.  Of many, rows are put in reverse Cuthill-McKee order (E. Cuthill and
+Few equations have a dense inverse.  Of many, rows are put in reverse Cuthill-McKee order (E. Cuthill and
 J. McKee, Reducing the bandwidth of sparse symmetric matrices, 1969); triangular factors without pivoting,
 which such a matrix does not need, stay within the envelope of that order, so that what they take is known
 before they are made.  Solutions are refined with residuals of doubles.
@@ -18,7 +18,7 @@ from hybrid.matrix.space.base import Vector
 
 _REFINEMENTS = 2  # steps after which a residual of doubles falls no more
 _FEW = 512  # equations up to which an inverse takes less time than SciPy takes to be loaded
-_FULL_SPEED = 4.0  # operations of an inverse in a nanosecond
+_DENSE_SPEED = 4.0  # operations of an inverse in a nanosecond
 _SPARSE_SPEED = 1.0  # and of sparse factors
 _CALLS = 2e6  # nanoseconds of the calls that few equations take
 _LOADING = 5e7  # until SciPy is loaded
@@ -27,11 +27,11 @@ _FACTOR_BYTES = 12  # of an element: a double, and the number of its row
 
 
 def nanoseconds_to_write(size: int, entries: int) -> float:
-    """Return about the time that it takes to make a `DirectSystem`, as far as its cost is not known yet."""
+    """Return about the time that it takes to make a `FactoredSystem`, as far as its cost is not known yet."""
     return _CALLS if size <= _FEW else _LOADING + _WRITING * entries
 
 
-class DirectSystem(ABC):
+class FactoredSystem(ABC):
     """The system ``diagonal * x = M x + b``, not factorised before it is solved.
 
     Parameters
@@ -88,15 +88,15 @@ class DirectSystem(ABC):
         """Return the solution by the factors alone."""
 
 
-class FullSystem(DirectSystem):
-    """See `DirectSystem`; by a full inverse."""
+class DenseSystem(FactoredSystem):
+    """See `FactoredSystem`; by a dense inverse."""
 
     def __init__(self, rows: CsrArrays, diagonal: Vector, b: Vector) -> None:
         super().__init__(rows, diagonal, b)
         n = b.size
         self._matrix = np.zeros((n, n))
         self._matrix[np.repeat(np.arange(n), np.diff(rows.row_starts)), rows.columns] = rows.values
-        self.nanoseconds, self.nbytes = 2.0 * n**3 / _FULL_SPEED, 16.0 * n**2
+        self.nanoseconds, self.nbytes = 2.0 * n**3 / _DENSE_SPEED, 16.0 * n**2
         self._inverse: Any = None
 
     def _product(self, x: Vector) -> Vector:
@@ -115,8 +115,8 @@ class FullSystem(DirectSystem):
         return found
 
 
-class EnvelopeSystem(DirectSystem):
-    """See `DirectSystem`; by sparse triangular factors in reverse Cuthill-McKee order.
+class EnvelopeSystem(FactoredSystem):
+    """See `FactoredSystem`; by sparse triangular factors in reverse Cuthill-McKee order.
 
     Notes
     -----
@@ -166,7 +166,7 @@ class EnvelopeSystem(DirectSystem):
         return x
 
 
-def direct_system(rows: CsrArrays, diagonal: Vector, b: Vector) -> DirectSystem:
-    """Return a system of equations for direct solution; see `DirectSystem`."""
-    kind = FullSystem if b.size <= _FEW else EnvelopeSystem
+def factored_system(rows: CsrArrays, diagonal: Vector, b: Vector) -> FactoredSystem:
+    """Return a system of equations for direct solution; see `FactoredSystem`."""
+    kind = DenseSystem if b.size <= _FEW else EnvelopeSystem
     return kind(rows, diagonal, b)

@@ -13,7 +13,7 @@ import hybrid
 from gpu_kernels.runtime.csr import CsrArrays
 from hybrid.matrix.cpu.csr import CsrMatrix
 from hybrid.matrix.space.base import Criterion, Status
-from hybrid.matrix.space.direct import direct_system
+from hybrid.matrix.space.direct import factored_system
 from hybrid.solvers import Optimistic
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -92,7 +92,7 @@ def test_solutions_of_a_band_whatever_its_order(rng, n):
     columns = places[np.clip(np.repeat(np.arange(n), 4) + np.tile([-2, -1, 1, 2], n), 0, n - 1)]
     matrix = csr_array((rng.uniform(0.0, 0.2, 4 * n), (rows, columns)), shape=(n, n))
     exact, diagonal = rng.uniform(1.0, 2.0, n), np.ones(n)
-    system = direct_system(CsrArrays.from_scipy(matrix), diagonal, diagonal * exact - matrix @ exact)
+    system = factored_system(CsrArrays.from_scipy(matrix), diagonal, diagonal * exact - matrix @ exact)
     found = system.solve(system.b)
     assert found is not None
     np.testing.assert_allclose(found, exact, rtol=1e-12)
@@ -105,4 +105,4 @@ def test_solutions_of_a_band_whatever_its_order(rng, n):
 @pytest.mark.parametrize("n", [2, 1000])
 def test_singular_equations_have_no_solution(n):
     ring = csr_array((np.ones(n), (np.arange(n), np.roll(np.arange(n), 1))), shape=(n, n))
-    assert direct_system(CsrArrays.from_scipy(ring), np.ones(n), np.ones(n)).solve(np.ones(n)) is None
+    assert factored_system(CsrArrays.from_scipy(ring), np.ones(n), np.ones(n)).solve(np.ones(n)) is None
