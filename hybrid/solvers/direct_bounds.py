@@ -21,7 +21,7 @@ import math
 import numpy as np
 
 from hybrid.matrix.space.base import Clock, Criterion, Kept
-from hybrid.matrix.space.bellman import BellmanOperator, Choosing, Held, Leap
+from hybrid.matrix.space.bellman import BellmanOperator, Choosing, FallbackLeap, Held, Leap
 from hybrid.matrix.space.bounded_solution import WIDEST
 from hybrid.matrix.space.choice_operator import NO_CHOICE
 from hybrid.matrix.space.direct import FactoredSystem, nanoseconds_to_write
@@ -43,7 +43,7 @@ _EXHAUSTED = 4.0  # times what rounding may make of a residual, below which it f
 _DEARER = 8.0  # times the first policy's factors that those of a later one may take
 
 
-class DirectBounds:
+class DirectBounds(FallbackLeap):
     """Finds both bounds from factors, where these pay; see :class:`hybrid.matrix.space.bellman.Leap`.
 
     Parameters
@@ -56,22 +56,17 @@ class DirectBounds:
     """
 
     def __init__(self, operator: BellmanOperator, criterion: Criterion, otherwise: Leap | None) -> None:
-        self._operator, self._criterion, self._otherwise = operator, criterion, otherwise
+        super().__init__(otherwise)
+        self._operator, self._criterion = operator, criterion
         self._not_before = 0.0
         self._equations: FactoredSystem | None = None
         self._policy: Array | None = None  # that of the equations, over choices
         self._is_due = False
-        self.width, self.more_vectors = math.inf, 0
 
     @property
     def from_anywhere(self) -> bool:
         """See `Leap.from_anywhere`: factors need no iterate."""
         return self._is_due or (self._otherwise is not None and self._otherwise.from_anywhere)
-
-    def begin(self, made: int) -> None:
-        """See `Leap.begin`."""
-        if self._otherwise is not None:
-            self._otherwise.begin(made)
 
     def budget(self, held: Held, difference: float) -> float:
         """See `Leap.budget`."""
@@ -119,13 +114,6 @@ class DirectBounds:
             self.width = solution.width()
         self.more_vectors = solution.vectors
         return min(operator.products - before, limit)
-
-    def _solved_otherwise(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None) -> int:
-        if self._otherwise is None:
-            return 0
-        made = self._otherwise.solve(held, most, limit, clock, kept)
-        self.width, self.more_vectors = self._otherwise.width, self._otherwise.more_vectors
-        return made
 
 
 class _Solution:

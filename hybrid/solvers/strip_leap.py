@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.matrix.space.base import Clock, Criterion, Kept, Numbers, Place, Status, Vector
-from hybrid.matrix.space.bellman import BellmanOperator, Held, Leap
+from hybrid.matrix.space.bellman import BellmanOperator, FallbackLeap, Held, Leap
 from hybrid.matrix.space.bounded_solution import WIDEST, middle_of, width_of
 from hybrid.matrix.space.workspace import Array, Pair, Steps
 
@@ -130,7 +130,7 @@ class StripSteps(Protocol):
         """Return steps of the matrix over the rows of each strip alone, others left as they are."""
 
 
-class StripLeap:
+class StripLeap(FallbackLeap):
     """Finds both bounds strip by strip; see :class:`hybrid.matrix.space.bellman.Leap`.
 
     Parameters
@@ -150,16 +150,11 @@ class StripLeap:
         find: Callable[[], StripSteps | None],
         otherwise: Leap | None,
     ) -> None:
-        self._operator, self._criterion, self._find, self._otherwise = operator, criterion, find, otherwise
+        super().__init__(otherwise)
+        self._operator, self._criterion, self._find = operator, criterion, find
         self._strips: StripSteps | None = None
         self._not_before: float = _BEGIN
         self.from_anywhere = False
-        self.width, self.more_vectors = math.inf, 0
-
-    def begin(self, made: int) -> None:
-        """See `Leap.begin`."""
-        if self._otherwise is not None:
-            self._otherwise.begin(made)
 
     def budget(self, held: Held, difference: float) -> float:
         """See `Leap.budget`."""
@@ -199,14 +194,6 @@ class StripLeap:
         if width is not None and made <= limit:
             self.width = width
         return min(made, limit)
-
-    def _solved_otherwise(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None) -> int:
-        self.width = math.inf
-        if self._otherwise is None:
-            return 0
-        made = self._otherwise.solve(held, most, limit, clock, kept)
-        self.width, self.more_vectors = self._otherwise.width, self._otherwise.more_vectors
-        return made
 
     def _enclosed(self, held: Held, strips: StripSteps, most: float, clock: Clock) -> float | None:
         """Leave the lower bound in x and the upper one in y, and return their distance.

@@ -169,6 +169,33 @@ class Leap(Protocol):
         """Try; return the products made."""
 
 
+class FallbackLeap:
+    """What a leap has in common with others that leave to another one what they do not try themselves.
+
+    Parameters
+    ----------
+    otherwise : Leap, optional
+    """
+
+    def __init__(self, otherwise: Leap | None) -> None:
+        self._otherwise = otherwise
+        self.width, self.more_vectors = math.inf, 0
+
+    def begin(self, made: int) -> None:
+        """See `Leap.begin`."""
+        if self._otherwise is not None:
+            self._otherwise.begin(made)
+
+    def _solved_otherwise(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None) -> int:
+        """See `Leap.solve`."""
+        self.width = math.inf
+        if self._otherwise is None:
+            return 0
+        made = self._otherwise.solve(held, most, limit, clock, kept)
+        self.width, self.more_vectors = self._otherwise.width, self._otherwise.more_vectors
+        return made
+
+
 class BellmanOperator(ABC):
     """``x -> f(x)`` where its matrix has its workspace, rounded down and rounded up.
 
