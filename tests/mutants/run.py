@@ -126,8 +126,9 @@ class Copy:
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
             if compiled:
                 shutil.rmtree(cache.parent, ignore_errors=True)
-        # 1: tests failed; 2: tests could not even be collected; others: the selection is at fault.
-        verdict = "survived" if status == 0 else "killed" if status in (1, 2) else "error"
+        # 1: tests failed; 2: none was collected; below 0: a signal ended them; others: the choice is wrong.
+        killed = status in (1, 2) or status < 0
+        verdict = "survived" if status == 0 else "killed" if killed else "error"
         return Verdict(mutation.name, mutation.file, verdict, round(seconds, 1), words[:300], mutation.equal)
 
 

@@ -38,8 +38,8 @@ def test_sweeps_of_all_parts_lead_to_the_solution(name: str, rng: np.random.Gene
     def followed(own: SymbolicModel) -> list[float]:
         matrix, space, diagonal = swept_part(own)
         assert space.sweeps is not None
-        # Not near zero, where rounding of the sum is far more than that of the value.
-        x = np.random.default_rng(own.index.size).uniform(0.25, 1.0, own.index.size)
+        # So near one another that b is positive: from zero, sweeps then stay ahead of steps (Stein and Rosenberg).
+        x = np.random.default_rng(own.index.size).uniform(0.9, 1.0, own.index.size)
         b = diagonal * x - matrix.multiply(x) + 0.25
         found, off = np.empty_like(x), []
         # A solution stays, but for rounding; what is less comes off the right-hand side.
