@@ -38,7 +38,7 @@ def test_sweeps_of_all_parts_lead_to_the_solution(name: str, rng: np.random.Gene
     def followed(own: SymbolicModel) -> list[float]:
         matrix, space, diagonal = swept_part(own)
         assert space.sweeps is not None
-        # So near one another that b is positive: from zero, sweeps then stay ahead of steps (Stein and Rosenberg).
+        # So near one another that b is positive: from zero, sweeps stay ahead of steps (Stein and Rosenberg).
         x = np.random.default_rng(own.index.size).uniform(0.9, 1.0, own.index.size)
         b = diagonal * x - matrix.multiply(x) + 0.25
         found, off = np.empty_like(x), []
