@@ -15,7 +15,8 @@ from mtbdd.build.order import ORDERS
 from mtbdd.language import load_model, parse_model, resolve
 from mtbdd.language.constants import Ignored, is_ignored
 from mtbdd.language.limits import Limits, limited
-from mtbdd.language.model_syntax import ModelSyntax
+from mtbdd.language.model_syntax import ModelSyntax, ResolvedModel
+from mtbdd.language.syntax import Expression
 
 Constants = Mapping[str, bool | int | float]
 
@@ -38,6 +39,7 @@ def load(
     labels: str | os.PathLike[str] | None = None,
     state_rewards: Sequence[str | os.PathLike[str]] = (),
     transition_rewards: Sequence[str | os.PathLike[str]] = (),
+    settle: Callable[[ResolvedModel], Expression | None] | None = None,
 ) -> Model:
     """Read a model and build its decision diagrams.
 
@@ -76,6 +78,9 @@ def load(
         The ``.sta`` and ``.lab`` files of a model given as ``.tra``, unless they stand beside it.
     state_rewards, transition_rewards : sequence of path-like
         Its ``.srew`` and ``.trew`` files, likewise.
+    settle : callable, optional
+        Tells the states of a text in which its commands shall end, such as
+        `hybrid.models.directed.settled_states` of some questions; None for nowhere.
 
     Returns
     -------
@@ -102,7 +107,7 @@ def load(
     if found is None:
         return _build(
             lambda: load_model(path), constants, fix_deadlocks, package, order, build, ignore_unknown,
-            progress, timeout, memory, limits,
+            progress, timeout, memory, limits, settle,
         )  # fmt: skip
     _check_order(order)
     if not all(is_ignored(name, ignore_unknown) for name in constants or ()):
@@ -178,6 +183,7 @@ def _build(
     timeout: float | None,
     memory: int | None,
     limits: Limits | None,
+    settle: Callable[[ResolvedModel], Expression | None] | None = None,
 ) -> Model:
     """Read and build a model within its limits."""
     _check_order(order)
@@ -185,6 +191,10 @@ def _build(
         raise OptionError(f"build: expected 'auto', 'symbolic' or 'explicit', got {build!r}")
     with limited(limits), spending(_budget(timeout, memory)):
         resolved = resolve(read(), constants, ignore_unknown=ignore_unknown)
+        if settle is not None:
+            from hybrid.models.directed import ended_in  # a model for itself needs no properties
+
+            resolved = ended_in(resolved, settle(resolved))
         made = build_model
         if build == "explicit":
             from hybrid.models.exploration import build_explicitly as made

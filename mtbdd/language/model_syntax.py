@@ -214,6 +214,7 @@ class ResolvedModel:
     In expressions only literals, variables and operators are left.  `variables` is in
     model order: globals first, then the modules' in order.  `system` None stands for all modules
     side by side, `m1 || m2 || ...`; references to other system blocks are expanded in it.
+    `settled` None stands for the whole model; in states that satisfy it no command of the text is enabled.
     """
 
     file: str
@@ -226,3 +227,4 @@ class ResolvedModel:
     formulas: tuple[Formula, ...]
     initial: Expression | None
     system: Composition | None = None
+    settled: Expression | None = None

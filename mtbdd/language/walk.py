@@ -243,7 +243,7 @@ def substitute(
     expression : Expression
         Where to replace.
     mapping : mapping of str to Expression
-        The expression for each name; names without one stay.
+        The expression for each name, and for each label in quotes; names and labels without one stay.
     functions : mapping of str to str, optional
         New names for functions.
     done : dict, optional
@@ -274,6 +274,8 @@ class _Substitution(Walk[Expression]):
     def node(self, e: Expression) -> Expression:
         if isinstance(e, Name):
             return self._mapping.get(e.name, e)
+        if isinstance(e, LabelReference):
+            return self._mapping.get(f'"{e.name}"', e)
         result = map_children(e, self)
         if isinstance(result, Call) and result.function in self._functions:
             return Call(result.position, self._functions[result.function], result.arguments)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.attack.cases import Case, Finding, Record, draw_case, run_case
+from tests.attack.directed import run_directed
 from tests.attack.in_parts import run_in_parts
 from tests.attack.in_strips import run_in_strips
 from tests.attack.judge import VERDICTS
@@ -74,6 +75,7 @@ class Summary:
 WAYS: dict[str, tuple[Callable[[Case], Record], str]] = {
     "in-parts": (run_in_parts, "ask in 2 to 7 parts, states dealt to them at random"),
     "in-strips": (run_in_strips, "solve component by component, in strips of a few states"),
+    "directed": (run_directed, "ask of models that are built no further than the question needs"),
     "resumed": (run_resumed, "end checks at random looks, and go on from checkpoints, some of other strips"),
 }
 """Other ways to run cases, and what they do."""

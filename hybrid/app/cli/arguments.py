@@ -210,6 +210,12 @@ def add_check(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="also write a certificate of the answer to one property, which `hybrid verify` checks",
     )
+    parser.add_argument(
+        "--build-full",
+        action="store_true",
+        help="find the reachable states behind those that settle every question, too; values, schedulers, "
+        "certificates and paths of all states have them anyway",
+    )
     add_option(parser, "witness")
     solution = parser.add_argument_group("how it is solved")
     add_option(solution, "engine")

@@ -17,6 +17,8 @@ from hybrid.models.model import Model
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language import LanguageError, parse_constants
 from mtbdd.language.constants import Ignored
+from mtbdd.language.model_syntax import ResolvedModel
+from mtbdd.language.syntax import Expression
 
 if TYPE_CHECKING:
     # Needed by checks alone; sizes of a model are told sooner without.
@@ -36,6 +38,7 @@ def model_record(model: SymbolicModel) -> dict[str, Any]:
         "transitions": found.transitions,
         "choices": found.choices,
         "build": _build(model),
+        "built": "whole" if model.source.settled is None else "for the question",
         "build_seconds": found.seconds,
         "mtbdd_nodes": found.mtbdd_nodes,
         "terminals": found.terminals,
@@ -115,11 +118,12 @@ def built_model(
     console: Console,
     constants: Mapping[str, Any] | None = None,
     spare: Ignored = False,
+    settle: Callable[[ResolvedModel], Expression | None] | None = None,
 ) -> Model:
     """Build the model and show its warnings.
 
     `constants` take the place of those that the options give; `spare` are those that the model need not
-    declare.
+    declare; `settle` tells the states that settle the questions.
     """
     console.enter("parse")
 
@@ -128,13 +132,15 @@ def built_model(
         console.progress(text)
 
     try:
-        model = _loaded(options, constants, spare, told)
+        model = _loaded(options, constants, spare, told, settle)
     except LanguageError as error:
         if not str(options.model).endswith(PROPERTY_SUFFIXES):
             raise
         command = options.command if hasattr(options, "property") else "check"
         hint = f"files of properties stand behind the model: hybrid {command} MODEL {options.model}"
         raise with_hint(error, f"; {hint}") from None
+    if model.source.settled is not None and options.verbose:
+        console.note("built for the question: states that settle it have no successors (--build-full: all)")
     for warning in model.warnings:
         console.warn(warning)
     return model
@@ -145,6 +151,7 @@ def _loaded(
     constants: Mapping[str, Any] | None,
     spare: Ignored,
     told: Callable[[str], None],
+    settle: Callable[[ResolvedModel], Expression | None] | None,
 ) -> Model:
     """Read and build the model."""
     return load(
@@ -161,4 +168,5 @@ def _loaded(
         labels=options.labels,
         state_rewards=options.state_rewards,
         transition_rewards=options.transition_rewards,
+        settle=settle,
     )

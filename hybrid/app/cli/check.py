@@ -48,6 +48,7 @@ from hybrid.checking.in_parts import (
     reason,
 )
 from hybrid.matrix.cpu.threads import VARIABLE, available_cores, compile_ahead, is_bound_to_cores
+from hybrid.models.directed import is_settled_in, settled_states
 from hybrid.properties import Properties, Property
 from hybrid.properties.tree import Filter, MultiObjective
 from mtbdd.base.budget import check_budget
@@ -55,6 +56,8 @@ from mtbdd.base.communicator import ALONE, Communicator
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language import LanguageError, parse_constants
 from mtbdd.language.errors import format_state
+from mtbdd.language.model_syntax import ResolvedModel
+from mtbdd.language.syntax import Expression
 
 if TYPE_CHECKING:
     from hybrid.models.lumping import LumpingChecker
@@ -380,10 +383,11 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
             if model is not None:
                 rest = of_model(rest, spare, model)
             report.begin(constants, text, asked)
+            settle = _settling(options, properties, constants, spare)
             try:
-                if model is None or rest != built:
+                if model is None or rest != built or not is_settled_in(model.source, settle(model.source)):
                     model = None
-                    model = _built(options, console, rest, own, spare)
+                    model = _built(options, console, rest, own, spare, settle)
                     built = of_model(rest, spare, model)
                 given = {k: v for k, v in constants.items() if k not in built}
                 resolved = _resolve(model, properties, given, options)
@@ -413,6 +417,7 @@ def _built(
     rest: dict[str, Any],
     own: dict[str, Any],
     spare: frozenset[str],
+    settle: Callable[[ResolvedModel], Expression | None],
 ) -> SymbolicModel:
     """Build the model with the constants that the properties do not declare.
 
@@ -420,7 +425,7 @@ def _built(
     constant is declared twice.
     """
     try:
-        return built_model(options, console, rest, spare)
+        return built_model(options, console, rest, spare, settle)
     except LanguageError:
         if not own:
             raise
@@ -429,6 +434,38 @@ def _built(
         except LanguageError:
             pass
         raise
+
+
+_OF_ALL_STATES = (
+    "build_full", "no_fix_deadlocks", "values", "scheduler", "certificate", "witness", "checkpoint",
+)  # fmt: skip
+"""Options that ask for more than answers at initial states, or for a state to go on from elsewhere."""
+
+
+def _settling(
+    options: argparse.Namespace,
+    properties: Properties | None,
+    constants: Mapping[str, Any],
+    spare: frozenset[str],
+) -> Callable[[ResolvedModel], Expression | None]:
+    """Return what tells the states of a text that settle all questions; it tells none where more is asked."""
+    if properties is None or any(getattr(options, name) for name in _OF_ALL_STATES):
+        return lambda source: None
+    declared = {constant.name for constant in properties.constants}
+
+    def settle(source: ResolvedModel) -> Expression | None:
+        given = {
+            name: value
+            for name, value in constants.items()
+            if name in declared or (name in spare and name not in source.constants)
+        }
+        try:
+            resolved = resolved_asked(properties, source, given, options).properties
+        except LanguageError:
+            return None  # told once the model is built
+        return settled_states(source, [p.formula for p in resolved if p.error is None])
+
+    return settle
 
 
 def _resolve(

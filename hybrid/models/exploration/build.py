@@ -179,7 +179,9 @@ def build_explicitly(
     say(f"decision diagrams of {listed.n_states:,} states and {listed.n_entries:,} transitions")
     found = compressed(listed, fix_deadlocks=fix_deadlocks, package=package, order=order)
     # Properties may speak of the text's constants and formulas.
-    found.source = replace(found.source, constants=source.constants, formulas=source.formulas)
+    found.source = replace(
+        found.source, constants=source.constants, formulas=source.formulas, settled=source.settled
+    )
     if found.given is not None:
         found.given = replace(found.given, text=source)
     found.build_seconds = time.perf_counter() - started

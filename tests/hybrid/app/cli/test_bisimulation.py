@@ -40,7 +40,7 @@ def test_json_has_the_sizes(capsys: pytest.CaptureFixture[str]) -> None:
     plain, lumped = results
     assert "bisimulation" not in plain
     found = lumped["bisimulation"]
-    assert (found["states"], found["transitions"], found["blocks"], found["rounds"]) == (32, 244, 4, 2)
+    assert (found["states"], found["transitions"], found["blocks"], found["rounds"]) == (32, 234, 4, 2)
     assert 0 < found["block_transitions"] <= 16 and found["seconds"] > 0
     assert lumped["lower"] <= plain["upper"] and plain["lower"] <= lumped["upper"]
     assert lumped["kind"] == "certified"

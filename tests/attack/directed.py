@@ -1,0 +1,28 @@
+"""Cases of the attack, asked of models that are built no further than the question needs; the same judge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hybrid
+from hybrid.checking.answer import Answer
+from hybrid.models.directed import ended_in, settled_states
+from hybrid.models.exploration import build_explicitly
+from hybrid.properties import parse_properties, resolve_properties
+from mtbdd.build.build import build_model
+from mtbdd.build.model import SymbolicModel
+from tests.attack.cases import Case, Record, run_case
+
+
+def ask_directed(model: SymbolicModel, text: str, **options: Any) -> Answer:
+    """Answer as `hybrid.check`, of a model whose commands end where the question is settled."""
+    (prop,) = resolve_properties(parse_properties(text), model.source, keep_faults=True).properties
+    formulas = [] if prop.error is not None else [prop.formula]
+    source = ended_in(model.source, settled_states(model.source, formulas))
+    build = build_explicitly if len(text) % 3 == 0 else build_model
+    return hybrid.check(build(source), text, **options)
+
+
+def run_directed(case: Case) -> Record:
+    """Check the properties of a case, each of a model built for it, and judge the answers."""
+    return run_case(case, ask_directed)
