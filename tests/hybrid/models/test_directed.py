@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import hybrid
+from hybrid.__main__ import main
 from hybrid.models.directed import ended_in, is_settled_in, settled_states
 from hybrid.properties import parse_properties, resolve_properties
 from mtbdd.build.build import build_model
@@ -134,8 +135,8 @@ def test_the_command_builds_for_its_questions(
 
 def test_the_command_tells_it(walk: str, capsys: pytest.CaptureFixture[str]) -> None:
     for more, is_told in (["-v"], True), ([], False), (["-v", "--build-full"], False):
-        _, _, err = run(capsys, "check", walk, "P=? [ F s=7 ]", *more)
-        assert ("note: built for the question" in err) == is_told
+        assert main(["check", walk, "P=? [ F s=7 ]", *more]) == 0
+        assert ("note: built for the question" in capsys.readouterr().err) == is_told
 
 
 def test_values_of_all_states_have_the_whole_model(
