@@ -67,7 +67,7 @@ def measure(result: dict[str, Any], name: str, constants: str, n_levels: int | N
     result["choice"] = chosen.level_reason
     level_now = chosen.level
     del chosen
-    ranked = rank_levels(curve)
+    ranked = rank_levels(curve.typed)
     ranked.sort(key=lambda level: (level[0] != level_now, level[2]))
     for level, types, predicted in spread_levels(ranked, n_levels or len(ranked)):
         start = time.perf_counter()

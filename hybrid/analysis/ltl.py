@@ -19,7 +19,7 @@ from hybrid.analysis.run.work import Work
 from hybrid.analysis.until import until_probabilities
 from hybrid.base.errors import PropertyError
 from hybrid.base.state_values import StateValues
-from hybrid.matrix.levels.layers import least_instance_bytes
+from hybrid.matrix.levels.curve import least_instance_bytes
 from hybrid.properties.automata.automaton import DeterministicAutomaton, cubes, edges
 from hybrid.properties.automata.choosing import ChosenAutomaton, choose_automaton
 from hybrid.properties.automata.formulas import Formula, FormulaStore, from_path

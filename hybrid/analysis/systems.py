@@ -324,7 +324,7 @@ def _by_strips(matrix: Matrix, otherwise: BoundingMethod, options: CheckOptions)
     """Return topological solution of a matrix in row types, where its groups promise a gain."""
     if not (isinstance(matrix, HybridMatrix) and isinstance(matrix.curve, LevelCurve)):
         return None
-    types, level = matrix.curve.plain, matrix.level
+    types, level = matrix.curve.typed.plain, matrix.level
     level = level if types.reaches(level) else len(types) - 1
     if matrix.place is HOST:
         strips = RowStrips.where_they_pay(types, level)

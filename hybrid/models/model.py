@@ -90,8 +90,7 @@ def _picture(model: SymbolicModel) -> str:
     matrices = [model.layer_transitions(k) for k in range(len(model.layers))]
     if not matrices[0].n_levels or sum(sum(matrix.nodes) for matrix in matrices) > _MOST_NODES:
         return ""
-    from hybrid.matrix.levels.curve import level_curve
-    from hybrid.matrix.levels.layers import layer_curve
+    from hybrid.matrix.levels.curve import layer_curve, level_curve
 
     curve: LevelTable = layer_curve(matrices) if model.is_mdp else level_curve(matrices[0])
     return memory_picture([candidate.bytes_worst_case for candidate in curve.levels], curve.min_memory)

@@ -10,8 +10,9 @@ from gpu_kernels import ChoiceGains, Device, TileMatrix, mark_entries
 from hybrid.analysis.choice_systems import choice_flow
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.matrix.gpu.build import code_gains
-from hybrid.matrix.gpu.tile_layout import build_tile_matrix, row_types_of
+from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.tuning import LayoutOptions
+from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.operators.hybrid_choices import hybrid_choices
 from hybrid.matrix.operators.layer_choices import LayerChoices, choice_slack, layer_choices_of
 from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem, Quotient
@@ -100,7 +101,9 @@ def random_layers(rng: np.random.Generator, factors: bool = False, size: int = S
 def laid_out(device: Device, case: Layers, level: int, options: LayoutOptions) -> TileMatrix:
     """Tiles of all layers at a level."""
     stacked = stack_layers(case.matrices(), case.layers)
-    tiles = build_tile_matrix(device, row_types_of(stacked), stacked.first_level + level, options, stacked)
+    tiles = build_tile_matrix(
+        device, TypedMatrix(stacked).plain, stacked.first_level + level, options, stacked
+    )
     assert tiles is not None
     return tiles
 

@@ -14,8 +14,7 @@ from hybrid.base.units import bytes_text, counted, seconds_text
 from hybrid.matrix.backends import Backend
 from hybrid.matrix.backends.base import MatrixTable
 from hybrid.matrix.backends.host import weigh_parts
-from hybrid.matrix.levels.curve import LevelCurve, base_memory_bytes, level_curve
-from hybrid.matrix.levels.layers import LayerCurve, layer_levels
+from hybrid.matrix.levels.curve import LevelCurve, base_memory_bytes, layer_levels, level_curve
 from hybrid.matrix.levels.policy import LevelChoice, choose_level
 from hybrid.matrix.levels.table import LevelTable, weigh
 from hybrid.matrix.levels.task_table import layer_tasks, task_table
@@ -97,11 +96,11 @@ def model_choices(model: SymbolicModel, backend: str = "cpu") -> list[LayerChoic
 
 def levels_of(
     matrix: OffsetMTBDD | Sequence[LayerChoices], backend: str, representation: str = "row-types"
-) -> LevelTable:
+) -> MatrixTable:
     """Count every level of a matrix, or of the choices of a decision process, in row types or in tasks.
 
     In row types a gpu takes the layers of choices fused where it can, see
-    :func:`hybrid.matrix.levels.layers.layer_levels`. Time: O(nodes log nodes) with row types, O(nodes) with
+    :func:`hybrid.matrix.levels.curve.layer_levels`. Time: O(nodes log nodes) with row types, O(nodes) with
     tasks; no path is enumerated.
     """
     check_representation(representation)
@@ -109,7 +108,7 @@ def levels_of(
         return task_table(matrix) if representation == "tasks" else level_curve(matrix)
     layers = [o.matrix for o in matrix if o.matrix is not None]
     if representation == "tasks":
-        return layer_tasks([task_table(layer) for layer in layers])
+        return layer_tasks(layers)
     return layer_levels(layers, backend)
 
 
@@ -142,26 +141,14 @@ def weigh_levels(
     table = levels_of(matrix, backend.name, representation)
     if table.knows_bytes(backend.name):
         return table.all_bytes_known(backend.name)
-    if isinstance(table, LayerCurve | LevelCurve):
-        return weigh_parts(_parts(matrix, table), table, backend).costs
+    assert isinstance(table, LevelCurve)
+    if table.matrices[0].stacked is None:
+        return weigh_parts(table, backend).costs
     from gpu_kernels import current_device
-    from hybrid.matrix.levels.curve import StackedCurve
     from hybrid.matrix.levels.probe import build_level
 
-    assert isinstance(table, StackedCurve)
-    return weigh(table.weights(backend.name), partial(build_level, current_device(), table)).costs
-
-
-def _parts(
-    matrix: OffsetMTBDD | Sequence[LayerChoices], table: LevelCurve | LayerCurve
-) -> list[tuple[OffsetMTBDD, MatrixTable]]:
-    """Return matrices that are held one by one with their levels."""
-    if isinstance(matrix, OffsetMTBDD):
-        assert isinstance(table, LevelCurve)
-        return [(matrix, table)]
-    assert isinstance(table, LayerCurve)
-    layers = (o.matrix for o in matrix if o.matrix is not None)
-    return list(zip(layers, table.curves, strict=True))
+    build = partial(build_level, current_device(), table.typed)
+    return weigh(table.weights(backend.name), build, lambda tiles: tiles.nbytes).costs
 
 
 @dataclass(frozen=True)

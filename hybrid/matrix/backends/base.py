@@ -29,7 +29,7 @@ from mtbdd.offset.places import HOST, VectorPlace
 Float64Array = NDArray[np.float64]
 
 MatrixTable = LevelCurve | TaskTable
-"""The levels of one matrix, in the representation in which it will be held."""
+"""Levels in the representation in which the matrix or the layers will be held."""
 
 _TASK_BUILD_BYTES = 85
 """What expanding submatrices, listing paths and cutting them takes at its peak, an entry or instance."""
@@ -116,8 +116,8 @@ class Backend(ABC):
         """Return the fastest level within a budget by timing some; None where that does not pay."""
         return None
 
-    def represent(self, matrix: OffsetMTBDD, table: MatrixTable, level: int) -> Product:
-        """Build the representation of a level.
+    def represent(self, table: MatrixTable, level: int) -> Product:
+        """Build the representation of a level of one matrix.
 
         Raises
         ------
@@ -127,7 +127,7 @@ class Backend(ABC):
             If the level has too many row types.
         """
         if isinstance(table, LevelCurve):
-            return self._in_row_types(matrix, table, level)
+            return self._in_row_types(table, level)
         candidate = table[level]
         require_memory(
             _TASK_BUILD_BYTES * (candidate.submatrix_nonzeros + candidate.instances_worst_case),
@@ -135,10 +135,10 @@ class Backend(ABC):
             f"choose another {option('level')}, such as min-memory, or "
             f"{option('representation', 'row-types')}",
         )
-        return self._in_tasks(matrix, cut_tasks(inject_level(matrix, level)))
+        return self._in_tasks(table.matrix, cut_tasks(inject_level(table.matrix, level)))
 
     @abstractmethod
-    def _in_row_types(self, matrix: OffsetMTBDD, curve: LevelCurve, level: int) -> Product:
+    def _in_row_types(self, curve: LevelCurve, level: int) -> Product:
         """Hold a level in the form made for this backend."""
 
     @abstractmethod

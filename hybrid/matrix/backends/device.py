@@ -48,7 +48,7 @@ class GpuBackend(Backend):
 
         device = current_device()
         if isinstance(table, LevelCurve):
-            reason = reason_for_cpu(device, table)
+            reason = reason_for_cpu(device, table.typed)
         else:
             fastest = min(table.seconds(c.level, self.name) for c in table.levels)
             reason = reason_of_size(device, table.nonzeros, table.shape)
@@ -67,7 +67,7 @@ class GpuBackend(Backend):
         """See `Backend.is_scaled`."""
         from hybrid.matrix.gpu.cost import types_of_level
 
-        return isinstance(table, LevelCurve) and types_of_level(table, level).classes.scaled
+        return isinstance(table, LevelCurve) and types_of_level(table.typed, level).classes.scaled
 
     def workspace(self, product: Product, operator: MatrixOperator) -> Workspace:
         """See `Backend.workspace`."""
@@ -95,11 +95,12 @@ class GpuBackend(Backend):
         )
         return DividedDeviceWorkspace(device, run_divided(device, own, there), communicator, there.host_waits)
 
-    def _in_row_types(self, matrix: OffsetMTBDD, curve: LevelCurve, level: int) -> Product:
+    def _in_row_types(self, curve: LevelCurve, level: int) -> Product:
         from hybrid.matrix.gpu.build import build_layout
 
+        matrix = curve.matrix
         own = matrix.own_columns if isinstance(matrix, DividedMTBDD) else None
-        return _product(matrix, build_layout(curve, level, own_columns=own))
+        return _product(matrix, build_layout(curve.typed, level, own_columns=own))
 
     def _in_tasks(self, matrix: OffsetMTBDD, tasks: TaskList) -> Product:
         from hybrid.matrix.gpu.product import tasks_on_device

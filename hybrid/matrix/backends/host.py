@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from hybrid.matrix.backends.base import Backend, MatrixTable, Product
 from hybrid.matrix.injection.injected import TaskList, inject_level
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.policy import LevelChoice, choose_level, rank_by_time
-from hybrid.matrix.levels.table import BestLevel, LevelTable, weigh
+from hybrid.matrix.levels.table import BestLevel, weigh
 from hybrid.matrix.reference import ReferenceProduct
 from hybrid.matrix.space.base import MatrixOperator
 from hybrid.matrix.space.host import HostWorkspace
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
 
 # The level of a matrix or of layers; where bytes count, they are those of levels that were built.
 
-Part = tuple[OffsetMTBDD, MatrixTable]
-"""A matrix and its levels."""
-
 _MOST_BUILT = 8
 """Levels that are built, those of least predicted time first, before the level of least memory is sought."""
 
@@ -42,25 +38,28 @@ class Holding:
     Attributes
     ----------
     products : tuple of Product
-        The representation of every part, ready to multiply.
+        The representation of every matrix, ready to multiply.
     """
 
     products: tuple[Product, ...]
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all parts."""
+        """Bytes of all matrices."""
         return sum(product.nbytes for product in self.products)
 
 
-def weigh_parts(parts: Sequence[Part], table: LevelTable, backend: Backend) -> BestLevel[Holding, int]:
+def weigh_parts(table: MatrixTable, backend: Backend) -> BestLevel[Holding, int]:
     """Build levels of a matrix, or of layers held one by one, and find the level of least memory."""
-    return weigh(table.weights(backend.name), lambda level: _hold(parts, backend, level))
+    return weigh(
+        table.weights(backend.name),
+        lambda level: _hold(table, backend, level),
+        lambda holding: holding.nbytes,
+    )
 
 
 def select_level(
-    parts: Sequence[Part],
-    table: LevelTable,
+    table: MatrixTable,
     policy: str | int,
     backend: Backend,
     memory_budget: int | None = None,
@@ -69,9 +68,7 @@ def select_level(
 
     Parameters
     ----------
-    parts : sequence of (OffsetMTBDD, MatrixTable)
-    table : LevelTable
-        The levels of all parts together.
+    table : LevelCurve or TaskTable
     policy, memory_budget
         See :func:`hybrid.matrix.levels.policy.choose_level`. Where bytes are not known beforehand, levels are
         built for ``min-memory`` and for a budget.
@@ -92,12 +89,12 @@ def select_level(
         return choose_level(table, policy, backend.name, memory_budget), None
     choice = choose_level(table, policy, backend.name)
     if policy == "min-memory":
-        return _smallest(parts, table, backend, memory_budget)
+        return _smallest(table, backend, memory_budget)
     if memory_budget is None:
         return choice, None
     least = {weight.level: weight.least_bytes for weight in table.weights(backend.name)}
     if isinstance(policy, int):
-        holding = _hold(parts, backend, choice.level)
+        holding = _hold(table, backend, choice.level)
         if holding.nbytes > memory_budget:
             raise OptionError(
                 f"level: level {policy} needs {holding.nbytes} bytes, more than the budget of {memory_budget}"
@@ -105,7 +102,7 @@ def select_level(
         return choice, holding
     light = (k for k in least if least[k] <= memory_budget)
     for level in rank_by_time(table, policy, backend.name, light)[:_MOST_BUILT]:
-        holding, seconds = _hold(parts, backend, level), table.seconds(level, backend.name)
+        holding, seconds = _hold(table, backend, level), table.seconds(level, backend.name)
         if holding.nbytes <= memory_budget:
             assert seconds is not None
             reason = (
@@ -114,14 +111,12 @@ def select_level(
                 "backend"
             )
             return LevelChoice(level, reason), holding
-    return _smallest(parts, table, backend, memory_budget)
+    return _smallest(table, backend, memory_budget)
 
 
-def _smallest(
-    parts: Sequence[Part], table: LevelTable, backend: Backend, budget: int | None
-) -> tuple[LevelChoice, Holding]:
+def _smallest(table: MatrixTable, backend: Backend, budget: int | None) -> tuple[LevelChoice, Holding]:
     """Return the level of least memory among those that are built, if it keeps the budget."""
-    found = weigh_parts(parts, table, backend)
+    found = weigh_parts(table, backend)
     assert found.best is not None
     (size, level, built), count = found.best, len(found.costs)
     if budget is not None and size > budget:
@@ -133,8 +128,8 @@ def _smallest(
     return LevelChoice(level, reason), built
 
 
-def _hold(parts: Sequence[Part], backend: Backend, level: int) -> Holding:
-    return Holding(tuple(backend.represent(matrix, table, level) for matrix, table in parts))
+def _hold(table: MatrixTable, backend: Backend, level: int) -> Holding:
+    return Holding(tuple(backend.represent(own, level) for own in table.apart))
 
 
 class CpuBackend(Backend):
@@ -162,15 +157,15 @@ class CpuBackend(Backend):
         single = getattr(product, "multiply_single", None)
         return HostWorkspace(operator, CpuPasses(), single, None if layout is None else sweeps)
 
-    def _in_row_types(self, matrix: OffsetMTBDD, curve: LevelCurve, level: int) -> Product:
+    def _in_row_types(self, curve: LevelCurve, level: int) -> Product:
         from hybrid.matrix.cpu.layout import build_cpu_layout
         from hybrid.matrix.cpu.product import CpuProduct
 
-        early = _early_columns(matrix)
-        layout = build_cpu_layout(curve.scaled if curve[level].scaled else curve.plain, level, early)
+        early = _early_columns(curve.matrix)
+        layout = build_cpu_layout(curve.types(level, self.name), level, early)
         if layout is None:
             # Sharing up to a scale would cost accuracy here.
-            layout = build_cpu_layout(curve.plain, level, early)
+            layout = build_cpu_layout(curve.typed.plain, level, early)
         if layout is None:
             raise RuntimeError("classes of equal blocks are exact, yet were refused as inexact")
         return CpuProduct(layout)
@@ -197,8 +192,8 @@ class ReferenceBackend(Backend):
         """See `Backend.workspace`."""
         return HostWorkspace(operator)
 
-    def _in_row_types(self, matrix: OffsetMTBDD, curve: LevelCurve, level: int) -> Product:
-        return ReferenceProduct(inject_level(matrix, level))
+    def _in_row_types(self, curve: LevelCurve, level: int) -> Product:
+        return ReferenceProduct(inject_level(curve.matrix, level))
 
     def _in_tasks(self, matrix: OffsetMTBDD, tasks: TaskList) -> Product:
         return ReferenceProduct(tasks)

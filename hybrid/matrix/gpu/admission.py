@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from gpu_kernels import Device
 from hybrid.matrix.gpu.cost import pair_build_bytes, rank_levels
-from hybrid.matrix.injection.row_types import RowTypes, TypedMatrix
+from hybrid.matrix.injection.row_types import RowTypes
+from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.space.base import DEFAULT_VECTORS
 from mtbdd.base.errors import option
 
@@ -65,13 +66,13 @@ def check_memory(device: Device, types: RowTypes, k: int, pairs: bool = False, l
         )
 
 
-def reason_for_cpu(device: Device, curve: TypedMatrix) -> str | None:
+def reason_for_cpu(device: Device, matrix: TypedMatrix) -> str | None:
     """Say why a matrix is better multiplied on the CPU; None if the device is to be preferred."""
-    reason = reason_of_size(device, curve.nonzeros, curve.shape)
+    reason = reason_of_size(device, matrix.nonzeros, matrix.shape)
     if reason is not None:
         return reason
-    ranked = rank_levels(curve, 1.0)
-    return reason_of_time(device, curve.nonzeros, ranked[0][2]) if ranked else None
+    ranked = rank_levels(matrix, 1.0)
+    return reason_of_time(device, matrix.nonzeros, ranked[0][2]) if ranked else None
 
 
 def reason_of_size(device: Device, nonzeros: int, shape: tuple[int, int]) -> str | None:

@@ -31,8 +31,9 @@ from hybrid.matrix.gpu.cost import layout_items, types_of_level, uses_pairs
 from hybrid.matrix.gpu.product import GpuProduct
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.tuning import LayoutOptions
-from hybrid.matrix.injection.row_types import RowGroups, RowTypes, TypedMatrix, enumerate_groups, find_gaps
+from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_groups, find_gaps
 from hybrid.matrix.injection.submatrices import CooBlocks, class_submatrices
+from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from mtbdd.offset.places import is_any
 from mtbdd.offset.tuples import distinct, stable_order
 
@@ -334,12 +335,12 @@ def _row_items(
     return pack_row_items(place, bits, **{name: column[order] for name, column in columns.items()})
 
 
-def build_product(curve: TypedMatrix, k: int, options: LayoutOptions | None = None) -> GpuProduct:
+def build_product(matrix: TypedMatrix, k: int, options: LayoutOptions | None = None) -> GpuProduct:
     """Build the representation of a level on the current device: tiles, or pairs where rows are long.
 
     Parameters
     ----------
-    curve : TypedMatrix
+    matrix : TypedMatrix
         The matrix with its row types.
     k : int
         Level.
@@ -357,11 +358,11 @@ def build_product(curve: TypedMatrix, k: int, options: LayoutOptions | None = No
     ValueError
         If the level has too many row types.
     """
-    return GpuProduct(current_device(), build_layout(curve, k, options))
+    return GpuProduct(current_device(), build_layout(matrix, k, options))
 
 
 def build_layout(
-    curve: TypedMatrix,
+    matrix: TypedMatrix,
     k: int,
     options: LayoutOptions | None = None,
     own_columns: int | None = None,
@@ -371,18 +372,18 @@ def build_layout(
 
     Parameters
     ----------
-    curve, k, options
+    matrix, k, options
         As for `build_product`.
     own_columns, strip : optional
         See `hybrid.matrix.gpu.tile_layout.build_tile_matrix`; with strips the level is held as tiles.
     """
     device = current_device()
-    types = types_of_level(curve, k)
-    pairs = options is None and strip is None and uses_pairs(curve, k)
+    types = types_of_level(matrix, k)
+    pairs = options is None and strip is None and uses_pairs(matrix, k)
     layout = _build(device, types, k, options, pairs, own_columns, strip)
     if layout is None:
         # Sharing up to a scale would cost accuracy here.
-        layout = _build(device, curve.plain, k, options, pairs, own_columns, strip)
+        layout = _build(device, matrix.plain, k, options, pairs, own_columns, strip)
     if layout is None:
         raise RuntimeError("classes of equal blocks are exact, yet were refused as inexact")
     return layout

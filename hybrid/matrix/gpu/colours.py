@@ -26,7 +26,8 @@ from hybrid.matrix.gpu.build import build_layout
 from hybrid.matrix.gpu.cost import types_of_level
 from hybrid.matrix.gpu.sweeps import DeviceSteps, Unfused
 from hybrid.matrix.gpu.workspace import DeviceWorkspace
-from hybrid.matrix.injection.row_types import TypedMatrix, enumerate_groups, group_arrows
+from hybrid.matrix.injection.row_types import enumerate_groups, group_arrows
+from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.space.workspace import Steps
 
 MOST_COLOURS = 16
@@ -55,7 +56,7 @@ class ColouredTiles:
     Parameters
     ----------
     device : Device
-    curve : TypedMatrix
+    typed : TypedMatrix
         A square matrix without diagonal.
     k : int
         Level of the groups.
@@ -65,15 +66,15 @@ class ColouredTiles:
     Memory: a layout of the level, and a byte a row and colour.
     """
 
-    def __init__(self, device: Device, curve: TypedMatrix, k: int) -> None:
-        types = types_of_level(curve, k)
+    def __init__(self, device: Device, typed: TypedMatrix, k: int) -> None:
+        types = types_of_level(typed, k)
         matrix, groups = types.classes.matrix, enumerate_groups(np, types, k)
         size = types[k].rows[groups.type].astype(np.int64)
         colour = colours_of(len(groups), *group_arrows(groups, size, matrix.columns[k]))
         # Rows without a group go with the first colour.
         of_row = np.zeros(matrix.n_rows, np.int64)
         of_row[concatenated_ranges(groups.row, size)] = np.repeat(colour, size)
-        layout = build_layout(curve, k, strip=colour)
+        layout = build_layout(typed, k, strip=colour)
         assert isinstance(layout, TileMatrix)
         self.colours = int(colour.max(initial=0)) + 1
         self._device, self._tiles = device, layout

@@ -22,11 +22,11 @@ from gpu_kernels import HOST_ITEMS
 from hybrid.base.directed_rounding import near_least
 from hybrid.base.errors import OptionError
 from hybrid.matrix.gpu.tuning import REFERENCE, Card, card_in_use, choose_tuning
-from hybrid.matrix.injection.row_types import RowTypes, TypedMatrix
+from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.injection.submatrices import BlockClasses
+from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.space.base import LEAST_VECTORS
 from mtbdd.base.errors import option
-from mtbdd.offset.divided import StackedLayers
 from mtbdd.offset.offset import row_entries
 from mtbdd.offset.tuples import distinct_rows
 
@@ -83,13 +83,15 @@ class PairCounts:
     products: int
 
 
-def has_long_rows(curve: TypedMatrix) -> bool:
-    """Tell whether a matrix has rows too long for one thread each."""
-    if curve.nonzeros >= LONG_ROW * max(1, curve.shape[0]):
+def has_long_rows(matrix: TypedMatrix) -> bool:
+    """Tell whether rows are too long for one thread each; stacked layers have a thread a row always."""
+    if matrix.stacked is not None:
+        return False
+    if matrix.nonzeros >= LONG_ROW * max(1, matrix.shape[0]):
         return True
-    if row_entries(curve.plain.classes.matrix) < LONGEST_ROW:
+    if row_entries(matrix.matrix) < LONGEST_ROW:
         return False  # without a look at the deepest row types
-    return longest_row(curve.plain) >= LONGEST_ROW
+    return longest_row(matrix.plain) >= LONGEST_ROW
 
 
 def longest_row(types: RowTypes) -> float:
@@ -333,67 +335,68 @@ def _entry_seconds(types: RowTypes) -> float:
     return _SECONDS_TILE_ENTRY + (_SECONDS_SCALED_ENTRY if types.classes.scaled else 0.0)
 
 
-def _form_at(curve: TypedMatrix, k: int) -> _Form | None:
+def _form_at(matrix: TypedMatrix, k: int) -> _Form | None:
     """Return a level in the form predicted to be fastest on the card in use; None if it cannot be used."""
-    known, card = curve.once(_no_forms), card_in_use()
+    known, card = matrix.once(_no_forms), card_in_use()
     if (card, k) not in known:
-        known[card, k] = _fastest_form(curve, k, card)
+        known[card, k] = _fastest_form(matrix, k, card)
     return known[card, k]
 
 
-def _no_forms(curve: TypedMatrix) -> dict[tuple[Card, int], _Form | None]:
+def _no_forms(matrix: TypedMatrix) -> dict[tuple[Card, int], _Form | None]:
     """Return where a matrix keeps its forms, by card and level."""
     return {}
 
 
-def _fastest_form(curve: TypedMatrix, k: int, card: Card) -> _Form | None:
-    long = curve.once(has_long_rows)
-    waiting = curve.once(_longest_row) * SECONDS_SERIAL_ENTRY if long else 0.0
+def _fastest_form(matrix: TypedMatrix, k: int, card: Card) -> _Form | None:
+    long = matrix.once(has_long_rows)
+    waiting = matrix.once(_longest_row) * SECONDS_SERIAL_ENTRY if long else 0.0
     forms = []
-    for types in curve.kinds(k):
-        seconds = level_seconds(types, k, card)
+    for types in matrix.kinds(k):
+        seconds = level_seconds(types, matrix.first_level + k, card)
         if seconds is not None:
             forms.append(_Form(seconds + waiting, types, False))
-        if long and (seconds := _pair_seconds(curve, types, k, card)) is not None:
+        if long and (seconds := _pair_seconds(matrix, types, k, card)) is not None:
             forms.append(_Form(seconds, types, True))
     return min(forms, key=lambda form: form.seconds, default=None)
 
 
-def _longest_row(curve: TypedMatrix) -> float:
-    return longest_row(curve.plain)
+def _longest_row(matrix: TypedMatrix) -> float:
+    return longest_row(matrix.plain)
 
 
-def _pair_seconds(curve: TypedMatrix, types: RowTypes, k: int, card: Card) -> float | None:
-    counts = curve.once(_scaled_pairs if types.classes.scaled else _plain_pairs)
+def _pair_seconds(matrix: TypedMatrix, types: RowTypes, k: int, card: Card) -> float | None:
+    counts = matrix.once(_scaled_pairs if types.classes.scaled else _plain_pairs)
     if k >= len(counts):
         return None
     seconds = pair_seconds(types, k, counts[k])
     return None if seconds is None else seconds * max(card.work(REFERENCE), card.transfer(REFERENCE))
 
 
-def _plain_pairs(curve: TypedMatrix) -> list[PairCounts]:
-    return count_pairs(curve.plain.classes)
+def _plain_pairs(matrix: TypedMatrix) -> list[PairCounts]:
+    return count_pairs(matrix.plain.classes)
 
 
-def _scaled_pairs(curve: TypedMatrix) -> list[PairCounts]:
-    return count_pairs(curve.scaled.classes)
+def _scaled_pairs(matrix: TypedMatrix) -> list[PairCounts]:
+    return count_pairs(matrix.scaled.classes)
 
 
-def predicted_level_seconds(curve: TypedMatrix, k: int) -> float | None:
-    """Predict the time of a product at level k; None if the GPU backend cannot use the level."""
-    found = _form_at(curve, k)
+def predicted_level_seconds(matrix: TypedMatrix, k: int) -> float | None:
+    """Predict the time of a product, or of a step over layers; None if the GPU cannot use the level."""
+    found = _form_at(matrix, k)
     return None if found is None else found.seconds
 
 
-def least_level_seconds(curve: TypedMatrix, k: int) -> float:
+def least_level_seconds(matrix: TypedMatrix, k: int) -> float:
     """Return what `predicted_level_seconds` is not below, at level k and at all levels below it."""
-    if curve.once(has_long_rows):
+    if matrix.once(has_long_rows):
         return 0.0
     card = card_in_use()
-    return min((_least_seconds(types, k, card) for types in curve.kinds(k)), default=math.inf)
+    own = matrix.first_level + k
+    return min((_least_seconds(types, own, card) for types in matrix.kinds(k)), default=math.inf)
 
 
-def types_of_level(curve: TypedMatrix, k: int) -> RowTypes:
+def types_of_level(matrix: TypedMatrix, k: int) -> RowTypes:
     """Return the row types, plain or shared up to a scale, that the GPU backend uses at level k.
 
     Raises
@@ -401,10 +404,10 @@ def types_of_level(curve: TypedMatrix, k: int) -> RowTypes:
     ValueError
         If it cannot use the level.
     """
-    return _form(curve, k).types
+    return _form(matrix, k).types
 
 
-def uses_pairs(curve: TypedMatrix, k: int) -> bool:
+def uses_pairs(matrix: TypedMatrix, k: int) -> bool:
     """Tell whether the GPU backend holds level k as pairs instead of tiles.
 
     Raises
@@ -412,11 +415,11 @@ def uses_pairs(curve: TypedMatrix, k: int) -> bool:
     ValueError
         If it cannot use the level.
     """
-    return _form(curve, k).pairs
+    return _form(matrix, k).pairs
 
 
-def _form(curve: TypedMatrix, k: int) -> _Form:
-    found = _form_at(curve, k)
+def _form(matrix: TypedMatrix, k: int) -> _Form:
+    found = _form_at(matrix, k)
     if found is None:
         raise OptionError(
             f"level: level {k} has too many row types for the gpu backend; "
@@ -425,25 +428,15 @@ def _form(curve: TypedMatrix, k: int) -> _Form:
     return found
 
 
-def rank_levels(curve: TypedMatrix, factor: float = math.inf) -> list[tuple[int, RowTypes, float]]:
+def rank_levels(matrix: TypedMatrix, factor: float = math.inf) -> list[tuple[int, RowTypes, float]]:
     """Return the usable levels with their row types and predicted seconds, fastest first.
 
     ``factor``: those that take at most so many times the least time, at least, are among them.
     """
-    count = curve.plain.classes.matrix.n_levels + 1
     ranked = near_least(
-        count, lambda k: predicted_level_seconds(curve, k), lambda k: least_level_seconds(curve, k), factor
+        len(matrix),
+        lambda k: predicted_level_seconds(matrix, k),
+        lambda k: least_level_seconds(matrix, k),
+        factor,
     )
-    return [(k, types_of_level(curve, k), seconds) for seconds, k in sorted(ranked)]
-
-
-def choice_level_seconds(stacked: StackedLayers, types: RowTypes, level: int) -> float | None:
-    """Predict the time of a step over stacked layers at a level of a layer; None if it cannot be used."""
-    k = stacked.first_level + level
-    return level_seconds(types, k) if types.reaches(k) else None
-
-
-def least_choice_seconds(stacked: StackedLayers, types: RowTypes, level: int) -> float:
-    """Return what `choice_level_seconds` is not below, at a level of a layer and at all levels below it."""
-    k = stacked.first_level + level
-    return _least_seconds(types, k, card_in_use()) if types.reaches(k) else math.inf
+    return [(k, types_of_level(matrix, k), seconds) for seconds, k in sorted(ranked)]

@@ -18,7 +18,6 @@ from hybrid.base.arrays import Array, counts, to_host
 from hybrid.matrix.gpu.tile_table import TileTable, build_tile_table, late_groups
 from hybrid.matrix.gpu.tuning import LayoutOptions, choose_tuning
 from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_groups, find_gaps
-from hybrid.matrix.injection.submatrices import find_block_classes
 from mtbdd.offset.divided import StackedLayers
 from mtbdd.offset.tuples import stable_order
 
@@ -46,11 +45,6 @@ class _Items(NamedTuple):
     count: Array
 
 
-def row_types_of(stacked: StackedLayers) -> RowTypes:
-    """Return the row types of stacked layers, blocks shared when equal and of one layer."""
-    return RowTypes(find_block_classes(stacked.matrix, scaled=False))
-
-
 def build_tile_matrix(
     place: Place,
     types: RowTypes,
@@ -66,7 +60,7 @@ def build_tile_matrix(
     ----------
     place : Place
     types : RowTypes
-        Row types of the matrix; of stacked layers from `row_types_of`.
+        Row types of the matrix; of stacked layers those of a `TypedMatrix`.
     k : int
         Level; with layers, `stacked.first_level` or below it.
     options : LayoutOptions, optional

@@ -12,9 +12,8 @@ at the deepest ones, which are the most work.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -225,8 +224,6 @@ def _merge(above: RowTypeLevel, edges: _Edges, classes: BlockClasses, k: int) ->
     )
 
 
-T = TypeVar("T")
-
 SLOT_LIMIT = 1 << 19
 """Slots of one level beyond which the sweep stops: deeper levels have no compact row types to offer."""
 
@@ -293,32 +290,6 @@ class RowTypes:
     def __len__(self) -> int:
         self._sweep.reaches(self.classes.matrix.n_levels)
         return len(self._sweep.found)
-
-
-class TypedMatrix(Protocol):
-    """A matrix whose row types are known, such as every level curve of one matrix."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-
-    @property
-    def nonzeros(self) -> int:
-        """Non-zeros."""
-
-    @property
-    def plain(self) -> RowTypes:
-        """Row types with blocks shared when equal."""
-
-    @property
-    def scaled(self) -> RowTypes:
-        """Row types with blocks shared when equal up to a scale."""
-
-    def kinds(self, k: int) -> tuple[RowTypes, ...]:
-        """Return those of both that level k may be held in, the plain ones first."""
-
-    def once(self, function: Callable[[Any], T]) -> T:
-        """Return what a function makes of the matrix; see :class:`mtbdd.base.memoised.Memoised`."""
 
 
 # Sums of the rows of a matrix, from its row types alone: no level is chosen and nothing is injected.

@@ -28,108 +28,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.base.errors import OptionError
 from hybrid.matrix.cpu.layout import least_seconds, predict_seconds
-from hybrid.matrix.gpu.cost import choice_level_seconds, layout_seconds, least_choice_seconds
-from hybrid.matrix.gpu.tile_layout import row_types_of
 from hybrid.matrix.injection.injected import TASK_ROWS
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.injection.slices import WIDTH
-from hybrid.matrix.injection.submatrices import find_block_classes
-from hybrid.matrix.levels.table import CandidateLevel, LevelTable, Weight
-from mtbdd.base.memoised import Memoised
-from mtbdd.offset.divided import StackedLayers
+from hybrid.matrix.injection.typed_matrix import TypedMatrix, row_type_bytes
+from hybrid.matrix.levels.table import CandidateLevel, LevelTable, Weight, sum_levels, total_known
+from mtbdd.offset.divided import StackedLayers, stack_layers
 from mtbdd.offset.offset import OffsetMTBDD
-
-# Both kinds of row types of a matrix: blocks shared when equal, or when equal up to a scale.
-
-_MOST_TIMES = 8
-"""How many times as many slots plain row types may have as scaled ones."""
-
-_MANY_SLOTS = 1 << 10
-"""Slots of a level from which that is asked."""
-
-_MOST_TIMES_LARGER = 2
-"""The same where plain row types take more bytes than scaled ones as well."""
-
-_VERY_MANY_SLOTS = 1 << 14
-"""Slots of a level from which that is asked: finding fewer is soon done."""
-
-
-class RowTypeKinds:
-    """The row types of a matrix, plain and scaled.
-
-    Rates that depend on the state make plain row types many where scaled ones are few; then plain ones are
-    not followed further down. Neither are they where they are a multiple of the scaled ones and no smaller
-    for having no scales.
-
-    Parameters
-    ----------
-    matrix : OffsetMTBDD
-
-    Attributes
-    ----------
-    plain, scaled : RowTypes
-        Row types with blocks shared when equal and when equal up to a scale.
-    """
-
-    def __init__(self, matrix: OffsetMTBDD) -> None:
-        self.plain = RowTypes(find_block_classes(matrix, scaled=False))
-        if len(matrix.terminals) <= 1:
-            # Submatrices with one value are equal where they are up to a scale.
-            self.scaled = self.plain.under(replace(self.plain.classes, scaled=True))
-        else:
-            self.scaled = RowTypes(find_block_classes(matrix, scaled=True))
-        self._is_small: dict[int, bool] = {}
-
-    def at(self, k: int) -> tuple[RowTypes, ...]:
-        """Return the kinds that level k may be held in, the plain one first.
-
-        Notes
-        -----
-        Time: that of finding the row types down to level k, once.
-        """
-        scaled = (self.scaled,) if self.scaled.reaches(k) else ()
-        return (self.plain, *scaled) if self._plain_is_small(k) else scaled
-
-    def _plain_is_small(self, k: int) -> bool:
-        """Tell whether plain row types are followed as far as level k."""
-        for level in range(len(self._is_small), k + 1):
-            # Below a level where they are not, no more are looked for.
-            self._is_small[level] = self._is_small.get(level - 1, True) and not self._is_many(level)
-        return self._is_small[k]
-
-    def _is_many(self, level: int) -> bool:
-        """Tell whether plain row types are too many at a level, or not known."""
-        if not self.plain.reaches(level):
-            return True
-        slots = len(self.plain[level].blocks)
-        if slots <= _MANY_SLOTS or not self.scaled.reaches(level):
-            return False
-        times = slots / len(self.scaled[level].blocks)
-        if times > _MOST_TIMES:
-            return True
-        if slots <= _VERY_MANY_SLOTS or times <= _MOST_TIMES_LARGER:
-            return False
-        return row_type_bytes(self.plain, level) > row_type_bytes(self.scaled, level)
-
-
-def row_type_bytes(types: RowTypes, k: int, wide: int = 4) -> int:
-    """Return the bytes of the row-type representation of level k.
-
-    Parameters
-    ----------
-    types : RowTypes
-    k : int
-        Level.
-    wide : {4, 8}
-        Bytes of an index of a row or column.
-    """
-    # Of a type: packed entries (8) and row pointers (4). Of a group: row, type (4), column bases, scales (4).
-    level = types[k]
-    merged = 8 * int(level.entries.sum()) + 4 * int(level.rows.sum())
-    slot = wide + (4 if types.classes.scaled else 0)
-    return merged + level.n_groups * (wide + 4) + level.group_slots * slot
-
 
 _log = logging.getLogger(__name__)
 
@@ -138,55 +45,69 @@ _ENTRY_LIMIT = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
-class LevelCurve(LevelTable, Memoised):
-    """All candidate levels of one matrix; they are counted when they are asked for.
+class LevelCurve(LevelTable):
+    """All candidate levels in row types of matrices that have one level together; counted when asked for.
+
+    They are one matrix; the layers of a decision process, held and multiplied one by one; or those layers
+    stacked, which a device lays out fused.
 
     Attributes
     ----------
-    shape, nonzeros
+    shape, nonzeros, form
         See `LevelTable`.
-    matrix : OffsetMTBDD
-    row_types : RowTypeKinds
+    matrices : tuple of TypedMatrix
     """
 
-    matrix: OffsetMTBDD
-    row_types: RowTypeKinds
+    matrices: tuple[TypedMatrix, ...]
 
     @property
-    def plain(self) -> RowTypes:
-        """Row types with blocks shared when equal."""
-        return self.row_types.plain
+    def typed(self) -> TypedMatrix:
+        """The matrix of a curve of one, or its stacked layers."""
+        (matrix,) = self.matrices
+        return matrix
 
     @property
-    def scaled(self) -> RowTypes:
-        """Row types with blocks shared when equal up to a scale."""
-        return self.row_types.scaled
+    def matrix(self) -> OffsetMTBDD:
+        """The matrix of a curve of one; that of its stacked layers."""
+        return self.typed.matrix
 
-    def kinds(self, k: int) -> tuple[RowTypes, ...]:
-        """Return those of both that level k may be held in, the plain ones first."""
-        return self.row_types.at(k)
+    @cached_property
+    def apart(self) -> tuple[LevelCurve, ...]:
+        """The curve of every matrix by itself."""
+        if len(self.matrices) == 1:
+            return (self,)
+        return tuple(LevelCurve(matrix.shape, matrix.nonzeros, (matrix,)) for matrix in self.matrices)
 
     def __len__(self) -> int:
-        return self.matrix.n_levels + 1
+        return len(self.matrices[0])
 
     def seconds(self, level: int, backend: str) -> float | None:
-        """See `LevelTable.seconds`."""
-        if backend == "reference":
-            return self._reference_seconds(level)
+        """Predict the time of the products with all matrices, or of a step; see `LevelTable.seconds`.
+
+        Raises
+        ------
+        ValueError
+            For stacked layers on another backend than ``gpu``: it does not hold layers so.
+        """
         if backend == "gpu":
             from hybrid.matrix.gpu.cost import predicted_level_seconds
 
-            return predicted_level_seconds(self, level)
-        return self[level].seconds_predicted
+            return total_known(predicted_level_seconds(matrix, level) for matrix in self.matrices)
+        if self.matrices[0].stacked is not None:
+            raise ValueError(f"backend: layers are stacked for 'gpu' alone, got {backend!r}")
+        return self._reference_seconds(level) if backend == "reference" else self[level].seconds_predicted
 
     def least_seconds(self, level: int, backend: str) -> float:
         """See `LevelTable.least_seconds`."""
         if backend == "gpu":
             from hybrid.matrix.gpu.cost import least_level_seconds
 
-            return least_level_seconds(self, level)
+            return sum(least_level_seconds(matrix, level) for matrix in self.matrices)
         if backend == "cpu":
-            return min((least_seconds(types, level) for types in self.kinds(level)), default=math.inf)
+            return sum(
+                min((least_seconds(types, level) for types in matrix.kinds(level)), default=math.inf)
+                for matrix in self.matrices
+            )
         return 0.0
 
     def set_up_seconds(self, level: int, backend: str) -> float:
@@ -195,26 +116,46 @@ class LevelCurve(LevelTable, Memoised):
             return 0.0
         from hybrid.matrix.gpu.cost import layout_seconds, types_of_level
 
-        return layout_seconds(types_of_level(self, level), level)
+        return sum(
+            layout_seconds(types_of_level(matrix, level), matrix.first_level + level)
+            for matrix in self.matrices
+        )
 
     def weights(self, backend: str) -> list[Weight]:
-        """See `LevelTable.weights`."""
-        found = []
-        for k in range(len(self)):
-            if self.seconds(k, backend) is not None:
-                found.append(row_type_weight(self._types(k, backend), k, k, backend))
-        return found
+        """See `LevelTable.weights`; levels that all matrices can use."""
+        return [
+            _sum_weights([own.weight(level, backend) for own in self.apart])
+            for level in range(len(self))
+            if self.seconds(level, backend) is not None
+        ]
 
-    def _candidate(self, level: int) -> CandidateLevel:
-        return candidate_level(self.matrix, level, self.kinds(level), max(self.shape))
+    def weight(self, level: int, backend: str) -> Weight:
+        """Return what a level of a curve of one matrix costs at least where a backend holds it."""
+        types = self.types(level, backend)
+        return row_type_weight(types, self.typed.first_level + level, level, backend)
 
-    def _types(self, k: int, backend: str) -> RowTypes:
-        """Return the row types that a backend uses at a level."""
+    def types(self, level: int, backend: str) -> RowTypes:
+        """Return the row types that a backend uses at a level of a curve of one matrix."""
         if backend == "gpu":
             from hybrid.matrix.gpu.cost import types_of_level
 
-            return types_of_level(self, k)
-        return self.scaled if self[k].scaled else self.plain
+            return types_of_level(self.typed, level)
+        return self.typed.scaled if self[level].scaled else self.typed.plain
+
+    def _candidate(self, level: int) -> CandidateLevel:
+        if len(self.matrices) > 1:
+            return sum_levels([own[level] for own in self.apart])
+        matrix = self.typed
+        if matrix.stacked is None:
+            return candidate_level(matrix.matrix, level, matrix.kinds(level), max(matrix.shape))
+        # Indices are no wider than a layer needs, whose columns a submatrix knows.
+        below = matrix.first_level + level
+        found = candidate_level(matrix.matrix, below, matrix.kinds(level), matrix.shape[1])
+        return replace(found, level=level, seconds_predicted=None)
+
+
+def _sum_weights(layers: Sequence[Weight]) -> Weight:
+    return Weight(sum(own.items for own in layers), layers[0].level, sum(own.least_bytes for own in layers))
 
 
 def row_type_weight(types: RowTypes, k: int, number: int, backend: str) -> Weight:
@@ -246,18 +187,19 @@ def base_memory_bytes(n_states: int, with_b: bool = False) -> int:
     return 8 * n_states * (4 if with_b else 3)
 
 
-def level_curve(matrix: OffsetMTBDD) -> LevelCurve:
-    """Return the levels of a matrix, each of which is counted when it is asked for.
+def level_curve(held: OffsetMTBDD | StackedLayers) -> LevelCurve:
+    """Return the levels of a matrix, or of stacked layers, each of which is counted when it is asked for.
 
     Parameters
     ----------
-    matrix : OffsetMTBDD
-        The matrix.
+    held : OffsetMTBDD or StackedLayers
+        Of layers those levels count at which each submatrix belongs to one layer.
 
     Returns
     -------
     LevelCurve
-        2n + 1 candidates.
+        2n + 1 candidates, n the row bits of the matrix or of a layer. Stacked ones have no prediction for the
+        CPU backend.
 
     Raises
     ------
@@ -267,11 +209,13 @@ def level_curve(matrix: OffsetMTBDD) -> LevelCurve:
     Notes
     -----
     Time: O(nodes log nodes); that of a candidate is the sweep of
-    :class:`hybrid.matrix.injection.row_types.RowTypes` down to it, twice.
+    :class:`hybrid.matrix.injection.row_types.RowTypes` down to it, twice for a matrix and once for layers.
     """
     _log.info("counting paths and row types of levels")
-    _total(matrix.entries_below[0], "non-zeros")
-    return LevelCurve(matrix.shape, matrix.n_entries, matrix, RowTypeKinds(matrix))
+    _total((held.matrix if isinstance(held, StackedLayers) else held).entries_below[0], "non-zeros")
+    matrix = TypedMatrix(held)
+    form = f"{held.layers} layers of choices, fused" if isinstance(held, StackedLayers) else ""
+    return LevelCurve(matrix.shape, matrix.nonzeros, (matrix,), form=form)
 
 
 def candidate_levels(matrix: OffsetMTBDD) -> tuple[CandidateLevel, ...]:
@@ -394,100 +338,100 @@ def _total_product(counts: NDArray[np.int64], factors: NDArray[np.int64], what: 
     return int((counts * factors).sum())
 
 
-# The level curve of the layers of a decision process, laid out on a device as one, fused.
+# The levels of the layers of a decision process, counted in the form in which an engine holds them.
+#
+# All layers have one injection level. Held one by one, as on the CPU, they cost the sum of what each costs;
+# laid out fused, as on a device, they are one matrix, whose row types have the submatrices of all layers.
 
 MOST_LAYERS = 64
-"""Layers of a system at most: a state's layers with entries are bits of a word."""
+"""Layers that are fused at most: a state's layers with entries are bits of a word."""
 
 
-@dataclass(frozen=True, eq=False)
-class StackedCurve(LevelTable):
-    """All candidate levels of stacked layers, numbered as in the diagram of a layer.
-
-    Attributes
-    ----------
-    shape, nonzeros
-        See `LevelTable`.
-    stacked : StackedLayers
-    types : RowTypes
-        Row types of the stacked matrix; blocks are shared when equal and of one layer.
-    """
-
-    stacked: StackedLayers
-    types: RowTypes
-
-    @property
-    def form(self) -> str:
-        """See `LevelTable.form`."""
-        return f"{self.stacked.layers} layers of choices, fused"
-
-    def __len__(self) -> int:
-        return self.stacked.matrix.n_levels + 1 - self.stacked.first_level
-
-    def seconds(self, level: int, backend: str) -> float | None:
-        """Predict the time of a step at a level; see `LevelTable.seconds`.
-
-        Raises
-        ------
-        ValueError
-            For another backend than ``gpu``: it does not hold layers so.
-        """
-        if backend != "gpu":
-            raise ValueError(f"backend: layers are stacked for 'gpu' alone, got {backend!r}")
-        if level not in self._times:
-            self._times[level] = choice_level_seconds(self.stacked, self.types, level)
-        return self._times[level]
-
-    @cached_property
-    def _times(self) -> dict[int, float | None]:
-        return {}
-
-    def least_seconds(self, level: int, backend: str) -> float:
-        """See `LevelTable.least_seconds`."""
-        return least_choice_seconds(self.stacked, self.types, level)
-
-    def set_up_seconds(self, level: int, backend: str) -> float:
-        """See `LevelTable.set_up_seconds`."""
-        return layout_seconds(self.types, self.stacked.first_level + level)
-
-    def ranked(self) -> list[tuple[int, float]]:
-        """Return the levels that can be used, with predicted seconds, the fastest first."""
-        times = ((self.seconds(k, "gpu"), k) for k in range(len(self)))
-        return [(k, seconds) for seconds, k in sorted((s, k) for s, k in times if s is not None)]
-
-    def weights(self, backend: str) -> list[Weight]:
-        """See `LevelTable.weights`."""
-        first = self.stacked.first_level
-        return [row_type_weight(self.types, first + k, k, "gpu") for k, _ in self.ranked()]
-
-    def _candidate(self, level: int) -> CandidateLevel:
-        k = self.stacked.first_level + level
-        kinds = (self.types,) if self.types.reaches(k) else ()
-        found = candidate_level(self.stacked.matrix, k, kinds, self.stacked.columns)
-        return replace(found, level=level, seconds_predicted=None)
+def layers_form(count: int) -> str:
+    """Return the form of layers that are held one by one; see `LevelTable`."""
+    return f"sums over {count} layers of choices, held one by one"
 
 
-def stacked_curve(stacked: StackedLayers) -> StackedCurve:
-    """Compute the memory of every level at which each submatrix belongs to one layer.
+def layer_curve(matrices: Sequence[OffsetMTBDD]) -> LevelCurve:
+    """Compute the memory of every level of some layers, held one by one.
 
     Parameters
     ----------
-    stacked : StackedLayers
+    matrices : sequence of OffsetMTBDD
+        At least one; with the same columns, over the same bits. A layer may have fewer rows than columns.
 
     Returns
     -------
-    StackedCurve
-        2n + 1 candidates, n the row bits of a layer. They have no prediction for the CPU backend.
+    LevelCurve
+        2n + 1 candidates.
 
     Raises
     ------
+    ValueError
+        If there is no matrix, or the matrices do not belong together.
     OverflowError
-        If a number of paths or non-zeros does not fit 63 bits.
+        If a number of paths or non-zeros of a layer does not fit 63 bits.
 
     Notes
     -----
-    Columns are those of a layer, which a submatrix knows, so that indices are no wider than a layer needs.
-    Time: as of :func:`hybrid.matrix.levels.curve.level_curve`, with one sweep over row types instead of two.
+    Time: that of `level_curve` for every layer.
     """
-    nonzeros = stacked.matrix.n_entries
-    return StackedCurve((stacked.size, stacked.columns), nonzeros, stacked, row_types_of(stacked))
+    check_layers(matrices)
+    typed = tuple(level_curve(matrix).typed for matrix in matrices)
+    size, form = matrices[0].n_columns, layers_form(len(matrices))
+    return LevelCurve((size, size), sum(matrix.nonzeros for matrix in typed), typed, form=form)
+
+
+def least_instance_bytes(matrices: Sequence[OffsetMTBDD]) -> int:
+    """Return the least bytes that all layers take, in the worst case, in submatrices and instances.
+
+    Parameters
+    ----------
+    matrices : sequence of OffsetMTBDD
+        As for `layer_curve`.
+
+    Raises
+    ------
+    ValueError, OverflowError
+        As `layer_curve`.
+
+    Notes
+    -----
+    Time: O(nodes); no row types are sought.
+    """
+    check_layers(matrices)
+    layers = [candidate_levels(matrix) for matrix in matrices]
+    sums = (sum(level.bytes_worst_case for level in levels) for levels in zip(*layers, strict=True))
+    least: int = min(sums)
+    return least
+
+
+def layer_levels(matrices: Sequence[OffsetMTBDD], backend: str) -> LevelCurve:
+    """Compute the memory of every level of the layers of a decision process, as a backend holds them.
+
+    Parameters
+    ----------
+    matrices : sequence of OffsetMTBDD
+        As for `layer_curve`.
+    backend : {"cpu", "gpu", "reference"}
+
+    Returns
+    -------
+    LevelCurve
+        On the gpu those of all layers fused, if every layer has a row for every state and the layers
+        are not too many; else those of layers one by one.
+    """
+    if backend == "gpu":
+        check_layers(matrices)
+        if len(matrices) <= MOST_LAYERS and all(m.n_rows == m.n_columns for m in matrices):
+            return level_curve(stack_layers(dict(enumerate(matrices)), len(matrices)))
+    return layer_curve(matrices)
+
+
+def check_layers(matrices: Sequence[OffsetMTBDD]) -> None:
+    """Refuse matrices that are not the layers of one process."""
+    if not matrices:
+        raise OptionError("matrices: expected at least one layer, got none")
+    found = sorted({(m.n_columns, m.n_levels) for m in matrices})
+    if len(found) > 1:
+        raise ValueError(f"matrices: expected the same columns and levels in every layer, got {found}")

@@ -31,10 +31,11 @@ from hybrid.matrix.gpu.cost import layout_items, rank_levels
 from hybrid.matrix.gpu.product import GpuProduct
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.tuning import LayoutOptions, choose_shape, choose_tuning
-from hybrid.matrix.levels.curve import LevelCurve, StackedCurve, stacked_curve
+from hybrid.matrix.injection.typed_matrix import TypedMatrix
+from hybrid.matrix.levels.curve import LevelCurve, level_curve
 from hybrid.matrix.levels.policy import LevelChoice, choose_level
 from hybrid.matrix.levels.table import BestLevel, weigh
-from mtbdd.offset.divided import stack_layers
+from mtbdd.offset.divided import StackedLayers, stack_layers
 from mtbdd.offset.offset import OffsetMTBDD
 
 _log = logging.getLogger(__name__)
@@ -63,7 +64,8 @@ def levels_to_time(curve: LevelCurve, allowed: frozenset[int]) -> list[int]:
     allowed : frozenset of int
         Levels that a memory budget leaves.
     """
-    return similar_levels([(k, seconds) for k, _, seconds in rank_levels(curve) if k in allowed], _CANDIDATES)
+    ranked = [(k, seconds) for k, _, seconds in rank_levels(curve.typed) if k in allowed]
+    return similar_levels(ranked, _CANDIDATES)
 
 
 def similar_levels(ranked: Sequence[tuple[int, float]], most: int) -> list[int]:
@@ -148,7 +150,7 @@ def _fits(size: int, budget: int | None) -> bool:
 
 def _build(curve: LevelCurve, k: int, budget: int | None) -> GpuProduct | None:
     """Return the product of a level, or None if it takes more than the budget."""
-    product = build_product(curve, k)
+    product = build_product(curve.typed, k)
     return product if _fits(product.nbytes, budget) else None
 
 
@@ -214,10 +216,14 @@ def build_choices(
     -----
     Synchronises: yes.
     """
-    curve = stacked_curve(stack_layers(matrices, layers))
+    curve = level_curve(stack_layers(matrices, layers))
     large = curve.nonzeros >= PROBE_ENTRIES
     if level == "min-memory":
-        weighed = weigh(curve.weights("gpu"), partial(build_level, device, curve, options=options))
+        weighed = weigh(
+            curve.weights("gpu"),
+            partial(build_level, device, curve.typed, options=options),
+            lambda tiles: tiles.nbytes,
+        )
         return None if weighed.best is None else weighed.best[1:]
     timed, tuned = large and level == "min-time", large and level == "min-time" and options is None
     trial = _Trial(device, gains, maximise)
@@ -225,13 +231,13 @@ def build_choices(
     tried: list[int] = []
     for k in _candidates(curve, level, timed):
         if not tried:
-            _compile_likely(curve, k, maximise)
+            _compile_likely(curve.typed, k, maximise)
         tried.append(k)
-        fastest.take(k, partial(build_level, device, curve, k, options))
+        fastest.take(k, partial(build_level, device, curve.typed, k, options))
         if fastest.best is not None and not timed:
             break
     if tuned:
-        _retune(fastest, device, curve, tried if timed else [])
+        _retune(fastest, device, curve.typed, tried if timed else [])
     if fastest.best is not None:
         return fastest.best[1:]
     if fastest.problem is not None:
@@ -239,17 +245,22 @@ def build_choices(
     return None
 
 
-def _compile_likely(curve: StackedCurve, k: int, maximise: bool) -> None:
+def _compile_likely(layers: TypedMatrix, k: int, maximise: bool) -> None:
     """Have what a solution at a level is likely to launch compiled, if some compile at present."""
-    level, types = curve.stacked.first_level + k, curve.types
-    rows = types.classes.matrix.n_rows * curve.stacked.layers
-    shape = choose_shape(LayoutOptions(), rows, types.classes.matrix.n_entries, 1)
-    bits = index_bits(max(curve.stacked.size, curve.stacked.columns, types[level].group_slots))
+    stacked, types, level = _stacked(layers), layers.plain, layers.first_level + k
+    rows = layers.matrix.n_rows * stacked.layers
+    shape = choose_shape(LayoutOptions(), rows, layers.nonzeros, 1)
+    bits = index_bits(max(*layers.shape, types[level].group_slots))
     tuning = choose_tuning(types, level)
-    compile_as_well(likely_modules(curve.stacked.layers, tuning, shape.unit, bits, maximise))
+    compile_as_well(likely_modules(stacked.layers, tuning, shape.unit, bits, maximise))
 
 
-def _candidates(curve: StackedCurve, level: str | int, timed: bool) -> Iterator[int]:
+def _stacked(layers: TypedMatrix) -> StackedLayers:
+    assert layers.stacked is not None
+    return layers.stacked
+
+
+def _candidates(curve: LevelCurve, level: str | int, timed: bool) -> Iterator[int]:
     """Yield the levels to try: the one that a policy chooses first, unless several are timed."""
     if isinstance(level, int):
         if 0 <= level < len(curve) and curve.seconds(level, "gpu") is not None:
@@ -258,18 +269,19 @@ def _candidates(curve: StackedCurve, level: str | int, timed: bool) -> Iterator[
     if not curve.fast_levels("gpu", 1.0):
         return
     chosen = choose_level(curve, level, "gpu").level
+    ranked = [(k, seconds) for k, _, seconds in rank_levels(curve.typed)]
     if timed:
-        yield from sorted({*similar_levels(curve.ranked(), _CHOICE_CANDIDATES), chosen})
+        yield from sorted({*similar_levels(ranked, _CHOICE_CANDIDATES), chosen})
         return
     yield chosen
-    yield from (k for k, _ in curve.ranked() if k != chosen)
+    yield from (k for k, _ in ranked if k != chosen)
 
 
 def build_level(
-    device: Device, curve: StackedCurve, k: int, options: LayoutOptions | None = None
+    device: Device, layers: TypedMatrix, k: int, options: LayoutOptions | None = None
 ) -> TileMatrix | None:
-    """Return the tiles of a level, or None if it cannot be laid out."""
-    stacked, types, level = curve.stacked, curve.types, curve.stacked.first_level + k
+    """Return the tiles of a level of stacked layers, or None if it cannot be laid out."""
+    stacked, types, level = _stacked(layers), layers.plain, layers.first_level + k
     _log.info("laying out level %d of all layers on %s", k, device.name)
     check_memory(device, types, level, layers=True)
 
@@ -280,7 +292,7 @@ def build_level(
 
 
 def _retune(
-    fastest: BestLevel[TileMatrix, float], device: Device, curve: StackedCurve, levels: list[int]
+    fastest: BestLevel[TileMatrix, float], device: Device, layers: TypedMatrix, levels: list[int]
 ) -> None:
     """Time variants of the tiles of the fastest level, and keep each that is faster.
 
@@ -310,11 +322,11 @@ def _retune(
     )
     for changes in steps:
         for changed in [replace(options, **change) for change in changes]:
-            if fastest.take(k, partial(build_level, device, curve, k, changed)):
+            if fastest.take(k, partial(build_level, device, layers, k, changed)):
                 options = changed
     for level in levels:
         if level != k:
-            fastest.take(level, partial(build_level, device, curve, level, options))
+            fastest.take(level, partial(build_level, device, layers, level, options))
 
 
 class _Trial:

@@ -1,13 +1,13 @@
-"""What every level curve has: the candidate levels, the level of minimum memory, predictions of time."""
+"""What every table of levels has: the candidate levels, the level of minimum memory, predictions of time."""
 
 from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from hybrid.base.directed_rounding import near_least
 from hybrid.base.units import counted
@@ -27,13 +27,7 @@ _MOST_SHARE = 32
 """... or so many times those of the level with the fewest."""
 
 
-class _Sized(Protocol):
-    @property
-    def nbytes(self) -> int: ...
-
-
 Built = TypeVar("Built")
-Sized = TypeVar("Sized", bound=_Sized)
 Number = TypeVar("Number", int, float)
 
 
@@ -94,7 +88,9 @@ class BestLevel(Generic[Built, Number]):
         return True
 
 
-def weigh(levels: Iterable[Weight], build: Callable[[int], Sized | None]) -> BestLevel[Sized, int]:
+def weigh(
+    levels: Iterable[Weight], build: Callable[[int], Built | None], nbytes: Callable[[Built], int]
+) -> BestLevel[Built, int]:
     """Build levels and find the one of least memory among them.
 
     Parameters
@@ -104,6 +100,8 @@ def weigh(levels: Iterable[Weight], build: Callable[[int], Sized | None]) -> Bes
     build : callable
         Returns the representation of a level, None if it cannot be laid out; a level for which it raises
         MemoryError is left out.
+    nbytes : callable
+        Returns the bytes of what was built.
 
     Raises
     ------
@@ -114,7 +112,7 @@ def weigh(levels: Iterable[Weight], build: Callable[[int], Sized | None]) -> Bes
     -----
     Time: that of building levels with 2**22 items together, or 32 times the items of the first.
     """
-    found: BestLevel[Sized, int] = BestLevel(lambda built: built.nbytes)
+    found: BestLevel[Built, int] = BestLevel(nbytes)
     spent, limit = 0, _MOST_ITEMS
     for weight in sorted(levels):
         limit = max(limit, _MOST_SHARE * weight.items) if spent == 0 else limit
@@ -219,10 +217,13 @@ class LevelTable(ABC):
         Shape of the matrix, or of every layer over all states.
     nonzeros : int
         Non-zeros of the matrix, or of all layers together.
+    form : str
+        What is counted, if it is not one matrix: how the layers of a decision process are held.
     """
 
     shape: tuple[int, int]
     nonzeros: int
+    form: str = field(default="", kw_only=True)
 
     @property
     def levels(self) -> tuple[CandidateLevel, ...]:
@@ -233,11 +234,6 @@ class LevelTable(ABC):
     def min_memory(self) -> int:
         """Level of least MemR, the second representation in the worst case; the first of equals."""
         return min(self.levels, key=lambda c: (c.bytes_worst_case, c.level)).level
-
-    @property
-    def form(self) -> str:
-        """What is counted, if it is not one matrix: how the layers of a decision process are held."""
-        return ""
 
     @abstractmethod
     def __len__(self) -> int:

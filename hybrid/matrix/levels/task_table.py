@@ -23,11 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels import index_bits
-from hybrid.base.errors import OptionError
 from hybrid.base.units import counted
 from hybrid.matrix.injection.injected import TASK_ROWS, cut_rows
 from hybrid.matrix.injection.submatrices import expand_nodes
-from hybrid.matrix.levels.curve import candidate_levels, task_list_bytes
+from hybrid.matrix.levels.curve import candidate_levels, check_layers, layers_form, task_list_bytes
 from hybrid.matrix.levels.table import CandidateLevel, LevelTable, Weight, sum_levels
 from mtbdd.offset.offset import OffsetMTBDD
 
@@ -100,6 +99,17 @@ class InstanceCounts:
     ----------
     matrix : OffsetMTBDD
 
+    Attributes
+    ----------
+    matrix : OffsetMTBDD
+    candidates : tuple of CandidateLevel
+        All levels, with instances in the worst case.
+
+    Raises
+    ------
+    OverflowError
+        If a number of paths or non-zeros does not fit 63 bits.
+
     Notes
     -----
     Time: O(256 nodes) at most, once.
@@ -107,6 +117,7 @@ class InstanceCounts:
 
     def __init__(self, matrix: OffsetMTBDD) -> None:
         self.matrix = matrix
+        self.candidates = candidate_levels(matrix)
         self._known: dict[int, int] = {}
 
     def bounds(self, k: int) -> tuple[int, int]:
@@ -211,26 +222,26 @@ class TaskTable(LevelTable):
 
     Attributes
     ----------
-    shape, nonzeros
+    shape, nonzeros, form
         See `LevelTable`; levels are without row types, and sums over the layers.
-    candidates : tuple of CandidateLevel
-    counts : tuple of InstanceCounts
-        One a matrix.
-    layers : int or None
-        Layers that are counted together; None for one matrix.
+    matrices : tuple of InstanceCounts
     """
 
-    candidates: tuple[CandidateLevel, ...]
-    counts: tuple[InstanceCounts, ...]
-    layers: int | None = None
+    matrices: tuple[InstanceCounts, ...]
 
     @property
-    def form(self) -> str:
-        """See `LevelTable.form`."""
-        return "" if self.layers is None else f"sums over {self.layers} layers of choices, held one by one"
+    def matrix(self) -> OffsetMTBDD:
+        """The matrix of a table of one."""
+        (own,) = self.matrices
+        return own.matrix
+
+    @property
+    def apart(self) -> tuple[TaskTable, ...]:
+        """The table of every matrix by itself."""
+        return tuple(TaskTable(own.matrix.shape, own.matrix.n_entries, (own,)) for own in self.matrices)
 
     def __len__(self) -> int:
-        return len(self.candidates)
+        return len(self.matrices[0].candidates)
 
     def seconds(self, level: int, backend: str) -> float:
         """Predict the time of a product at a level; every backend can use every level."""
@@ -243,19 +254,19 @@ class TaskTable(LevelTable):
         -----
         Time: that of expanding submatrices with 256 rows or more without entries in a row, if there are any.
         """
-        return sum(_bytes_held(own.matrix, level, own.exact(level), backend) for own in self.counts)
+        return sum(_bytes_held(own.matrix, level, own.exact(level), backend) for own in self.matrices)
 
     def bytes_bounds(self, level: int, backend: str) -> tuple[int, int]:
         """Return how many bytes a backend holds a level in at least and at most; nothing is expanded."""
         both = [
             [_bytes_held(own.matrix, level, count, backend) for count in own.bounds(level)]
-            for own in self.counts
+            for own in self.matrices
         ]
         return sum(least for least, _ in both), sum(most for _, most in both)
 
     def bytes_known(self, level: int, backend: str) -> int | None:
         """See `LevelTable.bytes_known`."""
-        if sum(own.entries_to_expand(level) for own in self.counts) > _EXPANDED_ENTRIES:
+        if sum(own.entries_to_expand(level) for own in self.matrices) > _EXPANDED_ENTRIES:
             return None
         return self.bytes_predicted(level, backend)
 
@@ -284,7 +295,7 @@ class TaskTable(LevelTable):
     def parts(self, level: int) -> str:
         """See `LevelTable.parts`."""
         nodes = counted(self[level].nodes, "submatrix", "submatrices")
-        return f"{nodes} and {counted(sum(own.exact(level) for own in self.counts), 'instance')}"
+        return f"{nodes} and {counted(sum(own.exact(level) for own in self.matrices), 'instance')}"
 
     def weights(self, backend: str) -> list[Weight]:
         """Return nothing: no level has to be built."""
@@ -296,7 +307,7 @@ class TaskTable(LevelTable):
         return f"{counted(candidate.nodes, 'submatrix', 'submatrices')} and at most {instances}, "
 
     def _candidate(self, level: int) -> CandidateLevel:
-        return self.candidates[level]
+        return sum_levels([own.candidates[level] for own in self.matrices])
 
     def _seconds(self, c: CandidateLevel, costs: _Costs) -> float:
         # Of floor(n / 256) + 2 instances in the worst case, a path has one less as a rule.
@@ -322,28 +333,26 @@ def task_table(matrix: OffsetMTBDD) -> TaskTable:
     -----
     Time: O(nodes). Row types, which the other representation needs, are not looked for.
     """
-    return TaskTable(matrix.shape, matrix.n_entries, candidate_levels(matrix), (InstanceCounts(matrix),))
+    return TaskTable(matrix.shape, matrix.n_entries, (InstanceCounts(matrix),))
 
 
-def layer_tasks(tables: Sequence[TaskTable]) -> TaskTable:
-    """Add up the levels of layers that are held one by one.
+def layer_tasks(matrices: Sequence[OffsetMTBDD]) -> TaskTable:
+    """Count every level of layers that are held one by one, in tasks.
 
     Parameters
     ----------
-    tables : sequence of TaskTable
-        At least one; of matrices with the same columns, over the same bits.
+    matrices : sequence of OffsetMTBDD
+        At least one; with the same columns, over the same bits.
 
     Raises
     ------
-    OptionError
-        If there is none.
+    ValueError, OverflowError
+        As :func:`hybrid.matrix.levels.curve.layer_curve`.
     """
-    if not tables:
-        raise OptionError("matrices: expected at least one layer, got none")
-    levels = tuple(sum_levels(own) for own in zip(*(table.candidates for table in tables), strict=True))
-    size = tables[0].shape[1]
-    counts = tuple(own for table in tables for own in table.counts)
-    return TaskTable((size, size), sum(table.nonzeros for table in tables), levels, counts, len(tables))
+    check_layers(matrices)
+    size, nonzeros = matrices[0].n_columns, sum(matrix.n_entries for matrix in matrices)
+    counts = tuple(InstanceCounts(matrix) for matrix in matrices)
+    return TaskTable((size, size), nonzeros, counts, form=layers_form(len(matrices)))
 
 
 def _bytes_held(matrix: OffsetMTBDD, k: int, instances: int, backend: str) -> int:

@@ -240,7 +240,7 @@ def _row_types(system: HybridChoices) -> list[tuple[HeldLayer, RowTypes | None]]
         if held.matrix is None:
             found.append((held, None))
         elif isinstance(held.matrix, HybridMatrix) and isinstance(held.matrix.curve, LevelCurve):
-            found.append((held, held.matrix.curve.plain))
+            found.append((held, held.matrix.curve.typed.plain))
         else:
             return None
     return found

@@ -19,9 +19,8 @@ from hybrid.matrix.backends.base import MatrixTable, Product
 from hybrid.matrix.backends.host import select_level
 from hybrid.matrix.cpu.pool import run_rows
 from hybrid.matrix.explicit.operators import MOST_WRITTEN
-from hybrid.matrix.levels.layers import layer_curve
-from hybrid.matrix.levels.table import LevelTable
-from hybrid.matrix.levels.task_table import layer_tasks, task_table
+from hybrid.matrix.levels.curve import layer_curve
+from hybrid.matrix.levels.task_table import layer_tasks
 from hybrid.matrix.operators.hybrid_matrix import DividedMatrix, HybridMatrix, operator_of
 from hybrid.matrix.operators.inject import inject_transposed
 from hybrid.matrix.operators.layer_choices import LayerChoices
@@ -31,7 +30,6 @@ from hybrid.matrix.space.together import TogetherWorkspace
 from hybrid.matrix.space.workspace import Array, Workspace
 from mtbdd.base.communicator import Communicator
 from mtbdd.offset.divided import DividedMTBDD
-from mtbdd.offset.offset import OffsetMTBDD
 
 # Work on host vectors that steps over choices share: the end of a step, and steps state by state.
 
@@ -339,25 +337,16 @@ def _held(
     matrices = [o.matrix for o in wanted if o.matrix is not None]
     if not matrices:
         return engine, []
-    table, own_tables = _tables(matrices, representation)
-    engine = engine.admitted(own_tables[0])
-    parts = [(matrix, own) for matrix, own in zip(matrices, own_tables, strict=True)]
-    choice, holding = select_level(parts, table, level, engine)
-    products: Sequence[Product | None] = [None] * len(parts) if holding is None else holding.products
+    table: MatrixTable = layer_tasks(matrices) if representation == "tasks" else layer_curve(matrices)
+    apart: Sequence[MatrixTable] = table.apart
+    engine = engine.admitted(apart[0])
+    choice, holding = select_level(table, level, engine)
+    products: Sequence[Product | None] = [None] * len(matrices) if holding is None else holding.products
     held = []
-    for (matrix, levels), product in zip(parts, products, strict=True):
+    for matrix, levels, product in zip(matrices, apart, products, strict=True):
         transposed = partial(inject_transposed, matrix, level, engine, representation=representation)
         held.append(HybridMatrix(matrix, levels, choice, engine, transposed, product).prepare())
     return engine, held
-
-
-def _tables(matrices: Sequence[OffsetMTBDD], representation: str) -> tuple[LevelTable, Sequence[MatrixTable]]:
-    """Return the levels of all layers together, and those of each."""
-    if representation == "tasks":
-        tables = [task_table(matrix) for matrix in matrices]
-        return layer_tasks(tables), tables
-    curve = layer_curve(matrices)
-    return curve, curve.curves
 
 
 class HybridChoices(ChoiceOperator):

@@ -211,7 +211,7 @@ class HybridMatrix(TransposedProtocol):
 
     def _represent(self) -> Product:
         _log.info("laying out level %d for the backend %s", self.level, self.backend)
-        return self.engine.represent(self.symbolic, self.curve, self.level)
+        return self.engine.represent(self.curve, self.level)
 
     @property
     def T(self) -> HybridMatrix:  # noqa: N802
@@ -337,7 +337,7 @@ class HybridMatrix(TransposedProtocol):
         if not isinstance(self.curve, LevelCurve):
             raise ValueError("matrix: groups of row types have colours, and tasks have none")
         self._square("a sweep")
-        return ColouredTiles(current_device(), self.curve, self.level)
+        return ColouredTiles(current_device(), self.curve.typed, self.level)
 
     def row_sums(self) -> Float64Array:
         """Return the sums of the rows, shape (n_rows,)."""

@@ -150,7 +150,7 @@ def inject(
     if measured is not None:
         choice, product = measured
     else:
-        choice, holding = select_level([(matrix, table)], table, level, engine, memory_budget)
+        choice, holding = select_level(table, level, engine, memory_budget)
         product = None if holding is None else holding.products[0]
     transposed = partial(inject_transposed, matrix, level, engine, memory_budget, representation)
     if not isinstance(matrix, ModelTransitions) or matrix.places is None:

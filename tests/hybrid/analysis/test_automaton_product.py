@@ -7,7 +7,7 @@ import pytest
 
 from hybrid.analysis.ltl import automaton_moves, model_product
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.matrix.levels.layers import layer_curve
+from hybrid.matrix.levels.curve import layer_curve
 from hybrid.properties.automata.automaton import DeterministicAutomaton
 from hybrid.properties.automata.choosing import automaton_of
 from mtbdd.build.automaton_product import automaton_product

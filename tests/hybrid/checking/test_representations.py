@@ -190,9 +190,9 @@ def test_tasks_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("mtbdd.base.memory._SMALL", 0)
     monkeypatch.setattr("mtbdd.base.memory.free_memory_bytes", lambda: 85 * (1024 + 6) - 1)
     with pytest.raises(MemoryError, match=r"making the tasks of level 0 needs 87550 bytes .* min-memory"):
-        operator.engine.represent(operator.symbolic, operator.curve, 0)
+        operator.engine.represent(operator.curve, 0)
     monkeypatch.setattr("mtbdd.base.memory.free_memory_bytes", lambda: 85 * (1024 + 6))
-    assert operator.engine.represent(operator.symbolic, operator.curve, 0).nbytes == operator.nbytes
+    assert operator.engine.represent(operator.curve, 0).nbytes == operator.nbytes
 
 
 def test_budgets_are_of_the_bytes_held() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
@@ -12,8 +10,7 @@ from hybrid.base.errors import OptionError
 from hybrid.base.units import bytes_text
 from hybrid.matrix.backends import CpuBackend, GpuBackend, ReferenceBackend
 from hybrid.matrix.backends.base import Backend
-from hybrid.matrix.levels.curve import level_curve
-from hybrid.matrix.levels.layers import layer_curve
+from hybrid.matrix.levels.curve import layer_curve, level_curve
 from hybrid.matrix.levels.table import Weight, weigh
 from hybrid.matrix.operators.inject import inject
 from mtbdd.offset.offset import OffsetMTBDD
@@ -45,7 +42,7 @@ def sizes_of(matrix: OffsetMTBDD, backend: Backend) -> dict[int, int]:
     """The bytes of all levels that a backend can use, built one by one."""
     curve = level_curve(matrix)
     usable = [k for k in range(len(curve)) if curve.seconds(k, backend.name) is not None]
-    return {k: backend.represent(matrix, curve, k).nbytes for k in usable}
+    return {k: backend.represent(curve, k).nbytes for k in usable}
 
 
 @pytest.mark.parametrize("backend", [CpuBackend(), ReferenceBackend()])
@@ -100,37 +97,32 @@ def test_layers_are_weighed_together() -> None:
 # ------------------------------------------------------------------ the search
 
 
-@dataclass
-class Sized:
-    nbytes: int
-
-
 def test_levels_are_built_from_the_least_work_on_while_they_can_be_smaller() -> None:
     built = []
 
-    def build(level: int) -> Sized:
+    def build(level: int) -> int:
         built.append(level)
-        return Sized({0: 50, 1: 70, 2: 40}[level])
+        return {0: 50, 1: 70, 2: 40}[level]
 
-    found = weigh([Weight(30, 2, 10), Weight(10, 1, 20), Weight(20, 3, 70), Weight(25, 0, 60)], build)
+    found = weigh([Weight(30, 2, 10), Weight(10, 1, 20), Weight(20, 3, 70), Weight(25, 0, 60)], build, int)
     # Level 3 cannot be smaller than 70 bytes, which level 1 takes.
     assert built == [1, 0, 2]
-    assert (found.best, found.costs) == ((40, 2, Sized(40)), {1: 70, 0: 50, 2: 40})
+    assert (found.best, found.costs) == ((40, 2, 40), {1: 70, 0: 50, 2: 40})
 
 
 def test_work_beyond_a_limit_is_left() -> None:
     few = [Weight(1 << 20, 0, 0), Weight(1 << 24, 1, 0), Weight(1 << 25, 2, 0)]
-    found = weigh(few, lambda level: Sized(100 - level))
+    found = weigh(few, lambda level: 100 - level, int)
     assert set(found.costs) == {0, 1}
 
 
 def test_levels_without_room_are_left_out() -> None:
-    def build(level: int) -> Sized | None:
+    def build(level: int) -> int | None:
         if level == 0:
             raise MemoryError("no room")
-        return None if level == 1 else Sized(7)
+        return None if level == 1 else 7
 
-    assert weigh([Weight(k, k, 0) for k in range(3)], build).costs == {2: 7}
+    assert weigh([Weight(k, k, 0) for k in range(3)], build, int).costs == {2: 7}
     with pytest.raises(MemoryError, match="no room"):
-        weigh([Weight(1, 0, 0), Weight(2, 1, 0)], build)
-    assert weigh([], build).best is None
+        weigh([Weight(1, 0, 0), Weight(2, 1, 0)], build, int)
+    assert weigh([], build, int).best is None

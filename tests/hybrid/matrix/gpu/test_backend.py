@@ -256,7 +256,7 @@ class TimingDevice(HostDevice):
 def test_short_products_are_timed_without_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybrid.matrix.levels.probe.PROBE_ENTRIES", 0)
     curve = level_curve(from_dense(banded(100)))
-    levels = levels_to_time(curve, frozenset(range(len(curve.plain))))
+    levels = levels_to_time(curve, frozenset(range(len(curve.typed.plain))))
     assert len(levels) > 2
     # Queued, all levels take what the host takes; replayed, the one before the last is the fastest.
     times = [5e-4 - 1e-4 * (k == levels[-2]) for k in levels]

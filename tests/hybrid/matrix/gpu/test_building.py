@@ -21,7 +21,7 @@ from hybrid.matrix.gpu.tile_terms import cut_types, list_terms, slice_entries
 from hybrid.matrix.gpu.tuning import TileShape
 from hybrid.matrix.injection.row_types import RowTypes, enumerate_groups
 from hybrid.matrix.injection.submatrices import class_submatrices, find_block_classes
-from hybrid.matrix.levels.curve import level_curve
+from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from mtbdd.offset.tuples import distinct, distinct_rows, stable_order
 from tests.builders.matrices import banded, from_dense, random_sparse
 from tests.gpu_kernels.devices import to_numpy
@@ -170,8 +170,8 @@ def test_the_design_page_has_the_drawing_of_the_package() -> None:
 
 
 def test_levels_are_ranked_by_predicted_time() -> None:
-    curve = level_curve(from_dense(banded(500)))
-    ranked = rank_levels(curve)
+    typed = TypedMatrix(from_dense(banded(500)))
+    ranked = rank_levels(typed)
     assert [s for _, _, s in ranked] == sorted(s for _, _, s in ranked)
-    assert {k for k, _, _ in ranked} == set(range(len(curve)))
+    assert {k for k, _, _ in ranked} == set(range(len(typed)))
     assert all(seconds > 0 for _, _, seconds in ranked)

@@ -18,9 +18,9 @@ from gpu_kernels import (
 )
 from gpu_kernels.compressed.tiles import LANES
 from hybrid.matrix.gpu.build import code_gains
-from hybrid.matrix.gpu.tile_layout import build_tile_matrix, row_types_of
+from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.tuning import LayoutOptions
-from hybrid.matrix.levels.curve import level_curve
+from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from mtbdd.offset.divided import stack_layers
 from tests.builders.matrices import from_dense
 from tests.gpu_kernels.devices import to_numpy
@@ -48,7 +48,7 @@ def matrices(rng: np.random.Generator, row: int = 200) -> dict[int, np.ndarray]:
 
 def laid_out(device: Device, dense: dict[int, np.ndarray], options: LayoutOptions) -> TileMatrix:
     stacked = stack_layers({layer: from_dense(m) for layer, m in dense.items()}, len(dense))
-    tiles = build_tile_matrix(device, row_types_of(stacked), stacked.first_level, options, stacked)
+    tiles = build_tile_matrix(device, TypedMatrix(stacked).plain, stacked.first_level, options, stacked)
     assert tiles is not None
     return tiles
 
@@ -73,7 +73,9 @@ def test_crowded_tiles_alone_are_split(device: Device, rng: np.random.Generator)
 def test_tiles_that_stay_crowded_are_refused(device: Device, rng: np.random.Generator) -> None:
     stacked = stack_layers({layer: from_dense(m) for layer, m in matrices(rng).items()}, 2)
     options = LayoutOptions(TUNING, slices=16, terms=20)
-    assert build_tile_matrix(device, row_types_of(stacked), stacked.first_level, options, stacked) is None
+    assert (
+        build_tile_matrix(device, TypedMatrix(stacked).plain, stacked.first_level, options, stacked) is None
+    )
 
 
 def test_tiles_with_many_entries_are_split_down_to_a_slice_for_every_warp(
@@ -137,7 +139,7 @@ def test_kernels_refuse_tiles_of_the_other_kind(device: Device, rng: np.random.G
         run_tiles(device, layers, product_step(), x, out)
     with pytest.raises(ValueError, match="tiles of a single matrix, got those of 2 layers"):
         explicit_csr(device, layers)
-    single = build_tile_matrix(device, level_curve(from_dense(dense[0])).plain, 3)
+    single = build_tile_matrix(device, TypedMatrix(from_dense(dense[0])).plain, 3)
     assert single is not None
     with pytest.raises(ValueError, match="tiles of layers, with marks, got those of a single matrix"):
         run_choices(device, single, gains, ChoiceStep(True), x, out)
@@ -184,7 +186,7 @@ def test_random_layers_agree_with_dense_matrices(
     for size in (5, 33, 64, 130, 300):
         cases = [random_layer(rng, size) for _ in range(int(rng.integers(1, 6)))]
         stacked = stack_layers({k: from_dense(m) for k, (m, _) in enumerate(cases)}, len(cases))
-        types = row_types_of(stacked)
+        types = TypedMatrix(stacked).plain
         level = int(rng.integers(stacked.first_level, len(types)))
         tiles = build_tile_matrix(device, types, level, options, stacked)
         if tiles is None:

@@ -20,8 +20,9 @@ from gpu_kernels import (
     run_choices,
 )
 from hybrid.matrix.gpu.build import code_gains
-from hybrid.matrix.gpu.tile_layout import build_tile_matrix, row_types_of
+from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.tuning import LayoutOptions
+from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.levels.probe import build_choices
 from mtbdd.offset.divided import stack_layers
 from tests.builders.choice_systems import SIZE, Layers, best_of, laid_out, random_layers
@@ -185,7 +186,7 @@ def test_a_tile_with_too_many_terms_is_refused(device: Device, rng: np.random.Ge
     dense = rng.random((SIZE, SIZE))
     stacked = stack_layers({0: from_dense(dense)}, 1)
     options = LayoutOptions(SMALL)
-    assert build_tile_matrix(device, row_types_of(stacked), 0, options, stacked) is None
+    assert build_tile_matrix(device, TypedMatrix(stacked).plain, 0, options, stacked) is None
 
 
 def test_finishing_apart_is_the_same(device: Device, rng: np.random.Generator) -> None:

@@ -8,15 +8,15 @@ import pytest
 from gpu_kernels import use_device
 from hybrid.matrix.gpu.cost import level_seconds
 from hybrid.matrix.gpu.tuning import REFERENCE, Card, card_in_use, card_of
-from hybrid.matrix.levels.curve import level_curve
+from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from tests.builders.matrices import from_dense
 from tests.gpu_kernels.host_device import HostDevice
 
 
 def predicted(card: Card, rng: np.random.Generator) -> dict[int, float]:
     """Predicted seconds of every level of a matrix whose diagram shares nothing."""
-    curve = level_curve(from_dense(np.where(rng.random((64, 64)) < 0.3, rng.random((64, 64)), 0.0)))
-    types = curve.plain
+    typed = TypedMatrix(from_dense(np.where(rng.random((64, 64)) < 0.3, rng.random((64, 64)), 0.0)))
+    types = typed.plain
     found = {k: level_seconds(types, k, card) for k in range(len(types))}
     return {k: seconds for k, seconds in found.items() if seconds is not None}
 

@@ -38,7 +38,7 @@ from hybrid.matrix.gpu.carriers import Neighbours, gather, joined_neighbours, le
 from hybrid.matrix.gpu.divided_workspace import DevicePasses
 from hybrid.matrix.gpu.product import DividedGpuProduct
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
-from hybrid.matrix.levels.curve import level_curve
+from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.operators.hybrid_matrix import DividedMatrix
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.passes import DIRECTIONS, NumPyShadows
@@ -76,7 +76,7 @@ def test_early_items_read_nothing_of_others(
 ) -> None:
     size, own = 96, 64
     dense = halved(rng, size)
-    matrix = build_tile_matrix(device, level_curve(from_dense(dense)).plain, level, own_columns=own)
+    matrix = build_tile_matrix(device, TypedMatrix(from_dense(dense)).plain, level, own_columns=own)
     assert isinstance(matrix, TileMatrix) and matrix.early is not None
     assert (matrix.early > 0) == (level > 0)
     assert matrix.early < len(matrix.items)
@@ -87,7 +87,7 @@ def test_early_items_read_nothing_of_others(
     square[own:] = 0.0
     if mode != Mode.PRODUCT:
         matrix = build_tile_matrix(
-            device, level_curve(from_dense(square[:own])).plain, level, own_columns=own
+            device, TypedMatrix(from_dense(square[:own])).plain, level, own_columns=own
         )
         assert isinstance(matrix, TileMatrix)
         diagonal, b = diagonal[:own], b[:own]
@@ -124,7 +124,7 @@ def test_early_items_read_nothing_of_others(
 def test_without_early_items_all_rows_wait(device: Device, rng: np.random.Generator) -> None:
     size, own = 40, 30
     dense = random_sparse(rng, size, size, 0.2)
-    matrix = build_tile_matrix(device, level_curve(from_dense(dense)).plain, 3)
+    matrix = build_tile_matrix(device, TypedMatrix(from_dense(dense)).plain, 3)
     assert isinstance(matrix, TileMatrix) and matrix.early is None
     x = rng.normal(size=size)
     out, others, mine = device.xp.empty(size), device.xp.full(size - own, SPOILT), device.xp.asarray(x[:own])

@@ -20,8 +20,9 @@ from gpu_kernels import (
     run_choices,
 )
 from hybrid.matrix.gpu.build import code_gains
-from hybrid.matrix.gpu.tile_layout import build_tile_matrix, row_types_of
+from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.tuning import LayoutOptions
+from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.levels import probe
 from hybrid.matrix.levels.probe import build_choices
 from mtbdd.base.communicator import Communicator
@@ -53,7 +54,7 @@ class Part:
         self.halo = np.concatenate(received(case.dense, CUTS, rank))
         self.device, self.case, self.maximise = device, case, maximise
         self.stacked = stacked_part(case, rank)
-        types = row_types_of(self.stacked)
+        types = TypedMatrix(self.stacked).plain
         tiles = build_tile_matrix(device, types, self.stacked.first_level + level, options, self.stacked)
         assert tiles is not None and tiles.early is not None
         self.tiles: TileMatrix = tiles

@@ -21,7 +21,7 @@ from hybrid.matrix.gpu.cost import (
 from hybrid.matrix.gpu.product import GpuProduct
 from hybrid.matrix.gpu.tuning import LayoutOptions
 from hybrid.matrix.injection.row_types import enumerate_groups
-from hybrid.matrix.levels.curve import level_curve
+from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.operators.inject import inject
 from hybrid.solvers import Criterion, Jacobi, Status
 from mtbdd.offset.offset import OffsetMTBDD
@@ -64,9 +64,9 @@ def check(
     device: Device, dense: np.ndarray, level: int, options: PairOptions, matrix: OffsetMTBDD | None = None
 ) -> None:
     """Compare products by pairs with the dense matrix, twice: the same bits."""
-    curve = level_curve(from_dense(dense) if matrix is None else matrix)
+    typed = TypedMatrix(from_dense(dense) if matrix is None else matrix)
     x = np.random.default_rng(78).normal(size=dense.shape[1])
-    for types in (curve.plain, curve.scaled):
+    for types in (typed.plain, typed.scaled):
         if level >= len(types):
             continue
         layout = build_pairs(device, types, level, options)
@@ -106,8 +106,8 @@ def test_scattered_rows_leave_gaps(device: Device) -> None:
 
 
 def test_zero_matrix(device: Device) -> None:
-    curve = level_curve(from_dense(np.zeros((5, 5)), np.arange(5), np.arange(5), 3))
-    layout = build_pairs(device, curve.plain, 2)
+    typed = TypedMatrix(from_dense(np.zeros((5, 5)), np.arange(5), np.arange(5), 3))
+    layout = build_pairs(device, typed.plain, 2)
     assert layout is not None
     out = np.full(5, np.nan)
     GpuProduct(device, layout).multiply(np.ones(5), out)
@@ -119,8 +119,8 @@ def test_pairs_are_multiplied_once(device: Device) -> None:
     part = random_sparse(np.random.default_rng(17), 32, 64, 0.3)
     dense = np.vstack((part, 3.0 * part))
     check(device, dense, 2, OPTIONS[0])
-    curve = level_curve(from_dense(dense))
-    plain, scaled = (build_pairs(device, types, 2) for types in (curve.plain, curve.scaled))
+    typed = TypedMatrix(from_dense(dense))
+    plain, scaled = (build_pairs(device, types, 2) for types in (typed.plain, typed.scaled))
     assert plain is not None and scaled is not None
     assert len(plain.base) == len(plain.slot_product) == len(scaled.slot_product) == 4
     assert len(scaled.base) == 2
@@ -133,7 +133,7 @@ def test_relaxation_matches_numpy(device: Device, options: PairOptions, with_b: 
     dense = ring(6)
     dense[20:30] = 0.0
     size = len(dense)
-    layout = build_pairs(device, level_curve(from_dense(dense)).scaled, 6, options)
+    layout = build_pairs(device, TypedMatrix(from_dense(dense)).scaled, 6, options)
     assert layout is not None
     product = GpuProduct(device, layout)
     rng = np.random.default_rng(20)
@@ -165,7 +165,7 @@ def test_relaxation_matches_numpy(device: Device, options: PairOptions, with_b: 
 @pytest.mark.parametrize("bad", [np.inf, np.nan])
 def test_infinite_elements_reach_only_their_own_rows(device: Device, bad: float) -> None:
     dense = ring(6)
-    layout = build_pairs(device, level_curve(from_dense(dense)).scaled, 6)
+    layout = build_pairs(device, TypedMatrix(from_dense(dense)).scaled, 6)
     assert layout is not None
     x, out = np.ones(64), np.empty(64)
     x[20] = bad
@@ -191,8 +191,8 @@ def test_impossible_launch_shapes_are_refused(arguments: tuple[int, ...], messag
 @pytest.mark.parametrize("scaled", [False, True])
 def test_pairs_are_counted_without_listing_groups(scaled: bool) -> None:
     for dense in (ring(6), banded(70), random_sparse(np.random.default_rng(21), 60, 60, 0.2)):
-        curve = level_curve(from_dense(dense))
-        types = curve.scaled if scaled else curve.plain
+        typed = TypedMatrix(from_dense(dense))
+        types = typed.scaled if scaled else typed.plain
         below = types.classes.matrix.entries_below
         counts = count_pairs(types.classes)
         assert len(counts) == types.classes.matrix.n_levels + 1
@@ -208,15 +208,15 @@ def test_pairs_are_counted_without_listing_groups(scaled: bool) -> None:
 
 def test_pairs_stop_being_counted_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybrid.matrix.gpu.cost.PAIR_LIMIT", 12)
-    curve = level_curve(from_dense(ring(6)))
-    counts = count_pairs(curve.plain.classes)
+    typed = TypedMatrix(from_dense(ring(6)))
+    counts = count_pairs(typed.plain.classes)
     assert [c.pairs for c in counts] == [1, 2, 4, 6, 12]
 
 
 def test_long_rows_are_held_as_pairs_and_others_as_tiles(
     device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    long, short = (level_curve(from_dense(dense)) for dense in (ring(9), banded(500)))
+    long, short = (TypedMatrix(from_dense(dense)) for dense in (ring(9), banded(500)))
     assert has_long_rows(long)
     assert not has_long_rows(short)
     assert all(uses_pairs(long, k) for k, _, _ in rank_levels(long))
@@ -231,7 +231,7 @@ def test_long_rows_are_held_as_pairs_and_others_as_tiles(
     np.testing.assert_allclose(out, ring(9) @ x, rtol=1e-12)
     # A single row is enough where it is long enough.
     monkeypatch.setattr("hybrid.matrix.gpu.cost.LONGEST_ROW", 100)
-    lone = level_curve(from_dense(one_long_row(128)))
+    lone = TypedMatrix(from_dense(one_long_row(128)))
     assert longest_row(lone.plain) == 128
     assert has_long_rows(lone)
 
@@ -239,10 +239,10 @@ def test_long_rows_are_held_as_pairs_and_others_as_tiles(
 def test_scales_that_would_cost_accuracy_are_not_used(
     device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    curve = level_curve(from_dense(ring(9)))
-    level = next(k for k, types, _ in rank_levels(curve) if types.classes.scaled)
+    typed = TypedMatrix(from_dense(ring(9)))
+    level = next(k for k, types, _ in rank_levels(typed) if types.classes.scaled)
     monkeypatch.setattr("hybrid.matrix.injection.submatrices._MAX_ULP", -1)
-    product = build_product(curve, level)
+    product = build_product(typed, level)
     assert isinstance(product.matrix, PairMatrix)
     assert product.matrix.scale.bits == 0
 
@@ -268,22 +268,22 @@ def test_operators_with_long_rows_solve_as_the_cpu_does(
 
 
 def test_too_little_memory_for_pairs_is_refused_with_both_numbers() -> None:
-    curve = level_curve(from_dense(ring(9)))
-    level, types, _ = rank_levels(curve)[0]
+    typed = TypedMatrix(from_dense(ring(9)))
+    level, types, _ = rank_levels(typed)[0]
     required = pair_build_bytes(types, level)
     with (
         use_device(HostDevice(free=required - 1)),
         pytest.raises(MemoryError, match=f"needs up to {required} bytes .* {required - 1} are free"),
     ):
-        build_product(curve, level)
+        build_product(typed, level)
 
 
 def test_a_device_that_would_wait_for_long_rows_is_not_preferred(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybrid.matrix.gpu.admission.SMALL_ENTRIES", 0)
-    curve = level_curve(from_dense(ring(9)))
-    assert reason_for_cpu(HostDevice(), curve) is None
+    typed = TypedMatrix(from_dense(ring(9)))
+    assert reason_for_cpu(HostDevice(), typed) is None
     # Without pairs, one thread a row: the device waits for the longest.
-    slow = level_curve(from_dense(ring(9)))
+    slow = TypedMatrix(from_dense(ring(9)))
     monkeypatch.setattr("hybrid.matrix.gpu.cost._pair_seconds", lambda *_: None)
     monkeypatch.setattr("hybrid.matrix.gpu.cost.SECONDS_SERIAL_ENTRY", 1e-6)
     assert predicted_level_seconds(slow, 8) > 512e-6

@@ -14,7 +14,7 @@ from hybrid.matrix.gpu.build import PairOptions, build_pairs
 from hybrid.matrix.gpu.idr import DeviceIDR, PolynomialIDR, PolynomialSystem, RepeatedSteps
 from hybrid.matrix.gpu.product import GpuProduct
 from hybrid.matrix.gpu.workspace import DeviceSystem
-from hybrid.matrix.levels.curve import level_curve
+from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.base import Status
 from hybrid.matrix.space.bounded_solution import UNIT
@@ -33,8 +33,8 @@ SLACK = 64 * UNIT
 
 
 def in_pairs(dense: np.ndarray, device: Device) -> GpuProduct:
-    curve = level_curve(from_dense(dense))
-    layout = build_pairs(device, curve.plain, from_dense(dense).n_levels, PairOptions())
+    typed = TypedMatrix(from_dense(dense))
+    layout = build_pairs(device, typed.plain, from_dense(dense).n_levels, PairOptions())
     assert layout is not None
     return GpuProduct(device, layout)
 

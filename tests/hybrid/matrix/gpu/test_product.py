@@ -10,7 +10,7 @@ from gpu_kernels.compressed.steps import IterationState
 from hybrid.matrix.gpu.product import GpuProduct
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.tuning import LayoutOptions
-from hybrid.matrix.levels.curve import level_curve
+from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from tests.builders.matrices import banded, from_dense, random_codes, random_sparse
 from tests.gpu_kernels.devices import to_numpy
 
@@ -26,10 +26,10 @@ def check(
     device: Device, dense: np.ndarray, level: int, options: LayoutOptions, matrix: object = None
 ) -> None:
     """Compare every use of a layout with the dense matrix."""
-    curve = level_curve(from_dense(dense) if matrix is None else matrix)
+    typed = TypedMatrix(from_dense(dense) if matrix is None else matrix)
     rng = np.random.default_rng(77)
     x = rng.normal(size=dense.shape[1])
-    for types in (curve.plain, curve.scaled):
+    for types in (typed.plain, typed.scaled):
         if level >= len(types):
             continue
         layout = build_tile_matrix(device, types, level, options)
@@ -74,8 +74,8 @@ def test_a_full_row_takes_several_rounds(device: Device) -> None:
     rng = np.random.default_rng(912)
     dense = np.diag(rng.uniform(1, 2, 100))
     dense[40] = rng.uniform(1, 2, 100)
-    curve = level_curve(from_dense(dense))
-    layout = build_tile_matrix(device, curve.plain, 0, SMALL)
+    typed = TypedMatrix(from_dense(dense))
+    layout = build_tile_matrix(device, typed.plain, 0, SMALL)
     assert layout is not None
     assert len(layout.term_ptr) - 1 > len(layout.items)
     check(device, dense, 0, SMALL)
@@ -88,25 +88,25 @@ def test_entries_of_rounds_with_many_terms_take_two_bytes(device: Device, size: 
     rng = np.random.default_rng(913)
     dense = np.diag(rng.uniform(1, 2, size))
     dense[40] = rng.uniform(1, 2, size)
-    layout = build_tile_matrix(device, level_curve(from_dense(dense)).plain, 0)
+    layout = build_tile_matrix(device, TypedMatrix(from_dense(dense)).plain, 0)
     assert layout is not None
     assert layout.code_bits == bits
     check(device, dense, 0, LayoutOptions())
 
 
 def test_large_tables_serve_fewer_groups_at_once(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    curve = level_curve(from_dense(banded(512)))
-    usual = build_tile_matrix(device, curve.scaled, 14)
+    typed = TypedMatrix(from_dense(banded(512)))
+    usual = build_tile_matrix(device, typed.scaled, 14)
     monkeypatch.setattr("hybrid.matrix.gpu.tile_layout._LARGE_TABLE", 0)
-    small = build_tile_matrix(device, curve.scaled, 14)
+    small = build_tile_matrix(device, typed.scaled, 14)
     assert usual is not None and small is not None
     assert (usual.tuning.members, small.tuning.members) == (4, 2)
     check(device, banded(512), 14, LayoutOptions())
 
 
 def test_zero_matrix(device: Device) -> None:
-    curve = level_curve(from_dense(np.zeros((5, 5)), np.arange(5), np.arange(5), 3))
-    layout = build_tile_matrix(device, curve.plain, 2)
+    typed = TypedMatrix(from_dense(np.zeros((5, 5)), np.arange(5), np.arange(5), 3))
+    layout = build_tile_matrix(device, typed.plain, 2)
     assert layout is not None
     out = np.full(5, np.nan)
     GpuProduct(device, layout).multiply(np.ones(5), out)
@@ -119,7 +119,7 @@ def test_relaxation_matches_numpy(device: Device, options: LayoutOptions, with_b
     size = 203
     dense = banded(size)
     dense[50:70] = 0.0
-    layout = build_tile_matrix(device, level_curve(from_dense(dense)).scaled, 8, options)
+    layout = build_tile_matrix(device, TypedMatrix(from_dense(dense)).scaled, 8, options)
     assert layout is not None
     product = GpuProduct(device, layout)
     rng = np.random.default_rng(19)
@@ -146,11 +146,11 @@ def test_relaxation_matches_numpy(device: Device, options: LayoutOptions, with_b
 
 def test_results_do_not_depend_on_the_launch(device: Device) -> None:
     dense = random_sparse(np.random.default_rng(5), 300, 300, 0.05)
-    curve = level_curve(from_dense(dense))
+    typed = TypedMatrix(from_dense(dense))
     x = np.random.default_rng(6).random(300)
     results = []
     for options in OPTIONS[:2]:
-        layout = build_tile_matrix(device, curve.plain, 4, options)
+        layout = build_tile_matrix(device, typed.plain, 4, options)
         assert layout is not None
         for _ in range(2):
             out = np.empty(300)

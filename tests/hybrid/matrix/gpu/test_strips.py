@@ -14,7 +14,7 @@ from gpu_kernels.compressed.steps import Mode
 from hybrid.base.arrays import to_host
 from hybrid.matrix.gpu.sweeps import DeviceSteps, DeviceStrips
 from hybrid.matrix.injection.row_types import RowTypes
-from hybrid.matrix.levels.curve import level_curve
+from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.row_strips import device_strips
 from hybrid.solvers.strip_leap import StripLeap
@@ -52,7 +52,7 @@ def test_steps_of_strips_are_those_of_all_rows(device: Device, rng: np.random.Ge
     dense = in_blocks(rng)
     matrix = from_dense(dense)
     operator = inject(matrix, backend="gpu")
-    strips = strips_of(level_curve(matrix).plain, 6)
+    strips = strips_of(TypedMatrix(matrix).plain, 6)
     assert isinstance(strips._tiles, TileMatrix) and strips.nbytes > 0
     assert len(strips.shares) == SIZE // BLOCK and sum(strips.shares) == pytest.approx(1.0, abs=0.1)
     space, xp = operator.workspace(), device.xp
@@ -77,7 +77,7 @@ def test_steps_of_strips_are_those_of_all_rows(device: Device, rng: np.random.Ge
 
 def test_strips_refer_to_themselves_and_to_those_before(device: Device, rng: np.random.Generator) -> None:
     dense = in_blocks(rng)
-    strips = strips_of(level_curve(from_dense(dense)).plain, 6)
+    strips = strips_of(TypedMatrix(from_dense(dense)).plain, 6)
     space, xp = inject(from_dense(dense), backend="gpu").workspace(), device.xp
     steps = space.system(np.ones(SIZE), np.ones(SIZE)).relaxation()
     known = np.zeros(SIZE, bool)
@@ -94,7 +94,7 @@ def test_a_strip_is_iterated_in_recordings(device: Device, rng: np.random.Genera
     diagonal, right = dense.sum(axis=1) + 0.5, rng.random(SIZE)
     steps = space.system(diagonal, right).relaxation()
     pair = xp.zeros(SIZE), xp.zeros(SIZE)
-    for strip in strips_of(level_curve(from_dense(dense)).plain, 6).steps(steps):
+    for strip in strips_of(TypedMatrix(from_dense(dense)).plain, 6).steps(steps):
         strip.sweep(pair, 0, 400)
     exact = np.linalg.solve(np.diag(diagonal) - dense, right)
     for vector in pair:

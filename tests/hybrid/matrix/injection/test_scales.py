@@ -22,7 +22,7 @@ FAR_APART = {
 @pytest.mark.parametrize("name", FAR_APART)
 def test_quotients_that_leave_the_doubles_are_refused(name: str) -> None:
     matrix = from_dense(np.array(FAR_APART[name]))
-    classes = level_curve(matrix).scaled.classes
+    classes = level_curve(matrix).typed.scaled.classes
     # At the top the whole matrix is the only member of its class.
     assert class_submatrices(np, classes, 0) is None
     assert class_submatrices(np, classes, matrix.n_levels) is not None
@@ -38,13 +38,13 @@ def test_products_keep_values_that_lie_far_apart(
     curve = level_curve(matrix)
     for level in range(len(curve)):
         out = np.empty(8)
-        backend.represent(matrix, curve, level).multiply(x, out)
+        backend.represent(curve, level).multiply(x, out)
         np.testing.assert_allclose(out, dense @ x, rtol=1e-14)
         # Row by row of the unit vectors, so that no large value hides a small one.
         for column in range(8):
             unit = np.zeros(8)
             unit[column] = 1.0
-            backend.represent(matrix, curve, level).multiply(unit, out)
+            backend.represent(curve, level).multiply(unit, out)
             np.testing.assert_array_equal(out, dense[:, column])
 
 
@@ -55,7 +55,7 @@ def test_a_level_that_is_scaled_keeps_them_too() -> None:
     x = np.linspace(1.0, 2.0, matrix.n_columns)
     for level in range(len(curve)):
         out = np.empty(matrix.n_rows)
-        CpuBackend().represent(matrix, curve, level).multiply(x, out)
+        CpuBackend().represent(curve, level).multiply(x, out)
         np.testing.assert_allclose(out, dense @ x, rtol=1e-14)
 
 

@@ -14,8 +14,8 @@ import hybrid
 from hybrid.base.directed_rounding import near_least
 from hybrid.matrix.gpu.cost import has_long_rows, longest_row
 from hybrid.matrix.injection import row_types
-from hybrid.matrix.levels.curve import LevelCurve, RowTypeKinds, StackedCurve, level_curve, row_type_bytes
-from hybrid.matrix.levels.layers import layer_curve, layer_levels
+from hybrid.matrix.injection.typed_matrix import TypedMatrix, row_type_bytes
+from hybrid.matrix.levels.curve import LevelCurve, layer_curve, layer_levels, level_curve
 from hybrid.matrix.levels.policy import choose_level, rank_by_time
 from hybrid.matrix.levels.table import LevelTable
 from mtbdd.offset.offset import OffsetMTBDD
@@ -103,8 +103,9 @@ def test_a_level_that_is_set_up_sooner_is_taken_unless_its_products_are_long(
     stacked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     matrix = from_dense(banded(100))
-    table: LevelTable = layer_levels([matrix, matrix], "gpu") if stacked else level_curve(matrix)
-    first = table.stacked.first_level if isinstance(table, StackedCurve) else 0
+    table = layer_levels([matrix, matrix], "gpu") if stacked else level_curve(matrix)
+    first = table.typed.first_level
+    assert (first > 0) == stacked
     times = {7: 1e-4, 8: 1.12e-4, 9: 1.14e-4}
     monkeypatch.setattr(type(table), "fast_levels", lambda *_: [(t, k) for k, t in times.items()])
     for soon, chosen in ((8, 8), (9, 7)):
@@ -112,8 +113,7 @@ def test_a_level_that_is_set_up_sooner_is_taken_unless_its_products_are_long(
         def seconds(types: object, k: int, soon: int = soon) -> float:
             return 0.0 if k == soon + first else 1.0
 
-        for module in ("hybrid.matrix.gpu.cost", "hybrid.matrix.levels.curve"):
-            monkeypatch.setattr(f"{module}.layout_seconds", seconds)
+        monkeypatch.setattr("hybrid.matrix.gpu.cost.layout_seconds", seconds)
         choice = choose_level(table, "auto", "gpu")
         assert choice.level == chosen
         assert ("least predicted time of set-up and 1000 products" in choice.reason) == (chosen == soon)
@@ -179,57 +179,57 @@ def many_rates(size: int) -> np.ndarray:
 
 
 def test_plain_row_types_are_left_out_from_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.matrix.levels.curve._MANY_SLOTS", 4)
-    kinds = RowTypeKinds(from_dense(many_rates(64)))
-    slots = [(len(kinds.plain[k].blocks), len(kinds.scaled[k].blocks)) for k in range(len(kinds.plain))]
+    monkeypatch.setattr("hybrid.matrix.injection.typed_matrix._MANY_SLOTS", 4)
+    typed = TypedMatrix(from_dense(many_rates(64)))
+    slots = [(len(typed.plain[k].blocks), len(typed.scaled[k].blocks)) for k in range(len(typed.plain))]
     first = next(k for k, (plain, scaled) in enumerate(slots) if plain > max(4, 8 * scaled))
     assert 0 < first < len(slots) - 1
     for k in range(len(slots)):
-        assert kinds.at(k) == ((kinds.plain, kinds.scaled) if k < first else (kinds.scaled,))
+        assert typed.kinds(k) == ((typed.plain, typed.scaled) if k < first else (typed.scaled,))
     # In whatever order they are asked for.
-    again = RowTypeKinds(from_dense(many_rates(64)))
-    assert again.at(len(slots) - 1) == (again.scaled,)
-    assert again.at(first - 1) == (again.plain, again.scaled)
+    again = TypedMatrix(from_dense(many_rates(64)))
+    assert again.kinds(len(slots) - 1) == (again.scaled,)
+    assert again.kinds(first - 1) == (again.plain, again.scaled)
 
 
 def test_plain_row_types_are_left_out_from_where_they_are_some_times_as_many_and_larger(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hybrid.matrix.levels.curve._MANY_SLOTS", 4)
-    monkeypatch.setattr("hybrid.matrix.levels.curve._VERY_MANY_SLOTS", 8)
-    monkeypatch.setattr("hybrid.matrix.levels.curve._MOST_TIMES", 1e9)
-    monkeypatch.setattr("hybrid.matrix.levels.curve._MOST_TIMES_LARGER", 20)
+    monkeypatch.setattr("hybrid.matrix.injection.typed_matrix._MANY_SLOTS", 4)
+    monkeypatch.setattr("hybrid.matrix.injection.typed_matrix._VERY_MANY_SLOTS", 8)
+    monkeypatch.setattr("hybrid.matrix.injection.typed_matrix._MOST_TIMES", 1e9)
+    monkeypatch.setattr("hybrid.matrix.injection.typed_matrix._MOST_TIMES_LARGER", 20)
     matrix = from_dense(many_rates(64))
-    kinds = RowTypeKinds(matrix)
+    typed = TypedMatrix(matrix)
     many = []
-    for k in range(len(kinds.plain)):
-        own, scaled = len(kinds.plain[k].blocks), len(kinds.scaled[k].blocks)
-        larger = row_type_bytes(kinds.plain, k) > row_type_bytes(kinds.scaled, k)
+    for k in range(len(typed.plain)):
+        own, scaled = len(typed.plain[k].blocks), len(typed.scaled[k].blocks)
+        larger = row_type_bytes(typed.plain, k) > row_type_bytes(typed.scaled, k)
         many.append(own > 8 and own > 20 * scaled and larger)
     assert True in many
     for k in range(len(many)):
-        assert (kinds.plain in kinds.at(k)) == (True not in many[: k + 1])
+        assert (typed.plain in typed.kinds(k)) == (True not in many[: k + 1])
     # Without scales they may be the smaller ones.
     monkeypatch.setattr(
-        "hybrid.matrix.levels.curve.row_type_bytes", lambda types, k: int(types.classes.scaled)
+        "hybrid.matrix.injection.typed_matrix.row_type_bytes", lambda types, k: int(types.classes.scaled)
     )
-    small = RowTypeKinds(matrix)
-    assert all(small.plain in small.at(k) for k in range(len(many)))
+    small = TypedMatrix(matrix)
+    assert all(small.plain in small.kinds(k) for k in range(len(many)))
 
 
 def test_neither_kind_is_offered_where_it_ends() -> None:
     rng = np.random.default_rng(3)
-    kinds = RowTypeKinds(from_dense(random_sparse(rng, 60, 60, 0.3)))
-    kinds.plain._sweep._slot_limit = kinds.scaled._sweep._slot_limit = 20
-    curve = LevelCurve((60, 60), kinds.plain.classes.matrix.n_entries, kinds.plain.classes.matrix, kinds)
-    reach = max(len(kinds.plain), len(kinds.scaled))
+    typed = TypedMatrix(from_dense(random_sparse(rng, 60, 60, 0.3)))
+    typed.plain._sweep._slot_limit = typed.scaled._sweep._slot_limit = 20
+    curve = LevelCurve(typed.shape, typed.nonzeros, (typed,))
+    reach = max(len(typed.plain), len(typed.scaled))
     assert reach < len(curve)
-    assert kinds.at(reach) == ()
+    assert typed.kinds(reach) == ()
     for backend in BACKENDS:
         assert curve.seconds(reach, backend) is None
         assert curve.least_seconds(reach, backend) == np.inf
-    with pytest.raises(IndexError, match=rf"expected 0\.\.{len(kinds.plain) - 1}, where row types are known"):
-        kinds.plain[reach]
+    with pytest.raises(IndexError, match=rf"expected 0\.\.{len(typed.plain) - 1}, where row types are known"):
+        typed.plain[reach]
 
 
 @given(seed=st.integers(0, 2**32), longest=st.integers(1, 40))
@@ -238,8 +238,8 @@ def test_long_rows_are_noticed_without_the_deepest_row_types(seed: int, longest:
         patch.setattr("hybrid.matrix.gpu.cost.LONGEST_ROW", longest)
         patch.setattr("hybrid.matrix.gpu.cost.LONG_ROW", 1 << 20)
         for matrix in matrices(seed):
-            curve = level_curve(matrix)
-            assert has_long_rows(curve) == (longest_row(curve.plain) >= longest)
+            typed = TypedMatrix(matrix)
+            assert has_long_rows(typed) == (longest_row(typed.plain) >= longest)
 
 
 def test_numbers_near_the_least_are_found() -> None:

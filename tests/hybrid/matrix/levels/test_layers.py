@@ -18,8 +18,7 @@ from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.injection.injected import InjectedMatrix, TaskList, cut_tasks, inject_level
 from hybrid.matrix.injection.row_types import RowTypes, enumerate_groups
 from hybrid.matrix.injection.submatrices import class_submatrices, expand_nodes
-from hybrid.matrix.levels.curve import StackedCurve, level_curve, stacked_curve
-from hybrid.matrix.levels.layers import LayerCurve, layer_curve, layer_levels, least_instance_bytes
+from hybrid.matrix.levels.curve import layer_curve, layer_levels, least_instance_bytes, level_curve
 from hybrid.matrix.levels.policy import choose_level
 from hybrid.matrix.levels.table import CandidateLevel
 from hybrid.matrix.operators.device_choices import device_choices
@@ -103,11 +102,11 @@ def test_layers_one_by_one_agree_with_what_is_built(name: str) -> None:
         k = candidate.level
         injected = [inject_level(m, k) for m in matrices]
         forms = []
-        for own in curve.curves:
-            kinds = [row_type_bytes(types, k) for types in (own.plain, own.scaled)]
+        for own in curve.apart:
+            kinds = [row_type_bytes(types, k) for types in (own.typed.plain, own.typed.scaled)]
             forms.append(min(kinds, key=lambda f: f[2]))
         assert_counts(candidate, [(i, cut_tasks(i)) for i in injected], forms)
-        times = [own[k].seconds_predicted for own in curve.curves]
+        times = [own[k].seconds_predicted for own in curve.apart]
         assert curve.seconds(candidate.level, "cpu") == pytest.approx(sum(t for t in times if t))
 
 
@@ -115,19 +114,19 @@ def test_layers_one_by_one_agree_with_what_is_built(name: str) -> None:
 def test_stacked_layers_agree_with_what_is_built(name: str) -> None:
     matrices = matrices_of(load(name), "gpu")
     curve = layer_levels(matrices, "gpu")
-    assert isinstance(curve, StackedCurve)
+    assert curve.typed.stacked is not None
     assert curve.nonzeros == sum(np.count_nonzero(to_dense(m)) for m in matrices)
     assert len(curve) == matrices[0].n_levels + 1
-    stacked = curve.stacked
+    stacked = curve.typed.stacked
     for candidate in curve.levels:
         k = stacked.first_level + candidate.level
         injected = inject_level(stacked.matrix, k)
-        assert_counts(candidate, [(injected, cut_tasks(injected))], [row_type_bytes(curve.types, k)])
+        assert_counts(candidate, [(injected, cut_tasks(injected))], [row_type_bytes(curve.typed.plain, k)])
 
 
 def test_forms_differ_by_pointers_alone() -> None:
     matrices = matrices_of(load("grid"), "gpu")
-    apart, together = layer_curve(matrices), stacked_curve(stack_layers(dict(enumerate(matrices)), 3))
+    apart, together = layer_curve(matrices), level_curve(stack_layers(dict(enumerate(matrices)), 3))
     tasks = -(-matrices[0].n_rows // 256) + 1
     for one, other in zip(apart.levels, together.levels, strict=True):
         counted = ("nodes", "paths", "submatrix_nonzeros", "instances_worst_case")
@@ -139,9 +138,9 @@ def test_forms_differ_by_pointers_alone() -> None:
 @pytest.mark.parametrize("level", [0, 2, 5, 10])
 def test_tiles_on_a_device_have_the_groups_counted(device: Device, level: int) -> None:
     curve = layer_levels(matrices_of(load("grid"), "gpu"), "gpu")
-    assert isinstance(curve, StackedCurve)
-    k = curve.stacked.first_level + level
-    tiles = build_tile_matrix(device, curve.types, k, stacked=curve.stacked)
+    assert curve.typed.stacked is not None
+    k = curve.typed.stacked.first_level + level
+    tiles = build_tile_matrix(device, curve.typed.plain, k, stacked=curve.typed.stacked)
     assert tiles is not None
     assert len(tiles.group_row) == curve[level].groups
 
@@ -268,7 +267,7 @@ def test_counts_far_beyond_memory_are_exact() -> None:
     matrix = identity(30)
     matrix.validate()
     apart, together = layer_curve([matrix] * 2), layer_levels([matrix] * 2, "gpu")
-    assert isinstance(together, StackedCurve)
+    assert together.typed.stacked is not None
     for curve in (apart, together):
         assert curve.nonzeros == 2 * 2**30
         assert [c.paths for c in curve.levels] == [2 * 2 ** ((k + 1) // 2) for k in range(61)]
@@ -293,9 +292,9 @@ def test_levels_that_nobody_can_store_are_refused() -> None:
 
 def test_more_layers_than_a_fused_step_takes_are_held_one_by_one() -> None:
     few, many = ([from_dense(np.eye(2))] * count for count in (64, 65))
-    assert isinstance(layer_levels(few, "gpu"), StackedCurve)
+    assert layer_levels(few, "gpu").typed.stacked is not None
     curve = layer_levels(many, "gpu")
-    assert isinstance(curve, LayerCurve)
+    assert len(curve.matrices) == 65
     assert curve[0].nodes == 65
     assert choose_level(curve, "min-time", "gpu").level in range(3)
 
@@ -304,7 +303,7 @@ def test_layers_with_few_rows_are_held_one_by_one(rng: np.random.Generator) -> N
     codes = random_codes(rng, 5, 20)
     whole = from_dense(random_sparse(rng, 20, 20, 0.2), codes, codes, 5)
     part = from_dense(random_sparse(rng, 4, 20, 0.5), codes[3:7], codes, 5)
-    assert isinstance(layer_levels([whole, part], "gpu"), LayerCurve)
+    assert len(layer_levels([whole, part], "gpu").matrices) == 2
     assert layer_levels([whole, part], "cpu")[0].submatrix_nonzeros == sum(
         np.count_nonzero(to_dense(m)) for m in (whole, part)
     )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
 
-from hybrid.matrix.levels.layers import LayerCurve
+from hybrid.matrix.injection.typed_matrix import TypedMatrix
+from hybrid.matrix.levels.curve import layer_curve
 from hybrid.matrix.levels.policy import choose_level
 from hybrid.matrix.levels.table import CandidateLevel, LevelTable, Weight
+from tests.builders.matrices import from_dense
 
 LEVEL = CandidateLevel(0, 1, 1, 10, 1, 100, 100, 1, 1, 50, 1.0, False)
 
@@ -57,8 +60,13 @@ def test_a_level_of_exactly_the_budget_may_be_used() -> None:
 
 
 @pytest.mark.parametrize("backend", ["cpu", "gpu"])
-def test_layers_use_a_level_only_if_all_of_them_can(backend: str) -> None:
-    one, other = table((1.0, 70), (1.0, 60)), table((None, 70), (1.0, 60))
-    curve = LayerCurve((10, 10), 20, (one, other))  # type: ignore[arg-type]
-    assert curve.seconds(0, backend) is None
-    assert curve.seconds(1, backend) == 2.0
+def test_layers_use_a_level_only_if_all_of_them_can(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    curve = layer_curve([from_dense(np.eye(2)), from_dense(np.eye(2))])
+    times: dict[TypedMatrix, tuple[float | None, ...]] = dict(
+        zip(curve.matrices, [(1.0, 1.0, 1.0), (None, 1.0, 2.0)], strict=True)
+    )
+    monkeypatch.setattr("hybrid.matrix.gpu.cost.predicted_level_seconds", lambda own, k: times[own][k])
+    for own in curve.apart:
+        for k, seconds in enumerate(times[own.typed]):
+            own._counted[k] = replace(own[k], seconds_predicted=seconds)
+    assert [curve.seconds(k, backend) for k in range(len(curve))] == [None, 2.0, 3.0]

@@ -12,8 +12,7 @@ from dd.autoref import BDD
 import hybrid
 from hybrid.base.errors import OptionError
 from hybrid.matrix.injection.injected import cut_tasks, inject_level
-from hybrid.matrix.levels.curve import level_curve
-from hybrid.matrix.levels.layers import layer_curve
+from hybrid.matrix.levels.curve import layer_curve, level_curve
 from hybrid.matrix.levels.policy import choose_level
 from hybrid.matrix.levels.task_table import TaskTable, layer_tasks, task_table
 from mtbdd.offset.offset import OffsetMTBDD
@@ -45,7 +44,7 @@ def test_counts_are_those_of_the_level_curves(examples_folder: Path) -> None:
     assert table.min_memory == curve.min_memory
     coin = hybrid.load(examples_folder / "coin.prism", constants={"K": 2})
     layers = [coin.layer_transitions(i) for i in range(len(coin.layers))]
-    table, together = layer_tasks([task_table(m) for m in layers]), layer_curve(layers)
+    table, together = layer_tasks(layers), layer_curve(layers)
     assert (table.shape, table.nonzeros, table.form) == (together.shape, together.nonzeros, together.form)
     assert list(table.levels) == [replace(c, **NO_ROW_TYPES) for c in together.levels]
     with pytest.raises(OptionError, match="at least one layer"):
@@ -171,6 +170,6 @@ def test_levels_of_large_diagrams_are_counted_by_pairs(
 def test_bytes_of_layers_are_those_of_each(examples_folder: Path) -> None:
     coin = hybrid.load(examples_folder / "coin.prism", constants={"K": 2})
     layers = [coin.layer_transitions(i) for i in range(len(coin.layers))]
-    table = layer_tasks([task_table(layer) for layer in layers])
+    table = layer_tasks(layers)
     for k in range(0, len(table), 3):
         assert table.bytes_predicted(k, "cpu") == sum(held(layer, k) for layer in layers)

@@ -115,7 +115,7 @@ def test_cpu_shares_blocks_up_to_a_scale_accurately() -> None:
     dense = banded(512)
     operator = inject(from_dense(dense), backend="cpu")
     for level in range(operator.symbolic.n_levels + 1):
-        scaled = operator.curve.scaled
+        scaled = operator.curve.typed.scaled
         for i in (0, 37, 400):
             x = np.zeros(512)
             x[i] = 1.0

@@ -10,7 +10,7 @@ from hybrid.base.operands import aligned_empty
 from hybrid.matrix.gpu.product import GpuProduct
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.tuning import LayoutOptions
-from hybrid.matrix.levels.curve import level_curve
+from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.operators.hybrid_matrix import HybridMatrix
 from hybrid.matrix.operators.inject import inject
 from tests.builders.matrices import banded, from_dense, random_codes, random_sparse
@@ -125,8 +125,8 @@ def test_tiles_serve_several_vectors(
     full[40] = rng.uniform(1, 2, 100)
     full[60:80] = 0.0
     for dense in (banded(130), full):
-        curve = level_curve(from_dense(dense))
-        for types in (curve.plain, curve.scaled):
+        typed = TypedMatrix(from_dense(dense))
+        for types in (typed.plain, typed.scaled):
             layout = build_tile_matrix(device, types, min(3, len(types) - 1), options)
             assert layout is not None
             product, xp = GpuProduct(device, layout), device.xp

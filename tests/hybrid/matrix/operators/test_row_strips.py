@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.matrix.levels.curve import LevelCurve, level_curve
+from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.operators import row_strips
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.row_strips import RowStrips
@@ -58,9 +58,9 @@ def system(rng: np.random.Generator, apart: bool = True) -> System:
     return dense, dense.sum(axis=1) + rng.integers(1, 5, SIZE) / 16, b
 
 
-def strips_of(dense: np.ndarray) -> tuple[LevelCurve, RowStrips | None]:
-    curve = level_curve(from_dense(dense))
-    return curve, RowStrips.where_they_pay(curve.plain, 8)  # groups of eight rows
+def strips_of(dense: np.ndarray) -> tuple[TypedMatrix, RowStrips | None]:
+    typed = TypedMatrix(from_dense(dense))
+    return typed, RowStrips.where_they_pay(typed.plain, 8)  # groups of eight rows
 
 
 def test_strips_are_the_rows_in_an_order_of_solution(rng: np.random.Generator) -> None:
@@ -94,7 +94,7 @@ def test_rows_that_belong_together_are_no_strips(rng: np.random.Generator) -> No
 def test_deeper_levels_are_looked_at_where_components_are_large() -> None:
     """States lead to each other that share all bits but the last: deeper groups have no larger components."""
     dense = 0.25 * np.eye(SIZE, k=2) + 0.25 * np.kron(np.eye(SIZE // 2), [[0, 1], [1, 0]])
-    types = level_curve(from_dense(dense)).plain
+    types = TypedMatrix(from_dense(dense)).plain
     found = RowStrips.where_they_pay(types, 2)
     assert found is not None
     assert max(found.rows(n).size for n in range(len(found))) <= SIZE // 4
@@ -105,11 +105,11 @@ def test_deeper_levels_are_looked_at_where_components_are_large() -> None:
 def test_bounds_enclose_the_exact_solution(rng: np.random.Generator, epsilon: float, absolute: bool) -> None:
     for _ in range(4):
         dense, diagonal, b = system(rng)
-        curve, strips = strips_of(dense)
+        typed, strips = strips_of(dense)
         assert strips is not None
         criterion = Criterion(epsilon, absolute)
         method = TopologicalStrips(criterion, strips, Optimistic(criterion))
-        matrix = inject(curve.plain.classes.matrix, backend="cpu")
+        matrix = inject(typed.matrix, backend="cpu")
         found = method.solve(matrix, diagonal, b, SLACK, None)
         assert found.status is Status.CONVERGED
         for low, x, high in zip(
@@ -127,10 +127,10 @@ def test_errors_of_strips_stay_within_epsilon(epsilon: float) -> None:
     dense += np.kron(np.eye(SIZE // 2, k=1), [[0, 0], [0.0625, 0]])
     b = np.zeros(SIZE)
     b[-1] = 0.0625
-    curve, strips = strips_of(dense)
+    typed, strips = strips_of(dense)
     assert strips is not None and len(strips) > 6
     method = TopologicalStrips(Criterion(epsilon), strips, Optimistic())
-    found = method.solve(inject(curve.plain.classes.matrix, backend="cpu"), np.ones(SIZE), b, SLACK, 1.0)
+    found = method.solve(inject(typed.matrix, backend="cpu"), np.ones(SIZE), b, SLACK, 1.0)
     assert found.status is Status.CONVERGED
     exact = exact_solution(dense, np.ones(SIZE), b)
     for low, x, high in zip(found.lower.tolist(), exact, found.upper.tolist(), strict=True):
@@ -142,10 +142,10 @@ def test_bounds_hold_wherever_it_is_ended(rng: np.random.Generator) -> None:
     met = set()
     for count in (1, 2, 3, 5, 8, 13, 25, 100_000):
         dense, diagonal, b = system(rng)
-        curve, strips = strips_of(dense)
+        typed, strips = strips_of(dense)
         assert strips is not None
         method = TopologicalStrips(Criterion(), strips, Optimistic())
-        matrix = inject(curve.plain.classes.matrix, backend="cpu")
+        matrix = inject(typed.matrix, backend="cpu")
         found = method.solve(matrix, diagonal, b, SLACK, None, StopAfter(count))
         met.add(found.status)
         exact = exact_solution(dense, diagonal, b)
@@ -156,10 +156,10 @@ def test_bounds_hold_wherever_it_is_ended(rng: np.random.Generator) -> None:
 
 def test_runs_go_on_where_they_were(rng: np.random.Generator) -> None:
     dense, diagonal, b = system(rng)
-    curve, strips = strips_of(dense)
+    typed, strips = strips_of(dense)
     assert strips is not None
     method = TopologicalStrips(Criterion(), strips, Optimistic())
-    matrix = inject(curve.plain.classes.matrix, backend="cpu")
+    matrix = inject(typed.matrix, backend="cpu")
     first = Keeper()
     whole = method.solve(matrix, diagonal, b, SLACK, None, first)
     assert len(first.states) == len(strips) + 1
@@ -178,9 +178,9 @@ def test_too_many_components_in_a_row_are_left_to_others(
 ) -> None:
     monkeypatch.setattr(topological_strips, "_DEEPEST", 0)
     dense, diagonal, b = system(rng)
-    curve, strips = strips_of(dense)
+    typed, strips = strips_of(dense)
     assert strips is not None
-    matrix = inject(curve.plain.classes.matrix, backend="cpu")
+    matrix = inject(typed.matrix, backend="cpu")
     found = TopologicalStrips(Criterion(), strips, Optimistic()).solve(matrix, diagonal, b, SLACK, None)
     alone = Optimistic().solve(matrix, diagonal, b, SLACK, None)
     np.testing.assert_array_equal(found.lower, alone.lower)
@@ -190,22 +190,20 @@ def test_too_many_components_in_a_row_are_left_to_others(
 def test_products_that_vanish_between_strips_are_bounded_from_above() -> None:
     dense, b = 1e-300 * np.eye(SIZE, k=8), np.zeros(SIZE)
     b[-8:] = 1.0
-    curve, strips = strips_of(dense)
+    typed, strips = strips_of(dense)
     assert strips is not None
     method = TopologicalStrips(Criterion(), strips, Optimistic())
-    found = method.solve(inject(curve.plain.classes.matrix, backend="cpu"), np.ones(SIZE), b, SLACK, None)
+    found = method.solve(inject(typed.matrix, backend="cpu"), np.ones(SIZE), b, SLACK, None)
     assert (found.lower >= 0.0).all() and (found.upper > 0.0).all()
 
 
 def test_values_beyond_doubles_are_no_bounds() -> None:
     dense = 0.25 * np.eye(SIZE, k=8)
     b = np.full(SIZE, 1e308)
-    curve, strips = strips_of(dense)
+    typed, strips = strips_of(dense)
     assert strips is not None
     method = TopologicalStrips(Criterion(), strips, Optimistic())
-    found = method.solve(
-        inject(curve.plain.classes.matrix, backend="cpu"), np.full(SIZE, 0.26), b, SLACK, None
-    )
+    found = method.solve(inject(typed.matrix, backend="cpu"), np.full(SIZE, 0.26), b, SLACK, None)
     assert found.status is Status.DIVERGED and np.isinf(found.upper).all()
 
 
