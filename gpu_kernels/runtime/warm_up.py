@@ -19,7 +19,6 @@ import sys
 import time
 import zlib
 from collections.abc import Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from gpu_kernels.runtime import array_operations, compile_queue
@@ -275,6 +274,9 @@ def _can_be_kept(mark: Path) -> bool:
 
 
 def _version(package: str) -> str | None:
+    # It takes longer to import than some commands run, which compile nothing.
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(package)
     except PackageNotFoundError:

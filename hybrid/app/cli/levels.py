@@ -13,10 +13,11 @@ from hybrid.app.explorer.report import LevelReport, matrix_held, report_levels, 
 from hybrid.base.drawing.figures import check_ending
 from hybrid.base.units import bytes_text, seconds_text
 from hybrid.matrix.backends import choose_backend
-from hybrid.matrix.parts.plan import PartPlan
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from hybrid.matrix.parts.plan import PartPlan
 
 # The table of `hybrid levels --parts`: what every part holds and receives.
 

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import errno
 import os
-import secrets
 import shutil
 import stat
 import tempfile
@@ -135,7 +134,7 @@ class OutputFile:
             if not stat.S_ISREG(found.st_mode) or _is_standard_stream(found):
                 return self._target
         self._target = Path(os.path.realpath(self._target))
-        name = f".{self._target.stem[:80]}.{secrets.token_hex(4)}{self._target.suffix[:40]}"
+        name = f".{self._target.stem[:80]}.{os.urandom(4).hex()}{self._target.suffix[:40]}"
         temporary = self._target.with_name(name)
         try:
             os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from gpu_kernels import BlockTasks, PairMatrix, TileMatrix, current_device
+from gpu_kernels import current_device
 from hybrid.base.arrays import lies_on_device
 from hybrid.base.halo import Halo
 from hybrid.matrix.backends.base import Backend, MatrixTable, Product
@@ -20,6 +20,7 @@ from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.places import VectorPlace
 
 if TYPE_CHECKING:
+    from gpu_kernels import BlockTasks, PairMatrix, TileMatrix
     from hybrid.matrix.gpu.halo import DeviceHalo
     from hybrid.matrix.gpu.product import GpuProduct
 
