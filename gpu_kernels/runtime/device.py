@@ -16,10 +16,6 @@ import numpy as np
 from gpu_kernels.runtime._loader import Kernel, Macros, raw_kernel
 from gpu_kernels.runtime.availability import unavailable_reason
 from gpu_kernels.runtime.transfers import (
-    CudaSideStream,
-    CudaTransfers,
-    CudaWindow,
-    OpenCudaWindow,
     OpenWindow,
     SideStream,
     Transfers,
@@ -201,25 +197,25 @@ class CudaDevice:
             times.append(float(self._cupy.cuda.get_elapsed_time(begin, end)) / 1e3 / _QUEUED)
         return statistics.median(times)
 
-    def transfers(self, outgoing: int, incoming: int) -> CudaTransfers:
+    def transfers(self, outgoing: int, incoming: int) -> Transfers:
         """Return room on the host that is locked in memory, and a stream of its own for copies."""
-        return CudaTransfers(outgoing, incoming)
+        return Transfers(outgoing, incoming)
 
     def card_identity(self) -> bytes:
         """Return the card's UUID."""
         return bytes(self._cupy.cuda.runtime.getDeviceProperties(self._cupy.cuda.Device().id)["uuid"])
 
-    def side_stream(self) -> CudaSideStream:
+    def side_stream(self) -> SideStream:
         """Return a stream whose launches go before those of the current one where both could."""
-        return CudaSideStream()
+        return SideStream()
 
-    def window(self, words: int, elements: int) -> CudaWindow:
-        """Return memory of the card; see `gpu_kernels.runtime.transfers.CudaWindow`."""
-        return CudaWindow(words, elements)
+    def window(self, words: int, elements: int) -> Window:
+        """Return memory of the card; see `gpu_kernels.runtime.transfers.Window`."""
+        return Window(words, elements)
 
-    def open_window(self, handle: bytes) -> OpenCudaWindow:
-        """Open memory of another card; see `gpu_kernels.runtime.transfers.OpenCudaWindow`."""
-        return OpenCudaWindow(handle)
+    def open_window(self, handle: bytes) -> OpenWindow:
+        """Open memory of another card; see `gpu_kernels.runtime.transfers.OpenWindow`."""
+        return OpenWindow(handle)
 
 
 _chosen: Device | None = None

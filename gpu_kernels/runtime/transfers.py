@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,26 +13,11 @@ from numpy.typing import NDArray
 # Work that goes on beside that of the current stream: begun behind what is queued there, joined later.
 
 
-class SideStream(Protocol):
-    """A stream of its own; within a ``with`` block launches go there."""
+class SideStream:
+    """A stream of its own, of high priority; within a ``with`` block launches go there.
 
-    def begin(self) -> None:
-        """Have what is queued here from now on wait for all work queued so far on the current stream."""
-
-    def __enter__(self) -> object:
-        """Send launches here."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Send launches to where they went before."""
-
-    def join(self) -> None:
-        """Have work that is queued later on the current stream wait for all blocks. Synchronises: no."""
-
-
-class CudaSideStream:
-    """See `SideStream`; of high priority. Recording a sequence of launches records both streams."""
+    Recording a sequence of launches records both streams.
+    """
 
     def __init__(self) -> None:
         import cupy
@@ -47,23 +32,23 @@ class CudaSideStream:
         return int(self._stream.ptr)
 
     def begin(self) -> None:
-        """See `SideStream.begin`."""
+        """Have what is queued here from now on wait for all work queued so far on the current stream."""
         self._begin.record(self._current())
         self._stream.wait_event(self._begin)
 
-    def __enter__(self) -> CudaSideStream:
-        """See `SideStream`."""
+    def __enter__(self) -> SideStream:
+        """Send launches here."""
         self._stream.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """See `SideStream`."""
+        """Send launches to where they went before."""
         self._stream.__exit__(kind, error, trace)
 
     def join(self) -> None:
-        """See `SideStream.join`."""
+        """Have work that is queued later on the current stream wait for all blocks. Synchronises: no."""
         self._end.record(self._stream)
         self._current().wait_event(self._end)
 
@@ -71,30 +56,10 @@ class CudaSideStream:
 Array = Any
 
 
-class Transfers(Protocol):
+class Transfers:
     """Room on the host for elements that go out of a device, and for those that come in.
 
-    Attributes
-    ----------
-    outgoing, incoming : ndarray, float64
-        On the host.
-    """
-
-    outgoing: NDArray[np.float64]
-    incoming: NDArray[np.float64]
-
-    def send(self, elements: Array) -> None:
-        """Queue the copy of an array of the device to `outgoing`, behind all work queued so far."""
-
-    def sent(self) -> None:
-        """Wait until `outgoing` has what was sent last, and `incoming` may be written to."""
-
-    def receive(self, elements: Array) -> None:
-        """Queue the copy of `incoming` to an array of the device; work queued later waits for it."""
-
-
-class CudaTransfers:
-    """See `Transfers`: copies of a stream of their own, from and to memory that is page-locked.
+    Copies go on in a stream of their own, from and to memory that is page-locked.
 
     Parameters
     ----------
@@ -105,6 +70,11 @@ class CudaTransfers:
     ------
     MemoryError
         The host has no room that can be locked.
+
+    Attributes
+    ----------
+    outgoing, incoming : ndarray, float64
+        On the host.
     """
 
     def __init__(self, outgoing: int, incoming: int) -> None:
@@ -123,7 +93,7 @@ class CudaTransfers:
         self._ready, self._done = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
 
     def send(self, elements: Array) -> None:
-        """See `Transfers.send`."""
+        """Queue the copy of an array of the device to `outgoing`, behind all work queued so far."""
         runtime = self._cupy.cuda.runtime
         self._ready.record(self._cupy.cuda.get_current_stream())
         self._stream.wait_event(self._ready)
@@ -135,11 +105,14 @@ class CudaTransfers:
         self._done.record(self._stream)
 
     def sent(self) -> None:
-        """See `Transfers.sent`. Synchronises: yes, with the copies alone."""
+        """Wait until `outgoing` has what was sent last, and `incoming` may be written to.
+
+        Synchronises: yes, with the copies alone.
+        """
         self._done.synchronize()
 
     def receive(self, elements: Array) -> None:
-        """See `Transfers.receive`."""
+        """Queue the copy of `incoming` to an array of the device; work queued later waits for it."""
         runtime = self._cupy.cuda.runtime
         if elements.nbytes:
             runtime.memcpyAsync(
@@ -185,7 +158,7 @@ class DeviceLinks:
 
         self._nccl = nccl
         self._communicator = nccl.NcclCommunicator(size, ast.literal_eval(key.decode()), rank)
-        self.aside = CudaSideStream()
+        self.aside = SideStream()
 
     @staticmethod
     def is_there() -> bool:
@@ -233,45 +206,8 @@ _ALIGNED = 32
 """Words are rounded up to so many, so that the room behind them begins at 256 bytes."""
 
 
-class Window(Protocol):
-    """Memory of this process that others may open.
-
-    Attributes
-    ----------
-    words : ndarray, int64
-        Numbers that processes write to tell each other how far they are; zero at first.
-    room : ndarray, float64
-        Room for elements that others write.
-    handle : bytes
-        What others open it with.
-    """
-
-    words: Array
-    room: Array
-    handle: bytes
-
-    def close(self) -> None:
-        """Free the memory, once nobody has it open any more."""
-
-
-class OpenWindow(Protocol):
-    """Another process's window.
-
-    Attributes
-    ----------
-    words, room : int
-        Addresses, as kernels of this process take them.
-    """
-
-    words: int
-    room: int
-
-    def close(self) -> None:
-        """Let it go; no kernel that uses it may be under way."""
-
-
-class CudaWindow:
-    """See `Window`.
+class Window:
+    """Memory of this process's card that others may open.
 
     Parameters
     ----------
@@ -281,6 +217,15 @@ class CudaWindow:
     ------
     MemoryError
         The card has no room.
+
+    Attributes
+    ----------
+    words : ndarray, int64
+        Numbers that processes write to tell each other how far they are; zero at first.
+    room : ndarray, float64
+        Room for elements that others write.
+    handle : bytes
+        What others open it with.
     """
 
     def __init__(self, words: int, elements: int) -> None:
@@ -303,12 +248,12 @@ class CudaWindow:
         self.handle: bytes = np.int64(words).tobytes() + runtime.ipcGetMemHandle(self._address)
 
     def close(self) -> None:
-        """See `Window.close`. Synchronises: yes."""
+        """Free the memory, once nobody has it open any more. Synchronises: yes."""
         self._runtime.free(self._address)
 
 
-class OpenCudaWindow:
-    """See `OpenWindow`.
+class OpenWindow:
+    """Another process's window.
 
     Parameters
     ----------
@@ -319,6 +264,11 @@ class OpenCudaWindow:
     ------
     RuntimeError
         The cards cannot read and write each other's memory; the message is CUDA's.
+
+    Attributes
+    ----------
+    words, room : int
+        Addresses, as kernels of this process take them.
     """
 
     def __init__(self, handle: bytes) -> None:
@@ -329,7 +279,7 @@ class OpenCudaWindow:
         self.room = self.words + 8 * _padded(int(np.frombuffer(handle[:8], np.int64)[0]))
 
     def close(self) -> None:
-        """See `OpenWindow.close`."""
+        """Let it go; no kernel that uses it may be under way."""
         self._runtime.ipcCloseMemHandle(self.words)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +45,8 @@ _SHARED_BYTES = 1 << 29
 """Bytes of a result from which several cores copy it."""
 
 
-class VectorPlace(Protocol):
-    """What expanding a diagram into a vector needs of a place.
+class VectorPlace:
+    """Where vectors are made: the memory of the host, or in a subclass that of a device.
 
     Attributes
     ----------
@@ -56,8 +56,8 @@ class VectorPlace(Protocol):
         Mean length of blocks from which on they are written out; None: from as long ones as there are.
     """
 
-    xp: Any
-    block_length: int | None
+    xp: Any = np
+    block_length: int | None = None
 
     def written(
         self, flat: NDArray[Any], cuts: NDArray[np.int64], sequence: NDArray[np.int64]
@@ -73,44 +73,23 @@ class VectorPlace(Protocol):
         sequence : ndarray of int64
             Which blocks the vector has.
         """
-
-    def array(self, values: Any) -> NDArray[Any]:
-        """Return a vector here, the same one if it is here already."""
-
-    def compressed(self, vector: NDArray[Any]) -> Any:
-        """Return a vector of this place, float64, as operands of solutions are best held here."""
-
-    def require(self, needed: int, what: str, advice: str) -> None:
-        """Refuse a vector that there is no room for; see `mtbdd.base.memory.require_memory`."""
-
-
-class HostPlace:
-    """See `VectorPlace`."""
-
-    xp: Any = np
-    block_length: int | None = None
-
-    def written(
-        self, flat: NDArray[Any], cuts: NDArray[np.int64], sequence: NDArray[np.int64]
-    ) -> NDArray[Any]:
-        """See `VectorPlace.written`."""
         return gather(flat, cuts, sequence)[0]
 
     def array(self, values: Any) -> NDArray[Any]:
-        """See `VectorPlace.array`."""
+        """Return a vector here, the same one if it is here already."""
         here: NDArray[Any] = values.get() if hasattr(values, "get") else values
         return here
 
     def compressed(self, vector: NDArray[Any]) -> Any:
-        """See `VectorPlace.compressed`; the same one."""
+        """Return a vector of this place, float64, as operands of solutions are best held here."""
         return vector
 
     def require(self, needed: int, what: str, advice: str) -> None:
-        """See `VectorPlace.require`."""
+        """Refuse a vector that there is no room for; see `mtbdd.base.memory.require_memory`."""
         require_memory(needed, what, f"{advice}, or {option('spill', 'DIR')}, which has vectors on a disk")
 
 
-HOST = HostPlace()
+HOST = VectorPlace()
 """The memory that NumPy has."""
 
 

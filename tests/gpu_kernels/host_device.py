@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels.runtime._loader import Kernel, Macros, kernel_names, source_text
+from gpu_kernels.runtime.transfers import OpenWindow, SideStream, Transfers, Window
 from mtbdd.base.kernel_store import private_folder
 from tests.gpu_kernels.guarded import Place, guarded_copies, nearest
 
@@ -126,7 +127,7 @@ def library(source: str, macros: Macros) -> ctypes.CDLL:
     return ctypes.CDLL(str(target))
 
 
-class HostTransfers:
+class HostTransfers(Transfers):
     """Copies that are made when they are waited for: what is read before that is spoilt."""
 
     def __init__(self, outgoing: int, incoming: int) -> None:
@@ -145,7 +146,7 @@ class HostTransfers:
         elements[...] = self.incoming
 
 
-class HostWindow:
+class HostWindow(Window):
     """Memory that stands where it is; what nobody has written is spoilt."""
 
     def __init__(self, words: int, elements: int) -> None:
@@ -158,7 +159,7 @@ class HostWindow:
         self.is_open = False
 
 
-class OpenHostWindow:
+class OpenHostWindow(OpenWindow):
     """The addresses of a window of the same process."""
 
     def __init__(self, handle: bytes) -> None:
@@ -170,14 +171,17 @@ class OpenHostWindow:
         self.is_open = False
 
 
-class HostSideStream:
+class HostSideStream(SideStream):
     """Work beside other work is done at once."""
 
     def begin(self) -> None:
         pass
 
-    def __enter__(self) -> None:
+    def __init__(self) -> None:
         pass
+
+    def __enter__(self) -> SideStream:
+        return self
 
     def __exit__(self, *_: object) -> None:
         pass

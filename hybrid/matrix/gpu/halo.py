@@ -13,13 +13,14 @@ from gpu_kernels import CodedVector, Device, compress, copy_blocks
 from hybrid.base.halo import ArrivingVector, Halo
 from hybrid.matrix.gpu.carriers import carrier_of
 from mtbdd.offset.divided import DividedMTBDD
+from mtbdd.offset.places import VectorPlace
 
 # Vectors over states that are made on a device, from the blocks that the host finds on a diagram.
 
 _BLOCK_LENGTH = 1 << 12
 
 
-class DevicePlace:
+class DevicePlace(VectorPlace):
     """See `mtbdd.offset.places.VectorPlace`; the memory of a device.
 
     Parameters

@@ -18,7 +18,7 @@ from mtbdd.build.build import build_model
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import enclosed_rewards
 from mtbdd.language import parse_model, resolve
-from mtbdd.offset.places import HostPlace
+from mtbdd.offset.places import VectorPlace
 from mtbdd.offset.states import index_states
 from tests.exploring import each
 from tests.gpu_kernels.devices import to_numpy
@@ -95,7 +95,7 @@ def test_averages_need_no_vector_of_the_host(
     model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
     expected = hybrid.check(model, text, backend="cpu", method=method, engine=engine)
     asked: list[int] = []
-    written, moved, solve = HostPlace.written, HostPlace.array, AverageReward.solve
+    written, moved, solve = VectorPlace.written, VectorPlace.array, AverageReward.solve
 
     def counted(*arguments: Any) -> Any:
         found = (written if len(arguments) > 2 else moved)(*arguments)
@@ -106,8 +106,8 @@ def test_averages_need_no_vector_of_the_host(
         assert device.xp is np or (lies_on_device(diagonal) and lies_on_device(rewards))
         return solve(self, matrix, diagonal, rewards, *rest)
 
-    monkeypatch.setattr(HostPlace, "written", counted)
-    monkeypatch.setattr(HostPlace, "array", counted)
+    monkeypatch.setattr(VectorPlace, "written", counted)
+    monkeypatch.setattr(VectorPlace, "array", counted)
     monkeypatch.setattr(AverageReward, "solve", seen)
     found = hybrid.check(model, text, backend="gpu", method=method, engine=engine)
     assert max(asked, default=0) < model.n_states
@@ -128,8 +128,8 @@ def counted(monkeypatch: pytest.MonkeyPatch, device: Device) -> list[int]:
         return move_and_count
 
     monkeypatch.setattr("hybrid.checking.formulas.KEPT", 0)
-    monkeypatch.setattr(HostPlace, "written", counting(HostPlace.written))
-    monkeypatch.setattr(HostPlace, "array", counting(HostPlace.array))
+    monkeypatch.setattr(VectorPlace, "written", counting(VectorPlace.written))
+    monkeypatch.setattr(VectorPlace, "array", counting(VectorPlace.array))
     if device.xp is not np:
         to_host = counting(arrays.to_host)
         for name in (
