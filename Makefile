@@ -31,8 +31,8 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 demo: venv
-	$(BIN)/hybrid check examples/kanban.prism examples/kanban.props --const t=3
 	$(BIN)/hybrid levels examples/kanban.prism --const t=3
+	$(BIN)/hybrid check examples/kanban.prism examples/kanban.props --const t=3
 
 # On all cores (WORKERS=0: in one process). A run repeats: the seed is fixed, and so is the order of sets of texts.
 # Bytecode is kept, whatever the shell says: without it each of the many processes compiles all modules again.
