@@ -214,7 +214,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "if the first has 0.8 | {:.4f} |": (_answer("teams", "rest"),),
     },
     "docs/glossary.md": {
-        "| task | {} consecutive rows": ("hybrid.matrix.injection.injected:TASK_ROWS",),
+        "| task | {} consecutive rows,": ("hybrid.matrix.injection.injected:TASK_ROWS",),
     },
     "docs/gpu.md": {
         "has 2^{} ({:,}) non-zeros or more": (
@@ -359,7 +359,6 @@ GIVEN: dict[str, tuple[str, ...]] = {
         # Sizes of a paper's matrices.
         "with 10 % density (figures 2 and 3)",
     ),
-    "docs/glossary.md": ("32 rows of a tile on a device", "a vector of 8 values", "the codes of 32 rows"),
     "docs/gpu.md": (
         "a distinct cell (32 rows of a tile)",
         "Levels of up to 2^20 entries and slots",

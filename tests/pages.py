@@ -86,6 +86,13 @@ def blocks_of(page: str) -> list[Block]:
     return found
 
 
+def glossary() -> list[str]:
+    """The words that the glossary defines, in its order."""
+    lines = (ROOT / "docs/glossary.md").read_text(encoding="utf-8").splitlines()
+    rows = [line for line in lines if line.startswith("| ") and not line.startswith(("| word |", "| --- |"))]
+    return [word.strip() for row in rows for word in row.split("|")[1].split(",")]
+
+
 class Session:
     """What the blocks of one page leave behind: names of Python, and what was printed last."""
 

@@ -29,7 +29,16 @@ from tests.mutants.mutations import ROOT, Mutation, read_mutations
 from tests.runs import add_record_option, append_run
 
 TREES = ("hybrid", "mtbdd", "gpu_kernels", "tests", "examples", "benchmarks", "docs")
-FILES = ("pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "LICENSE")
+FILES = (
+    "pyproject.toml",
+    "README.md",
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "Makefile",
+    "LICENSE",
+)
 SEED = "1"
 OPTIONS = ("-x", "-q", "--no-header", "-p", "no:cacheprovider", f"--hypothesis-seed={SEED}")
 LEAST_KILLED = 0.95
