@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
@@ -16,14 +17,21 @@ class Readme(MetadataHookInterface):
     """The README as the description of the package.
 
     Its links are paths within the repository. With a project URL named ``Source`` they become addresses
-    there; without one they become plain text, which is better than a link that leads nowhere.
+    there; without one, or with a placeholder (a host that ends in ``.invalid``), they become plain text, which is
+    better than a link that leads nowhere.
     """
 
     def update(self, metadata: dict[str, Any]) -> None:
         """Give the metadata the text."""
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
-        source = metadata.get("urls", {}).get("Source")
+        source = address_of(metadata.get("urls", {}))
         metadata["readme"] = {"content-type": "text/markdown", "text": readable_elsewhere(text, source)}
+
+
+def address_of(urls: dict[str, str]) -> str | None:
+    """Return where the source is, or None as long as a placeholder stands there."""
+    source = urls.get("Source")
+    return None if source is None or (urlsplit(source).hostname or "").endswith(".invalid") else source
 
 
 def readable_elsewhere(text: str, source: str | None) -> str:

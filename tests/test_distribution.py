@@ -138,6 +138,37 @@ def test_links_of_the_readme_lead_to_the_source_where_it_has_an_address(
     )
 
 
+def test_a_placeholder_is_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from hatch_build import address_of
+
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert set(declared["project"]["urls"]) == {"Source", "Documentation", "Changelog", "Issues", "Security"}
+    assert address_of({}) is None
+    assert address_of({"Source": "https://hybrid-model-checker.invalid/source"}) is None
+    assert address_of({"Source": "https://example.org/h"}) == "https://example.org/h"
+
+
+def test_groups_name_extras_that_are_there() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    needs = [need for group in declared["dependency-groups"].values() for need in group]
+    extras = [re.findall(r"\[(.*)\]", need)[0].split(",") for need in needs if "hybrid-model" in str(need)]
+    assert {name for names in extras for name in names} <= set(declared["project"]["optional-dependencies"])
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## [{version}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_help_names_every_target() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = set(re.findall(r"^([a-z-]+):.*## ", text, flags=re.MULTILINE))
+    (phony,) = re.findall(r"^\.PHONY: (.*)$", text, flags=re.MULTILINE)
+    assert named == set(phony.split())
+
+
 def test_extras_and_versions_are_declared(wheel: Path) -> None:
     told = message_from_bytes(metadata(wheel))
     assert set(told.get_all("Provides-Extra", ())) >= {

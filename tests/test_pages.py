@@ -21,7 +21,7 @@ NOT_RUN = {
     "needs several processes": 6,
     "on a GPU": 6,
     "takes half a minute": 1,
-    "targets of the Makefile": 2,
+    "targets of the Makefile": 3,
     "without a GPU": 1,
 }
 
