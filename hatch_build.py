@@ -17,7 +17,7 @@ class Readme(MetadataHookInterface):
     """The README as the description of the package.
 
     Its links are paths within the repository. With a project URL named ``Source`` they become addresses
-    there; without one, or with a placeholder (a host that ends in ``.invalid``), they become plain text, which is
+    there; without one, or with a placeholder (a host in ``.invalid``), they become plain text, which is
     better than a link that leads nowhere.
     """
 
