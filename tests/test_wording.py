@@ -1,4 +1,4 @@
-"""Messages name options on the command line and arguments in the library, spelt in one place."""
+"""Messages spell options for their reader; pages and docstrings begin with the thing, in short sentences."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ from hybrid.__main__ import main
 from hybrid.matrix.space.base import Status
 from mtbdd.base.budget import Budget
 from mtbdd.base.errors import constants_given, either, on_command_line, option
+from tests.sentences import (
+    docstrings,
+    is_riddle,
+    long_sentences,
+    opening_of,
+    page_text,
+    sentences,
+    written_pages,
+)
 from tests.source_tree import PACKAGES, ROOT, source_files
 
 OPTION = re.compile(r"(?<![-\w%])--[a-z][a-z-]+")
@@ -168,3 +177,75 @@ def test_answers_that_give_up_say_options_there(tmp_path: Path, capsys: pytest.C
         hybrid.parse(RUIN), "P=? [ F s=4 ]", method="jacobi", max_iterations=1, backend="cpu", throw=False
     )
     assert "raise max_iterations, choose another method, or a larger epsilon" in str(answer.error)
+
+
+# ------------------------------------------------------------------ sentences
+
+SHORT = ("README.md", "SECURITY.md", "docs/index.md")
+"""Texts without a sentence of more than 25 words."""
+
+# How many there may be: these numbers only fall. Lower one when fewer are left.
+MOST_LONG_ON_PAGES = 493
+MOST_LONG_IN_MODULES = 193
+MOST_RIDDLES_ON_PAGES = 113
+MOST_OPENINGS = {"Module": 46, "ClassDef": 104, "FunctionDef": 124}
+
+
+@pytest.mark.parametrize("page", written_pages())
+def test_a_page_begins_with_the_thing_itself(page: str) -> None:
+    lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("# ")
+    first = next(line for line in lines[1:] if line.strip())
+    assert opening_of(first) is None, first
+    assert not first.startswith(("#", "```", "|", "-")), f"begin with a sentence, not with {first!r}"
+
+
+@pytest.mark.parametrize("page", SHORT)
+def test_sentences_of_the_first_pages_are_short(page: str) -> None:
+    assert long_sentences(page_text(page)) == []
+
+
+def test_long_sentences_of_pages_become_fewer() -> None:
+    found = [one for page in written_pages() for one in long_sentences(page_text(page))]
+    assert len(found) <= MOST_LONG_ON_PAGES, "make two of the new one; the longest are:\n" + "\n".join(
+        sorted(found, key=len)[-5:]
+    )
+
+
+def test_words_that_are_none_of_the_field_become_fewer_on_pages() -> None:
+    found = [one for page in written_pages() for one in sentences(page_text(page)) if is_riddle(one)]
+    assert len(found) <= MOST_RIDDLES_ON_PAGES, "say it with the field's nouns; the last is:\n" + found[-1]
+
+
+@pytest.mark.parametrize("kind", MOST_OPENINGS)
+def test_docstrings_that_ask_instead_of_naming_the_thing_become_fewer(kind: str) -> None:
+    found = [f"{file}: {text.splitlines()[0]}" for file, text in docstrings(kind) if opening_of(text)]
+    assert len(found) <= MOST_OPENINGS[kind], "\n".join(found)
+
+
+def test_long_sentences_of_modules_become_fewer() -> None:
+    found = [f"{file}: {one}" for file, text in docstrings("Module") for one in long_sentences(text)]
+    assert len(found) <= MOST_LONG_IN_MODULES, "\n".join(found[-5:])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("One. Two `x.y` three (see [a](b.md)). Four!", 3),
+        ("- one\n- two. Three\n\n| four | five `a \\|\\| b` |\n| --- | --- |\n", 5),
+        ("About 0.5 of it, e.g. this.", 1),
+    ],
+)
+def test_what_a_sentence_is(text: str, found: int) -> None:
+    assert len(list(sentences(text))) == found
+
+
+def test_what_is_found_in_sentences() -> None:
+    words = " ".join(["word"] * 25)
+    assert long_sentences(f"A {words}. A{words}.") == [f"A {words}."]
+    assert [opening_of(text) for text in ("How it is", "However", "Whether it is")] == [
+        "How",
+        None,
+        "Whether",
+    ]
+    assert is_riddle("It is told apart") and not is_riddle("It is told.".replace("told", "printed"))
