@@ -26,10 +26,11 @@ from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.rounding import Discount, step_slack
 from hybrid.matrix.operators.row_strips import RowStrips
 from hybrid.matrix.space.base import Clock, Method, Solution
-from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution, BoundingMethod
+from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.workspace import OPERANDS
 from hybrid.solvers import AverageReward, Status
+from hybrid.solvers.around import BoundingMethod
 from hybrid.solvers.optimistic import Optimistic
 from hybrid.solvers.strip_leap import StripSteps
 from hybrid.solvers.topological import Topological, TopologicalStrips
@@ -280,7 +281,7 @@ def solve_linear(
         diagonal, gains = _discounted(model, there, diagonal, gains, discount)
         # lemma: entry-units, rounding
         units += 2.0 * discount.units + _DISCOUNTING
-    method: BoundingMethod | None = options.bounding_method()
+    method: BoundingMethod | Topological | TopologicalStrips | None = options.bounding_method()
     if method is None:
         solver = options.solver(steady=False)
         right = gains if losses is None else gains - losses
@@ -296,7 +297,7 @@ def solve_linear(
     if rows is not None and options.method == "auto":
         method = Topological.where_it_pays(rows, options.criterion) or method
     elif options.method == "auto":
-        method = _by_strips(matrix, method, options) or method
+        method = _by_strips(matrix, options.bounding_method(), options) or method
     slack = step_slack(matrix, row_entries(model.transitions)) + units * UNIT  # lemma: rounding
 
     def enclose(right: Vector) -> BoundedSolution:
@@ -320,7 +321,9 @@ def solve_linear(
     )
 
 
-def _by_strips(matrix: Matrix, otherwise: BoundingMethod, options: CheckOptions) -> BoundingMethod | None:
+def _by_strips(
+    matrix: Matrix, otherwise: BoundingMethod | None, options: CheckOptions
+) -> BoundingMethod | TopologicalStrips | None:
     """Return topological solution of a matrix in row types, where its groups promise a gain."""
     if not (isinstance(matrix, HybridMatrix) and isinstance(matrix.curve, LevelCurve)):
         return None
@@ -328,7 +331,9 @@ def _by_strips(matrix: Matrix, otherwise: BoundingMethod, options: CheckOptions)
     level = level if types.reaches(level) else len(types) - 1
     if matrix.place is HOST:
         strips = RowStrips.where_they_pay(types, level)
-        return None if strips is None else TopologicalStrips(options.criterion, strips, otherwise)
+        if strips is None or otherwise is None:
+            return None
+        return TopologicalStrips(options.criterion, strips, otherwise)
     if isinstance(otherwise, Optimistic):
         return replace(otherwise, strips=lambda: _strips_with_room(types, level))
     return None

@@ -1,15 +1,90 @@
-"""Bounds around a guess: verified by one step from above and one from below, whoever has guessed."""
+"""Methods with bounds: what they have in common, and bounds around a guess, verified by a step either way."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
-from hybrid.matrix.space.base import Clock, Criterion, Kept, Numbers, Status
+from hybrid.matrix.space.base import (
+    Clock,
+    Criterion,
+    Kept,
+    MatrixOperator,
+    Numbers,
+    Progress,
+    Status,
+    Vector,
+)
 from hybrid.matrix.space.bellman import BellmanOperator, Outcome
-from hybrid.matrix.space.bounded_solution import width_of
+from hybrid.matrix.space.bounded_solution import BoundedSolution, width_of
 from hybrid.matrix.space.workspace import Array, Pair
+from hybrid.solvers.directed_system import DirectedSystem
+
+
+class BoundingMethod(ABC):
+    """A method whose solutions have bounds.
+
+    Attributes
+    ----------
+    name : str
+        On the command line.
+    vectors : int
+        Vectors of the system's size that it holds at once, its operands among them.
+    """
+
+    name: ClassVar[str]
+    vectors: ClassVar[int]
+
+    def solve(
+        self,
+        matrix: MatrixOperator,
+        diagonal: Vector,
+        b: Vector,
+        slack: float,
+        upper_bound: float | None,
+        progress: Progress | None = None,
+    ) -> BoundedSolution:
+        """Solve ``diagonal * x = M x + b`` for non-negative M and b, x the least solution.
+
+        Parameters
+        ----------
+        matrix : MatrixOperator
+            M, shape (n, n), without diagonal.
+        diagonal, b : ndarray of float64, shape (n,)
+            `diagonal` positive.
+        slack : float
+            Bound on the relative error of evaluating ``(M x + b) / diagonal``, including that of the
+            operands.
+        upper_bound : float, optional
+            A bound on x known beforehand, such as 1 for probabilities.
+        progress : callable, optional
+            Called with (iteration, difference) about twice a second.
+        """
+        operator = DirectedSystem(matrix, diagonal, b, slack, self.vectors)
+        return self.enclosed(operator, upper_bound, progress)
+
+    def bounds(
+        self, operator: BellmanOperator, upper_bound: float | None, progress: Progress | None = None
+    ) -> BoundedSolution:
+        """Do as `solve` does for any monotone operator.
+
+        Raises
+        ------
+        MemoryError
+            There is no room for the method's vectors.
+        """
+        operator.reserve(self.vectors)
+        return self.enclosed(operator, upper_bound, progress)
+
+    @abstractmethod
+    def enclosed(
+        self, operator: BellmanOperator, upper_bound: float | None, progress: Progress | None = None
+    ) -> BoundedSolution:
+        """Do as `bounds` does where room has been asked for."""
+
 
 # Bounds of all values as vectors of a workspace, and in the record of a solution.
 

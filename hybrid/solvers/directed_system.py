@@ -67,7 +67,7 @@ class DirectedSystem(BellmanOperator):
     Parameters
     ----------
     matrix, diagonal, b, slack
-        As for :class:`hybrid.matrix.space.bounded_solution.BoundingMethod`.
+        As for :class:`hybrid.solvers.around.BoundingMethod`.
     vectors : int
         Of the method, for which room is asked before anything is copied.
     """

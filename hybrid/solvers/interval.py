@@ -13,21 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from hybrid.matrix.space.base import (
-    CheckInterval,
-    Clock,
-    Criterion,
-    MatrixOperator,
-    Numbers,
-    Progress,
-    Status,
-    Vector,
-)
+from hybrid.matrix.space.base import CheckInterval, Clock, Criterion, Numbers, Progress, Status
 from hybrid.matrix.space.bellman import BellmanOperator, Outcome
 from hybrid.matrix.space.bounded_solution import ENCLOSING_VECTORS, BoundedSolution, SearchEndedError
 from hybrid.matrix.space.workspace import Array
-from hybrid.solvers.around import Bracket, keep_bounds, told_again
-from hybrid.solvers.directed_system import DirectedSystem
+from hybrid.solvers.around import BoundingMethod, Bracket, keep_bounds, told_again
 from hybrid.solvers.optimistic import Optimistic
 
 _CHECK_EVERY = 8  # iterations between measurements of the distance, which cost as much as a small product
@@ -35,8 +25,8 @@ _COARSE = 0.5
 
 
 @dataclass(frozen=True)
-class Interval:
-    """Interval iteration; parameters of `solve` as in `BoundingMethod`.
+class Interval(BoundingMethod):
+    """Interval iteration; see :class:`hybrid.solvers.around.BoundingMethod`.
 
     Attributes
     ----------
@@ -45,17 +35,11 @@ class Interval:
     """
 
     criterion: Criterion = Criterion()
-    name = "interval"
+    name: ClassVar[str] = "interval"
     vectors: ClassVar[int] = ENCLOSING_VECTORS + 2  # where a bound may be zero, the rows that are not
 
-    def solve(
-        self,
-        matrix: MatrixOperator,
-        diagonal: Vector,
-        b: Vector,
-        slack: float,
-        upper_bound: float | None,
-        progress: Progress | None = None,
+    def enclosed(
+        self, operator: BellmanOperator, upper_bound: float | None, progress: Progress | None = None
     ) -> BoundedSolution:
         """Iterate both bounds; without an upper bound a coarse optimistic iteration provides the start above.
 
@@ -65,16 +49,6 @@ class Interval:
         of epsilon are what double precision allows for, and are returned.
         """
         clock = Clock(progress, self.criterion.epsilon)
-        return self._bounds(DirectedSystem(matrix, diagonal, b, slack, self.vectors), upper_bound, clock)
-
-    def bounds(
-        self, operator: BellmanOperator, upper_bound: float | None, progress: Progress | None = None
-    ) -> BoundedSolution:
-        """Do the same for any monotone operator; see `Optimistic.bounds`."""
-        operator.reserve(self.vectors)
-        return self._bounds(operator, upper_bound, Clock(progress, self.criterion.epsilon))
-
-    def _bounds(self, operator: BellmanOperator, upper_bound: float | None, clock: Clock) -> BoundedSolution:
         with clock.gently():
             return self._iterated(operator, upper_bound, clock)
 

@@ -20,17 +20,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from hybrid.matrix.space.base import (
-    CheckInterval,
-    Clock,
-    Criterion,
-    Kept,
-    MatrixOperator,
-    Numbers,
-    Progress,
-    Status,
-    Vector,
-)
+from hybrid.matrix.space.base import CheckInterval, Clock, Criterion, Kept, Numbers, Progress, Status
 from hybrid.matrix.space.bellman import STAGE, BellmanOperator, Choosing, Guess, Held, Leap, Outcome, Rising
 from hybrid.matrix.space.bounded_solution import (
     ENCLOSING_VECTORS,
@@ -40,7 +30,7 @@ from hybrid.matrix.space.bounded_solution import (
     width_of,
 )
 from hybrid.matrix.space.workspace import Array, Pair, Steps
-from hybrid.solvers.around import Bracket, keep_bounds, told_again
+from hybrid.solvers.around import BoundingMethod, Bracket, keep_bounds, told_again
 from hybrid.solvers.direct_bounds import DirectBounds
 from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.krylov_bounds import KrylovBounds
@@ -394,8 +384,8 @@ def leap_for(operator: BellmanOperator, criterion: Criterion, always: bool) -> L
 
 
 @dataclass(frozen=True)
-class Optimistic:
-    """Optimistic value iteration; parameters of `solve` as in `BoundingMethod`.
+class Optimistic(BoundingMethod):
+    """Optimistic value iteration; see :class:`hybrid.solvers.around.BoundingMethod`.
 
     Attributes
     ----------
@@ -410,17 +400,11 @@ class Optimistic:
     criterion: Criterion = Criterion()
     krylov: Literal["auto", "always", "never"] = "auto"
     strips: Callable[[], StripSteps | None] | None = None
-    name = "optimistic"
+    name: ClassVar[str] = "optimistic"
     vectors: ClassVar[int] = ENCLOSING_VECTORS
 
-    def solve(
-        self,
-        matrix: MatrixOperator,
-        diagonal: Vector,
-        b: Vector,
-        slack: float,
-        upper_bound: float | None,
-        progress: Progress | None = None,
+    def enclosed(
+        self, operator: BellmanOperator, upper_bound: float | None, progress: Progress | None = None
     ) -> BoundedSolution:
         """Iterate until a verified upper bound is within epsilon of the iterate.
 
@@ -434,23 +418,6 @@ class Optimistic:
         lost to underflow.
         """
         clock = Clock(progress, self.criterion.epsilon)
-        return self._bounds(DirectedSystem(matrix, diagonal, b, slack, self.vectors), upper_bound, clock)
-
-    def bounds(
-        self, operator: BellmanOperator, upper_bound: float | None, progress: Progress | None = None
-    ) -> BoundedSolution:
-        """Do the same for any monotone operator.
-
-        Parameters
-        ----------
-        operator : BellmanOperator
-        upper_bound : float, optional
-            A bound on the solution known beforehand.
-        """
-        operator.reserve(self.vectors)
-        return self._bounds(operator, upper_bound, Clock(progress, self.criterion.epsilon))
-
-    def _bounds(self, operator: BellmanOperator, upper_bound: float | None, clock: Clock) -> BoundedSolution:
         kept = clock.resumed(operator.space, self.name, operator.size)
         with clock.gently():
             if kept is not None and kept.is_finished:

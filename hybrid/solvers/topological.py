@@ -37,12 +37,12 @@ from hybrid.matrix.space.bounded_solution import (
     TINY,
     UNIT,
     BoundedSolution,
-    BoundingMethod,
     middle_of,
     underflow_of,
     width_of,
 )
 from hybrid.matrix.space.host import HostWorkspace, workspace_of
+from hybrid.solvers.around import BoundingMethod
 from hybrid.solvers.optimistic import Optimistic
 from hybrid.solvers.strip_leap import StripCourse
 

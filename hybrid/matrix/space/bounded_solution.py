@@ -21,14 +21,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.runtime.coded import array_module
 from hybrid.base.arrays import extremes
-from hybrid.matrix.space.base import Criterion, MatrixOperator, Progress, Solution, Vector
+from hybrid.matrix.space.base import Criterion, Method, Solution, Vector
 from hybrid.matrix.space.workspace import Array, Workspace
 from mtbdd.base.communicator import ALONE, Communicator
 from mtbdd.offset.places import is_any
@@ -64,57 +64,13 @@ class BoundedSolution(Solution):
     ----------
     lower, upper : ndarray of float64, shape (n,)
         The exact solution lies between them; `values` is their middle.  All are where the operands are.
-    solved_by : BoundingMethod or None
+    solved_by : Method or None
         The method that took over from the one that was asked; None: none did.
     """
 
     lower: Vector
     upper: Vector
-    solved_by: BoundingMethod | None = None
-
-
-class BoundingMethod(Protocol):
-    """A method whose solutions have bounds.
-
-    Attributes
-    ----------
-    vectors : int
-        Vectors of the system's size that it holds at once, its operands among them.
-    """
-
-    vectors: ClassVar[int]
-
-    @property
-    def name(self) -> str:
-        """Name on the command line."""
-        ...
-
-    def solve(
-        self,
-        matrix: MatrixOperator,
-        diagonal: Vector,
-        b: Vector,
-        slack: float,
-        upper_bound: float | None,
-        progress: Progress | None = None,
-    ) -> BoundedSolution:
-        """Solve ``diagonal * x = M x + b`` for non-negative M and b, x the least solution.
-
-        Parameters
-        ----------
-        matrix : MatrixOperator
-            M, shape (n, n), without diagonal.
-        diagonal, b : ndarray of float64, shape (n,)
-            `diagonal` positive.
-        slack : float
-            Bound on the relative error of evaluating ``(M x + b) / diagonal``, including that of the
-            operands.
-        upper_bound : float, optional
-            A bound on x known beforehand, such as 1 for probabilities.
-        progress : callable, optional
-            Called with (iteration, difference) about twice a second.
-        """
-        ...
+    solved_by: Method | None = None
 
 
 def positive_after(
