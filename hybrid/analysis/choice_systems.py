@@ -38,8 +38,10 @@ from hybrid.matrix.space.bounded_solution import UNIT, positive_after
 from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator, ChoiceProblem, Quotient
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.workspace import Array
+from hybrid.solvers.around import BoundingMethod
 from hybrid.solvers.iteration import ValueIteration
-from hybrid.solvers.topological_choices import TopologicalChoices
+from hybrid.solvers.strips import Strips, WholeStrip
+from hybrid.solvers.topological import Topological
 from mtbdd.base.memory import free_memory_bytes
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
@@ -303,39 +305,36 @@ def solve_choices(
         work.estimate(system.space.read(system.changes)[1])
         work.products += 1
         return StateValues.exact(solution.values).without_bounds()
-    watch, name = work.following(states), TopologicalChoices.name
-    by_components = _by_components(system, options, states)
-    found = None if by_components is None else by_components.bounds(system, upper_bound, watch)
-    if found is None:
-        found, name = sound.bounds(system, upper_bound, watch), sound.name
-    vectors = BOUND_VECTORS + found.more_vectors
+    method = _in_strips(system, sound, options, states)
+    found = method.bounds(system, upper_bound, work.following(states))
+    name, vectors = (found.solved_by or method).name, BOUND_VECTORS + found.more_vectors
     note_steps(work, name, vectors, system, found.iterations, found.seconds)
     work.accept(what, found)
     return StateValues(found.values, found.lower, found.upper)
 
 
-def _by_components(
-    system: ChoiceOperator, options: CheckOptions, states: StateIndex | None
-) -> TopologicalChoices | None:
+def _in_strips(
+    system: ChoiceOperator, otherwise: BoundingMethod, options: CheckOptions, states: StateIndex | None
+) -> BoundingMethod:
     """Return topological solution of choices on the host, where it may promise a gain."""
     if options.method != "auto" or states is None or system.backend != "cpu":
-        return None
+        return otherwise
     if system.size < _LEAST_STATES or system.problem.communicator.size > 1:
-        return None
+        return otherwise
     if system.loses_digits:  # strips are written out
-        return None
-    from hybrid.matrix.operators.choice_strips import ChoiceStrips, WholeStrip
+        return otherwise
+    from hybrid.matrix.operators.choice_strips import ChoiceStrips
     from hybrid.matrix.operators.explicit_choices import ExplicitChoices
     from hybrid.matrix.operators.hybrid_choices import HybridChoices
 
-    strips: WholeStrip | ChoiceStrips | None = None
+    strips: Strips | None = None
     if isinstance(system, ExplicitChoices):
         strips = WholeStrip(system.rows)
     elif isinstance(system, HybridChoices):
         strips = ChoiceStrips.where_they_pay(system, states)
     if strips is None or strips.nbytes > free_memory_bytes() // 4:
-        return None
-    return TopologicalChoices(options.criterion, strips)
+        return otherwise
+    return Topological(options.criterion, strips, otherwise)
 
 
 def check_method(options: CheckOptions) -> None:

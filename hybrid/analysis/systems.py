@@ -33,7 +33,8 @@ from hybrid.solvers import AverageReward, Status
 from hybrid.solvers.around import BoundingMethod
 from hybrid.solvers.optimistic import Optimistic
 from hybrid.solvers.strip_leap import StripSteps
-from hybrid.solvers.topological import Topological, TopologicalStrips
+from hybrid.solvers.strips import WholeStrip
+from hybrid.solvers.topological import Topological
 from mtbdd.base.communicator import Communicator
 from mtbdd.base.errors import option
 from mtbdd.base.memory import require_memory
@@ -281,7 +282,7 @@ def solve_linear(
         diagonal, gains = _discounted(model, there, diagonal, gains, discount)
         # lemma: entry-units, rounding
         units += 2.0 * discount.units + _DISCOUNTING
-    method: BoundingMethod | Topological | TopologicalStrips | None = options.bounding_method()
+    method: BoundingMethod | None = options.bounding_method()
     if method is None:
         solver = options.solver(steady=False)
         right = gains if losses is None else gains - losses
@@ -293,11 +294,8 @@ def solve_linear(
         work.estimate(_next_change(matrix, diagonal, right, solution.values))
         work.products += 1
         return StateValues.exact(solution.values).without_bounds()
-    rows = csr_of(matrix)
-    if rows is not None and options.method == "auto":
-        method = Topological.where_it_pays(rows, options.criterion) or method
-    elif options.method == "auto":
-        method = _by_strips(matrix, options.bounding_method(), options) or method
+    if options.method == "auto":
+        method = _in_strips(matrix, method, options)
     slack = step_slack(matrix, row_entries(model.transitions)) + units * UNIT  # lemma: rounding
 
     def enclose(right: Vector) -> BoundedSolution:
@@ -321,22 +319,20 @@ def solve_linear(
     )
 
 
-def _by_strips(
-    matrix: Matrix, otherwise: BoundingMethod | None, options: CheckOptions
-) -> BoundingMethod | TopologicalStrips | None:
-    """Return topological solution of a matrix in row types, where its groups promise a gain."""
+def _in_strips(matrix: Matrix, otherwise: BoundingMethod, options: CheckOptions) -> BoundingMethod:
+    """Return solution strip by strip, of a matrix written out or whose groups promise a gain."""
+    if csr_of(matrix) is not None:
+        return Topological(options.criterion, WholeStrip(matrix), otherwise)
     if not (isinstance(matrix, HybridMatrix) and isinstance(matrix.curve, LevelCurve)):
-        return None
+        return otherwise
     types, level = matrix.curve.typed.plain, matrix.level
     level = level if types.reaches(level) else len(types) - 1
     if matrix.place is HOST:
         strips = RowStrips.where_they_pay(types, level)
-        if strips is None or otherwise is None:
-            return None
-        return TopologicalStrips(options.criterion, strips, otherwise)
+        return otherwise if strips is None else Topological(options.criterion, strips, otherwise)
     if isinstance(otherwise, Optimistic):
         return replace(otherwise, strips=lambda: _strips_with_room(types, level))
-    return None
+    return otherwise
 
 
 def _strips_with_room(types: RowTypes, level: int) -> StripSteps | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
@@ -85,8 +86,6 @@ class DirectedSystem(BellmanOperator):
         self._matrix, self._diagonal, self._b = matrix, diagonal, b
         self.product_price = price(matrix, alike, IDR_PRODUCT, SUMMED_STEPS)
         self._system = space.system(diagonal, b)
-        self._down = self._system.relaxation(factor=1.0 + slack)  # lemma: directed-steps
-        self._up = self._system.relaxation(factor=1.0 - slack)  # lemma: directed-steps
 
     @property
     def system(self) -> System:
@@ -103,15 +102,15 @@ class DirectedSystem(BellmanOperator):
         """Its right-hand side, where it was given."""
         return self._b
 
-    @property
+    @cached_property
     def down(self) -> Steps:
         """See `BellmanOperator.down`."""
-        return self._down
+        return self._system.relaxation(factor=1.0 + self.slack)  # lemma: directed-steps
 
-    @property
+    @cached_property
     def up(self) -> Steps:
         """See `BellmanOperator.up`."""
-        return self._up
+        return self._system.relaxation(factor=1.0 - self.slack)  # lemma: directed-steps
 
     @property
     def entries(self) -> int | None:

@@ -15,8 +15,7 @@ import hybrid.matrix.cpu.csr as csr_components
 import hybrid.matrix.operators.choice_strips as choice_strips
 import hybrid.matrix.operators.row_strips as row_strips
 from hybrid.matrix.operators.row_strips import RowStrips
-from hybrid.solvers.topological import TopologicalStrips
-from hybrid.solvers.topological_choices import TopologicalChoices
+from hybrid.solvers.strips import ChoiceBlock, RowBlock
 from mtbdd.build.model import SymbolicModel
 from tests.attack.cases import Case, Record, run_case
 
@@ -55,16 +54,16 @@ def _from_any_level(rng: Random) -> Any:
 
 @contextmanager
 def counted_strips(counts: Counter[str]) -> Iterator[None]:
-    """Count the strips of the solutions that are made, by the name of their class."""
+    """Count the strips that are solved, by the name of their class."""
     with ExitStack() as stack:
-        for kind, name in ((TopologicalChoices, "bounds"), (TopologicalStrips, "solve")):
-            stack.enter_context(patch.object(kind, name, _counted(getattr(kind, name), counts)))
+        for kind in (ChoiceBlock, RowBlock):
+            stack.enter_context(patch.object(kind, "keep", _counted(kind.keep, counts)))
         yield
 
 
 def _counted(method: Any, counts: Counter[str]) -> Any:
     def count(self: Any, *arguments: Any, **options: Any) -> Any:
-        counts[type(self).__name__] += len(self.strips)
+        counts[type(self).__name__] += 1
         return method(self, *arguments, **options)
 
     return count

@@ -20,6 +20,6 @@ def test_answers_in_strips_agree_with_exact_ones(first: int) -> None:
     strips = Counter[str]()
     with counted_strips(strips):
         assert not reported(run_in_strips, SEED, range(first, first + GROUP))
-    assert strips["TopologicalChoices"] > GROUP // 4
+    assert strips["ChoiceBlock"] > GROUP // 4
     if first == 0:  # few of the matrices have groups enough
-        assert strips["TopologicalStrips"] > 0
+        assert strips["RowBlock"] > 0

@@ -20,11 +20,10 @@ from hybrid.matrix.cpu.csr import CsrMatrix
 from hybrid.matrix.explicit.extract import LayerRows, merge_layers
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.levels.curve import LevelCurve
-from hybrid.matrix.operators.explicit_choices import ExplicitChoices
 from hybrid.matrix.operators.hybrid_choices import HeldLayer, HybridChoices
 from hybrid.matrix.operators.hybrid_matrix import HybridMatrix
 from hybrid.matrix.operators.row_strips import WrittenGroups, ordered_units, strips_of_units
-from hybrid.matrix.space.choice_operator import ChoiceProblem, Quotient
+from hybrid.matrix.space.choice_operator import Quotient
 from mtbdd.offset.states import StateIndex
 
 Int64Array = NDArray[np.int64]
@@ -75,7 +74,7 @@ class _Layer:
 
 
 class ChoiceStrips:
-    """See `hybrid.solvers.topological_choices.StripsOfChoices`.
+    """See `hybrid.solvers.strips.Strips`.
 
     Parameters
     ----------
@@ -149,24 +148,20 @@ class ChoiceStrips:
     def __len__(self) -> int:
         return len(self._strips)
 
-    def states(self, number: int) -> Int64Array:
-        """See `StripsOfChoices.states`."""
+    def rows(self, number: int) -> Int64Array:
+        """See `Strips.rows`."""
         chosen = self._strips[number]
         return concatenated_ranges(self._first[chosen], self._size[chosen])
 
     def written(self, number: int) -> ChoiceRows:
-        """See `StripsOfChoices.written`."""
-        chosen, states = self._strips[number], self.states(number)
+        """See `Strips.written`."""
+        chosen, states = self._strips[number], self.rows(number)
         is_chosen = np.zeros(len(self._first), np.bool_)
         is_chosen[chosen] = True
         begin = np.zeros(len(self._first), np.int64)
         begin[chosen] = np.cumsum(self._size[chosen]) - self._size[chosen]
         layers = [self._written(own, states, is_chosen, begin) for own in self._layers]
         return merge_layers(sorted(layers, key=lambda own: own.number), len(states), n_columns=self._n)
-
-    def operator(self, rows: ChoiceRows, problem: ChoiceProblem) -> ExplicitChoices:
-        """See `StripsOfChoices.operator`."""
-        return ExplicitChoices(rows, problem)
 
     def _written(
         self, own: _Layer, states: Int64Array, is_chosen: NDArray[np.bool_], begin: Int64Array
@@ -201,36 +196,6 @@ class ChoiceStrips:
         if len(operands.factors):
             values = values * np.repeat(own.factors(rows), lengths)
         return LayerRows(operands.layer, place[has], lengths[has], matrix.indices, values, gains[has])
-
-
-class WholeStrip:
-    """See `hybrid.solvers.topological_choices.StripsOfChoices`: choices that are written out are one strip.
-
-    Parameters
-    ----------
-    rows : ChoiceRows
-        On the host.
-    """
-
-    def __init__(self, rows: ChoiceRows) -> None:
-        self._rows = rows
-        self.entries = len(rows.columns)
-        self.nbytes = (_ENTRY_BYTES - 12) * self.entries
-
-    def __len__(self) -> int:
-        return 1
-
-    def states(self, number: int) -> Int64Array:
-        """See `StripsOfChoices.states`."""
-        return np.arange(self._rows.size)
-
-    def written(self, number: int) -> ChoiceRows:
-        """See `StripsOfChoices.written`."""
-        return self._rows
-
-    def operator(self, rows: ChoiceRows, problem: ChoiceProblem) -> ExplicitChoices:
-        """See `StripsOfChoices.operator`."""
-        return ExplicitChoices(rows, problem)
 
 
 def _row_types(system: HybridChoices) -> list[tuple[HeldLayer, RowTypes | None]] | None:

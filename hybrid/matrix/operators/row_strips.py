@@ -183,7 +183,7 @@ _MOST_STRIPS = 32
 
 
 class RowStrips:
-    """See `hybrid.solvers.topological.Strips`.
+    """See `hybrid.solvers.strips.Strips`.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ class RowStrips:
     def __init__(self, matrix: OffsetMTBDD, written: WrittenGroups, units: Units) -> None:
         self._written, self._groups, self._size = written, written.groups, written.size
         self._n = matrix.n_rows
-        self.entries = matrix.n_entries
+        self.entries, self.nbytes = matrix.n_entries, 0
         self._strips = strips_of_units(units, self._size, max(_STRIP_ROWS, self._n // _MOST_STRIPS))
 
     @classmethod

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, diags_array
 
-from hybrid.matrix.cpu.csr import CsrMatrix, find_components
+from hybrid.matrix.cpu.csr import CsrMatrix
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.solvers import AverageReward, Criterion, Interval, Jacobi, Optimistic, Status
+from hybrid.solvers.strips import WholeStrip
 from hybrid.solvers.topological import Topological
 from tests.builders.linear_systems import Dense, exact_solution, linear_system
 from tests.builders.stopping import Stop, StopAfter, StopInSearch
@@ -29,7 +30,7 @@ def chain(rng: np.random.Generator, n: int = 24) -> tuple[np.ndarray, np.ndarray
 
 
 def topological(dense: np.ndarray) -> Topological:
-    return Topological(Criterion(), find_components(CsrMatrix(csr_matrix(dense))))
+    return Topological(Criterion(), WholeStrip(CsrMatrix(csr_matrix(dense))), Optimistic())
 
 
 @pytest.mark.parametrize("name", ["interval", "interval from above", "optimistic", "topological"])

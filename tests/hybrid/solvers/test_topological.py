@@ -10,14 +10,28 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+from hybrid.matrix.cpu import csr as csr_components
 from hybrid.matrix.cpu.csr import CsrMatrix, find_components
+from hybrid.matrix.space.base import Clock
 from hybrid.matrix.space.bounded_solution import TINY, UNIT
 from hybrid.solvers import Criterion, Optimistic, Status
-from hybrid.solvers.topological import Topological, TopologicalStrips
+from hybrid.solvers.directed_system import DirectedSystem
+from hybrid.solvers.strips import RowBlock, StripCourse, WholeStrip
+from hybrid.solvers.topological import Topological, _Levels
 from tests.builders.linear_systems import Dense, exact_solution
 from tests.builders.stopping import StopAfter
 
 SLACK = 64 * UNIT
+
+
+@pytest.fixture(autouse=True)
+def _any_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of few rows any share may be one component."""
+    monkeypatch.setattr(csr_components, "_MAX_SHARE", 1.0)
+
+
+def method_for(matrix: CsrMatrix, criterion: Criterion) -> Topological:
+    return Topological(criterion, WholeStrip(matrix), Optimistic(criterion))
 
 
 def components_system(rng, n=24, groups=9):
@@ -35,7 +49,7 @@ def components_system(rng, n=24, groups=9):
 
 def topological(dense, epsilon=1e-8, absolute=False, iterations=100_000):
     matrix = CsrMatrix(csr_matrix(dense))
-    return matrix, Topological(Criterion(epsilon, absolute, iterations), find_components(matrix))
+    return matrix, method_for(matrix, Criterion(epsilon, absolute, iterations))
 
 
 def test_components_come_after_those_they_refer_to(rng):
@@ -83,7 +97,7 @@ def test_a_long_chain_needs_no_iteration():
     found = method.solve(matrix, np.ones(n), b[::-1].copy(), SLACK, 1.0)
     exact = [Fraction(1, 2**k) for k in range(n)]
     assert found.iterations == 1
-    assert method.components.depth == 0
+    assert find_components(matrix).depth == 0
     for lower, value, upper in zip(found.lower.tolist(), exact, found.upper.tolist(), strict=True):
         assert Fraction(lower) <= value <= Fraction(upper)
         assert value < Fraction(TINY) or upper - lower < 1e-10 * upper
@@ -102,7 +116,7 @@ def test_pairs_in_a_row_get_a_share_of_epsilon_each(rng):
     b[-1] = 0.0625
     for absolute in (False, True):
         matrix, method = topological(dense, 1e-9, absolute)
-        assert method.components.depth == 10
+        assert find_components(matrix).depth == 10
         found = method.solve(matrix, np.ones(n), b, SLACK, 1.0)
         exact = exact_solution(dense, np.ones(n), b)
         for lower, value, upper in zip(found.lower.tolist(), exact, found.upper.tolist(), strict=True):
@@ -110,12 +124,18 @@ def test_pairs_in_a_row_get_a_share_of_epsilon_each(rng):
             assert upper - lower <= 1e-9 * (1 if absolute else upper)
 
 
-def test_one_component_is_left_to_other_methods(rng):
+def test_one_component_is_left_to_other_methods(monkeypatch):
+    monkeypatch.setattr(csr_components, "_MAX_SHARE", 0.8)
     ring = np.roll(np.eye(10), 1, axis=1) * 0.5
-    assert Topological.where_it_pays(CsrMatrix(csr_matrix(ring)), Criterion()) is None
-    assert Topological.where_it_pays(CsrMatrix(csr_matrix(np.triu(ring))), Criterion()) is not None
     many = np.kron(np.eye(300, k=1), [[0, 0], [0.25, 0]]) + np.kron(np.eye(300), [[0, 0.5], [0.5, 0]])
-    assert Topological.where_it_pays(CsrMatrix(csr_matrix(many)), Criterion()) is None
+    for dense, is_left in ((ring, True), (np.triu(ring), False), (many, True)):
+        matrix, method = topological(dense)
+        operands = matrix, np.ones(len(dense)), np.full(len(dense), 0.25), SLACK, 1.0
+        found, other = method.solve(*operands), method.otherwise.solve(*operands)
+        assert found.solved_by is (method.otherwise if is_left else None)
+        if is_left:
+            np.testing.assert_array_equal(found.lower, other.lower)
+            np.testing.assert_array_equal(found.upper, other.upper)
 
 
 def test_no_states_and_nothing_to_gain():
@@ -134,9 +154,8 @@ def test_a_component_that_does_not_converge_is_no_answer():
 
 
 def test_other_matrices_are_refused():
-    _, method = topological(np.zeros((2, 2)))
     with pytest.raises(TypeError, match="compressed sparse rows"):
-        method.solve(Dense(np.zeros((2, 2))), np.ones(2), np.ones(2), SLACK, None)
+        WholeStrip(Dense(np.zeros((2, 2))))
 
 
 def test_agrees_with_all_at_once(rng):
@@ -151,8 +170,7 @@ def test_agrees_with_all_at_once(rng):
 def test_products_that_overflow_are_no_bounds_even_below_a_ceiling() -> None:
     matrix = CsrMatrix(csr_matrix(np.array([[0.0, 1e300], [0.0, 0.0]])))
     diagonal, b = np.array([1e300, 1.0]), np.array([0.0, 1e10])
-    method = Topological(Criterion(), find_components(matrix))
-    found = method.solve(matrix, diagonal, b, 2.0**-50, 1e10)
+    found = method_for(matrix, Criterion()).solve(matrix, diagonal, b, 2.0**-50, 1e10)
     assert found.status is Status.DIVERGED
 
 
@@ -166,9 +184,9 @@ class Recorded(Optimistic):
 
     sides: ClassVar[list[np.ndarray]] = []
 
-    def solve(self, matrix, diagonal, b, *arguments, **more):
-        self.sides.append(b.copy())
-        return super().solve(matrix, diagonal, b, *arguments, **more)
+    def enclosed(self, operator, *arguments, **more):
+        self.sides.append(operator.b.copy())
+        return super().enclosed(operator, *arguments, **more)
 
 
 @pytest.fixture
@@ -199,7 +217,7 @@ class TwoStrips:
     """The row that nothing is needed for, and then the two others."""
 
     def __init__(self, dense):
-        self.dense, self.entries = dense, np.count_nonzero(dense)
+        self.dense, self.entries, self.nbytes = dense, np.count_nonzero(dense), 0
 
     def __len__(self):
         return 2
@@ -215,17 +233,17 @@ class TwoStrips:
 def test_what_flows_into_a_strip_may_underflow(value, monkeypatch):
     dense, b = pair_before(value)
     told = []
-    solve = Topological.solve_between
+    flow = RowBlock._flow
 
-    def keep(method, matrix, diagonal, least, most, *arguments):
-        told.append((least.copy(), most.copy()))
-        return solve(method, matrix, diagonal, least, most, *arguments)
+    def keep(block, *arguments):
+        told.append(flow(block, *arguments))
+        return told[-1]
 
-    monkeypatch.setattr(Topological, "solve_between", keep)
-    method = TopologicalStrips(Criterion(), TwoStrips(dense), Optimistic())
+    monkeypatch.setattr(RowBlock, "_flow", keep)
+    method = Topological(Criterion(), TwoStrips(dense), Optimistic())
     found = method.solve(CsrMatrix(csr_matrix(dense)), np.ones(3), b, SLACK, None)
     assert found.status is Status.CONVERGED
-    below, above = (Fraction(float(own[0])) for own in told[1])
+    below, above = (Fraction(float(own[0])) for own in told[1][:2])
     assert below <= Fraction(value) * Fraction(LEAST) <= above
 
 
@@ -250,7 +268,12 @@ def test_a_component_that_is_interrupted_loses_what_it_is_reached_by(count):
     dense = np.diag(np.full(size - 1, 0.875), 1) + np.diag(np.full(size - 1, 0.0625), -1)
     b = np.zeros(size)
     b[-1] = 0.1
-    matrix, method = topological(dense, 1e-12)
-    found = method.solve_between(matrix, np.ones(size), 0.5 * b, b, SLACK, None, StopAfter(count))
+    matrix, criterion = CsrMatrix(csr_matrix(dense)), Criterion(1e-12)
+    operator = DirectedSystem(matrix, np.ones(size), b, SLACK, Topological.vectors)
+    course = StripCourse(size, WholeStrip(matrix))
+    block = RowBlock(matrix, None, operator, course)
+    block._least = 0.5 * b
+    levels = _Levels(block, criterion, criterion.epsilon, course, None)
+    levels.run(Clock(StopAfter(count)), True)
     least = exact_solution(dense, np.ones(size), 0.5 * b)
-    assert all(Fraction(x) <= e for x, e in zip(found.lower.tolist(), least, strict=True))
+    assert all(Fraction(x) <= e for x, e in zip(course.lower.tolist(), least, strict=True))

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 import hybrid
-from gpu_kernels import ChoiceRows
 from hybrid.analysis import choice_systems
 from hybrid.matrix.cpu import csr as csr_components
 from hybrid.matrix.operators import choice_strips
-from hybrid.matrix.operators.choice_strips import ChoiceStrips, WholeStrip
+from hybrid.matrix.operators.choice_strips import ChoiceStrips
 from hybrid.matrix.operators.explicit_choices import ExplicitChoices, write_choices
 from hybrid.matrix.operators.hybrid_choices import HybridChoices
 from hybrid.matrix.operators.layer_choices import LayerChoices
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
 from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem, Quotient
-from hybrid.solvers import Criterion, Optimistic, Status, topological_choices
-from hybrid.solvers.topological_choices import StripsOfChoices, TopologicalChoices
+from hybrid.solvers import Criterion, Optimistic, Status, topological
+from hybrid.solvers.strips import Strips, WholeStrip
+from hybrid.solvers.topological import Topological
 from mtbdd.offset.states import StateIndex
 from tests.builders.choice_systems import Choices
 from tests.builders.keeping import Keeper
@@ -113,7 +113,7 @@ def solution(case: Choices) -> list[Fraction]:
         policy = better
 
 
-def strips_of(system: ChoiceOperator) -> StripsOfChoices | None:
+def strips_of(system: ChoiceOperator) -> Strips | None:
     if isinstance(system, ExplicitChoices):
         return WholeStrip(system.rows)
     assert isinstance(system, HybridChoices)
@@ -121,17 +121,17 @@ def strips_of(system: ChoiceOperator) -> StripsOfChoices | None:
     return ChoiceStrips.where_they_pay(system, every_state())
 
 
-def method_for(system: ChoiceOperator, criterion: Criterion | None = None) -> TopologicalChoices:
+def method_for(system: ChoiceOperator, criterion: Criterion | None = None) -> Topological:
     strips = strips_of(system)
     assert strips is not None
-    return TopologicalChoices(criterion or Criterion(), strips)
+    return Topological(criterion or Criterion(), strips, Optimistic(criterion or Criterion()))
 
 
 def solved(
     system: ChoiceOperator, criterion: Criterion | None = None, progress: Any = None
 ) -> BoundedSolution:
     found = method_for(system, criterion).bounds(system, None, progress)
-    assert found is not None
+    assert found.solved_by is None
     return found
 
 
@@ -150,7 +150,7 @@ def test_strips_are_the_states_in_an_order_of_solution(rng: np.random.Generator,
         assert strips.entries == len(whole.columns)
         solved = np.zeros(SIZE, bool)
         for number in range(len(strips)):
-            states, rows = strips.states(number), strips.written(number)
+            states, rows = strips.rows(number), strips.written(number)
             assert (np.diff(states) > 0).all() and not solved[states].any()
             solved[states] = True
             assert solved[rows.columns].all()
@@ -271,20 +271,24 @@ def test_bounds_hold_wherever_it_is_ended(rng: np.random.Generator, form: str, m
 
 
 @both
-def test_runs_go_on_where_they_were(rng: np.random.Generator, maximise: bool) -> None:
-    system = make_operator("cpu", process(rng, maximise), slack=SLACK)
+@either
+def test_runs_go_on_where_they_were(rng: np.random.Generator, form: str, maximise: bool) -> None:
+    """Strip by strip, and level by level where there is one strip."""
+    system = make_operator(form, process(rng, maximise), slack=SLACK)
     method = method_for(system)
     first = Keeper()
     whole = method.bounds(system, None, first)
-    assert whole is not None
-    assert len(first.states) == len(method.strips) + 1
+    if form == "cpu":
+        assert len(first.states) == len(method.strips) + 1
+    else:
+        assert sum(kept.numbers["level"] > 0 for kept in first.states) > 1
     for kept in first.states:
         # What has been solved of the next strip counts for nothing.
-        for later in range(int(kept.numbers["strip"]), len(method.strips)):
-            states = method.strips.states(later)
+        begun = int(kept.numbers["level"] > 0)
+        for later in range(int(kept.numbers["strip"]) + begun, len(method.strips)):
+            states = method.strips.rows(later)
             kept.vectors["lower"][states] = kept.vectors["upper"][states] = 0.5
         found = method.bounds(system, None, Keeper(kept))
-        assert found is not None
         np.testing.assert_array_equal(found.lower, whole.lower)
         np.testing.assert_array_equal(found.upper, whole.upper)
         assert (found.iterations, found.products) == (whole.iterations, whole.products)
@@ -298,21 +302,22 @@ def test_runs_with_other_strips_begin_anew(
     case = process(rng, maximise)
     system = make_operator("cpu", case, slack=SLACK)
     first = Keeper()
-    assert method_for(system).bounds(system, None, first) is not None
+    method_for(system).bounds(system, None, first)
     monkeypatch.setattr(choice_strips, "_STRIP_STATES", 20)
     method, exact = method_for(system), solution(case)
     for kept in first.states:
         found = method.bounds(system, None, Keeper(kept))
-        assert found is not None and found.status is Status.CONVERGED
+        assert found.status is Status.CONVERGED
         holds(exact, found)
 
 
 def test_too_many_components_in_a_row_are_left_to_others(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topological_choices, "_DEEPEST", 0)
+    monkeypatch.setattr(topological, "_DEEPEST", 0)
     system = make_operator("cpu", process(rng, True), slack=SLACK)
-    assert method_for(system).bounds(system, None) is None
+    method = method_for(system)
+    assert method.bounds(system, None).solved_by is method.otherwise
 
 
 @either
@@ -326,31 +331,26 @@ def test_products_that_vanish_are_bounded_from_above(form: str, maximise: bool) 
     assert (found.lower >= 0.0).all() and (found.upper > 0.0).all()
 
 
-class RecordedStrip(WholeStrip):
-    """Keeps what the choices of larger components are worth by themselves: above, and then below."""
-
-    def __init__(self, rows: ChoiceRows) -> None:
-        super().__init__(rows)
-        self.gains: list[np.ndarray] = []
-
-    def operator(self, rows: ChoiceRows, problem: ChoiceProblem) -> ExplicitChoices:
-        self.gains.append(rows.gains.copy())
-        return super().operator(rows, problem)
-
-
 @both
 @pytest.mark.parametrize("value", [0.75, 0.25])
-def test_what_flows_into_solved_states_may_underflow(value: float, maximise: bool) -> None:
+def test_what_flows_into_solved_states_may_underflow(
+    value: float, maximise: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A part of the least double is rounded to that double or to zero; what leads there is off by so much."""
     least, dense, gains = 5e-324, np.zeros((3, 3)), np.array([0.0, 0.0, value])
     dense[0, 1], dense[1, 0], dense[0, 2] = 0.5, 0.5, least
     offers = [LayerChoices(0, None, from_dense(dense), gains, None)]
-    rows = write_choices(offers, 3)
-    strip, problem = RecordedStrip(rows), ChoiceProblem(3, maximise, None, SLACK)
-    # Some share of the states may be one component.
-    TopologicalChoices(Criterion(), strip).bounds(ExplicitChoices(rows, problem), None)
-    assert len(strip.gains) == 2
-    above, below = (Fraction(float(own[0])) for own in strip.gains)
+    told: list[np.ndarray] = []  # what the choices of larger components are worth: above, and then below
+    enclosed = Optimistic.enclosed
+
+    def keep(method: Optimistic, operator: ExplicitChoices, *arguments: Any) -> BoundedSolution:
+        told.append(operator.rows.gains.copy())
+        return enclosed(method, operator, *arguments)
+
+    monkeypatch.setattr(Optimistic, "enclosed", keep)
+    solved(ExplicitChoices(write_choices(offers, 3), ChoiceProblem(3, maximise, None, SLACK)))
+    assert len(told) == 2
+    above, below = (Fraction(float(own[0])) for own in told)
     assert below <= Fraction(value) * Fraction(least) <= above
 
 

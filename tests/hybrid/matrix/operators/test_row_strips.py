@@ -14,9 +14,8 @@ from hybrid.matrix.operators import row_strips
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.row_strips import RowStrips
 from hybrid.matrix.space.bounded_solution import UNIT
-from hybrid.solvers import Criterion, Optimistic, Status
-from hybrid.solvers import topological as topological_strips
-from hybrid.solvers.topological import TopologicalStrips
+from hybrid.solvers import Criterion, Optimistic, Status, topological
+from hybrid.solvers.topological import Topological
 from tests.builders.keeping import Keeper
 from tests.builders.linear_systems import exact_solution
 from tests.builders.matrices import from_dense
@@ -108,7 +107,7 @@ def test_bounds_enclose_the_exact_solution(rng: np.random.Generator, epsilon: fl
         typed, strips = strips_of(dense)
         assert strips is not None
         criterion = Criterion(epsilon, absolute)
-        method = TopologicalStrips(criterion, strips, Optimistic(criterion))
+        method = Topological(criterion, strips, Optimistic(criterion))
         matrix = inject(typed.matrix, backend="cpu")
         found = method.solve(matrix, diagonal, b, SLACK, None)
         assert found.status is Status.CONVERGED
@@ -129,7 +128,7 @@ def test_errors_of_strips_stay_within_epsilon(epsilon: float) -> None:
     b[-1] = 0.0625
     typed, strips = strips_of(dense)
     assert strips is not None and len(strips) > 6
-    method = TopologicalStrips(Criterion(epsilon), strips, Optimistic())
+    method = Topological(Criterion(epsilon), strips, Optimistic())
     found = method.solve(inject(typed.matrix, backend="cpu"), np.ones(SIZE), b, SLACK, 1.0)
     assert found.status is Status.CONVERGED
     exact = exact_solution(dense, np.ones(SIZE), b)
@@ -144,7 +143,7 @@ def test_bounds_hold_wherever_it_is_ended(rng: np.random.Generator) -> None:
         dense, diagonal, b = system(rng)
         typed, strips = strips_of(dense)
         assert strips is not None
-        method = TopologicalStrips(Criterion(), strips, Optimistic())
+        method = Topological(Criterion(), strips, Optimistic())
         matrix = inject(typed.matrix, backend="cpu")
         found = method.solve(matrix, diagonal, b, SLACK, None, StopAfter(count))
         met.add(found.status)
@@ -158,7 +157,7 @@ def test_runs_go_on_where_they_were(rng: np.random.Generator) -> None:
     dense, diagonal, b = system(rng)
     typed, strips = strips_of(dense)
     assert strips is not None
-    method = TopologicalStrips(Criterion(), strips, Optimistic())
+    method = Topological(Criterion(), strips, Optimistic())
     matrix = inject(typed.matrix, backend="cpu")
     first = Keeper()
     whole = method.solve(matrix, diagonal, b, SLACK, None, first)
@@ -176,12 +175,12 @@ def test_runs_go_on_where_they_were(rng: np.random.Generator) -> None:
 def test_too_many_components_in_a_row_are_left_to_others(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topological_strips, "_DEEPEST", 0)
+    monkeypatch.setattr(topological, "_DEEPEST", 0)
     dense, diagonal, b = system(rng)
     typed, strips = strips_of(dense)
     assert strips is not None
     matrix = inject(typed.matrix, backend="cpu")
-    found = TopologicalStrips(Criterion(), strips, Optimistic()).solve(matrix, diagonal, b, SLACK, None)
+    found = Topological(Criterion(), strips, Optimistic()).solve(matrix, diagonal, b, SLACK, None)
     alone = Optimistic().solve(matrix, diagonal, b, SLACK, None)
     np.testing.assert_array_equal(found.lower, alone.lower)
     np.testing.assert_array_equal(found.upper, alone.upper)
@@ -192,7 +191,7 @@ def test_products_that_vanish_between_strips_are_bounded_from_above() -> None:
     b[-8:] = 1.0
     typed, strips = strips_of(dense)
     assert strips is not None
-    method = TopologicalStrips(Criterion(), strips, Optimistic())
+    method = Topological(Criterion(), strips, Optimistic())
     found = method.solve(inject(typed.matrix, backend="cpu"), np.ones(SIZE), b, SLACK, None)
     assert (found.lower >= 0.0).all() and (found.upper > 0.0).all()
 
@@ -202,8 +201,10 @@ def test_values_beyond_doubles_are_no_bounds() -> None:
     b = np.full(SIZE, 1e308)
     typed, strips = strips_of(dense)
     assert strips is not None
-    method = TopologicalStrips(Criterion(), strips, Optimistic())
-    found = method.solve(inject(typed.matrix, backend="cpu"), np.full(SIZE, 0.26), b, SLACK, None)
+    method = Topological(Criterion(), strips, Optimistic())
+    found = method.solve(
+        inject(typed.matrix, backend="cpu"), np.full(SIZE, 0.26), b, SLACK, None
+    )
     assert found.status is Status.DIVERGED and np.isinf(found.upper).all()
 
 
@@ -221,7 +222,7 @@ def test_a_protocol_is_solved_strip_by_strip_by_default(monkeypatch: pytest.Monk
     assert found.statistics.products < once.statistics.products / 10
     for other in (written, once):
         assert max(found.lower, other.lower) <= min(found.upper, other.upper)
-    monkeypatch.setattr(topological_strips, "_DEEPEST", -1)
+    monkeypatch.setattr(topological, "_DEEPEST", -1)
     assert hybrid.check(model, QUESTION, backend="cpu").statistics.method == "optimistic"
     # Steady chains keep their method.
     queue = hybrid.load(ROOT / "examples/tandem.prism", {"c": 15})
