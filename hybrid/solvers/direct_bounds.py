@@ -21,9 +21,9 @@ import math
 import numpy as np
 
 from hybrid.matrix.space.base import Clock, Criterion, Kept
-from hybrid.matrix.space.bellman import BellmanOperator, Choosing, FallbackLeap, Held, Leap
+from hybrid.matrix.space.bellman import BellmanOperator, FallbackLeap, Held, Leap
 from hybrid.matrix.space.bounded_solution import WIDEST
-from hybrid.matrix.space.choice_operator import NO_CHOICE
+from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator
 from hybrid.matrix.space.direct import FactoredSystem, nanoseconds_to_write
 from hybrid.matrix.space.workspace import Array
 from hybrid.solvers.around import verified_around
@@ -95,7 +95,7 @@ class DirectBounds(FallbackLeap):
         """Return the equations, over choices those of the best at the iterate; None without room."""
         operator = self._operator
         with contextlib.suppress(MemoryError):
-            if isinstance(operator, Choosing):
+            if isinstance(operator, ChoiceOperator):
                 self._policy = operator.choose(held.x)
                 operator.products += 1
             return operator.written(self._policy)
@@ -144,7 +144,7 @@ class _Solution:
         self._equations, self._policy, self._end = equations, policy, end
         self._dearest = _DEARER * max(equations.nanoseconds, nanoseconds_to_write(operator.size, 0))
         self._closest = criterion.epsilon
-        self._choices = operator if isinstance(operator, Choosing) else None
+        self._choices = operator if isinstance(operator, ChoiceOperator) else None
         self.vectors = _VECTORS + math.ceil(equations.nbytes / (8 * max(operator.size, 1)))
 
     def width(self) -> float:

@@ -21,7 +21,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from hybrid.matrix.space.base import CheckInterval, Clock, Criterion, Kept, Numbers, Progress, Status
-from hybrid.matrix.space.bellman import STAGE, BellmanOperator, Choosing, Guess, Held, Leap, Outcome, Rising
+from hybrid.matrix.space.bellman import STAGE, BellmanOperator, Guess, Held, Leap, Outcome, Rising
 from hybrid.matrix.space.bounded_solution import (
     ENCLOSING_VECTORS,
     TINY,
@@ -29,6 +29,7 @@ from hybrid.matrix.space.bounded_solution import (
     SearchEndedError,
     width_of,
 )
+from hybrid.matrix.space.choice_operator import ChoiceOperator
 from hybrid.matrix.space.workspace import Array, Pair, Steps
 from hybrid.solvers.around import BoundingMethod, Bracket, keep_bounds, told_again
 from hybrid.solvers.direct_bounds import DirectBounds
@@ -361,7 +362,7 @@ _MORE_VECTORS = 5  # where values are lost to underflow: a bound, a right-hand s
 
 def guess_for(operator: BellmanOperator, criterion: Criterion) -> Guess:
     """Return what finds upper bounds close to iterates from below."""
-    if isinstance(operator, Choosing):
+    if isinstance(operator, ChoiceOperator):
         return WeightGuess(operator, criterion)
     return SumGuess(operator, criterion)
 
@@ -378,7 +379,7 @@ def leap_for(operator: BellmanOperator, criterion: Criterion, always: bool) -> L
     """
     if isinstance(operator, DirectedSystem):
         return KrylovBounds(operator, operator, criterion, always, operator.product_price)
-    if isinstance(operator, Choosing) and operator.has_policies:
+    if isinstance(operator, ChoiceOperator) and operator.has_policies:
         return PolicyBounds(operator, criterion, always)
     return None
 

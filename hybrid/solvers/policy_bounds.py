@@ -22,8 +22,9 @@ from typing import ClassVar
 import numpy as np
 
 from hybrid.matrix.space.base import Clock, Criterion, Kept
-from hybrid.matrix.space.bellman import Choosing, Held, Outcome
+from hybrid.matrix.space.bellman import Held, Outcome
 from hybrid.matrix.space.bounded_solution import width_of
+from hybrid.matrix.space.choice_operator import ChoiceOperator
 from hybrid.matrix.space.idr import IDR_VECTORS
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from hybrid.matrix.space.repeated import STEPS, RepeatedIDR
@@ -51,7 +52,7 @@ class WeightGuess:
 
     total: None = None
 
-    def __init__(self, system: Choosing, criterion: Criterion) -> None:
+    def __init__(self, system: ChoiceOperator, criterion: Criterion) -> None:
         self._system, self._criterion = system, criterion
         self._guess = system.space.xp.empty(system.size)
         self._weights: Array | None = None
@@ -183,7 +184,7 @@ class PolicyCourse:
 
     Parameters
     ----------
-    operator : Choosing
+    operator : ChoiceOperator
     held : Held
         Its x is a lower bound; its state is told to records meanwhile.
     most : float
@@ -206,7 +207,7 @@ class PolicyCourse:
 
     def __init__(
         self,
-        operator: Choosing,
+        operator: ChoiceOperator,
         held: Held,
         most: float,
         clock: Clock,
@@ -443,7 +444,7 @@ class PolicyBounds:
 
     Parameters
     ----------
-    operator : Choosing
+    operator : ChoiceOperator
         With `of_policy`.
     criterion : Criterion
     always : bool
@@ -452,7 +453,7 @@ class PolicyBounds:
 
     from_anywhere: ClassVar[bool] = False
 
-    def __init__(self, operator: Choosing, criterion: Criterion, always: bool) -> None:
+    def __init__(self, operator: ChoiceOperator, criterion: Criterion, always: bool) -> None:
         self._operator, self._criterion, self._always = operator, criterion, always
         self._forecast = Forecast(criterion.epsilon, _PRICE, criterion.max_iterations)
         self._looked = self._not_before = 0

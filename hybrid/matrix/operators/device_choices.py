@@ -119,7 +119,7 @@ class DeviceOperator(ChoiceOperator):
 
     @property
     def has_policies(self) -> bool:
-        """See `Choosing.has_policies`."""
+        """See `ChoiceOperator.has_policies`."""
         return self.problem.communicator.size == 1
 
     @property
@@ -128,7 +128,7 @@ class DeviceOperator(ChoiceOperator):
         return self.groups is not None and self.groups.n_shared > 0
 
     def of_policy(self, policy: Array) -> DeviceWorkspace:
-        """See `Choosing.of_policy`."""
+        """See `ChoiceOperator.of_policy`."""
         step = ChoiceStep(self.maximise, plain=True, policy=policy)
 
         def multiply(x: Array, out: Array) -> None:
@@ -374,7 +374,7 @@ class DividedDeviceChoices(DeviceChoices):
 
     @property
     def changes(self) -> Array:
-        """See `Choosing.changes`; those of all processes."""
+        """See `ChoiceOperator.changes`; those of all processes."""
         return self.space.agreed(self._state.differences)
 
     @changes.setter

@@ -82,7 +82,7 @@ class ExplicitChoices(ChoiceOperator):
         shape: Array | None = None,
         policy: Array | None = None,
     ) -> None:
-        """See `Choosing.gauss_seidel`."""
+        """See `ChoiceOperator.gauss_seidel`."""
         from hybrid.matrix.cpu import choice_kernels as kernels
 
         kernel: Any = kernels.explicit_gauss_seidel

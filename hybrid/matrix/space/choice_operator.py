@@ -10,7 +10,6 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from gpu_kernels import ChoiceRows
 from gpu_kernels.runtime.csr import CsrArrays
 from hybrid.matrix.space.base import Numbers, Vector
-from hybrid.matrix.space.bellman import Choosing
+from hybrid.matrix.space.bellman import BellmanOperator
 from hybrid.matrix.space.bounded_solution import least_closure, underflow_of
 from hybrid.matrix.space.direct import FactoredSystem, factored_system
 from hybrid.matrix.space.host import HostWorkspace
@@ -80,6 +79,51 @@ class ChoiceProblem:
     communicator: Communicator = ALONE
 
 
+BOUND_VECTORS = 8
+"""Of methods with bounds: two iterates of each, the guess with its iterates, a policy, a layer's product."""
+
+NO_CHOICE = 65_535
+"""In a policy: the state's value is that of another member of its group."""
+
+Policy = NDArray[np.uint16]
+
+
+class ChoiceSteps:
+    """Steps of a choice operator with one rounding; see :class:`hybrid.matrix.space.workspace.Steps`.
+
+    Parameters
+    ----------
+    operator : ChoiceOperator
+    factor : float
+        See `ChoiceOperator.improve`.
+    least : array, shape (size,), float64, optional
+        Iterates are raised to it.
+    """
+
+    def __init__(self, operator: ChoiceOperator, factor: float, least: Array | None = None) -> None:
+        self._operator, self._factor, self._least = operator, factor, least
+        self.changes: Array = operator.changes
+
+    def sweep(self, pair: Pair, done: int, count: int, total: Array | None = None) -> None:
+        """See `Steps.sweep`; iterates are not added up."""
+        assert total is None
+        operator = self._operator
+        if self._least is None:
+            operator.repeat(pair, done, count, self._factor)
+            self.changes = operator.changes
+            return
+        for k in range(done, done + count):
+            operator.repeat(pair, k, 1, self._factor)
+            x, y = pair[1 - k % 2], pair[k % 2]
+            operator.space.xp.maximum(x, self._least, out=x)
+            self.changes = operator.space.distance(x, y)
+
+    @property
+    def course(self) -> Array:
+        """Not known: these steps do not end by themselves."""
+        raise NotImplementedError
+
+
 # The rows of a policy as a matrix, on those of all choices.
 
 
@@ -88,13 +132,13 @@ class PolicyMatrix:
 
     Parameters
     ----------
-    choices : Choosing
+    choices : ChoiceOperator
         On the host.
     policy : ndarray, shape (size,), uint16
-        From `Choosing.choose`.
+        From `ChoiceOperator.choose`.
     """
 
-    def __init__(self, choices: Choosing, policy: Array) -> None:
+    def __init__(self, choices: ChoiceOperator, policy: Array) -> None:
         self._choices, self._policy = choices, policy
         self.shape = (choices.size, choices.size)
 
@@ -132,11 +176,11 @@ class GaussSeidelSteps:
 
     Parameters
     ----------
-    operator : Choosing
+    operator : ChoiceOperator
         With Gauss-Seidel steps.
     factor : float
     shape, policy : array, optional
-        As for `Choosing.improve`.
+        As for `ChoiceOperator.improve`.
     descending : bool, optional
         The direction to begin with, where it is known; else it is tried at once.
 
@@ -152,7 +196,7 @@ class GaussSeidelSteps:
 
     def __init__(
         self,
-        operator: Choosing,
+        operator: ChoiceOperator,
         factor: float,
         shape: Array | None = None,
         policy: Array | None = None,
@@ -223,53 +267,8 @@ def last_trial(made: int) -> int:
     return begin
 
 
-BOUND_VECTORS = 8
-"""Of methods with bounds: two iterates of each, the guess with its iterates, a policy, a layer's product."""
-
-NO_CHOICE = 65_535
-"""In a policy: the state's value is that of another member of its group."""
-
-Policy = NDArray[np.uint16]
-
-
-class ChoiceSteps:
-    """Steps of a choice operator with one rounding; see :class:`hybrid.matrix.space.workspace.Steps`.
-
-    Parameters
-    ----------
-    operator : ChoiceOperator
-    factor : float
-        See `ChoiceOperator.improve`.
-    least : array, shape (size,), float64, optional
-        Iterates are raised to it.
-    """
-
-    def __init__(self, operator: ChoiceOperator, factor: float, least: Array | None = None) -> None:
-        self._operator, self._factor, self._least = operator, factor, least
-        self.changes: Array = operator.changes
-
-    def sweep(self, pair: Pair, done: int, count: int, total: Array | None = None) -> None:
-        """See `Steps.sweep`; iterates are not added up."""
-        assert total is None
-        operator = self._operator
-        if self._least is None:
-            operator.repeat(pair, done, count, self._factor)
-            self.changes = operator.changes
-            return
-        for k in range(done, done + count):
-            operator.repeat(pair, k, 1, self._factor)
-            x, y = pair[1 - k % 2], pair[k % 2]
-            operator.space.xp.maximum(x, self._least, out=x)
-            self.changes = operator.space.distance(x, y)
-
-    @property
-    def course(self) -> Array:
-        """Not known: these steps do not end by themselves."""
-        raise NotImplementedError
-
-
-class ChoiceOperator(Choosing):
-    """Steps over a set of unknown states.
+class ChoiceOperator(BellmanOperator):
+    """``x -> opt over i of (A_i x + b_i)`` over a set of unknown states.
 
     Parameters
     ----------
@@ -279,6 +278,8 @@ class ChoiceOperator(Choosing):
 
     Attributes
     ----------
+    maximise : bool
+    groups : Quotient or None
     backend : str
     backend_reason : str
         Why it is that one, in words.
@@ -345,7 +346,7 @@ class ChoiceOperator(Choosing):
         return GaussSeidelSteps(self, 1.0 - self.slack) if self.has_gauss_seidel else None
 
     def added_up(self, shape: Array, policy: Array | None = None) -> GaussSeidelSteps | None:
-        """See `Choosing.added_up`."""
+        """Return steps ``w -> shape + opt A_i w`` whose values rise; None where `improve` is all there is."""
         known = self.rising
         return None if known is None else GaussSeidelSteps(self, 1.0, shape, policy, known.descending)
 
@@ -417,12 +418,27 @@ class ChoiceOperator(Choosing):
         shape: Array | None = None,
         policy: Array | None = None,
     ) -> None:
-        """See `Choosing.improve`."""
+        """Queue ``out = factor * opt (A_i x + b_i)``, or ``out = factor * opt (A_i x) + shape``.
+
+        Parameters
+        ----------
+        x, out : array, shape (size,), float64
+        factor : float
+            1 - slack rounds down for certain, 1 / (1 - slack) rounds up.
+        shape : array, shape (size,), float64, optional
+            Takes the place of the gains, and is not scaled.
+        policy : array, shape (size,), uint16, optional
+            From `choose`: the choices to take, in place of the best ones.
+
+        Notes
+        -----
+        Afterwards `changes` has the greatest absolute and relative difference between `out` and x.
+        """
         self._best_joined(x, out, shape is not None, policy)
         self._finish(x, out, factor, shape)
 
     def follow(self, x: Array, out: Array, policy: Array) -> None:
-        """See `Choosing.follow`."""
+        """Queue ``out = A x`` with the rows that a policy chooses; `changes` are left as they are."""
         self._best_joined(x, out, True, policy)
 
     def _best_joined(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
@@ -432,11 +448,21 @@ class ChoiceOperator(Choosing):
 
     @property
     def has_policies(self) -> bool:
-        """See `Choosing.has_policies`."""
+        """Whether `of_policy` is there: on the host, and on a device that has all states."""
         return isinstance(self.space, HostWorkspace)
 
     def of_policy(self, policy: Array) -> Workspace:
-        """See `Choosing.of_policy`."""
+        """Return the workspace beside the matrix of the rows that a policy chooses.
+
+        Parameters
+        ----------
+        policy : array, shape (size,), uint16
+            From `choose`.
+
+        Notes
+        -----
+        On a device a product allocates nothing, so that recurrences can be recorded.
+        """
         assert isinstance(self.space, HostWorkspace)
         return self.space.over(PolicyMatrix(self, policy))
 
@@ -445,13 +471,40 @@ class ChoiceOperator(Choosing):
         """Whether `gauss_seidel` is there: on the host, where no states share a value."""
         return False
 
+    def gauss_seidel(
+        self,
+        x: Array,
+        out: Array,
+        descending: bool,
+        factor: float = 1.0,
+        *,
+        shape: Array | None = None,
+        policy: Array | None = None,
+    ) -> None:
+        """Do as `improve` does, but each state from the newest values of those before it.
+
+        Parameters
+        ----------
+        descending : bool
+            Whether the last state comes first.
+
+        Notes
+        -----
+        Parts of the states are improved at the same time, each from the values of the others in x.
+        """
+        raise NotImplementedError
+
     def repeat(self, pair: Pair, done: int, count: int, factor: float = 1.0) -> None:
         """Queue steps ``done + 1 .. done + count``; the iterate after k steps lies in ``pair[k % 2]``."""
         for k in range(done, done + count):
             self.improve(pair[k % 2], pair[1 - k % 2], factor)
 
     def choose(self, x: Array) -> Array:
-        """See `Choosing.choose`."""
+        """Return the layer whose choice is best at x in every state, shape (size,), uint16.
+
+        Of equal ones the first.  Of a group of states one only has a choice, a best one, the others
+        `NO_CHOICE`.
+        """
         best, policy = self._choices(x)
         if self.groups is None:
             return policy
@@ -482,7 +535,7 @@ class ChoiceOperator(Choosing):
         """Queue the scaling, the addition and the measurement of `improve`."""
 
     def join(self, out: Array) -> None:
-        """See `Choosing.join`."""
+        """Give the members of each group of states that share a value the best of theirs, in place."""
         groups, space = self.groups, self.space
         if groups is None:
             return
@@ -528,71 +581,3 @@ class ChoiceOperator(Choosing):
         first = np.full(len(groups.shared), True)
         first[is_shared] = np.min(alike.gather(found), axis=0)[groups.shared[is_shared]] >= alike.rank
         return first
-
-
-# Steps under one choice a state: a choice operator with its policy and its gains held fast.
-
-
-class FixedPolicy(ChoiceOperator):
-    """``x -> A x + r`` with the rows A of a policy, on the matrices of another operator.
-
-    Parameters
-    ----------
-    choices : ChoiceOperator
-        Without groups; its gains do not count.
-    policy : ndarray, shape (size,), uint16
-        The layer that each state takes.
-    rewards : ndarray, shape (size,), float64
-        r, not negative.
-
-    Notes
-    -----
-    Several of them share one operator's matrices, one after the other: `changes` are those of its last step.
-    """
-
-    def __init__(self, choices: ChoiceOperator, policy: Policy, rewards: NDArray[Any]) -> None:
-        alike = choices.problem.communicator
-        super().__init__(ChoiceProblem(choices.size, True, None, choices.slack, alike), choices.space)
-        self._choices_of = choices
-        self.backend, self.backend_reason = choices.backend, choices.backend_reason
-        self.level, self.storage = choices.level, choices.storage
-        self.nbytes, self.operand_bytes = choices.nbytes, choices.operand_bytes
-        self.least_entry = choices.least_entry
-        self._policy = choices.space.xp.asarray(policy)
-        self._rewards = choices.space.vector(rewards)
-        self._scaled: dict[float, Array] = {1.0: self._rewards}
-
-    @property
-    def has_policies(self) -> bool:
-        """See `Choosing.has_policies`: there is nothing to choose."""
-        return False
-
-    def improve(
-        self,
-        x: Array,
-        out: Array,
-        factor: float = 1.0,
-        *,
-        shape: Array | None = None,
-        policy: Array | None = None,
-    ) -> None:
-        """See `ChoiceOperator.improve`; there is one choice, whatever the policy given."""
-        if shape is None:
-            if factor not in self._scaled:
-                self._scaled[factor] = factor * self._rewards
-            shape = self._scaled[factor]
-        self._choices_of.improve(x, out, factor, shape=shape, policy=self._policy)
-        self.changes = self._choices_of.changes
-
-    def follow(self, x: Array, out: Array, policy: Array) -> None:
-        """See `ChoiceOperator.follow`; there is one choice, whatever the policy given."""
-        self._choices_of.follow(x, out, self._policy)
-
-    def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
-        raise NotImplementedError("the operator beneath makes whole steps")
-
-    def _choices(self, x: Array) -> tuple[Array, Array]:
-        raise NotImplementedError("there is nothing to choose")
-
-    def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
-        raise NotImplementedError("the operator beneath makes whole steps")

@@ -1,0 +1,75 @@
+"""Steps under one choice a state: a choice operator with its policy and its gains held fast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem, Policy
+from hybrid.matrix.space.workspace import Array
+
+
+class FixedPolicy(ChoiceOperator):
+    """``x -> A x + r`` with the rows A of a policy, on the matrices of another operator.
+
+    Parameters
+    ----------
+    choices : ChoiceOperator
+        Without groups; its gains do not count.
+    policy : ndarray, shape (size,), uint16
+        The layer that each state takes.
+    rewards : ndarray, shape (size,), float64
+        r, not negative.
+
+    Notes
+    -----
+    Several of them share one operator's matrices, one after the other: `changes` are those of its last step.
+    """
+
+    def __init__(self, choices: ChoiceOperator, policy: Policy, rewards: NDArray[Any]) -> None:
+        alike = choices.problem.communicator
+        super().__init__(ChoiceProblem(choices.size, True, None, choices.slack, alike), choices.space)
+        self._choices_of = choices
+        self.backend, self.backend_reason = choices.backend, choices.backend_reason
+        self.level, self.storage = choices.level, choices.storage
+        self.nbytes, self.operand_bytes = choices.nbytes, choices.operand_bytes
+        self.least_entry = choices.least_entry
+        self._policy = choices.space.xp.asarray(policy)
+        self._rewards = choices.space.vector(rewards)
+        self._scaled: dict[float, Array] = {1.0: self._rewards}
+
+    @property
+    def has_policies(self) -> bool:
+        """See `ChoiceOperator.has_policies`: there is nothing to choose."""
+        return False
+
+    def improve(
+        self,
+        x: Array,
+        out: Array,
+        factor: float = 1.0,
+        *,
+        shape: Array | None = None,
+        policy: Array | None = None,
+    ) -> None:
+        """See `ChoiceOperator.improve`; there is one choice, whatever the policy given."""
+        if shape is None:
+            if factor not in self._scaled:
+                self._scaled[factor] = factor * self._rewards
+            shape = self._scaled[factor]
+        self._choices_of.improve(x, out, factor, shape=shape, policy=self._policy)
+        self.changes = self._choices_of.changes
+
+    def follow(self, x: Array, out: Array, policy: Array) -> None:
+        """See `ChoiceOperator.follow`; there is one choice, whatever the policy given."""
+        self._choices_of.follow(x, out, self._policy)
+
+    def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
+        raise NotImplementedError("the operator beneath makes whole steps")
+
+    def _choices(self, x: Array) -> tuple[Array, Array]:
+        raise NotImplementedError("there is nothing to choose")
+
+    def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
+        raise NotImplementedError("the operator beneath makes whole steps")
