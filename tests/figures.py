@@ -295,7 +295,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "on models of at most {:,} states | `exact`": ("hybrid.checking.formulas:_FEW_STATES",),
         "(default {}) bounds their distance": (_EPSILON,),
         "Values below {} are told as": (_exponential("hybrid.matrix.space.bounded_solution:TINY"),),
-        "take omega {} unless": ("hybrid.matrix.space.repeated:OMEGA",),
+        "take omega {} by default": ("hybrid.matrix.space.repeated:OMEGA",),
         "with epsilon {}, and": (_exponential("hybrid.checking.checker:_FINE"),),
         "Runs of {:,} steps or more on chains of up to {} states": (
             "hybrid.analysis.transient:FEWEST_STEPS",
@@ -317,7 +317,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "`--steps` ({:,}) is counted": ("hybrid.app.cli.simulate:_STEPS",),
         "up to {:,} combinations of values": ("hybrid.checking.simulation.functions:TABLE",),
         "one generator for {:,} paths": ("hybrid.checking.simulation.walk:WIDTH",),
-        "looked at every {} steps": ("hybrid.checking.simulation.estimates:_LOOK",),
+        "tested for absorption every {} steps": ("hybrid.checking.simulation.estimates:_LOOK",),
     },
 }
 """Texts with figures that the sources say, by page; each with what fills its braces."""
