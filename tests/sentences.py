@@ -67,15 +67,13 @@ def _docstrings() -> tuple[tuple[str, Path, str], ...]:
     found = []
     for path in (path for package in PACKAGES for path in source_files(package)):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and (
-                text := ast.get_docstring(node)
-            ):
+            if isinstance(node, (ast.Module, ast.ClassDef)) and (text := ast.get_docstring(node)):
                 found.append((type(node).__name__, path, text))
     return tuple(found)
 
 
 def docstrings(kind: str) -> list[tuple[str, str]]:
-    """File and docstring of every ``Module``, ``ClassDef`` or ``FunctionDef`` that has one."""
+    """File and docstring of every ``Module`` or ``ClassDef`` that has one."""
     return [(str(path.relative_to(ROOT)), text) for named, path, text in _docstrings() if named == kind]
 
 
