@@ -183,12 +183,6 @@ class Asked:
             raise UnsupportedError("the time or the discount is not a constant")
         return expression.value
 
-    def as_until(self, solve: Callable[[Node, Node, bool], StateValues]) -> StateValues:
-        """Return the probability of a path operator from that of the until with safe and target states."""
-        safe, target, complement = until_form(self.model, self.path, self.states)
-        found = solve(safe, target, self.maximise != complement)
-        return found.complement() if complement else found
-
 
 def operator_values(
     model: SymbolicModel,

@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from hybrid.analysis.choice_systems import note_steps
-from hybrid.analysis.operator_values import Asked
+from hybrid.analysis.operator_values import Asked, until_form
 from hybrid.analysis.precomputation import end_components, never_reached
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
@@ -545,10 +545,11 @@ def reward_bounded_probabilities(a: Asked) -> StateValues:
     """Return the probability of a path operator with little enough earned before the end.
 
     Exact 0 and 1 where the graph decides. A method without bounds is refused, and a bound of more units than
-    iterations are allowed. Time: that of as many steps as the bound has units of reward, see `BudgetSweep`;
-    less if values settle.
+    iterations are allowed. Time: that of a step a unit of the bound, fewer if values settle (`BudgetSweep`).
     """
-    return a.as_until(lambda safe, target, maximise: a.scope.of_values(_in_budget(a, safe, target, maximise)))
+    safe, target, complement = until_form(a.model, a.path, a.states)
+    found = a.scope.of_values(_in_budget(a, safe, target, a.maximise != complement))
+    return found.complement() if complement else found
 
 
 def _in_budget(a: Asked, safe: Node, target: Node, maximise: bool) -> StateValues:

@@ -298,19 +298,19 @@ def solve_linear(
         method = _in_strips(matrix, method, options)
     slack = step_slack(matrix, row_entries(model.transitions)) + units * UNIT  # lemma: rounding
 
-    def enclose(right: Vector) -> BoundedSolution:
+    # Gains and losses apart: bounds from below and above need right-hand sides without negative elements.
+    if losses is None and model.communicator.any(extremes(gains)[0] < 0.0):
+        gains, losses = xp.maximum(gains, 0.0), xp.maximum(-gains, 0.0)
+    enclosed: list[BoundedSolution] = []
+    for right in (gains,) if losses is None else (gains, losses):
         found = method.solve(matrix, diagonal, right, slack, upper_bound, work.following(maybe))
         _note(work, found.solved_by or method, matrix, found.iterations, found.seconds, found.more_vectors)
         work.accept(what, found)
-        return found
-
-    if losses is None and not model.communicator.any(extremes(gains)[0] < 0.0):
-        found = enclose(gains)
-        return StateValues(found.values, found.lower, found.upper)
-    # Gains and losses apart: bounds from below and above need right-hand sides without negative elements.
+        enclosed.append(found)
     if losses is None:
-        gains, losses = xp.maximum(gains, 0.0), xp.maximum(-gains, 0.0)
-    gained, lost = enclose(gains), enclose(losses)
+        (only,) = enclosed
+        return StateValues(only.values, only.lower, only.upper)
+    gained, lost = enclosed
     # lemma: arithmetic
     return StateValues(
         gained.values - lost.values,

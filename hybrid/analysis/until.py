@@ -24,7 +24,7 @@ from hybrid.analysis.choice_systems import (
     choice_operator,
     solve_choices,
 )
-from hybrid.analysis.operator_values import Asked, Scope
+from hybrid.analysis.operator_values import Asked, Scope, until_form
 from hybrid.analysis.precomputation import decided_states, end_components, never_reached
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
@@ -140,11 +140,10 @@ def until_system(model: SymbolicModel, safe: Node, target: Node, maximise: bool)
 
 def unbounded_probabilities(a: Asked) -> StateValues:
     """Return the probability of a path operator without a bound."""
-    return a.as_until(
-        lambda safe, target, maximise: until_probabilities(
-            a.model, safe, target, maximise, a.options, a.work, a.maker, a.scope
-        )
-    )
+    safe, target, complement = until_form(a.model, a.path, a.states)
+    maximise = a.maximise != complement
+    found = until_probabilities(a.model, safe, target, maximise, a.options, a.work, a.maker, a.scope)
+    return found.complement() if complement else found
 
 
 def next_probabilities(a: Asked) -> StateValues:
@@ -237,7 +236,9 @@ def through(
 def window_probabilities(a: Asked) -> StateValues:
     """Return the probability of a path operator with a window, truncation and rounding in its bounds."""
     window = Window.of(a.path.bound, a.model.type is ModelType.CTMC)
-    return a.as_until(lambda safe, target, maximise: _in_window(a, safe, target, window, maximise))
+    safe, target, complement = until_form(a.model, a.path, a.states)
+    found = _in_window(a, safe, target, window, a.maximise != complement)
+    return found.complement() if complement else found
 
 
 def _in_window(a: Asked, safe: Node, target: Node, window: Window, maximise: bool) -> StateValues:

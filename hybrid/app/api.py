@@ -204,8 +204,10 @@ def _answers(
         return in_parts(model, ranks, of_part)
     kept = checkpoint_of(model, chosen, checkpoint, checkpoint_minutes)
     with arrays_on_disk(spill):
-        checker = Checker(model, chosen, progress, scheduler, holds, witness, kept)
-        return [_written(checker.answer(prop), file) for prop in asked]
+        checker, answers = Checker(model, chosen, progress, scheduler, holds, witness, kept), []
+        for prop in asked:
+            answers.append(_written(checker.answer(prop), file))
+    return answers
 
 
 def _written(answer: Answer, file: str | os.PathLike[str] | None) -> Answer:

@@ -155,7 +155,10 @@ class Checker(FormulaChecker):
                 raise prop.error
             if self._with_scheduler and not isinstance(prop.formula, MultiObjective):
                 self._scheduled = self._schedulable(prop.formula)
-            summary = self._patient_summary(prop.formula)
+            try:
+                summary = self._summary(prop.formula)
+            except UnknownError as unknown:
+                summary = self._patient_summary(prop.formula, unknown)
             if self._exact is not None and not isinstance(summary.value, bool):
                 exact = self._exact.answer(prop.formula)
             if self._with_witness and isinstance(prop.formula, Quantified):
@@ -226,31 +229,29 @@ class Checker(FormulaChecker):
         Raises HybridError where there is none in some state.
         """
         self._unproven = False
-        found = self._evaluate_in(Scope.every(self.model), formula)
+        with self._within(Scope.every(self.model)):
+            found = self.evaluate(formula)
         return found.without_bounds() if self._unproven else found
 
     # ------------------------------------------------------------------ top level
 
-    def _patient_summary(self, formula: Expression) -> Summary:
-        """Return the answer's value, from better bounds or exact numbers if the first decide nothing."""
-        try:
-            return self._summary(formula)
-        except UnknownError:
-            coarse = self.options
-            if self._work.unfinished is not None:
-                raise self._work.unfinished from None
-            if coarse.exact or coarse.bounding_method() is None or self._stopped() is not None:
-                raise
-            is_divided = self.model.communicator.size > 1
-            from hybrid.analysis.exact.formulas import ExactFormulas  # most runs never need it
+    def _patient_summary(self, formula: Expression, unknown: UnknownError) -> Summary:
+        """Return the answer's value from better bounds or exact numbers, where the first leave it unknown."""
+        coarse = self.options
+        if self._work.unfinished is not None:
+            raise self._work.unfinished from None
+        if coarse.exact or coarse.bounding_method() is None or self._stopped() is not None:
+            raise unknown
+        is_divided = self.model.communicator.size > 1
+        from hybrid.analysis.exact.formulas import ExactFormulas  # most runs never need it
 
-            try:
-                epsilon = min(coarse.criterion.epsilon, _FINE)
-                self.options = replace(coarse, epsilon=epsilon)
-                self._exact = None if is_divided else ExactFormulas(self.model, self.states)
-                return self._summary(formula)
-            finally:
-                self.options, self._exact = coarse, None
+        try:
+            epsilon = min(coarse.criterion.epsilon, _FINE)
+            self.options = replace(coarse, epsilon=epsilon)
+            self._exact = None if is_divided else ExactFormulas(self.model, self.states)
+            return self._summary(formula)
+        finally:
+            self.options, self._exact = coarse, None
 
     def _summary(self, formula: Expression) -> Summary:
         """Return the answer's value: a filter's result, or the value in the initial states."""
@@ -273,7 +274,9 @@ class Checker(FormulaChecker):
         self._top, self._whole = operand, None
         looked_at = states | self.model.initial if operator in ("print", "printall") else states
         scope = Scope.of(self.model, looked_at)
-        return summarise(self.model, operator, self._evaluate_in(scope, operand), states, scope.index)
+        with self._within(scope):
+            found = self.evaluate(operand)
+        return summarise(self.model, operator, found, states, scope.index)
 
 
 def _every_state(

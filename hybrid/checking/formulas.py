@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -112,17 +113,19 @@ class FormulaChecker:
             return model.reachable & ~self.states(formula.operand)
         if isinstance(formula, Quantified):
             return quantified_states(model, formula, self.states)
-        truth = self._evaluate_in(Scope.every(self.model), formula)
+        with self._within(Scope.every(self.model)):
+            truth = self.evaluate(formula)
         if not isinstance(truth, StateTruth):
             raise UnsupportedError("expected a truth value to define a set, got a number: give it a bound")
         self._unproven |= model.communicator.any(truth.unproven is not None)
         return states_from(model.manager, model.index, decided_by_all(model.communicator, truth))
 
-    def _evaluate_in(self, scope: Scope, formula: Expression) -> StateValues | StateTruth:
-        """Return a formula's value in the states of a scope."""
+    @contextmanager
+    def _within(self, scope: Scope) -> Iterator[None]:
+        """Make a scope the present one, while the block lasts."""
         outer, self._scope = self._scope, scope
         try:
-            return self.evaluate(formula)
+            yield
         finally:
             self._scope = outer
 
@@ -250,7 +253,8 @@ class FormulaChecker:
             return self.evaluate(formula.operand)
         states = self._filtered(formula)
         scope = Scope.of(self.model, states)
-        found = self._evaluate_in(scope, formula.operand)
+        with self._within(scope):
+            found = self.evaluate(formula.operand)
         if formula.operator in ("argmin", "argmax") and isinstance(found, StateValues):
             return self._selected(formula, scope, found)
         summary = summarise(self.model, formula.operator, found, states, scope.index)
@@ -313,16 +317,8 @@ class FormulaChecker:
     )
     def _operator(self, formula: Probability | SteadyState | Reward) -> StateValues | StateTruth:
         """Return the values of P, S or R in the present scope, compared with the operator's bound if any."""
-        if not (self._keeps and formula is self._top):
-            return self._compared(formula, self._scope)
-        self._whole = found = self._compared(formula, Scope.every(self.model))
-        return self._scope.of_truth(found) if isinstance(found, StateTruth) else self._scope.of_values(found)
-
-    def _compared(
-        self, formula: Probability | SteadyState | Reward, scope: Scope
-    ) -> StateValues | StateTruth:
-        """Return the same in another scope, which has the states of the present one."""
-        letter = formula.letter
+        is_kept = self._keeps and formula is self._top
+        scope = Scope.every(self.model) if is_kept else self._scope
         before, self._unproven = self._unproven, False
         found = self._values(formula, scope)
         if self._unproven:
@@ -331,15 +327,30 @@ class FormulaChecker:
         missing = np.isnan(self._asked_for(found, scope).values)
         if self.model.communicator.any(missing.any()):
             raise self._no_value(formula, missing)
-        if formula.comparison is None:
-            return found
+        comparison = formula.comparison
+        answer = found if comparison is None else self._against_bound(formula, comparison, found, scope)
+        if not is_kept:
+            return answer
+        self._whole = answer
+        return (
+            self._scope.of_truth(answer) if isinstance(answer, StateTruth) else self._scope.of_values(answer)
+        )
+
+    def _against_bound(
+        self,
+        formula: Probability | SteadyState | Reward,
+        comparison: str,
+        found: StateValues,
+        scope: Scope,
+    ) -> StateTruth:
+        """Compare values in a scope with the operator's bound."""
         if not isinstance(formula.threshold, Literal):
             raise UnsupportedError("the operator's bound is not a constant")
         threshold = float(formula.threshold.value)
         bound = constant_values(formula.threshold.value, found.values.size)
-        truth = compare(formula.comparison, found, bound, f"{letter}{formula.comparison}{threshold!r}")
+        truth = compare(comparison, found, bound, f"{formula.letter}{comparison}{threshold!r}")
         sides = (formula, found), (formula.threshold, bound)
-        return self._settled(truth, formula.comparison, *sides, scope.positions)
+        return self._settled(truth, comparison, *sides, scope.positions)
 
     def _asked_for(self, found: StateValues, scope: Scope) -> StateValues:
         """Return, of values in a scope with all states of the present one, those in the present one."""
@@ -391,9 +402,9 @@ class FormulaChecker:
             return None
         if self._work.checkpoint is not None:
             return None
-        self.options = replace(options, max_iterations=_FEW_ITERATIONS)
+        self.options = few = replace(options, max_iterations=_FEW_ITERATIONS)
         try:
-            found = self._iterated(formula, scope)
+            found = operator_values(self.model, formula, self.states, few, self._work, scope=scope)
         except NotConvergedError:
             pass
         except UnsupportedError:

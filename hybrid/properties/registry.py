@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from hybrid.base.errors import UnsupportedError
 from hybrid.properties.path_parser import ADDITIVE, PathParser
@@ -98,7 +98,7 @@ class Capability(Generic[Found]):
 
     def __init__(self, refusal: Callable[[Expression, str], Exception], lacking: str) -> None:
         self._refusal, self._lacking = refusal, lacking
-        self._functions: dict[PropertyQuantity, Callable[..., Found]] = {}
+        self._functions: dict[PropertyQuantity, Callable[..., Found] | str] = {}
         self._reasons: dict[PropertyQuantity, str] = {}
 
     def answers(self, *quantities: PropertyQuantity) -> Callable[[Function], Function]:
@@ -112,12 +112,7 @@ class Capability(Generic[Found]):
 
     def found_in(self, places: Mapping[PropertyQuantity, str]) -> None:
         """Name functions as ``module:function``; modules are imported when they are asked for."""
-
-        def later(place: str) -> Callable[..., Found]:
-            module, _, name = place.partition(":")
-            return lambda *given: getattr(import_module(module), name)(*given)
-
-        self._functions |= {quantity: later(place) for quantity, place in places.items()}
+        self._functions |= places
 
     def refuses(self, reason: str, *quantities: PropertyQuantity) -> None:
         """Give quantities without a function a reason of their own, in which ``{}`` is the name."""
@@ -134,14 +129,17 @@ class Capability(Generic[Found]):
         quantity = asked_quantity(formula)
         if quantity is None:
             raise self._refusal(formula, self._lacking.format("something else"))
-        function = self._functions.get(quantity)
-        if function is None:
+        if quantity not in self._functions:
             raise self._refusal(formula, self._reasons.get(quantity, self._lacking).format(quantity.name))
-        return function
+        return self.of_quantity(quantity)
 
     def of_quantity(self, quantity: PropertyQuantity) -> Callable[..., Found]:
         """Return the function for a quantity that has one."""
-        return self._functions[quantity]
+        function = self._functions[quantity]
+        if isinstance(function, str):
+            module, _, name = function.partition(":")
+            function = cast(Callable[..., Found], getattr(import_module(module), name))
+        return function
 
 
 # ------------------------------------------------------------------ path formulas

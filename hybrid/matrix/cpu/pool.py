@@ -229,10 +229,15 @@ def run_kernel(kernel: Any, threads: int, *arguments: Any, parts: int | None = N
     ArithmeticError
         The function raised an exception.
     """
+    count = threads if parts is None else parts
+    if threads == 1:
+        for part in range(count):
+            kernel(*arguments_of_part(arguments, part))
+        return
     from hybrid.matrix.cpu.entries import entries_of
 
-    count = threads if parts is None else parts
-    if threads > 1 and (packed := entries_of(kernel).packed(arguments, count, threads)) is not None:
+    packed = entries_of(kernel).packed(arguments, count, threads)
+    if packed is not None:
         _pool.run_entry(*packed, threads)
         return
 
@@ -240,7 +245,7 @@ def run_kernel(kernel: Any, threads: int, *arguments: Any, parts: int | None = N
         for part in range(number, count, threads):
             kernel(*arguments_of_part(arguments, part))
 
-    run_together(work, threads)
+    _pool.run_together(work, threads)
 
 
 def run_rows(kernel: Any, size: int, *arguments: Any, piece: int = 1) -> None:
