@@ -431,7 +431,7 @@ GIVEN: dict[str, tuple[str, ...]] = {
     "docs/properties.md": (
         "at most 1,000 distinct ones",
         "told as `[0, 1e-290]`",
-        "a walk of 2n+1 states",
+        "A walk of 2n+1 states",
         "above 1 rows relaxed together",
     ),
     "docs/quickstart.md": ("= 1/21 = 0.047619", "once in 100 hours", "one in five seconds of an iteration"),
