@@ -26,7 +26,7 @@ from mtbdd.build.model import PartModel, SymbolicModel
 from mtbdd.diagrams.manager import Node
 
 if TYPE_CHECKING:
-    from hybrid.analysis.checkpoints.checkpoint import Checkpoint, Teller
+    from hybrid.analysis.checkpoints.checkpoint import Checkpoint, Tell
 
 
 # The checkpoint of a check, made from what its caller asks for.
@@ -37,13 +37,13 @@ def checkpoint_of(
     options: CheckOptions,
     folder: str | os.PathLike[str] | None,
     minutes: float = MINUTES,
-    teller: Teller | None = None,
+    tell: Tell | None = None,
 ) -> Checkpoint | None:
     """Return what keeps the iterations of a check; None if no folder was given.
 
     Another engine, backend or level, or more iterations, go on with what is kept. All processes call it, each
     with its model. `minutes` lie between two states that are written, 0 for every state that a method offers;
-    `teller` tells the user, by default by a log and Python's warnings. Raises OptionError and
+    `tell` passes messages on to the user, by default to a log and Python's warnings. Raises OptionError and
     CheckpointError.
     """
     if folder is None:
@@ -68,7 +68,7 @@ def checkpoint_of(
         "epsilon": criterion.epsilon,
         "absolute": criterion.absolute,
     }
-    return Checkpoint(Path(folder), minutes, model, kept, teller)
+    return Checkpoint(Path(folder), minutes, model, kept, tell)
 
 
 # Checks whose long arrays lie on a disk: what goes with that, and what does not.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,14 +72,8 @@ _LEAST_SECONDS = 1.0  # a solution that took less is computed again as quickly a
 _BYTES_PER_SECOND = 5e8  # at which a disk is read
 
 
-class Teller(Protocol):
-    """Passes messages about checkpoints to the user."""
-
-    def note(self, text: str) -> None:
-        """Tell the user of progress."""
-
-    def warn(self, text: str) -> None:
-        """Tell the user what went wrong."""
+Tell = Callable[[str, bool], None]
+"""Passes a message about checkpoints on to the user; the truth value says whether something went wrong."""
 
 
 class SolutionRecord:
@@ -254,7 +248,7 @@ class Checkpoint:
 
     Processes that share the states make theirs together, of the same folder, which is made if it is not
     there. Between two states that are written lie `minutes` at least; `options` are what the values of
-    iterations depend on besides the model. Without a teller a log and Python's warnings tell the user. A
+    iterations depend on besides the model. Without `tell` a log and Python's warnings tell the user. A
     folder that cannot be used is refused, and one of another check.
     """
 
@@ -264,10 +258,10 @@ class Checkpoint:
         minutes: float,
         model: SymbolicModel,
         options: dict[str, Any],
-        teller: Teller | None = None,
+        tell: Tell | None = None,
     ) -> None:
         self._folder, self._model, self._all = folder, model, model.communicator
-        self._seconds, self._teller = 60.0 * minutes, teller or _Library()
+        self._seconds, self._tell = 60.0 * minutes, tell or _log_or_warn
         self._property, self._solutions = "", 0
         failure: str | None = None
         is_option = False
@@ -336,14 +330,14 @@ class Checkpoint:
         self._next = time.monotonic() + self._seconds
 
     def note(self, text: str) -> None:
-        """See `Teller`; the first process tells it."""
+        """Tell the user of progress, in the first process."""
         if self._all.rank == 0:
-            self._teller.note(text)
+            self._tell(text, False)
 
     def warn(self, text: str) -> None:
-        """See `Teller`; the first process tells it."""
+        """Tell the user what went wrong, in the first process."""
         if self._all.rank == 0:
-            self._teller.warn(text)
+            self._tell(text, True)
 
 
 def _other_constants(kept: object, now: dict[str, str]) -> str:
@@ -355,16 +349,12 @@ def _other_constants(kept: object, now: dict[str, str]) -> str:
     return f"its constant {', '.join(told[:20])}" if told else ""
 
 
-class _Library:
-    """See `Teller`."""
-
-    def note(self, text: str) -> None:
-        """Log what was found."""
-        _log.info("%s", text)
-
-    def warn(self, text: str) -> None:
-        """Warn of what failed."""
+def _log_or_warn(text: str, failed: bool) -> None:
+    """Log what was found, and warn of what failed."""
+    if failed:
         warnings.warn(text, RuntimeWarning, stacklevel=2)
+    else:
+        _log.info("%s", text)
 
 
 class Recorded(Watch):

@@ -513,7 +513,7 @@ def _answer(
     checker: Checker | LumpingChecker | None = None
     made = checker_class(options)
     minutes = MINUTES if options.every is None else options.every
-    checkpoint = checkpoint_of(model, chosen, options.checkpoint, minutes, console)
+    checkpoint = checkpoint_of(model, chosen, options.checkpoint, minutes, console.tell)
     kept = {} if checkpoint is None else {"checkpoint": checkpoint}
     for prop in properties:
         check_budget()

@@ -440,6 +440,13 @@ class Console:
         if self._line is not None or self._is_plain:
             self._say(f"note: {text}\n")
 
+    def tell(self, text: str, failed: bool) -> None:
+        """Warn of what failed, or note what was found."""
+        if failed:
+            self.warn(text)
+        else:
+            self.note(text)
+
     def wrote(self, path: str) -> None:
         """Tell that a file was written."""
         if not self.quiet:
