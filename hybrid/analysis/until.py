@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,48 +68,29 @@ def until_probabilities(
     is given the choices of an optimal scheduler.
     """
     scope = scope or Scope.every(model)
-    if not model.is_mdp:
-        return _on_chain(model, safe, target, options, work, scope)
     system = until_system(model, safe, target, maximise)
-    known = scope.indicator(system.one).astype(np.float64)
+    unknown, known = system.unknown, scope.indicator(system.one).astype(np.float64)
     if maker is not None:
         maker.until(safe, target, system.zero, system.one, maximise)
-    if not scope.meets(system.unknown.states) and (maker is None or system.unknown.total == 0):
+    if not scope.meets(unknown.states) and (maker is None or unknown.total == 0):
         return StateValues.exact(known)
-    check_method(options)
     one = index_states(model.manager, system.one)
+    if model.is_mdp:
+        check_method(options)
 
-    def entering(layer: int, rows: StateIndex) -> Vector:
-        return choice_flow(model, layer, rows, one, options)
+        def entering(layer: int, rows: StateIndex) -> Vector:
+            return choice_flow(model, layer, rows, one, options)
 
-    unknown, components = system.unknown, system.components
-    operator = choice_operator(model, unknown, entering, maximise, options, components=components)
-    solved = solve_choices(operator, 1.0, options, work, "until probabilities", system.unknown)
-    if maker is not None:
-        maker.policy(system.unknown, operator, solved.within(0.0, 1.0), system.components)
-    found = scope.among(solved, system.unknown).within(0.0, 1.0)
-    return found.spread(scope.indicator(system.unknown.states), known)
-
-
-def _on_chain(
-    model: SymbolicModel, safe: Node, target: Node, options: CheckOptions, work: Work, scope: Scope
-) -> StateValues:
-    """Solve the linear system of the states that the graph does not decide."""
-    zero = prob0(model, safe, target)
-    one = prob1(model, safe, target, zero)
-    known = scope.indicator(one).astype(np.float64)
-    maybe_states = model.reachable & ~zero & ~one
-    if not scope.meets(maybe_states):
-        return StateValues.exact(known)
-    maybe = index_states(model.manager, maybe_states)
-    sure = index_states(model.manager, one)
-
-    def entering(there: StateIndex) -> Vector:
-        return flow_into(model, there, sure, options)
-
-    solved = solve_linear(model, maybe, entering, 1.0, options, work, "until probabilities")
-    found = scope.among(solved, maybe).within(0.0, 1.0)
-    return found.spread(scope.indicator(maybe_states), known)
+        components = system.components
+        operator = choice_operator(model, unknown, entering, maximise, options, components=components)
+        solved = solve_choices(operator, 1.0, options, work, "until probabilities", unknown)
+        if maker is not None:
+            maker.policy(unknown, operator, solved.within(0.0, 1.0), components)
+    else:
+        entering_one = partial(flow_into, model, columns=one, options=options)
+        solved = solve_linear(model, unknown, entering_one, 1.0, options, work, "until probabilities")
+    found = scope.among(solved, unknown).within(0.0, 1.0)
+    return found.spread(scope.indicator(unknown.states), known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,10 +109,14 @@ class UntilSystem:
 
 def until_system(model: SymbolicModel, safe: Node, target: Node, maximise: bool) -> UntilSystem:
     """Return what the graph decides of ``safe U target`` and what it leaves."""
-    zero, one = decided_states(model, safe, target, maximise)
+    if model.is_mdp:
+        zero, one = decided_states(model, safe, target, maximise)
+    else:
+        zero = prob0(model, safe, target)
+        one = prob1(model, safe, target, zero)
     unknown = model.reachable & ~zero & ~one
     components = None
-    if maximise and unknown != model.manager.false:
+    if model.is_mdp and maximise and unknown != model.manager.false:
         components = end_components(model, unknown)
     return UntilSystem(zero, one, index_states(model.manager, unknown), components)
 

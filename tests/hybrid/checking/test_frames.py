@@ -11,7 +11,7 @@ import pytest
 import hybrid
 from hybrid.matrix.cpu import pool
 
-MOST = 26
+MOST = 25
 """Frames of the packages, the first one that of `hybrid.check`, the last one that which calls the kernel."""
 
 
