@@ -68,12 +68,12 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
     from hybrid.app.cli.asked_properties import limited_threads
     from hybrid.app.cli.console import StreamError
     from hybrid.base.errors import CheckpointError, HybridError, InterchangeError, OptionError
-    from mtbdd.diagrams.manager import PackageError
+    from mtbdd.base.errors import PackageError
     from mtbdd.language.errors import LanguageError
 
     try:
         _begin_device(options)
-        with limited_threads(options.threads):
+        with limited_threads(options.threads, alone):
             command = import_module(f"hybrid.app.cli.{options.command.replace('-', '_')}")
             if alone:
                 gc.freeze()  # what is loaded stays

@@ -18,7 +18,7 @@ from hybrid.analysis.transient_errors import Course
 from hybrid.base.check_options import ENCLOSING, METHODS, advised
 from hybrid.base.errors import NotConvergedError, UnsupportedError
 from hybrid.base.state_values import StateValues
-from hybrid.matrix.backends import choose_backend
+from hybrid.matrix.backends import Backend, choose_backend
 from hybrid.matrix.injection.row_types import row_type_sums
 from hybrid.matrix.operators.hybrid_matrix import operator_of
 from hybrid.matrix.operators.inject import inject
@@ -96,8 +96,8 @@ def choice_flow(
 
 def _product(matrix: OffsetMTBDD, options: CheckOptions, weights: Vector | None, work: Work | None) -> Vector:
     """Return the product with weights, or with ones, on the host."""
-    engine = options.matrix_backend()
-    if engine.name == "gpu" or options.backend == "auto":
+    engine = options.matrix_backend(None if isinstance(matrix, DividedMTBDD) else matrix.n_rows)
+    if engine.name == "gpu" or (options.backend == "auto" and engine.name != "reference"):
         reason = "single products over the layers of an MDP are made on the host"
         engine = choose_backend("cpu").because(reason)
     held = inject(matrix, backend=engine, representation=options.representation) if matrix.n_entries else None
@@ -124,6 +124,7 @@ def choice_operator(
     components: EndComponents | None = None,
     stop: Vector | None = None,
     discount: Discount | None = None,
+    are_many: bool = False,
 ) -> ChoiceOperator:
     """Return the operator of a system, its matrices built; see `ChoiceMatrices` and `ChoiceMatrices.system`.
 
@@ -136,7 +137,8 @@ def choice_operator(
         own = leaving_choices(model, own, components)
         groups = group_states(model, unknown, components)
     stops = None if stop is None else np.isfinite(stop)
-    return ChoiceMatrices(model, unknown, own, options, stops, discount).system(gain, maximise, groups, stop)
+    matrices = ChoiceMatrices(model, unknown, own, options, stops, discount, are_many)
+    return matrices.system(gain, maximise, groups, stop)
 
 
 class ChoiceMatrices:
@@ -145,7 +147,8 @@ class ChoiceMatrices:
     Systems over them differ in what choices are worth, in their groups, and in the optimum; the first one
     lays the matrices out, and they are used one after the other. `allowed` has for every layer the states
     whose choice in it is allowed; stopping is one choice more where `stops` says so, shape (unknown.size,).
-    The products with the matrices are multiplied with the discount.
+    The products with the matrices are multiplied with the discount.  `are_many` says that so many steps
+    may follow that loading compiled code pays for few equations, too.
     """
 
     def __init__(
@@ -156,8 +159,10 @@ class ChoiceMatrices:
         options: CheckOptions,
         stops: NDArray[np.bool_] | None = None,
         discount: Discount | None = None,
+        are_many: bool = False,
     ) -> None:
         self._model, self._unknown, self._allowed = model, unknown, allowed
+        self._are_many = are_many
         self._options, self._stops, self._discount = options, stops, discount
         self._layers: tuple[bool, list[LayerMatrix]] | None = None
         self._built: HeldChoices | None = None
@@ -210,7 +215,9 @@ class ChoiceMatrices:
 
         problem = ChoiceProblem(self._unknown.size, maximise, groups, self._slack, alike)
         if self._built is None:
-            self._built = found = _built(offers, problem, self._options)
+            alone = alike.size == 1 and not self._are_many
+            backend = self._options.matrix_backend(problem.size if alone else None)
+            self._built = found = _built(offers, problem, self._options, backend)
         else:
             assert self._layers is not None
             found = self._built.regained(offers(self._layers[0]), problem)
@@ -224,7 +231,10 @@ class ChoiceMatrices:
 
 
 def _built(
-    offers: Callable[[bool], list[LayerChoices]], problem: ChoiceProblem, options: CheckOptions
+    offers: Callable[[bool], list[LayerChoices]],
+    problem: ChoiceProblem,
+    options: CheckOptions,
+    engine: Backend,
 ) -> HeldChoices:
     """Return the operator of a system in the form that the engine asks for.
 
@@ -238,13 +248,12 @@ def _built(
     if options.engine == "explicit":
         layer_choices = offers(False)
         written: DeviceRows | ExplicitChoices
-        if options.matrix_backend().name == "gpu":
+        if engine.name == "gpu":
             written = device_rows(layer_choices, problem)
         else:
             written = ExplicitChoices(write_choices(layer_choices, problem.size), problem)
-        written.backend_reason = options.matrix_backend().reason
+        written.backend_reason = engine.reason
         return written
-    engine = options.matrix_backend()
     refusal = why_ineligible(engine, problem)
     if refusal is None and options.representation == "row-types":
         found = fused_choices(offers(True), problem, engine, options.level)

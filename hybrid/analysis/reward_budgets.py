@@ -89,7 +89,8 @@ class FlowMaker:
         self._model, self._unknown, self._options = model, unknown, options
         self._target = index_states(model.manager, target)
         self._outside = index_states(model.manager, model.reachable & ~target & ~unknown.states)
-        self.engine: Backend = options.matrix_backend()
+        alone = model.communicator.size == 1
+        self.engine: Backend = options.matrix_backend(unknown.size if alone else None)
         if self.engine.name == "gpu" and options.backend == "auto":
             reason = "the many small systems of a bound on a reward are solved on the host unless asked for"
             self.engine = choose_backend("cpu").because(reason)

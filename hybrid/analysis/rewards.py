@@ -389,6 +389,8 @@ def _discounted_on_chain(
 
 # Rewards gathered up to a number of steps or a time, and rewards at one moment ([Tealdi13] §2.3).
 
+_FEW_STEPS = 500  # of a decision process, made sooner than compiled code is loaded
+
 
 def cumulative_rewards(a: Asked) -> StateValues:
     """Return the expected reward of the first steps, or up to a time.
@@ -445,7 +447,9 @@ def _gathered_over_choices(
     """Go back step by step, the best choice taken in every state."""
     if steps == 0:
         return StateValues.exact(np.zeros(model.index.size))
-    operator = choice_operator(model, model.index, rewards_of(model, structure), maximise, options)
+    operator = choice_operator(
+        model, model.index, rewards_of(model, structure), maximise, options, are_many=steps > _FEW_STEPS
+    )
     found = after_steps(operator, np.zeros(model.index.size), steps, work, model.index)
     return scaled_bounds(found, reward_units(model, structure))  # lemma: entry-units
 
@@ -459,7 +463,14 @@ def _later_over_choices(
     units = alike.greatest(relative_units(not_negative(rewards, alike), error))
     if steps == 0 or is_constant(alike, rewards):
         return scaled_bounds(StateValues.exact(rewards), units)  # lemma: entry-units
-    operator = choice_operator(model, model.index, lambda layer, rows: np.zeros(rows.size), maximise, options)
+    operator = choice_operator(
+        model,
+        model.index,
+        lambda layer, rows: np.zeros(rows.size),
+        maximise,
+        options,
+        are_many=steps > _FEW_STEPS,
+    )
     # lemma: entry-units
     return scaled_bounds(after_steps(operator, rewards, steps, work, model.index), units)
 

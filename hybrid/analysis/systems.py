@@ -58,14 +58,18 @@ _HOST_VECTORS = 3
 """Diagonal, right-hand side and solution, where they are on the host."""
 
 
-def injected(matrix: OffsetMTBDD, options: CheckOptions, beside: bool = False) -> Matrix:
+def injected(
+    matrix: OffsetMTBDD, options: CheckOptions, beside: bool = False, are_many: bool = False
+) -> Matrix:
     """Return the operator with its representation built, so that no set-up hides in the iterations' time.
 
     `beside` says whether the vectors of the solution lie where the matrix does, and not on the host in any
-    case. If there is no room for the matrix, or for the vectors that any method keeps on the host, that is
-    told as a MemoryError; in all processes that share it, if one of them has none.
+    case, `are_many` that so many products may follow that compiled code pays for few rows, too. If there is
+    no room for the matrix, or for the vectors that any method keeps on the host, that is told as a
+    MemoryError; in all processes that share it, if one of them has none.
     """
-    backend = options.matrix_backend()
+    is_large = isinstance(matrix, DividedMTBDD) or are_many
+    backend = options.matrix_backend(None if is_large else matrix.n_rows)
     expects_room = not beside or backend.place is HOST
     if isinstance(matrix, DividedMTBDD):
 
@@ -325,6 +329,8 @@ def _in_strips(matrix: Matrix, otherwise: BoundingMethod, options: CheckOptions)
         return Topological(options.criterion, WholeStrip(matrix), otherwise)
     if not (isinstance(matrix, HybridMatrix) and isinstance(matrix.curve, LevelCurve)):
         return otherwise
+    if matrix.backend == "reference":
+        return otherwise  # strips are solved by SciPy and compiled code
     types, level = matrix.curve.typed.plain, matrix.level
     level = level if types.reaches(level) else len(types) - 1
     if matrix.place is HOST:

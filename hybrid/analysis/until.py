@@ -319,7 +319,7 @@ def _course(
     def gain(layer: int, rows: StateIndex) -> np.ndarray:
         return np.zeros(rows.size) if entered is None else choice_flow(model, layer, rows, entered, options)
 
-    operator = choice_operator(model, within, gain, maximise, options)
+    operator = choice_operator(model, within, gain, maximise, options, are_many=True)
     return lambda x, steps: after_steps(operator, np.ascontiguousarray(x), steps, work, within)
 
 

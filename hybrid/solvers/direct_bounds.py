@@ -3,7 +3,7 @@
 A chain that walks up and down without drift takes as many steps as it has states, squared, and a Krylov
 method does not help where its residual does not fall; the equations have factors with little fill all the
 same.  These are made as soon as iterating has taken as long as they are foretold to take: as far as that is
-right, an answer takes at most twice the time of the quicker of the two.
+right, an answer takes at most twice the time of the quicker of the two.  Few equations may be solved first.
 
 Let ``|f(z) - z| <= eta v`` and ``v + A_i w <= w + s v`` for the choices i that matter.  Then z + c w goes
 down in a step, and z - c w goes up, for c above ``eta / (1 - s)``.  One step of each, with rounding directed,
@@ -24,7 +24,7 @@ from hybrid.matrix.space.base import Clock, Criterion, Kept
 from hybrid.matrix.space.bellman import BellmanOperator, FallbackLeap, Held, Leap
 from hybrid.matrix.space.bounded_solution import WIDEST
 from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator
-from hybrid.matrix.space.direct import FactoredSystem, nanoseconds_to_write
+from hybrid.matrix.space.direct import FEW, FactoredSystem, nanoseconds_to_write
 from hybrid.matrix.space.workspace import Array
 from hybrid.solvers.around import verified_around
 from mtbdd.base.memory import free_memory_bytes
@@ -34,6 +34,7 @@ _VECTORS = 8  # of a step, whose elements take as long as entries
 _SHARE = 0.25  # of the steps' time, that it may take to write equations out
 _ROOM = 0.25  # of the free memory, for factors
 _POLICIES = 200  # of an iteration, at most
+_FEWER = 0.5  # share of the few equations up to which some eight policies take no longer than one inverse
 _LOOSE = 0.75  # share of its right-hand side by which w may be off
 _PLAIN = 1e8  # times w, beside which no gain counts
 _DOUBLINGS = 5  # tries with a doubled c
@@ -53,12 +54,18 @@ class DirectBounds(FallbackLeap):
     criterion : Criterion
     otherwise : Leap, optional
         What may take over besides.
+    first : bool
+        Whether few equations are solved before steps have been made.
     """
 
-    def __init__(self, operator: BellmanOperator, criterion: Criterion, otherwise: Leap | None) -> None:
+    def __init__(
+        self, operator: BellmanOperator, criterion: Criterion, otherwise: Leap | None, first: bool = False
+    ) -> None:
         super().__init__(otherwise)
         self._operator, self._criterion = operator, criterion
         self._not_before = 0.0
+        few = _FEWER * FEW if isinstance(operator, ChoiceOperator) else FEW
+        self._are_few = first and operator.size <= few
         self._equations: FactoredSystem | None = None
         self._policy: Array | None = None  # that of the equations, over choices
         self._is_due = False
@@ -70,8 +77,13 @@ class DirectBounds(FallbackLeap):
 
     def budget(self, held: Held, difference: float) -> float:
         """See `Leap.budget`."""
-        if held.made >= self._not_before and self._pays(held):
+        if self._are_few:
+            # Once more after some steps where it fails: another policy may do.
+            self._are_few, self._equations = False, self._written(held)
+            self._is_due = self._equations is not None
+        elif held.made >= self._not_before and self._pays(held):
             self._not_before, self._is_due = math.inf, True
+        if self._is_due:
             return math.inf
         return 0.0 if self._otherwise is None else self._otherwise.budget(held, difference)
 

@@ -396,11 +396,14 @@ class Optimistic(BoundingMethod):
         When IDR(s) takes over, on a chain: where it is expected to be faster, at once, or not at all.
     strips : callable, optional
         Returns the rows in strips, or None; called where many steps are made.
+    direct_first : bool
+        Whether few equations are solved by factors as soon as there is an iterate.
     """
 
     criterion: Criterion = Criterion()
     krylov: Literal["auto", "always", "never"] = "auto"
     strips: Callable[[], StripSteps | None] | None = None
+    direct_first: bool = False
     name: ClassVar[str] = "optimistic"
     vectors: ClassVar[int] = ENCLOSING_VECTORS
 
@@ -448,7 +451,7 @@ class Optimistic(BoundingMethod):
         if self.strips is not None:
             leap = StripLeap(operator, self.criterion, self.strips, leap)
         if self.krylov == "auto" and operator.entries is not None:
-            leap = DirectBounds(operator, self.criterion, leap)
+            leap = DirectBounds(operator, self.criterion, leap, self.direct_first)
         climb = Climb(self.criterion, operator, pair, guess, outcome, clock, leap, kept, operator.rising)
         lower, upper = climb.run(operator.down)
         steps, lost = outcome.iterations, climb.lost

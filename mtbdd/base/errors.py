@@ -85,3 +85,7 @@ class HybridError(Exception):
     The message says what was expected, what came and what to do.  Other exceptions, but for `MemoryError` and
     `KeyboardInterrupt`, are defects of the program.
     """
+
+
+class PackageError(HybridError, ImportError, ValueError):
+    """A BDD package that does not exist, or is not installed."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtbdd.base.communicator import ALONE, Communicator, Share
-from mtbdd.base.errors import HybridError, option
+from mtbdd.base.errors import PackageError, option
 from mtbdd.base.lazy_loading import deferred
 from mtbdd.base.memoised import Recent
 
@@ -51,10 +51,6 @@ _MOST_CACHED = 1 << 22
 """Results that CUDD keeps at most, of 32 bytes each; left alone they take as much memory as the nodes."""
 
 _log = logging.getLogger(__name__)
-
-
-class PackageError(HybridError, ImportError, ValueError):
-    """A BDD package that does not exist, or is not installed."""
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ import sys
 import pytest
 
 from hybrid.__main__ import main
+from mtbdd.base.errors import PackageError
 from mtbdd.diagrams import manager as package
-from mtbdd.diagrams.manager import Manager, PackageError, diagram_package
+from mtbdd.diagrams.manager import Manager, diagram_package
 from tests.source_tree import ROOT
 
 

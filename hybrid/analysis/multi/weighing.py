@@ -65,7 +65,9 @@ class Schedulers:
         self._ends, self._options, self._work = ends, options, work
         self._model = ends.space.model
         self.stop = len(self._model.layers)
-        self.matrices = ChoiceMatrices(self._model, ends.pairs, ends.kept, options, ends.may_stop)
+        self.matrices = ChoiceMatrices(
+            self._model, ends.pairs, ends.kept, options, ends.may_stop, are_many=True
+        )
         self._earned: dict[tuple[int, int], Vector | None] = {}
         self._held: ChoiceOperator | None = None
         self._default: Policy | None = None
@@ -276,7 +278,9 @@ class Weighing:
             leaving = leaving_choices(model, kept, components)
             matrices = self.schedulers.matrices
             if not self._alike.all(tuple(leaving) == tuple(kept)):
-                matrices = ChoiceMatrices(model, pairs, leaving, self._options, self._ends.may_stop)
+                matrices = ChoiceMatrices(
+                    model, pairs, leaving, self._options, self._ends.may_stop, are_many=True
+                )
             groups = group_states(model, pairs, components)
             self._known[priced] = Collapsed(components, groups, matrices)
         return self._known[priced]

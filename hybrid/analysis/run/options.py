@@ -111,7 +111,6 @@ class ExperimentKeywords(LoadKeywords, KeptKeywords, total=False):
 
 ENGINES = ("auto", "hybrid", "explicit")
 _BOUNDING: dict[str, type[Interval] | type[Optimistic]] = {
-    "auto": Optimistic,
     "interval": Interval,
     "optimistic": Optimistic,
 }
@@ -261,6 +260,8 @@ class CheckOptions:
 
     def bounding_method(self) -> Interval | Optimistic | None:
         """Return the method with bounds; None if one without bounds was chosen."""
+        if self.method == "auto":
+            return Optimistic(self.criterion, direct_first=True)
         return _BOUNDING[self.method](self.criterion) if self.method in ENCLOSING else None
 
     def average_reward(self) -> AverageReward | None:
@@ -276,10 +277,19 @@ class CheckOptions:
             return AverageReward(self.criterion, krylov="always", recurrence="bicgstab")
         return AverageReward(self.criterion) if self.method in ENCLOSING else None
 
-    def matrix_backend(self) -> Backend:
-        """Return where matrices are held: rows one by one and the explicit engine keep "auto" off the gpu."""
+    def matrix_backend(self, equations: int | None = None) -> Backend:
+        """Return where matrices are held: rows one by one and the explicit engine keep "auto" off the gpu.
+
+        Parameters
+        ----------
+        equations : int, optional
+            Of one system that a process solves alone; see :func:`hybrid.matrix.backends.choose_backend`.
+            Methods asked for by name may take any number of steps, which are compiled.
+        """
         reason = self._reason_for_host()
-        return choose_backend(self.backend) if reason is None else choose_backend("cpu").because(reason)
+        if reason is None:
+            return choose_backend(self.backend, equations if self.method == "auto" else None)
+        return choose_backend("cpu").because(reason)
 
     def _reason_for_host(self) -> str | None:
         """Say why "auto" is the cpu, whatever device there is; None if that is not so."""

@@ -30,14 +30,18 @@ _POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_N
 
 
 @contextmanager
-def limited_threads(count: int | None) -> Iterator[None]:
+def limited_threads(count: int | None, alone: bool = False) -> Iterator[None]:
     """Let a command work with so many threads; None leaves what the environment says.
 
     The pools of the libraries below are bounded, too, unless they are loaded already, or bounded by variables
-    of their own. An `OptionError` says that the environment gives no number of threads.
+    of their own. In a process that is the command's alone NumPy's linear algebra has one thread by default:
+    to start a thread a core takes longer than the small systems that it solves here. An `OptionError` says
+    that the environment gives no number of threads.
     """
     given = os.environ.get("HYBRID_NUM_THREADS")
     if count is None and not given:
+        if alone:
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         yield
         return
     from hybrid.matrix.cpu.threads import read_thread_count, set_thread_count

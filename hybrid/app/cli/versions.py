@@ -12,7 +12,8 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution, version
 
 from hybrid.base.installing import installed_version, package_folder
-from mtbdd.diagrams.manager import VARIABLE, PackageError, diagram_package
+from mtbdd.base.errors import PackageError
+from mtbdd.diagrams.manager import VARIABLE, diagram_package
 
 _CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy-cuda11x", "cupy")
 _MISSING = "not installed"

@@ -9,6 +9,7 @@ import importlib.util
 
 from gpu_kernels import current_device, device_problem
 from hybrid.base.errors import OptionError
+from hybrid.base.units import counted
 from hybrid.matrix.backends.base import Backend, Product
 from hybrid.matrix.backends.device import GpuBackend
 from hybrid.matrix.backends.host import CpuBackend, ReferenceBackend
@@ -28,13 +29,19 @@ __all__ = [
 BACKENDS = ("auto", "cpu", "gpu", "reference")
 
 
-def choose_backend(asked: str | Backend) -> Backend:
+FEW_EQUATIONS = 1 << 13
+"""Equations up to which NumPy solves most systems in the third of a second that compiled code loads for."""
+
+
+def choose_backend(asked: str | Backend, equations: int | None = None) -> Backend:
     """Resolve a backend's name.
 
     Parameters
     ----------
     asked : str or Backend
         ``auto``, ``cpu``, ``gpu`` or ``reference``; a backend stays what it is.
+    equations : int, optional
+        Of the one system that it is for: without a device ``auto`` takes plain NumPy for few.
 
     Returns
     -------
@@ -70,6 +77,9 @@ def choose_backend(asked: str | Backend) -> Backend:
         problem = device_problem()
         if problem is None:
             return GpuBackend(f"a device is there, {current_device().name}", True)
+        if equations is not None and equations <= FEW_EQUATIONS:
+            few = f"NumPy solves {counted(equations, 'equation')} before compiled kernels are loaded"
+            return ReferenceBackend(f"{few}; no GPU: {problem}")
         if has_numba:
             return CpuBackend(f"compiled kernels on {_threads()}; no GPU: {problem}", True)
         return ReferenceBackend("the package numba is not installed, so only NumPy is left", True)

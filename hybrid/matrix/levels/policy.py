@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hybrid.base.errors import OptionError
-from hybrid.base.units import bytes_text, seconds_text
+from hybrid.base.units import bytes_text, counted, seconds_text
 from hybrid.matrix.levels.table import CandidateLevel, LevelTable
 from mtbdd.base.errors import option
 
@@ -17,6 +17,9 @@ _EQUAL_TIMES = 1.04
 
 _PRODUCTS = 1000
 """Products of a solution, as far as nothing is known of it: most take some hundred, and some far more."""
+
+_FEW_ENTRIES = 1 << 16
+"""Entries that one NumPy expression multiplies sooner than levels are weighed."""
 
 _MOST_TIMES = 1.13
 """How many times the least time a product may take where set-up gains by it: a long solution loses that."""
@@ -49,8 +52,8 @@ def choose_level(
         (:mod:`hybrid.matrix.levels.probe`): that takes longer than a solution of a thousand products gains by
         it. ``auto``: the least predicted time of set-up and a thousand products, if one of them takes no more
         than 1.13 times the least; where set-up is not known to differ
-        (:meth:`hybrid.matrix.levels.table.LevelTable.set_up_seconds`), as ``min-time`` predicts. A number:
-        that level.
+        (:meth:`hybrid.matrix.levels.table.LevelTable.set_up_seconds`), as ``min-time`` predicts; of few
+        entries in NumPy level 0, where a product has one step. A number: that level.
     backend : str
         ``cpu``, ``gpu`` or ``reference``, for the prediction of time.
     memory_budget : int, optional
@@ -71,6 +74,8 @@ def choose_level(
     if isinstance(policy, int):
         return _fixed(curve, policy, memory_budget, backend)
     allowed = None if memory_budget is None else _within(curve, backend, memory_budget)
+    if policy == "auto" and backend == "reference" and allowed is None and curve.nonzeros <= _FEW_ENTRIES:
+        return LevelChoice(0, f"level 0 is one submatrix, of {counted(curve.nonzeros, 'entry', 'entries')}")
     within = ""
     if allowed is not None:
         within = f" among the {len(allowed)} levels within {memory_budget} bytes"

@@ -17,8 +17,8 @@ from gpu_kernels.runtime.csr import CsrArrays
 from hybrid.matrix.space.base import Vector
 
 _REFINEMENTS = 2  # steps after which a residual of doubles falls no more
-_FEW = 512  # equations up to which an inverse takes less time than SciPy takes to be loaded
-_DENSE_SPEED = 4.0  # operations of an inverse in a nanosecond
+FEW = 512  # equations up to which an inverse takes less time than SciPy takes to be loaded
+_DENSE_SPEED = 8.0  # operations of an inverse in a nanosecond
 _SPARSE_SPEED = 1.0  # and of sparse factors
 _CALLS = 2e6  # nanoseconds of the calls that few equations take
 _LOADING = 5e7  # until SciPy is loaded
@@ -28,7 +28,7 @@ _FACTOR_BYTES = 12  # of an element: a double, and the number of its row
 
 def nanoseconds_to_write(size: int, entries: int) -> float:
     """Return about the time that it takes to make a `FactoredSystem`, as far as its cost is not known yet."""
-    return _CALLS if size <= _FEW else _LOADING + _WRITING * entries
+    return _CALLS if size <= FEW else _LOADING + _WRITING * entries
 
 
 class FactoredSystem(ABC):
@@ -168,5 +168,5 @@ class EnvelopeSystem(FactoredSystem):
 
 def factored_system(rows: CsrArrays, diagonal: Vector, b: Vector) -> FactoredSystem:
     """Return a system of equations for direct solution; see `FactoredSystem`."""
-    kind = DenseSystem if b.size <= _FEW else EnvelopeSystem
+    kind = DenseSystem if b.size <= FEW else EnvelopeSystem
     return kind(rows, diagonal, b)

@@ -46,7 +46,8 @@ def test_an_answer_loads_neither_linear_algebra_nor_networkx(tmp_path: Path) -> 
     pytest.importorskip("dd.cudd")
     model = tmp_path / "coin.prism"
     model.write_text("dtmc module m x : [0..2]; [] x=0 -> 0.4:(x'=0) + 0.3:(x'=1) + 0.3:(x'=2); endmodule")
-    code = f"from hybrid.__main__ import main; main(['check', {str(model)!r}, 'P=? [ F x=1 ]'])"
+    arguments = ["check", str(model), "P=? [ F x=1 ]", "--backend", "cpu"]
+    code = f"from hybrid.__main__ import main; main({arguments})"
     loaded(code)  # what has to be compiled is compiled
     found = loaded(code)
     assert {"numba", "dd.cudd"} <= found

@@ -202,9 +202,7 @@ def test_values_beyond_doubles_are_no_bounds() -> None:
     typed, strips = strips_of(dense)
     assert strips is not None
     method = Topological(Criterion(), strips, Optimistic())
-    found = method.solve(
-        inject(typed.matrix, backend="cpu"), np.full(SIZE, 0.26), b, SLACK, None
-    )
+    found = method.solve(inject(typed.matrix, backend="cpu"), np.full(SIZE, 0.26), b, SLACK, None)
     assert found.status is Status.DIVERGED and np.isinf(found.upper).all()
 
 
