@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,6 @@ from hybrid.matrix.space.workspace import OPERANDS
 from hybrid.solvers import AverageReward, Status
 from hybrid.solvers.around import BoundingMethod
 from hybrid.solvers.optimistic import Optimistic
-from hybrid.solvers.strip_leap import StripSteps
 from hybrid.solvers.strips import WholeStrip
 from hybrid.solvers.topological import Topological
 from mtbdd.base.communicator import Communicator
@@ -43,6 +42,9 @@ from mtbdd.offset.divided import DividedMTBDD
 from mtbdd.offset.offset import SCALED_UNITS, OffsetMTBDD, row_entries
 from mtbdd.offset.places import HOST, VectorPlace, all_finite, is_all, is_any
 from mtbdd.offset.states import StateIndex
+
+if TYPE_CHECKING:
+    from hybrid.matrix.gpu.sweeps import DeviceStrips
 
 # Matrices as the options of a check have them held, and where the vectors beside them are made.
 
@@ -341,7 +343,7 @@ def _in_strips(matrix: Matrix, otherwise: BoundingMethod, options: CheckOptions)
     return otherwise
 
 
-def _strips_with_room(types: RowTypes, level: int) -> StripSteps | None:
+def _strips_with_room(types: RowTypes, level: int) -> DeviceStrips | None:
     """Return the strips of a matrix on a device; None where they promise nothing, or have no room."""
     from hybrid.matrix.operators.row_strips import device_strips
 

@@ -20,8 +20,8 @@ from hybrid.matrix.space.base import (
 )
 from hybrid.matrix.space.bellman import BellmanOperator, Outcome
 from hybrid.matrix.space.bounded_solution import BoundedSolution, width_of
+from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.workspace import Array, Pair
-from hybrid.solvers.directed_system import DirectedSystem
 
 
 class BoundingMethod(ABC):

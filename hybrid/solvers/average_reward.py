@@ -41,8 +41,8 @@ from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from hybrid.matrix.space.together import place_of_greatest
 from hybrid.matrix.space.workspace import Array, Steps, Workspace
 from hybrid.solvers.average_krylov import ORTHOGONAL, AnchoredSolution, GainResult, LeanCourse, average_bounds
-from hybrid.solvers.directed_system import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, price
 from hybrid.solvers.forecast import AGAIN, Forecast
+from hybrid.solvers.price import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, price
 
 # The iterates behind the bounds on a long-run average: bias, visits, average so far.
 

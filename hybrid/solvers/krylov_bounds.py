@@ -16,16 +16,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
-from hybrid.matrix.space.base import Clock, Criterion, Kept, Numbers, State, Vector
+from hybrid.matrix.space.base import Clock, Criterion, Kept, Numbers, State
 from hybrid.matrix.space.bellman import STAGE, BellmanOperator, Held
 from hybrid.matrix.space.bounded_solution import WIDEST, width_of
+from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.idr import IDR_VECTORS
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
-from hybrid.matrix.space.workspace import OPERANDS, Array, System, Workspace
+from hybrid.matrix.space.workspace import OPERANDS, Array, Workspace
 from hybrid.solvers.around import verified_around
 from hybrid.solvers.forecast import AGAIN, Forecast
 
@@ -212,39 +213,22 @@ _BRIEF = 20  # products after which a preconditioner is tried
 _LONGER = 2.0  # times as many products with it
 
 
-class Affine(Protocol):
-    """The equation as a Krylov method sees it; see :class:`hybrid.solvers.directed_system.DirectedSystem`."""
-
-    @property
-    def system(self) -> System:
-        """``diagonal * x = M x + b``, not rounded in any direction."""
-
-    @property
-    def diagonal(self) -> Vector:
-        """Its diagonal, on the host or in the workspace."""
-
-    @property
-    def b(self) -> Vector:
-        """Its right-hand side, likewise."""
-
-
 class Spread:
     """Finds w.
 
     Parameters
     ----------
-    operator : BellmanOperator
-    equation : Affine
+    operator : DirectedSystem
     change : float
         Of the last step of the iteration, which is told as the difference meanwhile.
     """
 
-    def __init__(self, operator: BellmanOperator, equation: Affine, change: float) -> None:
-        self._operator, self._equation, self._change = operator, equation, change
+    def __init__(self, operator: DirectedSystem, change: float) -> None:
+        self._operator, self._change = operator, change
 
     def preconditioner(self, shape: Array, course: Try) -> Preconditioner | None:
         """Return the matrix's own for solutions of a shape; None where there is none that is worth it."""
-        found = self._equation.system.preconditioner(shape)
+        found = self._operator.system.preconditioner(shape)
         room = IDR_VECTORS + OPERANDS
         if found is None or not self._operator.space.has_room(found.more_vectors + room, self._operator.size):
             return None
@@ -279,9 +263,9 @@ class Spread:
             None if that cannot be done.
         """
         space, xp = self._operator.space, self._operator.space.xp
-        recurrence = recurrence_of(self._equation, course, w, w, y)
+        recurrence = recurrence_of(self._operator, course, w, w, y)
         # The start has been copied, and its vector is that of the right-hand side.
-        xp.multiply(space.operand(self._equation.diagonal), shape, out=w)
+        xp.multiply(space.operand(self._operator.diagonal), shape, out=w)
 
         def share() -> float:
             xp.multiply(recurrence.plain_residual(), y, out=recurrence.spare)
@@ -310,11 +294,13 @@ class Spread:
         return max(found, 0.0) if least >= 0.0 else None
 
 
-def recurrence_of(equation: Affine, course: Try, b: Array | None, start: Array, weights: Array) -> Recurrence:
+def recurrence_of(
+    operator: DirectedSystem, course: Try, b: Array | None, start: Array, weights: Array
+) -> Recurrence:
     """Return the recurrence for a right-hand side, that of the equation by default."""
     if course.preconditioner is not None:
         return course.preconditioner.idr(b, start, 0.0, None, weights)
-    system = equation.system if b is None else equation.system.sharing(b)
+    system = operator.system if b is None else operator.system.sharing(b)
     return system.idr(start, 0.0, None, weights)
 
 
@@ -351,9 +337,7 @@ class KrylovBounds:
 
     Parameters
     ----------
-    operator : BellmanOperator
-    equation : Affine
-        Of the same system.
+    operator : DirectedSystem
     criterion : Criterion
     always : bool
         Whether to begin as soon as that is possible.
@@ -365,13 +349,12 @@ class KrylovBounds:
 
     def __init__(
         self,
-        operator: BellmanOperator,
-        equation: Affine,
+        operator: DirectedSystem,
         criterion: Criterion,
         always: bool,
         price: float = 1.0,
     ) -> None:
-        self._operator, self._equation, self._criterion = operator, equation, criterion
+        self._operator, self._criterion = operator, criterion
         self._always = always
         self._forecast = Forecast(criterion.epsilon, price, criterion.max_iterations)
         self._looked = self._examined = self._not_before = 0
@@ -456,7 +439,7 @@ class KrylovBounds:
         """Find w and z, and verify bounds around it; `width` is finite if they are."""
         x, y, w = held.x, held.y, held.spare
         xp, shape = self._operator.space.xp, x
-        spread = Spread(self._operator, self._equation, self._change)
+        spread = Spread(self._operator, self._change)
         if kept is not None:
             course.turn, shape = int(kept.numbers["turn"]), kept.vectors.get("shape", x)
         for turn in range(course.turn, _SHAPES):
@@ -475,7 +458,7 @@ class KrylovBounds:
             kept = None
             if loose is None:
                 return
-            recurrence = recurrence_of(self._equation, course, None, start, y)
+            recurrence = recurrence_of(self._operator, course, None, start, y)
             eta = self._approach(recurrence, y, w, loose, course, clock)
             if eta is None:
                 return

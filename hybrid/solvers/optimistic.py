@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -30,13 +30,17 @@ from hybrid.matrix.space.bounded_solution import (
     width_of,
 )
 from hybrid.matrix.space.choice_operator import ChoiceOperator
+from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.workspace import Array, Pair, Steps
 from hybrid.solvers.around import BoundingMethod, Bracket, keep_bounds, told_again
 from hybrid.solvers.direct_bounds import DirectBounds
-from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.krylov_bounds import KrylovBounds
 from hybrid.solvers.policy_bounds import PolicyBounds, WeightGuess
-from hybrid.solvers.strip_leap import StripLeap, StripSteps
+from hybrid.solvers.price import IDR_PRODUCT, SUMMED_STEPS, price
+from hybrid.solvers.strip_leap import StripLeap
+
+if TYPE_CHECKING:
+    from hybrid.matrix.gpu.sweeps import DeviceStrips
 
 # Guesses of upper bounds in the shape of the error of the iterates, for one matrix.
 #
@@ -378,7 +382,8 @@ def leap_for(operator: BellmanOperator, criterion: Criterion, always: bool) -> L
         Whether it takes over as soon as it can.
     """
     if isinstance(operator, DirectedSystem):
-        return KrylovBounds(operator, operator, criterion, always, operator.product_price)
+        cost = price(operator.matrix, operator.space.communicator, IDR_PRODUCT, SUMMED_STEPS)
+        return KrylovBounds(operator, criterion, always, cost)
     if isinstance(operator, ChoiceOperator) and operator.has_policies:
         return PolicyBounds(operator, criterion, always)
     return None
@@ -402,7 +407,7 @@ class Optimistic(BoundingMethod):
 
     criterion: Criterion = Criterion()
     krylov: Literal["auto", "always", "never"] = "auto"
-    strips: Callable[[], StripSteps | None] | None = None
+    strips: Callable[[], DeviceStrips | None] | None = None
     direct_first: bool = False
     name: ClassVar[str] = "optimistic"
     vectors: ClassVar[int] = ENCLOSING_VECTORS

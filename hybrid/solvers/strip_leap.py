@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from hybrid.matrix.space.base import Clock, Criterion, Kept
 from hybrid.matrix.space.bellman import BellmanOperator, FallbackLeap, Held, Leap
 from hybrid.matrix.space.bounded_solution import WIDEST, width_of
 from hybrid.matrix.space.workspace import Array, Pair, Steps
+
+if TYPE_CHECKING:
+    from hybrid.matrix.gpu.sweeps import DeviceStrips
 
 _BEGIN = 1024  # steps over all rows before strips are looked for
 _PASSING = 0.3  # relative change times steps: 1 where sums grow, less from where they settle geometrically
@@ -31,21 +34,6 @@ _LEAST_SHARE = 1 / 16  # of these, however little of the matrix is done: what a 
 _OF_ZEROS = 2  # vectors that their proof takes
 _LOOKS = 4  # in as many steps as have been made, in the first strip
 _MORE_LOOKS = 16  # the same in later ones, of which the one before has told how many steps to make
-
-
-class StripSteps(Protocol):
-    """Steps over the rows of one strip at a time, each after those that it refers to.
-
-    Attributes
-    ----------
-    shares : sequence of float
-        What a step over each strip costs beside one over all rows.
-    """
-
-    shares: Sequence[float]
-
-    def steps(self, steps: Steps) -> Sequence[Steps]:
-        """Return steps of the matrix over the rows of each strip alone, others left as they are."""
 
 
 class StripLeap(FallbackLeap):
@@ -65,12 +53,12 @@ class StripLeap(FallbackLeap):
         self,
         operator: BellmanOperator,
         criterion: Criterion,
-        find: Callable[[], StripSteps | None],
+        find: Callable[[], DeviceStrips | None],
         otherwise: Leap | None,
     ) -> None:
         super().__init__(otherwise)
         self._operator, self._criterion, self._find = operator, criterion, find
-        self._strips: StripSteps | None = None
+        self._strips: DeviceStrips | None = None
         self._not_before: float = _BEGIN
         self.from_anywhere = False
 
@@ -113,7 +101,7 @@ class StripLeap(FallbackLeap):
             self.width = width
         return min(made, limit)
 
-    def _enclosed(self, held: Held, strips: StripSteps, most: float, clock: Clock) -> float | None:
+    def _enclosed(self, held: Held, strips: DeviceStrips, most: float, clock: Clock) -> float | None:
         """Leave the lower bound in x and the upper one in y, and return their distance.
 
         None if there are none; then x is as it was.
@@ -157,7 +145,7 @@ class StripLeap(FallbackLeap):
         return bool(space.read(least)[0] > operator.negligible)
 
     def _stands(
-        self, steps: Sequence[Steps], strips: StripSteps, pair: Pair, most: float, clock: Clock
+        self, steps: Sequence[Steps], strips: DeviceStrips, pair: Pair, most: float, clock: Clock
     ) -> bool:
         """Iterate strip by strip until a step changes nothing; False where that takes too long.
 

@@ -24,7 +24,7 @@ from hybrid.matrix.space.base import Clock, Criterion, Numbers, Place, Status, V
 from hybrid.matrix.space.bellman import BellmanOperator
 from hybrid.matrix.space.bounded_solution import TINY, middle_of, width_of
 from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem, Quotient
-from hybrid.solvers.directed_system import DirectedSystem
+from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.solvers.optimistic import Optimistic
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ from hybrid.matrix.space.base import Clock, Criterion, Progress, Status, Vector
 from hybrid.matrix.space.bellman import BellmanOperator
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
 from hybrid.matrix.space.choice_operator import ChoiceOperator
+from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.solvers.around import BoundingMethod
-from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.optimistic import Optimistic
 from hybrid.solvers.strips import BeyondDoublesError, Block, ChoiceBlock, RowBlock, StripCourse, Strips
 

@@ -178,7 +178,7 @@ _SHAPE = LayoutOptions(slices=1)
 
 
 class DeviceStrips:
-    """See :class:`hybrid.solvers.strip_leap.StripSteps`.
+    """Steps over the rows of one strip at a time, each after those that it refers to.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Monotone equations ``x = f(x)`` with rounding directed: what methods with bounds see of a system.
 
-f is ``x -> (M x + b) / diagonal`` (:class:`hybrid.solvers.directed_system.DirectedSystem`) or, over
+f is ``x -> (M x + b) / diagonal`` (:class:`hybrid.matrix.space.directed_system.DirectedSystem`) or, over
 choices, ``x -> opt over i of (A_i x + b_i)`` (:class:`hybrid.matrix.space.choice_operator.ChoiceOperator`),
 all numbers non-negative.  A chain is a decision process with one layer; the first form divides by its
 diagonal in the same pass.

@@ -14,8 +14,8 @@ from hybrid.analysis.systems import injected
 from hybrid.checking.in_parts import in_parts
 from hybrid.matrix.space.base import MatrixOperator
 from hybrid.solvers import forecast as forecasts
-from hybrid.solvers.directed_system import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, SUMMED_STEPS, price
 from hybrid.solvers.forecast import Forecast
+from hybrid.solvers.price import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, SUMMED_STEPS, price
 from mtbdd.base.communicator import ALONE, communicator_of
 from mtbdd.build.model import SymbolicModel
 from tests.builders.linear_systems import Dense

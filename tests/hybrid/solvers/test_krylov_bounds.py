@@ -13,11 +13,11 @@ from gpu_kernels import Device
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.base import Watch
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
+from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.idr import IDR
 from hybrid.solvers import Criterion, Optimistic, Status
 from hybrid.solvers.around import verified_around
-from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.krylov_bounds import MORE_VECTORS
 from tests.builders.failing_recurrences import FAILURES
 from tests.builders.linear_systems import Dense, exact_solution, linear_system

@@ -10,9 +10,9 @@ import pytest
 from hybrid.matrix.space.base import Clock
 from hybrid.matrix.space.bellman import Held
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
+from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.solvers import Criterion, Optimistic, Status
-from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.krylov_bounds import MORE_VECTORS, KrylovBounds
 from tests.builders.linear_systems import Dense, exact_solution
 
@@ -23,7 +23,7 @@ def tried_for(price: float = 1.0, epsilon: float = 1e-8) -> KrylovBounds:
     """Nine states of a walk."""
     dense = np.diag(np.full(8, 0.5), 1) + np.diag(np.full(8, 0.5), -1)
     operator = DirectedSystem(Dense(dense), dense.sum(axis=1) + 0.01, np.full(9, 0.1), SLACK, 8)
-    return KrylovBounds(operator, operator, Criterion(epsilon), always=False, price=price)
+    return KrylovBounds(operator, Criterion(epsilon), always=False, price=price)
 
 
 def found_by(system: tuple[Any, Any, Any], krylov: Any) -> BoundedSolution:

@@ -13,10 +13,10 @@ from hybrid.matrix.cpu.csr import CsrMatrix
 from hybrid.matrix.space.base import Clock
 from hybrid.matrix.space.bellman import Outcome
 from hybrid.matrix.space.bounded_solution import ENCLOSING_VECTORS, UNIT
+from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.host import workspace_of
 from hybrid.solvers import AverageReward, Criterion, Interval, Optimistic, Status
 from hybrid.solvers.average_krylov import average_bounds
-from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.poisson import poisson_weights
 from tests.builders.linear_systems import Dense, exact_solution, linear_system
 from tests.oracles.chains import solve_exactly

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
+from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.workspace import Pair, Steps
 from hybrid.solvers import Criterion, Optimistic, Status
-from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.strip_leap import StripLeap
 from tests.builders.linear_systems import Dense, exact_solution
 from tests.builders.stopping import StopAfter
@@ -42,7 +42,7 @@ class StripOfSteps:
 
 
 class HostStrips:
-    """Strips of rows; see `hybrid.solvers.strip_leap.StripSteps`."""
+    """Strips of rows on the host; see `hybrid.matrix.gpu.sweeps.DeviceStrips`."""
 
     def __init__(self, size: int, rows: Rows) -> None:
         self.rows, self.shares = rows, [len(own) / size for own in rows]

@@ -14,8 +14,8 @@ from hybrid.matrix.cpu import csr as csr_components
 from hybrid.matrix.cpu.csr import CsrMatrix, find_components
 from hybrid.matrix.space.base import Clock
 from hybrid.matrix.space.bounded_solution import TINY, UNIT
+from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.solvers import Criterion, Optimistic, Status
-from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.strips import RowBlock, StripCourse, WholeStrip
 from hybrid.solvers.topological import Topological, _Levels
 from tests.builders.linear_systems import Dense, exact_solution

@@ -16,48 +16,7 @@ from hybrid.matrix.space.bounded_solution import NEGLIGIBLE, least_closure, unde
 from hybrid.matrix.space.direct import FactoredSystem, factored_system
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.workspace import Array, Steps, System
-from mtbdd.base.communicator import Communicator
 from mtbdd.offset.places import is_all
-
-# What a product of a Krylov method costs in products of an iteration, by the vectors that either moves.
-#
-# A product reads an element of a vector for every entry of a row; all else that a method does is passes over
-# vectors, an element read or written for every row in each.  Both are bound by memory, so that elements moved
-# in a row are a measure of time, on the host and on a device.  No clock is read: runs repeat.
-
-SUMMED_STEPS = 8.0
-"""Elements that a step from below moves in a row: relaxation 5, the sum of the iterates 3."""
-
-AVERAGE_STEPS = 6.0
-"""The same of a step of an average: relaxation 5, and a tenth of the measurement of its bounds."""
-
-IDR_PRODUCT = 24.0
-"""Of IDR(4): in a cycle of five products 20 for images, 10 to aim, 53 to settle, 12 for sums and the step; a
-quarter more, because a try may be in vain."""
-
-BICGSTAB_PRODUCT = 16.0
-"""Of BiCGStab: in an iteration of two 12 images, 13 for moves, 8 for scalar products."""
-
-_USUAL = 8.0  # entries of a row where the matrix does not tell
-
-
-def price(matrix: MatrixOperator, communicator: Communicator, product: float, step: float) -> float:
-    """Return the time of a Krylov method's product in steps of an iteration.
-
-    Parameters
-    ----------
-    matrix : MatrixOperator
-        Its entries count if it has `nnz`, those of the own rows.
-    communicator : Communicator
-        All processes call this together, and are told the same.
-    product, step : float
-        Elements moved in a row besides those of the product with the matrix.
-    """
-    own = getattr(matrix, "nnz", None)
-    rows, entries, unknown = communicator.total([matrix.shape[0], own or 0, own is None])
-    mean = _USUAL if unknown or not rows else entries / rows
-    return float((mean + product) / (mean + step))
-
 
 _PART = 1 << 20  # elements compared together: bounds the temporary memory
 
@@ -71,6 +30,10 @@ class DirectedSystem(BellmanOperator):
         As for :class:`hybrid.solvers.around.BoundingMethod`.
     vectors : int
         Of the method, for which room is asked before anything is copied.
+
+    Attributes
+    ----------
+    matrix : MatrixOperator
     """
 
     def __init__(
@@ -83,8 +46,7 @@ class DirectedSystem(BellmanOperator):
         # lemma: underflow
         far = 2.0 * NEGLIGIBLE * self.underflow * alike.greatest(max(extremes(diagonal)[1], 0.0))
         self.is_far = alike.all(_exceeds(b, far))
-        self._matrix, self._diagonal, self._b = matrix, diagonal, b
-        self.product_price = price(matrix, alike, IDR_PRODUCT, SUMMED_STEPS)
+        self.matrix, self._diagonal, self._b = matrix, diagonal, b
         self._system = space.system(diagonal, b)
 
     @property
@@ -115,11 +77,11 @@ class DirectedSystem(BellmanOperator):
     @property
     def entries(self) -> int | None:
         """See `BellmanOperator.entries`."""
-        return entries_on_host(self._matrix)
+        return entries_on_host(self.matrix)
 
     def written(self, policy: Array | None = None) -> FactoredSystem:
         """See `BellmanOperator.written`."""
-        return factored_system(rows_on_host(self._matrix), self._diagonal, self._b)
+        return factored_system(rows_on_host(self.matrix), self._diagonal, self._b)
 
     def result(self, x: Array) -> Array:
         """See `BellmanOperator.result`: where the operands were given."""
