@@ -370,21 +370,16 @@ class ChoiceBlock(Block):
     states : ndarray, shape (k,), int64
     operator : ChoiceOperator
     course : StripCourse
-    local : ndarray, shape (n,), int64
-        Scratch: -1 but for what a method sets for itself.
     """
 
     is_lenient = True
 
     def __init__(
-        self,
-        rows: ChoiceRows,
-        states: Int64Array,
-        operator: ChoiceOperator,
-        course: StripCourse,
-        local: Int64Array,
+        self, rows: ChoiceRows, states: Int64Array, operator: ChoiceOperator, course: StripCourse
     ) -> None:
-        self._states, self._rows, self._local = states, rows, local
+        self._states, self._rows = states, rows
+        # Scratch: -1 but for what a method sets for itself.
+        self._local = np.full(operator.size, -1, np.int64)
         self._maximise, self._groups = operator.maximise, operator.groups
         self._slack, self._underflow = operator.slack, operator.underflow
         self.lower, self.upper = course.lower, course.upper

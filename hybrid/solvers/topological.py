@@ -73,6 +73,18 @@ class Topological(BoundingMethod):
         self, operator: BellmanOperator, upper_bound: float | None, progress: Progress | None = None
     ) -> BoundedSolution:
         """Solve strip by strip; see `BoundingMethod.enclosed`."""
+        found = self._in_strips(operator, upper_bound, progress)
+        if found is None:
+            # What strips have taken is let go before.
+            found = replace(
+                self.otherwise.enclosed(operator, upper_bound, progress), solved_by=self.otherwise
+            )
+        return found
+
+    def _in_strips(
+        self, operator: BellmanOperator, upper_bound: float | None, progress: Progress | None
+    ) -> BoundedSolution | None:
+        """Do as `enclosed` does; None where the other method is to take over."""
         space, strips, size, parts = operator.space, self.strips, operator.size, len(self.strips)
         more_vectors = -(-strips.nbytes // (8 * max(size, 1)))
         space.reserve(self.vectors + more_vectors, size)
@@ -82,17 +94,15 @@ class Topological(BoundingMethod):
         course.resume(clock, space)
         # Errors of strips add up along paths.
         share = replace(self.criterion, epsilon=self.criterion.epsilon / parts)
-        local = np.full(size if isinstance(operator, ChoiceOperator) else 0, -1, np.int64)
         status = Status.CONVERGED
         with clock.gently():
             while course.number < parts and status is Status.CONVERGED:
                 try:
                     rows = strips.rows(course.number)
-                    block = self._block(rows, course, operator, local)
+                    block = self._block(rows, course, operator)
                     found = block.components
                     if found.depth > _DEEPEST or (parts == 1 and not found.pay):
-                        solved = self.otherwise.enclosed(operator, upper_bound, progress)
-                        return replace(solved, solved_by=self.otherwise)
+                        return None
                     # Not before: a state of the other method may be kept, which takes over above.
                     clock.offer(course.state)
                     levels = _Levels(block, share, self.criterion.epsilon, course, upper_bound)
@@ -117,14 +127,12 @@ class Topological(BoundingMethod):
             course.upper, products=products, more_vectors=more_vectors,
         )  # fmt: skip
 
-    def _block(
-        self, rows: Int64Array, course: StripCourse, operator: BellmanOperator, local: Int64Array
-    ) -> Block:
+    def _block(self, rows: Int64Array, course: StripCourse, operator: BellmanOperator) -> Block:
         """Return the next strip, written out."""
         written = self.strips.written(course.number)
         if isinstance(written, ChoiceRows):
             assert isinstance(operator, ChoiceOperator)
-            return ChoiceBlock(written, rows, operator, course, local)
+            return ChoiceBlock(written, rows, operator, course)
         assert isinstance(operator, DirectedSystem)
         return RowBlock(written, rows if len(self.strips) > 1 else None, operator, course)
 

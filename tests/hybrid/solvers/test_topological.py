@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from fractions import Fraction
 from typing import ClassVar
 
 import networkx
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, diags_array
 
 from hybrid.matrix.cpu import csr as csr_components
 from hybrid.matrix.cpu.csr import CsrMatrix, find_components
@@ -136,6 +138,31 @@ def test_one_component_is_left_to_other_methods(monkeypatch):
         if is_left:
             np.testing.assert_array_equal(found.lower, other.lower)
             np.testing.assert_array_equal(found.upper, other.upper)
+
+
+def test_what_components_take_is_let_go_before_another_method_begins(monkeypatch):
+    monkeypatch.setattr(csr_components, "_MAX_SHARE", 0.8)
+    size, told = 1 << 14, []
+
+    class Watched(Optimistic):
+        def enclosed(self, *arguments):
+            told.append(tracemalloc.get_traced_memory()[0])
+            return super().enclosed(*arguments)
+
+    matrix = CsrMatrix(diags_array([0.5, 0.25], offsets=[1 - size, 1], shape=(size, size)).tocsr())
+    method = Topological(
+        Criterion(max_iterations=5), WholeStrip(matrix), Watched(Criterion(max_iterations=5))
+    )
+    operands = np.ones(size), np.full(size, 0.25)
+    method.solve(matrix, *operands, SLACK, 1.0)  # what is loaded once is there
+    gc.collect()
+    tracemalloc.start()
+    try:
+        found = method.solve(matrix, *operands, SLACK, 1.0)
+    finally:
+        tracemalloc.stop()
+    assert found.solved_by is method.otherwise
+    assert told[-1] < 8 * size
 
 
 def test_no_states_and_nothing_to_gain():
