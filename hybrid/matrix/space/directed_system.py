@@ -15,7 +15,7 @@ from hybrid.matrix.space.bellman import BellmanOperator
 from hybrid.matrix.space.bounded_solution import NEGLIGIBLE, least_closure, underflow_of
 from hybrid.matrix.space.direct import FactoredSystem, factored_system
 from hybrid.matrix.space.host import workspace_of
-from hybrid.matrix.space.workspace import Array, Steps, System
+from hybrid.matrix.space.workspace import Array, Steps
 from mtbdd.offset.places import is_all
 
 _PART = 1 << 20  # elements compared together: bounds the temporary memory
@@ -33,7 +33,10 @@ class DirectedSystem(BellmanOperator):
 
     Attributes
     ----------
-    matrix : MatrixOperator
+    matrix, diagonal, b
+        As they were given.
+    system : System
+        The equation, not rounded in any direction.
     """
 
     def __init__(
@@ -46,33 +49,18 @@ class DirectedSystem(BellmanOperator):
         # lemma: underflow
         far = 2.0 * NEGLIGIBLE * self.underflow * alike.greatest(max(extremes(diagonal)[1], 0.0))
         self.is_far = alike.all(_exceeds(b, far))
-        self.matrix, self._diagonal, self._b = matrix, diagonal, b
-        self._system = space.system(diagonal, b)
-
-    @property
-    def system(self) -> System:
-        """The equation, not rounded in any direction."""
-        return self._system
-
-    @property
-    def diagonal(self) -> Vector:
-        """Its diagonal, where it was given."""
-        return self._diagonal
-
-    @property
-    def b(self) -> Vector:
-        """Its right-hand side, where it was given."""
-        return self._b
+        self.matrix, self.diagonal, self.b = matrix, diagonal, b
+        self.system = space.system(diagonal, b)
 
     @cached_property
     def down(self) -> Steps:
         """See `BellmanOperator.down`."""
-        return self._system.relaxation(factor=1.0 + self.slack)  # lemma: directed-steps
+        return self.system.relaxation(factor=1.0 + self.slack)  # lemma: directed-steps
 
     @cached_property
     def up(self) -> Steps:
         """See `BellmanOperator.up`."""
-        return self._system.relaxation(factor=1.0 - self.slack)  # lemma: directed-steps
+        return self.system.relaxation(factor=1.0 - self.slack)  # lemma: directed-steps
 
     @property
     def entries(self) -> int | None:
@@ -81,15 +69,15 @@ class DirectedSystem(BellmanOperator):
 
     def written(self, policy: Array | None = None) -> FactoredSystem:
         """See `BellmanOperator.written`."""
-        return factored_system(rows_on_host(self.matrix), self._diagonal, self._b)
+        return factored_system(rows_on_host(self.matrix), self.diagonal, self.b)
 
     def result(self, x: Array) -> Array:
         """See `BellmanOperator.result`: where the operands were given."""
-        return self.space.result(x, self._b)
+        return self.space.result(x, self.b)
 
     def positive(self, is_over: Callable[[], bool] | None = None) -> Array:
         """See `BellmanOperator.positive`: rows from which M leads to a positive element of b."""
-        inside = self.space.vector(self._b > 0.0)
+        inside = self.space.vector(self.b > 0.0)
         found, steps = least_closure(self.space, inside, self.space.multiply, is_over)
         self.products += steps
         return found
@@ -102,24 +90,24 @@ class DirectedSystem(BellmanOperator):
         space, out = self.space, self.zeros()
         space.multiply(positive, out)
         self.products += 1
-        out += space.vector(self._b > 0.0)
+        out += space.vector(self.b > 0.0)
         (holds,) = space.read(space.all((out == 0.0) | (positive > 0.0)))
         return bool(holds)
 
     def raised(self, positive: Array) -> Steps:
         """See `BellmanOperator.raised`: b is raised above the floor in the rows that are positive."""
         space, xp = self.space, self.space.xp
-        b = space.vector(self._diagonal)
+        b = space.vector(self.diagonal)
         with np.errstate(over="ignore"):  # an infinite solution is no bound, and is told as such
             b *= 4.0 * self.floor
-        xp.maximum(b, space.operand(self._b), out=b)
+        xp.maximum(b, space.operand(self.b), out=b)
         # Not a product: infinity times zero is no number.
         xp.copyto(b, 0.0, where=positive == 0.0)
-        return self._system.sharing(b).relaxation(factor=1.0 + self.slack)
+        return self.system.sharing(b).relaxation(factor=1.0 + self.slack)
 
     def residual(self, x: Array, scratch: Array) -> float:
         """See `BellmanOperator.residual`: the greatest ``|M x + b - diagonal * x|``."""
-        return self.space.read(self._system.residual(x, scratch))[0]
+        return self.space.read(self.system.residual(x, scratch))[0]
 
 
 def _exceeds(x: Vector, limit: float) -> bool:
