@@ -7,24 +7,69 @@ always wrong; and a try is mostly in vain, since of rows that far from the end k
 know no more than k steps.  The reciprocals tell the two apart without a product: ``1 / d`` grows by the same
 amount in every step while values grow like a power, and by more and more once the iteration contracts.  Where
 a front has just passed, it jumps, which is no pace either.
+
+The one rule that decides is that of :class:`Rule`: what it takes to finish by steps against what a try takes.
 """
 
 from __future__ import annotations
 
 import bisect
 import math
+from dataclasses import dataclass
 
 AGAIN = 4
 """Times the products before a vain try after which the next one is made."""
 
-_LEAST = 100  # products that a Krylov method takes at least, with its beginning and its bounds
 _SLOPE = 3  # measurements over which the pace is taken
 _THIRDS = (1 / 2, 2 / 3, 5 / 6, 1.0)  # of the steps: the ends of three equal stretches, the last half
 _FASTER = 1.03  # times the growth of the stretch before at which 1 / d has begun to bend
 _JUMP = 4.0  # times the fall of log d in the stretch before beyond which it has jumped
 _THROUGHOUT = 0.125  # of the steps, for which it has to have bent
-_LATE = 10_000  # products after which a try is made that no pace speaks for, or a tenth of the limit
-_BLIND = 0.125  # of the products made, that it may take; all of them where the limit is low
+_OF_LIMIT = 0.1  # of the limit of products, after which a try is late in any case
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When an iteration gives way to a try: the cost of finishing by steps against that of a try.
+
+    With k steps made and r foretold to be left, where a product of a try takes the time of p steps,
+
+        ``finish = r + guess * (r + k)``  and  ``attempt = p * (least + more)``:
+
+    a try is due where ``finish >= attempt``.  Where differences contract r is known, and the try may take
+    r products.  Elsewhere r tells no more than that the end is far: a try is due from ``k = late`` on,
+    and may take ``share * k`` products.  It may take `room` products in any case.
+
+    Attributes
+    ----------
+    guess : float
+        Steps that the guess of an upper bound takes, in those until values are found.
+    least : float
+        Products that a try takes where it is quick, with its beginning and its bounds.
+    late : int
+        Steps after which a try is made that no pace speaks for; at most a tenth of the limit.
+    share : float
+        Of the steps made, that such a try may take; all of them where the limit makes it sooner.
+    room : float
+        Products that any try may take.
+    """
+
+    guess: float
+    least: float
+    late: int
+    share: float
+    room: float
+
+    def finish(self, made: int, left: float) -> float:
+        """Return the steps that it takes until bounds are found."""
+        return left + self.guess * (left + made) if math.isfinite(left) else math.inf
+
+
+CHAINS = Rule(guess=0.0, least=100.0, late=10_000, share=0.125, room=0.0)
+"""Of affine equations: the sum of the iterates guesses a bound, and no try is quick before a pace is seen."""
+
+POLICIES = Rule(guess=1.0, least=1000.0, late=200, share=4.0, room=2000.0)
+"""Of equations over choices: most of what a try takes are its first policies, wherever it begins."""
 
 
 class Forecast:
@@ -40,6 +85,8 @@ class Forecast:
         Products that end the iteration in any case.
     begun : int
         Products made before the first that is followed: by an earlier run, whose measurements are not known.
+    rule : Rule
+        Of the tries.
 
     Attributes
     ----------
@@ -50,8 +97,11 @@ class Forecast:
     Nothing is multiplied, and no clock is read: the same numbers give the same answers.
     """
 
-    def __init__(self, epsilon: float, price: float = 1.0, most: int = 10 * _LATE, begun: int = 0) -> None:
-        self._target, self._price, self._late = math.log(epsilon), price, min(_LATE, most // 10)
+    def __init__(
+        self, epsilon: float, price: float = 1.0, most: int = 100_000, begun: int = 0, rule: Rule = CHAINS
+    ) -> None:
+        self._target, self._price, self._rule = math.log(epsilon), price, rule
+        self._late = min(rule.late, int(_OF_LIMIT * most))
         self.begun = begun
         self._seen: list[tuple[int, float]] = []
         self._least = math.inf
@@ -76,37 +126,34 @@ class Forecast:
         return max(now - wanted, 0.0) * (end - begin) / (before - now)
 
     def is_long(self, left: float, more: float = 0.0) -> bool:
-        """Tell whether so many products take longer than a Krylov method does where it is quick.
-
-        Parameters
-        ----------
-        left : float
-        more : float
-            Products that the method makes beforehand.
-        """
-        return left >= (_LEAST + more) * self._price
-
-    def budget(self, left: float, more: float = 0.0) -> float:
-        """Return the products that a try may make now, 0 if none is to be made.
-
-        Where no pace speaks for a try it is made late, and with an eighth of what has been made; with as much
-        as has been made where a low limit would end the iteration soon.
+        """Tell whether it takes longer to finish by steps than a try takes where it is quick; see `Rule`.
 
         Parameters
         ----------
         left : float
             What the last measurement has told.
         more : float
+            Products that the method makes beforehand.
+        """
+        made = self._seen[-1][0] if self._seen else 0
+        return left > 0.0 and self._rule.finish(made, left) >= (self._rule.least + more) * self._price
+
+    def budget(self, left: float, more: float = 0.0) -> float:
+        """Return the products that a try may make now, 0 if none is to be made; see `Rule`.
+
+        Parameters
+        ----------
+        left, more : float
             As for `is_long`.
         """
         if not self.is_long(left, more):
             return 0.0
+        rule, made = self._rule, self._seen[-1][0]
         if self.contracts:
-            return left
-        made = self._seen[-1][0]
+            return max(left, rule.room)
         if made < self._late:
             return 0.0
-        return made if self._late < _LATE else _BLIND * made
+        return max(made * (rule.share if self._late == rule.late else max(rule.share, 1.0)), rule.room)
 
     @property
     def contracts(self) -> bool:

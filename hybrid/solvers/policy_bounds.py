@@ -30,7 +30,7 @@ from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from hybrid.matrix.space.repeated import STEPS, RepeatedIDR
 from hybrid.matrix.space.workspace import Array, Pair, System
 from hybrid.solvers.around import verified_around
-from hybrid.solvers.forecast import AGAIN, Forecast
+from hybrid.solvers.forecast import AGAIN, POLICIES, Forecast
 from hybrid.solvers.krylov_bounds import follow
 
 # Guesses of upper bounds in the shape of what a step adds up to, over choices.
@@ -169,7 +169,7 @@ OWN_VECTORS = 6
 """z, gains of a policy, ones, zeros, weights, and a policy with the one before."""
 
 _SWEEPS = 10  # steps over all choices between two policies
-_PATIENCE = 1000  # products, or the share of one policy, without half of the residual gained
+_PATIENCE = 300  # products, or the share of one policy, without half of the residual gained
 _DIGITS = 1e-2  # share of the residual that is left of the equations of one policy
 _SOLUTIONS = 4  # that all products have to do for
 _LOOSE = 0.5  # share of its right-hand side by which w may be off, for the policy that it is solved for
@@ -429,9 +429,6 @@ MORE_VECTORS = IDR_VECTORS + OWN_VECTORS + 2
 _LOOK = 10  # steps between two looks at the pace
 _SETTLED = 0.1  # relative change of a step beyond which no policy is worth solving for
 _PRICE = 2.0  # of a product of IDR(s) in steps over choices
-_REST = 2000  # steps that have to be left for a try, those of the guess included
-_LEFT = 0.25  # of the steps made, that have to be left until values are found
-_BLIND = 0.5  # of the steps made, for a try that no pace speaks for
 _ROUGH = 1e-3  # residual of z from which w is looked for
 _MARGIN = 0.4  # of epsilon that half of the width may take
 _MOST_DOUBLINGS = 5  # tries with a doubled c
@@ -455,7 +452,7 @@ class PolicyBounds:
 
     def __init__(self, operator: ChoiceOperator, criterion: Criterion, always: bool) -> None:
         self._operator, self._criterion, self._always = operator, criterion, always
-        self._forecast = Forecast(criterion.epsilon, _PRICE, criterion.max_iterations)
+        self._forecast = Forecast(criterion.epsilon, _PRICE, criterion.max_iterations, rule=POLICIES)
         self._looked = self._not_before = 0
         self._change = math.inf
         self.width, self.more_vectors = math.inf, 0
@@ -466,10 +463,7 @@ class PolicyBounds:
         self._forecast.begun = made
 
     def budget(self, held: Held, difference: float) -> float:
-        """Return the products that a try is worth now, 0 if none; a forecast in ten steps.
-
-        Once values are found the guess of an upper bound takes about as many steps again.
-        """
+        """Return the products that a try is worth now, 0 if none; a forecast in ten steps."""
         made = held.made
         if made - self._looked < _LOOK or not difference < _SETTLED:
             return 0.0
@@ -479,13 +473,7 @@ class PolicyBounds:
             return 0.0
         if self._always:
             return math.inf
-        if not self._forecast.contracts:
-            budget = self._forecast.budget(left)
-            # The equations of a policy take a while, also where no pace speaks for them.
-            return max(budget, _BLIND * made) if budget > 0.0 else 0.0
-        rest = 2.0 * left + made
-        is_long = rest >= _REST and left >= _LEFT * made
-        return rest / _PRICE if is_long and math.isfinite(rest) else 0.0
+        return self._forecast.budget(left)
 
     def solve(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None = None) -> int:
         """Try to find bounds; return the products made; see `Leap.solve`.

@@ -13,8 +13,7 @@ from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.systems import injected
 from hybrid.checking.in_parts import in_parts
 from hybrid.matrix.space.base import MatrixOperator
-from hybrid.solvers import forecast as forecasts
-from hybrid.solvers.forecast import Forecast
+from hybrid.solvers.forecast import CHAINS, POLICIES, Forecast
 from hybrid.solvers.price import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, SUMMED_STEPS, price
 from mtbdd.base.communicator import ALONE, communicator_of
 from mtbdd.build.model import SymbolicModel
@@ -123,10 +122,26 @@ def test_numbers_that_do_not_shrink_are_tried_late_and_with_little() -> None:
     assert next(pair for pair in budgets if pair[1] > 0.0) == (500, 500)
 
 
+def test_over_choices_the_guess_of_a_bound_counts_as_steps_and_a_try_takes_some_policies() -> None:
+    """Steps until bounds are found, against those of a try, as for chains."""
+    forecast = Forecast(1e-8, 2.0, rule=POLICIES)
+    looks = [(made, forecast.left(made, 0.99**made)) for made in range(10, 1610, 10)]
+    # 1,833 steps until values are found, and as many for the guess.
+    assert forecast.contracts and forecast.is_long(looks[-1][1])
+    assert POLICIES.finish(*looks[-1]) == pytest.approx(2 * 1833 - 1600, abs=2)
+    assert forecast.budget(looks[-1][1]) == POLICIES.room
+    quick = Forecast(1e-8, 2.0, rule=POLICIES)
+    assert not any(quick.budget(quick.left(made, 0.98**made)) for made in range(10, 900, 10))
+    slow = Forecast(1e-8, 2.0, rule=POLICIES)
+    due = [(made, slow.budget(slow.left(made, 0.5))) for made in range(10, 2000, 10)]
+    assert next(pair for pair in due if pair[1]) == (POLICIES.late, POLICIES.room)
+    assert due[-1] == (1990, POLICIES.share * 1990)
+
+
 def test_a_short_rest_is_not_worth_it_whatever_the_pace() -> None:
     assert followed(lambda made: 0.8**made, range(10, 80, 10))[1] == []
     # What a try costs in steps counts: the price of its products, and those that it makes beforehand.
-    assert forecasts._LEAST == LEAST
+    assert CHAINS.least == LEAST
     assert Forecast(1e-8, 1.0).is_long(100.0) and not Forecast(1e-8, 1.01).is_long(100.0)
     assert Forecast(1e-8, 3.0).is_long(300.0) and not Forecast(1e-8, 3.0).is_long(299.0)
     assert Forecast(1e-8, 2.0).is_long(260.0, 30.0) and not Forecast(1e-8, 2.0).is_long(259.0, 30.0)

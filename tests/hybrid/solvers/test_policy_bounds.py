@@ -301,14 +301,14 @@ def test_tries_are_told_what_guesses_want(monkeypatch: pytest.MonkeyPatch) -> No
     assert told == sorted(told, reverse=True)
 
 
-def test_a_try_that_no_pace_speaks_for_may_take_half_of_the_steps() -> None:
+def test_a_try_that_no_pace_speaks_for_has_room_for_its_first_policies() -> None:
     bounds = PolicyBounds(operator_of(True), Criterion(), always=False)
     budgets = []
     for made in range(10, 12_000, 10):
         held = Held(np.empty(0), np.empty(0), None, np.empty(0), made, None, lambda: ({}, {}), 1e-9)
         budgets.append((made, bounds.budget(held, 0.01)))
     due = [pair for pair in budgets if pair[1] > 0.0]
-    assert due[0] == (10_000, 5000.0)
+    assert due[0] == (200, 2000.0) and due[-1] == (11_990, 4 * 11_990.0)
 
 
 def test_weights_take_no_longer_than_the_iteration_before_them() -> None:
