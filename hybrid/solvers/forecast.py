@@ -68,7 +68,7 @@ class Rule:
 CHAINS = Rule(guess=0.0, least=100.0, late=10_000, share=0.125, room=0.0)
 """Of affine equations: the sum of the iterates guesses a bound, and no try is quick before a pace is seen."""
 
-POLICIES = Rule(guess=1.0, least=1000.0, late=200, share=4.0, room=2000.0)
+POLICIES = Rule(guess=1.0, least=1000.0, late=500, share=4.0, room=2000.0)
 """Of equations over choices: most of what a try takes are its first policies, wherever it begins."""
 
 

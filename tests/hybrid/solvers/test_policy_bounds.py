@@ -308,7 +308,7 @@ def test_a_try_that_no_pace_speaks_for_has_room_for_its_first_policies() -> None
         held = Held(np.empty(0), np.empty(0), None, np.empty(0), made, None, lambda: ({}, {}), 1e-9)
         budgets.append((made, bounds.budget(held, 0.01)))
     due = [pair for pair in budgets if pair[1] > 0.0]
-    assert due[0] == (200, 2000.0) and due[-1] == (11_990, 4 * 11_990.0)
+    assert due[0] == (500, 2000.0) and due[-1] == (11_990, 4 * 11_990.0)
 
 
 def test_weights_take_no_longer_than_the_iteration_before_them() -> None:
