@@ -20,6 +20,7 @@ from hybrid.base.disk.store import LEAST_BYTES
 from hybrid.matrix.gpu.tuning import LayoutOptions
 from hybrid.matrix.levels.curve import LevelCurve, level_curve
 from hybrid.matrix.space.base import Criterion
+from hybrid.solvers.forecast import CHAINS
 from mtbdd.language.limit_defaults import DEFAULT_LIMITS
 from tests.pages import blocks_of
 from tests.source_tree import ROOT
@@ -145,15 +146,15 @@ _EVERYWHERE: dict[str, tuple[Source, ...]] = {
 
 COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
     "docs/bounds.md": {
-        "below {:,}, as many as were made": ("hybrid.solvers.forecast:_LATE",),
+        "below {:,}, as many as were made": (lambda: CHAINS.late,),
         "neither follows {}": ("hybrid.matrix.space.swept:_WORTH",),
         "after {:,} steps over all rows": ("hybrid.solvers.strip_leap:_BEGIN",),
         "from {:,} states, components": ("hybrid.analysis.choice_systems:_LEAST_STATES",),
         "at most {:,} steps are left": ("hybrid.solvers.average_reward:_SINGLE",),
         "at least every {} steps": ("hybrid.matrix.space.base:_MOST",),
         "has grown by {} % more": (_percent("hybrid.solvers.forecast:_FASTER"),),
-        "After {:,} products": ("hybrid.solvers.forecast:_LATE",),
-        "in steps, {} products": ("hybrid.solvers.forecast:_LEAST",),
+        "After {:,} products": (lambda: CHAINS.late,),
+        "in steps, {} products": (lambda: int(CHAINS.least),),
         "at least {} products": ("hybrid.solvers.krylov_bounds:_LEAST",),
     },
     "docs/building.md": {
