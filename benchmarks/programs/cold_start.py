@@ -21,6 +21,13 @@ from benchmarks.library.models import ROOT
 from benchmarks.library.processes import child_environment
 from benchmarks.library.records import Records
 
+
+def _small(name: str, constants: str) -> tuple[str, ...]:
+    """Return the arguments of a check of a small example, of all its properties."""
+    files = (f"examples/{name}.prism", f"examples/{name}.props")
+    return ("-m", "hybrid", "check", *files, *(("--const", constants) if constants else ()))
+
+
 _KANBAN = ("examples/kanban.prism", "examples/kanban.props", "--const", "t=3")
 
 STARTS: dict[str, tuple[tuple[str, ...], float | None]] = {
@@ -31,6 +38,23 @@ STARTS: dict[str, tuple[tuple[str, ...], float | None]] = {
     "hybrid info kanban t=3": (("-m", "hybrid", "info", _KANBAN[0], *_KANBAN[2:]), None),
     "hybrid levels kanban t=10": (("-m", "hybrid", "levels", _KANBAN[0], "--const", "t=10"), 1.5),
     "hybrid check kanban t=3": (("-m", "hybrid", "check", *_KANBAN), 1.0),
+    **{
+        f"hybrid check {name} {constants}".rstrip(): (_small(name, constants), 0.4)
+        for name, constants in (
+            ("biased_die", "N=20,first=0"),
+            ("brp", "N=16,MAX=2"),
+            ("cluster", "N=8"),
+            ("coin", "K=2"),
+            ("fms", "n=1"),
+            ("herman", ""),
+            ("jobs", "N=3"),
+            ("kanban", "t=1"),
+            ("philosophers", ""),
+            ("polling", ""),
+            ("relay", "H=4,M=3"),
+            ("tandem", "c=15"),
+        )
+    },
 }
 """Arguments of Python by name, and the wall seconds that they should not exceed."""
 
