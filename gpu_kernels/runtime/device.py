@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import statistics
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +20,6 @@ from gpu_kernels.runtime.transfers import (
     Transfers,
     Window,
 )
-from gpu_kernels.runtime.warm_up import begin_warm_up, end_warm_up, is_compiled
 
 # A CUDA graph whose launches keep the priorities of the streams that they were recorded on.
 
@@ -157,6 +155,8 @@ class CudaDevice:
 
     def free_bytes(self) -> int:
         """Return the free memory of the card and what CuPy's pool holds unused; waits for a warm-up's end."""
+        from gpu_kernels.runtime.warm_up import end_warm_up
+
         end_warm_up()
         free, _ = self._cupy.cuda.runtime.memGetInfo()
         return int(free) + int(self._cupy.get_default_memory_pool().free_bytes())
@@ -195,6 +195,8 @@ class CudaDevice:
             end.record()
             end.synchronize()
             times.append(float(self._cupy.cuda.get_elapsed_time(begin, end)) / 1e3 / _QUEUED)
+        import statistics
+
         return statistics.median(times)
 
     def transfers(self, outgoing: int, incoming: int) -> Transfers:
@@ -343,6 +345,9 @@ def made_for(device: Device, items: int, make: Callable[[Place], Record]) -> Rec
     have not been compiled on this machine. Time: that of `make`, and O(bytes). Synchronises: yes where the
     record is copied.
     """
+    # Here: what compiles ahead runs other processes, and takes as long to load as a small answer to compute.
+    from gpu_kernels.runtime.warm_up import begin_warm_up, end_warm_up, is_compiled
+
     if items <= HOST_ITEMS or (items <= _TIMES_UNCOMPILED * HOST_ITEMS and not is_compiled("layouts")):
         return copied_to(device, make(Host()))
     begin_warm_up("layouts")

@@ -111,6 +111,9 @@ def _product(matrix: OffsetMTBDD, options: CheckOptions, weights: Vector | None,
 
 _CHECK_EVERY = 32  # steps after which it is checked whether values still change
 _LEAST_STATES = 1 << 14  # below, components and what finds them take longer to load than steps to make
+FEW_STEPS = 500
+"""Steps over few choices that are made sooner than compiled code is loaded."""
+
 _MOST_LOST = 2.0**-20  # greatest relative error of entries that are written out
 
 

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.choice_systems import after_steps, check_method, choice_operator, solve_choices
+from hybrid.analysis.choice_systems import (
+    FEW_STEPS,
+    after_steps,
+    check_method,
+    choice_operator,
+    solve_choices,
+)
 from hybrid.analysis.ltl import model_formula, model_product
 from hybrid.analysis.operator_values import Asked, Scope
 from hybrid.analysis.precomputation import end_components, prob1a, prob1e, staying_choices
@@ -389,8 +395,6 @@ def _discounted_on_chain(
 
 # Rewards gathered up to a number of steps or a time, and rewards at one moment ([Tealdi13] §2.3).
 
-_FEW_STEPS = 500  # of a decision process, made sooner than compiled code is loaded
-
 
 def cumulative_rewards(a: Asked) -> StateValues:
     """Return the expected reward of the first steps, or up to a time.
@@ -448,7 +452,7 @@ def _gathered_over_choices(
     if steps == 0:
         return StateValues.exact(np.zeros(model.index.size))
     operator = choice_operator(
-        model, model.index, rewards_of(model, structure), maximise, options, are_many=steps > _FEW_STEPS
+        model, model.index, rewards_of(model, structure), maximise, options, are_many=steps > FEW_STEPS
     )
     found = after_steps(operator, np.zeros(model.index.size), steps, work, model.index)
     return scaled_bounds(found, reward_units(model, structure))  # lemma: entry-units
@@ -469,7 +473,7 @@ def _later_over_choices(
         lambda layer, rows: np.zeros(rows.size),
         maximise,
         options,
-        are_many=steps > _FEW_STEPS,
+        are_many=steps > FEW_STEPS,
     )
     # lemma: entry-units
     return scaled_bounds(after_steps(operator, rewards, steps, work, model.index), units)

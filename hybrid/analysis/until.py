@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.choice_systems import (
+    FEW_STEPS,
     after_steps,
     check_method,
     choice_flow,
@@ -265,10 +266,10 @@ def _before(
         found = through(lambda x: run.after_time(x, float(window.lower)), start, model.communicator)
         return _probabilities(found).spread(inside, nowhere)
     # The last of the safe steps may enter a target that is not safe itself.
-    step = _course(a, first, target & ~safe, maximise)
+    step = _course(a, first, target & ~safe, maximise, 1)
     found = through(lambda x: step(x, 1), start, model.communicator)
     if window.lower > 1:
-        more = _course(a, first, None, maximise)
+        more = _course(a, first, None, maximise, window.lower)
         found = through(lambda x: more(x, int(window.lower) - 1), found, model.communicator)
     return _probabilities(found).spread(inside, nowhere)
 
@@ -282,7 +283,7 @@ def _within(a: Asked, safe: Node, target: Node, length: float, maximise: bool, s
         return StateValues.exact(known)
     maybe = index_states(model.manager, maybe_states)
     if model.is_mdp:
-        course = _course(a, maybe, target, maximise)
+        course = _course(a, maybe, target, maximise, length)
         found = _probabilities(scope.among(course(np.zeros(maybe.size), int(length)), maybe))
         return found.spread(scope.indicator(maybe_states), known)
     reached = index_states(model.manager, target)
@@ -301,9 +302,9 @@ def _within(a: Asked, safe: Node, target: Node, length: float, maximise: bool, s
 
 
 def _course(
-    a: Asked, within: StateIndex, target: Node | None, maximise: bool
+    a: Asked, within: StateIndex, target: Node | None, maximise: bool, steps: float
 ) -> Callable[[np.ndarray, int], StateValues]:
-    """Return what goes a number of steps back from values over a set; entering the target counts as one."""
+    """Return what goes at most so many steps back from values over a set; entering the target is one."""
     model, options, work = a.model, a.options, a.work
     entered = None if target is None else index_states(model.manager, target)
     if not model.is_mdp:
@@ -319,7 +320,7 @@ def _course(
     def gain(layer: int, rows: StateIndex) -> np.ndarray:
         return np.zeros(rows.size) if entered is None else choice_flow(model, layer, rows, entered, options)
 
-    operator = choice_operator(model, within, gain, maximise, options, are_many=True)
+    operator = choice_operator(model, within, gain, maximise, options, are_many=steps > FEW_STEPS)
     return lambda x, steps: after_steps(operator, np.ascontiguousarray(x), steps, work, within)
 
 

@@ -217,7 +217,7 @@ _RECORDS = (
         "backend",
         "auto",
         "what multiplies: the device where there is one and the system is large enough (default), the "
-        "cores, the device, or plain Python to compare with",
+        "cores, the device, or plain NumPy, which few equations have by default as well",
         choices=("auto", "cpu", "gpu", "reference"),
     ),
     OptionRecord(

@@ -40,7 +40,7 @@ def test_little_work_is_done_on_the_host(device: Device, monkeypatch: pytest.Mon
         places.append(place)
         return Record(place.xp.arange(3), None, None, 0)
 
-    monkeypatch.setattr("gpu_kernels.runtime.device.is_compiled", lambda work: work == "layouts")
+    monkeypatch.setattr("gpu_kernels.runtime.warm_up.is_compiled", lambda work: work == "layouts")
     few, many = made_for(device, 100, make), made_for(device, 101, make)
     assert isinstance(places[0], Host)
     assert places[1] is device
@@ -52,8 +52,8 @@ def test_more_is_done_on_the_host_while_nothing_is_compiled(
     device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gpu_kernels.runtime.device.HOST_ITEMS", 100)
-    monkeypatch.setattr("gpu_kernels.runtime.device.is_compiled", lambda work: False)
-    monkeypatch.setattr("gpu_kernels.runtime.device.begin_warm_up", lambda work: False)
+    monkeypatch.setattr("gpu_kernels.runtime.warm_up.is_compiled", lambda work: False)
+    monkeypatch.setattr("gpu_kernels.runtime.warm_up.begin_warm_up", lambda work: False)
     places: list[Place] = []
 
     def make(place: Place) -> None:

@@ -34,7 +34,6 @@ from hybrid.base.option_types import (
     StorageName,
 )
 from hybrid.matrix.backends import Backend, choose_backend
-from hybrid.properties.automata.choosing import AUTOMATON_TOOLS, command_words
 from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power
 from hybrid.solvers.gauss_seidel import GaussSeidel
 from mtbdd.base.errors import option
@@ -212,8 +211,11 @@ class CheckOptions:
                 f"method {self.method!r} is not offered; choose one of {', '.join(METHODS)}{near}"
             )
         choose_backend(self.backend)
-        if self.automaton_tool not in AUTOMATON_TOOLS:
-            command_words(self.automaton_tool)
+        if self.automaton_tool != "auto":
+            from hybrid.properties.automata.choosing import AUTOMATON_TOOLS, command_words
+
+            if self.automaton_tool not in AUTOMATON_TOOLS:
+                command_words(self.automaton_tool)
         if self.exact and self.method != "auto":
             raise OptionError(
                 f"exact answers have a method of their own: leave {option('exact')} or {option('method')} out"

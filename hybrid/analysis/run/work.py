@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hybrid.analysis.checkpoints.checkpoint import Checkpoint
 from hybrid.base.errors import NotConvergedError
 from hybrid.matrix.space.bounded_solution import BoundedSolution
 from hybrid.solvers import Solution, Status
 from mtbdd.offset.states import StateIndex
 
 if TYPE_CHECKING:
+    from hybrid.analysis.checkpoints.checkpoint import Checkpoint
     from hybrid.matrix.explicit.operators import ExplicitOperator
     from hybrid.matrix.operators.hybrid_matrix import DividedMatrix, HybridMatrix
     from hybrid.matrix.space.choice_operator import ChoiceOperator

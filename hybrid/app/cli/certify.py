@@ -40,14 +40,12 @@ class Certifier:
         combinations: Sequence[str],
         chosen: CheckOptions,
         console: Console,
-    ) -> Certifier | None:
-        """Return what a command line asks for, None if it asks for no certificate.
+    ) -> Certifier:
+        """Return what a command line with a certificate asks for.
 
         An `OptionError` says that not one property is asked for, or that it has no certificate, before
         anything is computed.
         """
-        if options.certificate is None:
-            return None
         if len(combinations) > 1:
             raise OptionError("--certificate is about one run; give constants without ranges")
         if options.scheduler is not None:

@@ -10,12 +10,10 @@ from contextlib import contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from gpu_kernels import begin_warm_up, take_card
 from hybrid.analysis.quantified import Witness
 from hybrid.analysis.run.options import SOLUTION_KEYWORDS, CheckOptions
 from hybrid.analysis.run.state_files import check_suffix
 from hybrid.analysis.run.work import Reduction
-from hybrid.analysis.scheduler import SUFFIXES as SCHEDULER_SUFFIXES
 from hybrid.app.cli.asked_properties import (
     limited_threads,
     list_properties,
@@ -24,7 +22,6 @@ from hybrid.app.cli.asked_properties import (
     selected_properties,
 )
 from hybrid.app.cli.building import built_model, model_record, shortened_reason
-from hybrid.app.cli.certify import Certifier
 from hybrid.app.cli.check_pictures import CheckPictures
 from hybrid.app.cli.console import Console, value_text
 from hybrid.app.cli.excerpts import Excerpts
@@ -33,7 +30,6 @@ from hybrid.app.cli.output_file import refuse_overwriting
 from hybrid.app.cli.report import Report, unanswered
 from hybrid.app.experiments import expand_ranges, of_model
 from hybrid.base.check_options import MINUTES, OPTIONS
-from hybrid.base.communicators.mpi import MpiCommunicator, mpi_communicator
 from hybrid.base.errors import HybridError, OptionError
 from hybrid.base.units import bytes_text, seconds_text
 from hybrid.checking.answer import Answer, fraction_text
@@ -60,6 +56,8 @@ from mtbdd.language.model_syntax import ResolvedModel
 from mtbdd.language.syntax import Expression
 
 if TYPE_CHECKING:
+    from hybrid.app.cli.certify import Certifier
+    from hybrid.base.communicators.mpi import MpiCommunicator
     from hybrid.models.lumping import LumpingChecker
 
 # A path that shows an answer, as lines of text.
@@ -191,6 +189,8 @@ def distributed(options: argparse.Namespace) -> Iterator[MpiCommunicator | None]
         raise OptionError(
             f"--distributed: {named} is not offered with several processes; leave one of them out"
         )
+    from hybrid.base.communicators.mpi import mpi_communicator
+
     communicator = mpi_communicator()
     if communicator.rank:
         options.csv = None
@@ -198,6 +198,8 @@ def distributed(options: argparse.Namespace) -> Iterator[MpiCommunicator | None]
     threads = options.threads
     number, beside = communicator.beside()
     if options.backend == "gpu":
+        from gpu_kernels import take_card
+
         take_card(number)  # before anything is compiled for one
     if threads is None and not os.environ.get(VARIABLE):
         # Each process is offered all cores unless the job binds it to some.
@@ -326,6 +328,8 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
     combinations = expand_ranges(options.const)
     several = len(combinations) > 1
     if options.scheduler is not None:
+        from hybrid.analysis.scheduler import SUFFIXES as SCHEDULER_SUFFIXES
+
         check_suffix(options.scheduler, "--scheduler", SCHEDULER_SUFFIXES)
         if several:
             raise OptionError("--scheduler writes the scheduler of one run; give constants without ranges")
@@ -343,13 +347,19 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
         if options.certificate is not None:
             raise OptionError("--values and --certificate are asked for one after the other")
     if options.backend == "gpu":
+        from gpu_kernels import begin_warm_up
+
         begin_warm_up("solutions")
     elif options.backend in ("auto", "cpu") and options.engine != "explicit" and communicator is None:
         compile_ahead()  # many processes would all do so
     properties = read_properties(options)
     asked = () if properties is None else _chosen(properties, options)
     names = list(parse_constants(combinations[0]))
-    certifier = Certifier.of(options, properties, combinations, chosen, console)
+    certifier: Certifier | None = None
+    if options.certificate is not None:
+        from hybrid.app.cli.certify import Certifier
+
+        certifier = Certifier.of(options, properties, combinations, chosen, console)
     lists = any(isinstance(p.formula, Filter) and p.formula.operator in LISTING for p in asked)
     points = any(isinstance(p.formula, MultiObjective) for p in asked)
     excerpts, table = Excerpts(options), None

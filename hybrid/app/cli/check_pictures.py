@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid.app.cli.console import Console
 from hybrid.app.cli.output_file import OutputFile, output_of
-from hybrid.base.drawing.figures import MOST_PANELS, axis_constant, check_ending, new_figure, plot_experiment
-from hybrid.base.drawing.graphs import GraphPicture, diagram_picture, draw_graph
 from hybrid.base.errors import OptionError
 from hybrid.properties import MultiObjective, Probability, Property, Reward
 from mtbdd.build.model import SymbolicModel
@@ -20,6 +18,7 @@ from mtbdd.language import parse_constants
 
 if TYPE_CHECKING:
     # Each picture needs its own.
+    from hybrid.base.drawing.graphs import GraphPicture
     from hybrid.properties.automata.automaton import DeterministicAutomaton
     from hybrid.solvers.iteration import Trace
 
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
 def drawn_file(path: str | None, option: str, what: str) -> AbstractContextManager[OutputFile | None]:
     """Return the file of a picture, tried before the work begins; of None if none is asked for."""
     if path is not None:
+        from hybrid.base.drawing.figures import check_ending
+
         check_ending(path, what, also=(".dot",))
     return output_of(path, option)
 
@@ -46,6 +47,8 @@ def draw_diagram(model: SymbolicModel, file: OutputFile, console: Console) -> No
     """Draw the offset-labelled MTBDD of a small chain."""
     if model.is_mdp:
         raise OptionError("--diagram: expected a dtmc or ctmc; an MDP has a diagram a layer of choices")
+    from hybrid.base.drawing.graphs import diagram_picture
+
     _draw(file, lambda: diagram_picture(model.transitions, _bits(model), _title(model)), console)
 
 
@@ -63,6 +66,8 @@ def draw_automaton(automaton: DeterministicAutomaton, file: OutputFile, console:
 
 
 def _draw(file: OutputFile, picture: Callable[[], GraphPicture], console: Console) -> None:
+    from hybrid.base.drawing.graphs import draw_graph
+
     console.progress("drawing")
     with file.told():
         draw_graph(picture(), file.temporary)
@@ -107,6 +112,8 @@ class CheckPictures:
         if options.plot is not None:
             self._is_curve = len(combinations) == 1 and len(asked) == 1 and is_curve(asked[0])
             if self._is_curve:
+                from hybrid.base.drawing.figures import check_ending, new_figure
+
                 check_ending(options.plot)
                 new_figure(1.0, 1.0)
             else:
@@ -154,6 +161,8 @@ class CheckPictures:
         return status
 
     def _experiment(self, runs: Sequence[dict[str, Any]], path: Path) -> None:
+        from hybrid.base.drawing.figures import plot_experiment
+
         records = [
             {**run["constants"], **result, "property": result["name"] or result["property"]}
             for run in runs
@@ -199,6 +208,8 @@ def _check_experiment(
     options: argparse.Namespace, combinations: Sequence[str], asked: Sequence[Property]
 ) -> None:
     """Refuse a plot of what is no experiment, before any work."""
+    from hybrid.base.drawing.figures import MOST_PANELS, axis_constant, check_ending, new_figure
+
     check_ending(options.plot)
     if len(combinations) < 2:
         raise OptionError(
@@ -219,6 +230,8 @@ def _check_convergence(
     options: argparse.Namespace, combinations: Sequence[str], asked: Sequence[Property]
 ) -> None:
     """Refuse a plot of more than one answer's convergence, before any work."""
+    from hybrid.base.drawing.figures import check_ending, new_figure
+
     check_ending(options.plot_convergence)
     if len(combinations) > 1:
         raise OptionError("--plot-convergence draws one run; give constants without ranges")

@@ -19,7 +19,6 @@ from hybrid.analysis.run.state_files import write_state_values
 from hybrid.analysis.run.work import Work
 from hybrid.app.cli.bounded import json_line
 from hybrid.app.cli.building import DeviceHint, model_record, model_text
-from hybrid.app.cli.certify import Certifier
 from hybrid.app.cli.console import Console
 from hybrid.app.cli.output_file import OutputFile, told_of
 from hybrid.base.errors import HybridError, OptionError
@@ -31,6 +30,7 @@ from mtbdd.build.model import SymbolicModel
 from mtbdd.language.errors import LanguageError
 
 if TYPE_CHECKING:
+    from hybrid.app.cli.certify import Certifier
     from hybrid.app.cli.run_table import RunTable
 
 # A CSV file of constants and answers that grows as answers are found.

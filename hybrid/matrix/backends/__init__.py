@@ -29,7 +29,7 @@ __all__ = [
 BACKENDS = ("auto", "cpu", "gpu", "reference")
 
 
-FEW_EQUATIONS = 1 << 13
+FEW_EQUATIONS = 1 << 11
 """Equations up to which NumPy solves most systems in the third of a second that compiled code loads for."""
 
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels import Device, current_device
-from gpu_kernels.explicit import FORMATS
 from gpu_kernels.runtime.coded import array_module
 from gpu_kernels.runtime.csr import CsrArrays
 from hybrid.base.arrays import Array, lies_on_device, on_host, through_host, to_host
@@ -30,7 +28,7 @@ from mtbdd.offset.places import HOST, VectorPlace
 
 if TYPE_CHECKING:
     # Loaded on first use: a matrix on the host needs no format of the device.
-    from gpu_kernels import ExplicitMatrix
+    from gpu_kernels import Device, ExplicitMatrix
     from hybrid.matrix.gpu.colours import ColouredRows
 
 
@@ -125,6 +123,8 @@ def _layout(matrix: CsrArrays, free_bytes: int, prefix: str) -> str:
     padded[:rows] = lengths
     elements = _SLICE * int(padded.reshape(-1, _SLICE).max(axis=1).sum())
     sliced = f"{prefix}sell"
+    from gpu_kernels.explicit import FORMATS
+
     required = FORMATS[sliced].conversion_bytes(rows, entries, elements)
     return sliced if elements <= _MOST_PADDING * entries and required <= free_bytes else f"{prefix}msr"
 
@@ -286,7 +286,11 @@ class ExplicitOperator(Relaxing, TransposedProtocol):
                     f"{replacement_of(storage)}"
                 )
         self._shape, self.nnz = matrix.shape, matrix.nnz
-        self.device = current_device() if device is None and matrix.xp is not np else device
+        if device is None and matrix.xp is not np:
+            from gpu_kernels import current_device
+
+            device = current_device()
+        self.device = device
         self.stored: CsrMatrix | ExplicitMatrix
         if self.device is None:
             self.storage, self.stored = "csr", CsrMatrix(matrix.to_scipy())
@@ -465,6 +469,8 @@ def write_out(symbolic: OffsetMTBDD, backend: str, storage: str = "auto") -> Exp
     if backend == "cpu":
         held = ExplicitOperator(explicit_matrix(symbolic))
     else:
+        from gpu_kernels import current_device
+
         device, values = current_device(), len(symbolic.terminals)
         required = least_device_bytes(explicit_sizes(symbolic, "gpu"), values)
         available = device.free_bytes()

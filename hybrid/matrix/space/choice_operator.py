@@ -10,11 +10,11 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels import ChoiceRows
 from gpu_kernels.runtime.csr import CsrArrays
 from hybrid.matrix.space.base import Numbers, Vector
 from hybrid.matrix.space.bellman import BellmanOperator
@@ -23,6 +23,9 @@ from hybrid.matrix.space.direct import FactoredSystem, factored_system
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.workspace import Array, Pair, Workspace
 from mtbdd.base.communicator import ALONE, Communicator
+
+if TYPE_CHECKING:
+    from gpu_kernels import ChoiceRows
 
 # What is asked of choices: how many states, which optimum, which states share a value.
 

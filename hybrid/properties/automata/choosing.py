@@ -6,7 +6,6 @@ An automaton from outside is taken if it has the language of our own: programs h
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import logging
 import os
 import shlex
@@ -313,6 +312,8 @@ class ChosenAutomaton:
 
 def has_spot() -> bool:
     """Return whether the package `spottl` is installed."""
+    import importlib.metadata
+
     try:
         importlib.metadata.version(_PACKAGE)
     except importlib.metadata.PackageNotFoundError:

@@ -50,7 +50,7 @@ def test_auto_names_the_problem_of_the_device(monkeypatch: pytest.MonkeyPatch) -
         (WIN, "reference"),
         ('R{"tries"}max=? [ C<=3 ]', "reference"),
         ('R{"tries"}max=? [ C<=3000 ]', "cpu"),
-        ("Pmax=? [ F[2,3] x=2 ]", "cpu"),
+        ("Pmax=? [ F[2,3] x=2 ]", "reference"),
     ):
         backend, why = reason(prop)
         assert backend == expected

@@ -54,6 +54,32 @@ def test_an_answer_loads_neither_linear_algebra_nor_networkx(tmp_path: Path) -> 
     assert not found & {"scipy.linalg", "networkx", "matplotlib", "cupy"}
 
 
+@pytest.mark.parametrize(
+    ("name", "constants"),
+    [
+        ("brp", "N=16,MAX=2"),
+        ("kanban", "t=1"),
+        ("coin", "K=2"),
+        ("herman", None),
+        ("jobs", "N=3"),
+        ("polling", None),
+        ("relay", "H=4,M=3"),
+        ("tandem", "c=15"),
+    ],
+)
+def test_small_answers_load_no_compiled_code(name: str, constants: str | None) -> None:
+    pytest.importorskip("dd.cudd")
+    files = [str(ROOT / "examples" / f"{name}.{kind}") for kind in ("prism", "props")]
+    arguments = ["check", *files, *([] if constants is None else ["--const", constants]), "--quiet"]
+    problem = "hybrid.matrix.backends.device_problem = lambda: 'none here'"
+    code = f"import hybrid.matrix.backends; {problem}; from hybrid.__main__ import main; main({arguments})"
+    found = loaded(code)
+    assert not found & {"numba", "llvmlite", "scipy", "networkx", "matplotlib", "cupy"}
+    assert not found & {"importlib.metadata", "concurrent.futures", "multiprocessing"}
+    own = [module for module in found if module.partition(".")[0] in ("hybrid", "mtbdd", "gpu_kernels")]
+    assert len(own) <= 270, len(own)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("engine", ["hybrid", "hybrid, laid out on the device", "explicit"])
 @pytest.mark.parametrize("name", ["kanban", "polling", "tandem", "fms", "relay", "herman"])

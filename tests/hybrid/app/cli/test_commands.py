@@ -172,6 +172,10 @@ def test_plain_output_names_value_memory_and_method(capsys, queue):
 def test_plain_output_and_record_say_where_and_why(capsys, queue, monkeypatch):
     monkeypatch.setattr("hybrid.matrix.backends.device_problem", lambda: "the card is at home")
     _, out, _ = run(capsys, "check", queue, 'R{"length"}=? [ S ]')
+    few = "NumPy solves 5 equations before compiled kernels are loaded"
+    assert f"\n  backend      reference: {few}; no GPU: the card is at home\n" in out + "\n"
+    monkeypatch.setattr("hybrid.matrix.backends.FEW_EQUATIONS", 4)
+    _, out, _ = run(capsys, "check", queue, 'R{"length"}=? [ S ]')
     assert "\n  backend      cpu: compiled kernels on all cores; no GPU: the card is at home\n" in out + "\n"
     _, record, _ = run_json(capsys, "check", queue, 'R{"length"}=? [ S ]')
     assert "no GPU: the card is at home" in record["results"][0]["backend_reason"]
@@ -221,7 +225,7 @@ def test_backends_and_levels(capsys, queue, backend, level):
     )
     assert status == 0
     result = record["results"][0]
-    assert result["backend"] == ("cpu" if backend == "auto" else backend)
+    assert result["backend"] == ("reference" if backend == "auto" else backend)
     if level == "4":
         assert result["level"] == 4
 
