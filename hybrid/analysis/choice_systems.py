@@ -279,7 +279,10 @@ def _stopping(model: SymbolicModel, stop: Vector) -> LayerChoices:
 
 
 def _digits_lost(least: float) -> float:
-    """Return the relative error of doubles that are written down, the least one given: next to underflow."""
+    """Return the relative error of doubles that are written down, the least one given: next to underflow.
+
+    Lemma: underflow (docs/bounds.md).
+    """
     # lemma: underflow
     if least >= 2.0**-1021:
         return 0.0

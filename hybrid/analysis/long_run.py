@@ -349,6 +349,8 @@ class _Flow:
         """Return the weighted rates, never too small if `upward`, and otherwise never too great.
 
         But for roundings: underflow alone is directed.
+
+        Lemma: classes (docs/bounds.md).
         """
         flow = self._matrix.multiply(weights)
         # lemma: classes, underflow

@@ -264,7 +264,10 @@ def never_reached(model: SymbolicModel, safe: Node, target: Node, maximise: bool
 
 
 def staying_choices(model: SymbolicModel, states: Node) -> list[Node]:
-    """Return for every layer the states of a set whose choice surely stays in it."""
+    """Return for every layer the states of a set whose choice surely stays in it.
+
+    Lemma: endings (docs/multi.md).
+    """
     kept = [layer.enabled & states for layer in model.layers]
     outside = model.reachable & ~states
     if outside != model.manager.false:

@@ -299,7 +299,10 @@ class BudgetSystem:
         return space if alike.size == 1 else TogetherWorkspace(nothing, space.passes, alike)
 
     def _allowed(self, maximise: bool) -> tuple[list[Array], Quotient | None]:
-        """Return where every layer has a choice that may be taken, and which states are one."""
+        """Return where every layer has a choice that may be taken, and which states are one.
+
+        Lemma: end-components (docs/bounds.md).
+        """
         model = self._model
         allowed: Sequence[Node] = [layer.enabled for layer in model.layers]
         groups = None
@@ -491,7 +494,10 @@ class BudgetSweep:
         return self._all.gains(k, lambda less: getattr(self._window[less - 1], of))
 
     def _solved(self, k: int, some: Array, leading: Sequence[Array]) -> tuple[Array, Array]:
-        """Return bounds on a budget's probabilities."""
+        """Return bounds on a budget's probabilities.
+
+        Lemma: directed-steps (docs/bounds.md).
+        """
         xp = self._space.xp
         slack = self._all.slack
         share, tiny = 2.0 * slack, (self._all.n_rewards + 2) * TINIEST  # lemma: rounding, underflow

@@ -485,6 +485,8 @@ def _by_sign(
     """Apply a linear map to gains and losses apart: its bounds are for vectors without negative elements.
 
     `error` bounds the absolute errors of the rewards; None if they are exact.
+
+    Lemma: entry-units (docs/bounds.md).
     """
     units = communicator.greatest(relative_units(rewards, error))
     if not communicator.any(extremes(rewards)[0] < 0.0):

@@ -75,6 +75,8 @@ class StepErrors:
         """Return the error of leaving out the steps that remain; None if it would count.
 
         The array x lies in the workspace; `change` is the greatest one of the last step.
+
+        Lemma: steps-left-out (docs/bounds.md).
         """
         if remaining == 0:
             return None
@@ -109,6 +111,8 @@ class StepErrors:
         All values on the way are at most `greatest`. Truncation errors that can only have made values too
         small are `missing` at most, those of the weights `relative`, and the weights add up to `scale`. Exact
         values are positive where `positive` says so, and zero elsewhere; without it nothing is known.
+
+        Lemma: steps (docs/bounds.md).
         """
         if not self.communicator.all(np.isfinite(x).all()):
             raise NotConvergedError("values along a path", Status.DIVERGED, course.steps, math.inf)

@@ -164,7 +164,10 @@ def next_probabilities(a: Asked) -> StateValues:
 
 
 def _next_on_chain(model: SymbolicModel, target: Node, options: CheckOptions, work: Work) -> StateValues:
-    """Compare the rates into the set and out of it."""
+    """Compare the rates into the set and out of it.
+
+    Lemmas: rounding, graph (docs/bounds.md).
+    """
     flow = flow_into(model, model.index, index_states(model.manager, target), options, work=work)
     rest = model.reachable & ~target
     staying = flow_into(model, model.index, index_states(model.manager, rest), options, work=work)

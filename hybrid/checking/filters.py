@@ -450,7 +450,10 @@ def _total(operator: str, some: StateValues) -> Summary:
 
 
 def _sum(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the doubles around a sum; somewhat wider ones for more than a million numbers."""
+    """Return the doubles around a sum; somewhat wider ones for more than a million numbers.
+
+    Lemma: arithmetic (docs/bounds.md).
+    """
     with np.errstate(all="ignore"):
         total = float(values.sum())
         size = float(np.abs(values).sum())

@@ -170,6 +170,8 @@ def verified_around(
     Then e, the positive part of ``l - x*``, satisfies ``e <= A e``: in T because ``l - x* <= A (l - x*)``,
     with the rows A of the choices best at l for a maximum, and at x* for a minimum; elsewhere e is zero.
     Where every state is left for good the powers of A vanish, so that e is zero.
+
+    Lemma: around-a-guess (docs/bounds.md).
     """
     space, xp = operator.space, operator.space.xp
     xp.multiply(w, c, out=bound)

@@ -42,6 +42,8 @@ def average_bounds(
     -------
     tuple of two arrays, shape ()
         In the workspace, so that nothing waits for them.
+
+    Lemma: gain (docs/bounds.md).
     """
     xp = space.xp
     space.multiply(h, rho)

@@ -129,7 +129,10 @@ class Interval(BoundingMethod):
         upper_bound: float | None,
         clock: Clock,
     ) -> None:
-        """Add to the bounds what underflow may have cost, and cut them to what is known."""
+        """Add to the bounds what underflow may have cost, and cut them to what is known.
+
+        Lemma: interval-iteration (docs/bounds.md).
+        """
         xp = operator.space.xp
         if operator.is_near_underflow(lower):
             operator.lowered(lower, outcome.iterations)

@@ -478,7 +478,10 @@ class Optimistic(BoundingMethod):
         return Bracket(outcome, lower, upper, spare)
 
     def _close(self, operator: BellmanOperator, lower: Array, upper: Array, gap: Array) -> bool:
-        """Whether bounds are as close as they should be where digits can be told; `gap` is overwritten."""
+        """Whether bounds are as close as they should be where digits can be told; `gap` is overwritten.
+
+        Lemma: next-to-underflow (docs/bounds.md).
+        """
         xp = operator.space.xp
         xp.subtract(upper, lower, out=gap)
         # lemma: next-to-underflow

@@ -73,6 +73,8 @@ def poisson_weights(mean: float) -> PoissonWeights:
     Notes
     -----
     Time and memory: O(sqrt(mean)).
+
+    Lemma: uniformisation (docs/bounds.md).
     """
     if not 0 <= mean <= 2.0**52:
         raise PropertyError(

@@ -344,6 +344,8 @@ class RowBlock(Block):
         """Return bounds on what flows into rows, that to be added included, and whether anything does.
 
         Products may have vanished: what is reached is asked of the signs.
+
+        Lemma: topological (docs/bounds.md).
         """
         with np.errstate(over="ignore", invalid="ignore"):
             reached = (most > 0.0) | ((strip != 0.0) @ (self.upper > 0.0))
@@ -432,7 +434,10 @@ class ChoiceBlock(Block):
         )  # fmt: skip
 
     def component(self, chosen: Int64Array) -> ComponentSystem | None:
-        """See `Block.component`."""
+        """See `Block.component`.
+
+        Lemma: topological-choices (docs/bounds.md).
+        """
         rows, states = self._rows, self._states[chosen]
         self._local[states] = np.arange(len(states))
         try:

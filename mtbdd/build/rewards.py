@@ -162,7 +162,10 @@ def _sum(found: Sequence[Enclosed], index: StateIndex) -> Enclosed:
 
 
 def _summed_block(xp: Any, found: Sequence[Enclosed]) -> tuple[Vector, Vector]:
-    """Return the sum of parts of vectors, and a bound on its error."""
+    """Return the sum of parts of vectors, and a bound on its error.
+
+    Lemma: interval-sum (docs/bounds.md).
+    """
     total, rest = found[0][0], np.zeros_like(found[0][0])
     error = np.zeros_like(total)
     for values, _ in found[1:]:

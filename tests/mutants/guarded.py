@@ -8,6 +8,10 @@ A page names a lemma by an anchor, ``<a id="lemma-NAME"></a>``.  A statement nam
 its own lines or on the lines above it: ``# lemma: NAME``, or ``# lemma: NAME, OTHER``.  A mutation guards a
 marked statement if what it changes lies within the statement's lines.
 
+A lemma has two homes besides: the docstring of a function or class around a statement that it serves says
+``Lemma: NAME (docs/PAGE.md)``, and a test stands below ``# lemma: NAME`` whose file a mutation of such a
+statement names: the one that fails when the statement is changed.
+
 The rooms of bounds are searched for directed roundings, for arithmetic with errors, units, slacks and
 underflow, and for confirmations.  Those without a marker stand in ``unmarked/ROOM.txt``, a line each, which
 may only become shorter.  What looks like one of them and is none, because no bound rests on it, stands in
@@ -25,6 +29,7 @@ import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tests.mutants.mutations import FOLDER, ROOT, Mutation, read_mutations
@@ -63,6 +68,9 @@ LEMMAS = UNMARKED / "lemmas.txt"
 
 ANCHOR = re.compile(r'<a id="lemma-([a-z0-9-]+)"></a>')
 MARKER = re.compile(r"#\s*lemma: ([a-z0-9-]+(?:, [a-z0-9-]+)*)\s*$")
+
+TOLD = re.compile(r"^Lemmas?: (.*\.)$", re.MULTILINE)
+NAMED = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*(?=,| \(docs/)")
 
 _ERROR = re.compile(
     r"(?:^|_)(?:slack|underflow|units?|UNITS?|TINY|TINIEST|SMALLEST|LEAST|error|lost|absolute)$|entry_units"
@@ -375,6 +383,70 @@ def problems(
         for text in spared(room)
         if text not in every
     ]
+    return found
+
+
+def homeless(
+    sources: dict[str, Source], lemmas: dict[str, str], mutations: list[Mutation], root: Path = ROOT
+) -> list[str]:
+    """Return the lemmas that no docstring around their statements names, and those that no test names."""
+    told: set[str] = set()
+    tested: dict[str, set[str]] = defaultdict(set)
+    for file, source in sources.items():
+        if not source.markers:
+            continue
+        text = (root / file).read_text(encoding="utf-8")
+        own = [m for m in mutations if m.file == file]
+        scopes = [
+            (node.lineno, node.end_lineno or node.lineno, _named_lemmas(ast.get_docstring(node) or ""))
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        ]
+        for marker in source.markers:
+            around = set().union(*(named for a, b, named in scopes if a <= marker.line <= b))
+            for lemma in marker.lemmas:
+                told |= {lemma} & around
+                if marker.statement is not None:
+                    for mutation in mutations_of(marker.statement, own, text):
+                        tested[lemma].update(re.split("::| ", test)[0] for test in mutation.tests)
+    marked = {
+        lemma: {path for file in places for path in _files(root / file) if lemma in _marked_tests(path)}
+        for lemma, places in tested.items()
+    }
+    return [
+        *(
+            f"docs/{page}.md: lemma {name}: name it in the docstring of the function that relies on it: "
+            f"`Lemma: {name} (docs/{page}.md).`"
+            for name, page in lemmas.items()
+            if name not in told
+        ),
+        *(
+            f"docs/{page}.md: lemma {name}: write `# lemma: {name}` above a test that a mutation of it names"
+            for name, page in lemmas.items()
+            if not marked.get(name)
+        ),
+    ]
+
+
+def _named_lemmas(docstring: str) -> set[str]:
+    return {name for told in TOLD.findall(docstring) for name in NAMED.findall(told)}
+
+
+def _files(place: Path) -> list[Path]:
+    return sorted(place.rglob("test_*.py")) if place.is_dir() else [place]
+
+
+@cache
+def _marked_tests(path: Path) -> set[str]:
+    """Return the lemmas above the tests of a file."""
+    found, waiting = set[str](), set[str]()
+    for line in path.read_text(encoding="utf-8").splitlines():
+        match = MARKER.match(line.strip())
+        if match is not None:
+            waiting.update(match[1].split(", "))
+        elif line.lstrip().startswith("def test_"):
+            found |= waiting
+            waiting = set()
     return found
 
 

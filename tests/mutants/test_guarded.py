@@ -7,6 +7,7 @@ import pytest
 from tests.mutants.guarded import (
     Statement,
     changed_lines,
+    homeless,
     mutations_of,
     problems,
     read_lemmas,
@@ -45,6 +46,16 @@ def test_every_statement_of_the_rooms_of_bounds_is_guarded() -> None:
     """What this tells is to be marked, not to be written into a list: lists may only become shorter."""
     found = problems(read_sources(), read_lemmas(), read_mutations())
     assert not found, "\n".join(found)
+
+
+def test_every_lemma_is_named_where_it_is_relied_on_and_where_it_is_tested() -> None:
+    found = homeless(read_sources(), read_lemmas(), read_mutations())
+    assert not found, "\n".join(found)
+
+
+def test_a_lemma_without_a_home_is_told() -> None:
+    found = homeless(read_sources(), {"no-such": "bounds"}, read_mutations())
+    assert len(found) == 2 and all("lemma no-such" in text for text in found)
 
 
 def test_statements_of_bounds_are_found() -> None:

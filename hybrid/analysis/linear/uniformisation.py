@@ -91,7 +91,10 @@ class Uniformised:
 
     @property
     def step_error(self) -> float:
-        """Bound on the norm of a step's rounding error over that of the vector it starts from."""
+        """Bound on the norm of a step's rounding error over that of the vector it starts from.
+
+        Lemma: both-signs (docs/bounds.md).
+        """
         size, greatest = self.size / self.rate, self.greatest / self.rate
         # lemma: both-signs
         own = ((self.units or 0.0) + 2.0) * size + (3.0 + self.exit_units) * greatest

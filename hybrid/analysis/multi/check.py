@@ -301,7 +301,10 @@ def _corners_of_many(
 
 
 def _curve(search: ObjectiveSearch, scale: Vector, corners: Sequence[Corner], precision: float) -> Curve:
-    """Return how far below the corners mixtures of points lie, in rational numbers."""
+    """Return how far below the corners mixtures of points lie, in rational numbers.
+
+    Lemma: corners (docs/multi.md).
+    """
     values = search.values
     greatest = [Fraction(0)] * len(scale)
     for corner in corners:

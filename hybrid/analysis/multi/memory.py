@@ -91,7 +91,10 @@ class Objective:
         return (1 - self.bound) if self.path is not None else -self.bound  # lemma: turned
 
     def shown(self, lower: float, upper: float) -> tuple[float, float]:
-        """Return bounds on the objective itself from bounds on what is maximised in its place."""
+        """Return bounds on the objective itself from bounds on what is maximised in its place.
+
+        Lemma: turned (docs/multi.md).
+        """
         if self.path is None:
             found = (lower, upper) if self.maximise else (0.0 - upper, 0.0 - lower)
             return max(found[0], 0.0), found[1]

@@ -270,6 +270,8 @@ def greatest_value(search: ObjectiveSearch, aim: int, demands: Demands) -> Found
     """Return the greatest value of one objective under demands on the others.
 
     The truth tells whether these can be met, None if that is not known.
+
+    Lemma: mixture (docs/multi.md).
     """
     met = achievable(search, demands) if any(d is not None for d in demands) else None
     if met is not None and not met.truth:
@@ -292,7 +294,10 @@ def greatest_value(search: ObjectiveSearch, aim: int, demands: Demands) -> Found
 
 
 def _least_upper(search: ObjectiveSearch, aim: int, demands: Demands) -> float:
-    """Return what the half-spaces leave at most of one objective under demands on the others."""
+    """Return what the half-spaces leave at most of one objective under demands on the others.
+
+    Lemma: outside (docs/multi.md).
+    """
     least = math.inf
     for half_space in search.half_spaces:
         own = Fraction(half_space.weights[aim])

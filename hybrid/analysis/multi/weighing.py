@@ -113,6 +113,8 @@ class Schedulers:
         """Return a policy, shape (pairs,), uint16, with a choice everywhere that surely stops.
 
         In an end component one pair has a choice, the others `NO_CHOICE`: these go to it inside.
+
+        Lemma: point (docs/multi.md).
         """
         policy = policy.copy()
         missing = policy == NO_CHOICE
@@ -309,7 +311,10 @@ class Weighing:
     def _of_one_sign(
         self, system: ChoiceOperator, weights: Sequence[float], rewards: Sequence[int]
     ) -> tuple[float, Policy]:
-        """Return a bound on a sum without costs, or without gains, and what to choose."""
+        """Return a bound on a sum without costs, or without gains, and what to choose.
+
+        Lemma: half-space (docs/multi.md).
+        """
         space, at_start = self._ends.space, self._ends.at_start
         asked = [w for w, o in zip(weights, space.objectives, strict=True) if o.path is not None]
         # lemma: half-space
@@ -329,7 +334,10 @@ class Weighing:
     def _start(
         self, system: ChoiceOperator, weights: Sequence[float], rewards: Sequence[int]
     ) -> tuple[Vector, float, float]:
-        """Return an upper bound by pair, one no optimum is below, and what rounding may cost a step."""
+        """Return an upper bound by pair, one no optimum is below, and what rounding may cost a step.
+
+        Lemma: from-above (docs/multi.md).
+        """
         space = self._ends.space
         size, units, greatest, least = 0.0, 0.0, 0.0, 0.0
         x = np.zeros(system.size)

@@ -98,7 +98,10 @@ class Sweep:
         scale: Places | None,
         offset: Vector | None,
     ) -> tuple[Signs, NDArray[np.bool_]]:
-        """Return the signs of adjacent choices as far as doubles decide them, and where they do."""
+        """Return the signs of adjacent choices as far as doubles decide them, and where they do.
+
+        Lemma: signs (docs/certificates.md).
+        """
         t = self.transitions
         begin, end = int(t.begin[choices[0]]), int(t.begin[choices[-1] + 1])
         heads = (t.begin[choices] - begin).astype(np.intp)
@@ -296,7 +299,10 @@ class Until(Condition):
         return self.safe & ~self.target & (middle > 0) & (middle < 1)
 
     def lower_faults(self, lower: Vector) -> tuple[Mask, str]:
-        """Return where ``l <= f(l)`` fails, or where nothing leads from a positive value to the target."""
+        """Return where ``l <= f(l)`` fails, or where nothing leads from a positive value to the target.
+
+        Lemma: lower-probability (docs/certificates.md).
+        """
         lost = ~self.safe & ~self.target & (lower > 0)  # lemma: lower-probability
         if lost.any():
             return lost, "l = 0 outside of the safe and target states"
@@ -315,7 +321,10 @@ class Until(Condition):
         )
 
     def upper_faults(self, upper: Vector) -> tuple[Mask, str]:
-        """Return where ``u >= f(u)`` fails."""
+        """Return where ``u >= f(u)`` fails.
+
+        Lemma: upper-probability (docs/certificates.md).
+        """
         low = self.target & (upper < 1)  # lemma: upper-probability
         if low.any():
             return low, "u = 1 in the target"
@@ -335,7 +344,10 @@ class Next(Condition):
     greatest = 1.0
 
     def lower_faults(self, lower: Vector) -> tuple[Mask, str]:
-        """Return where ``l`` is greater than the probability of one step."""
+        """Return where ``l`` is greater than the probability of one step.
+
+        Lemma: one-step (docs/certificates.md).
+        """
         # lemma: one-step
         holds = self.sweep.signs(self.target.astype(np.float64), lower) >= 0
         return ~self._of_states(holds, every=not self.maximise), "l <= P(next in the set)"
@@ -379,7 +391,10 @@ class Total(Condition):
         return found
 
     def lower_faults(self, lower: Vector) -> tuple[Mask, str]:
-        """Return where ``l <= r + P l`` fails, or where l is infinite and the value is not."""
+        """Return where ``l <= r + P l`` fails, or where l is infinite and the value is not.
+
+        Lemmas: lower-reward, signed-reward (docs/certificates.md).
+        """
         above = self.target & (lower > 0)  # lemma: lower-reward
         if above.any():
             return above, "l <= 0 in the target"
@@ -411,7 +426,10 @@ class Total(Condition):
         return self.search.sources_avoiding(~self.search.every(self.target), self.target)
 
     def upper_faults(self, upper: Vector) -> tuple[Mask, str]:
-        """Return where ``u >= r + P u`` fails, or where the target is not surely reached."""
+        """Return where ``u >= r + P u`` fails, or where the target is not surely reached.
+
+        Lemma: upper-reward (docs/certificates.md).
+        """
         below = self.target & (upper < 0)  # lemma: upper-reward
         if below.any():
             return below, "u >= 0 in the target"
@@ -454,6 +472,10 @@ class Average(Condition):
         return self._faults(upper, -1)
 
     def _faults(self, bound: Vector, sign: int) -> tuple[Mask, str]:
+        """Return where a bound does not hold in a step.
+
+        Lemma: average (docs/certificates.md).
+        """
         letter, relation = ("l", "<=") if sign > 0 else ("u", ">=")
         endless = ~np.isfinite(bound)
         if endless.any():

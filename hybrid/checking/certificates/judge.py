@@ -179,7 +179,10 @@ class Judge:
     # ------------------------------------------------------------------ operators
 
     def condition(self, operator: Operator, part: PartVectors | None = None) -> Condition:
-        """Return what an operator's vectors have to satisfy; its inner operators have been settled."""
+        """Return what an operator's vectors have to satisfy; its inner operators have been settled.
+
+        Lemma: again-and-again (docs/certificates.md).
+        """
         everywhere = (self.sweep, self._search, operator.maximise)
         size = self.states.size
         right = np.zeros(size, np.bool_) if operator.right is None else self.truth(operator.right)
@@ -234,7 +237,10 @@ class Judge:
             self._truths[id(operator.node)] = self._compared(operator, part)
 
     def _compared(self, operator: Operator, part: PartVectors) -> Mask:
-        """Return where an operator's comparison holds; it has to be decided where that matters."""
+        """Return where an operator's comparison holds; it has to be decided where that matters.
+
+        Lemma: complement (docs/certificates.md).
+        """
         node = operator.node
         if node.threshold is None or node.comparison is None:
             raise CertificateError("a comparison without a bound")
@@ -325,7 +331,10 @@ def _rounded(exact: Fraction, direction: int) -> float:
 
 
 def _first_double(bound: Fraction, strict: bool) -> float:
-    """Return the least double that is at least a number, or greater than it."""
+    """Return the least double that is at least a number, or greater than it.
+
+    Lemma: comparison (docs/bounds.md).
+    """
     value = float(bound)
     enough = Fraction(value) > bound if strict else Fraction(value) >= bound  # lemma: comparison
     return value if enough else math.nextafter(value, math.inf)  # lemma: comparison

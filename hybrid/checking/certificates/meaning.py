@@ -122,7 +122,10 @@ class Meaning:
         return _Evaluation(self, environment or {}).value(expression)
 
     def literal(self, literal: Literal) -> Exact:
-        """Return the number that is written where a literal stands."""
+        """Return the number that is written where a literal stands.
+
+        Lemma: text (docs/certificates.md).
+        """
         if not isinstance(literal.value, float):
             return literal.value
         place = literal.position

@@ -194,6 +194,8 @@ def expand(syntax: ModelSyntax, states: States, initial: Ints) -> Transitions:
     CertificateError where an initial state or a successor is not in the set, or the model is at fault in one
     of its states. Time: O(transitions log states) in NumPy, and exact arithmetic for the distinct valuations
     that every expression meets. Memory: about 60 bytes a transition.
+
+    Lemma: listed-states (docs/certificates.md).
     """
     table, size = states.table, states.size
     starts, there = states.find(initial)

@@ -322,6 +322,8 @@ class BellmanOperator(ABC):
             x is a lower bound; y is overwritten in any case.
         positive : array, shape (n,), or None
             See `Guess.verified`.
+
+        Lemma: park (docs/bounds.md).
         """
         space = self.space
         self.up.sweep((guess, y), 0, 1)
@@ -335,7 +337,10 @@ class BellmanOperator(ABC):
         return bool(inductive)
 
     def lowered(self, lower: Array, steps: int) -> None:
-        """Take from a lower bound what underflow may have added to it in some steps, in place."""
+        """Take from a lower bound what underflow may have added to it in some steps, in place.
+
+        Lemma: from-below (docs/bounds.md).
+        """
         lower -= steps * self.depth * self.underflow  # lemma: from-below, underflow
         self.space.xp.maximum(lower, 0.0, out=lower)
 

@@ -230,6 +230,8 @@ def guard_underflow(lower: Array, upper: Array) -> bool:
     -------
     bool
         Whether there are any.
+
+    Lemma: zeros (docs/bounds.md).
     """
     if extremes(upper)[0] >= TINY:  # lemma: zeros
         return False

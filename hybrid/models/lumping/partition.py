@@ -61,7 +61,10 @@ def simplest_between(low: Fraction, high: Fraction) -> Fraction:
 
 
 def meant_by(value: float, units: float) -> Fraction:
-    """Return the simplest rational number that a double, off by some units of 2^-53, may stand for."""
+    """Return the simplest rational number that a double, off by some units of 2^-53, may stand for.
+
+    Lemma: simplest-fractions (docs/lumping.md).
+    """
     exact = Fraction(value)
     if not units or not value:
         return exact

@@ -275,7 +275,10 @@ def _rows(
 def _reward(
     found: ExplicitModel, blocks: Blocks, members: Numbers, classes: Numbers, earned: _Earned
 ) -> ExplicitReward:
-    """Return a reward structure of the quotient, and prove that all members of a block earn it."""
+    """Return a reward structure of the quotient, and prove that all members of a block earn it.
+
+    Lemma: state-by-state (docs/lumping.md).
+    """
     states, choices, units = None, None, earned.reward.units
     if earned.reward.states is not None:
         order = np.argsort(blocks.of_state, kind="stable")
@@ -296,7 +299,10 @@ def _reward(
 
 
 def _agreed(values: Vector, starts: Numbers, units: float) -> tuple[Vector, float]:
-    """Return the first number of each class, and how far the others are from it, in units of 2^-53."""
+    """Return the first number of each class, and how far the others are from it, in units of 2^-53.
+
+    Lemma: blocks (docs/lumping.md).
+    """
     first = values[starts[:-1]]
     wanted = np.repeat(first, np.diff(starts))
     distance = np.abs(values - wanted)

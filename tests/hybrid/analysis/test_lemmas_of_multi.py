@@ -59,6 +59,7 @@ label "x" = s=2;
 """
 
 
+# lemma: endings, outside
 def test_choices_that_may_lead_to_endless_costs_are_left_out() -> None:
     model = hybrid.parse(ENDLESS)
     answer = hybrid.check(model, 'multi(R{"c"}min=? [ C ], P>=0 [ F "x" ])')
@@ -91,6 +92,7 @@ def test_a_least_probability_of_what_happens_again_and_again() -> None:
     assert answer.upper - answer.lower < 1e-6
 
 
+# lemma: mixture
 @pytest.mark.parametrize(("most", "truth"), [("0.7", False), ("0.75", True)])
 def test_bounds_on_least_probabilities(most: str, truth: bool) -> None:
     model = hybrid.parse(ENDLESS.replace("0.5:(s'=1)+0.5:(s'=2)", "0.25:(s'=1)+0.75:(s'=2)"))
@@ -130,6 +132,7 @@ def test_numbers_lie_between_the_doubles_next_to_them(number: Fraction) -> None:
     assert (low == high) == (number in (Fraction(1, 2), 0))
 
 
+# lemma: turned
 @pytest.mark.parametrize("k", range(1, 10))
 def test_a_least_probability_is_one_less_the_greatest_of_the_negation(k: int) -> None:
     objective = Objective("P", Literal(Position("", 1, 1), True), None, None, False, None)
@@ -317,6 +320,7 @@ def _known(points: Sequence[tuple[float, float]], *half_spaces: Plane) -> Object
     return search
 
 
+# lemma: corners
 @pytest.mark.parametrize("more", [(), ((1.0, 2.0, 5.0),), ((2.0, 1.0, 1.5), (1.0, 1.0, 7.0))])
 def test_corners_and_their_distances_are_exact(more: tuple[Plane, ...]) -> None:
     """``x + 2 y <= 1`` and ``2 x + y <= 1`` meet where both are 1 / 3; other half-spaces lie outside."""
@@ -440,6 +444,7 @@ def test_iterates_from_above_cover_the_products_with_their_weights(monkeypatch: 
     assert exact <= fresh.solve((0.1, 1.0)).most < 0.51
 
 
+# lemma: half-space, from-above, point
 @pytest.mark.parametrize("direction", [-1, 1])
 @pytest.mark.parametrize(
     ("weights", "exact"),

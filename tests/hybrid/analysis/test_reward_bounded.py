@@ -154,6 +154,7 @@ def test_transition_rewards_of_a_model_without_a_text_are_refused() -> None:
     assert answer.lower <= 0.75 <= answer.upper and answer.upper - answer.lower < 1e-9
 
 
+# lemma: end-components
 def test_free_end_components_are_no_way_to_wait() -> None:
     """Between 0 and 1 a scheduler may go round for nothing: the greatest leaves, the least stays."""
     text = """
@@ -332,6 +333,7 @@ rewards s=4 : 1; endrewards
 """
 
 
+# lemma: directed-steps
 @pytest.mark.parametrize("sign", [1.0, -1.0], ids=["up", "down"])
 def test_steps_without_reward_may_each_be_off_by_their_slack(
     monkeypatch: pytest.MonkeyPatch, sign: float

@@ -112,6 +112,7 @@ def test_steps_left_out_make_no_lower_bound_worse_where_values_rise() -> None:
     assert low <= Fraction(0.5) - 100 * Fraction(2.0**-20)
 
 
+# lemma: steps-left-out
 @pytest.mark.parametrize("absolute", [True, False], ids=["absolute", "relative"])
 def test_steps_are_left_out_where_they_would_change_hardly_anything(absolute: bool) -> None:
     """A hundredth of epsilon of the greatest value, or of the least one that is positive."""

@@ -94,6 +94,7 @@ EARNED = ExplicitReward("r", states=np.array([1.0, 2.0, 3.0, 0.0, 0.0]), units=U
 SIGNED = ExplicitReward("r", states=np.array([1.0, -2.0, 3.0, 0.0, 0.0]), units=UNITS)
 
 
+# lemma: rounding, steps
 @pytest.mark.parametrize(
     ("kind", "question"),
     [
@@ -126,6 +127,7 @@ def test_averages_hold_for_all_that_entries_may_mean(kind: str, question: str) -
     holds(made(kind, TURNING, NO_REWARD, UNITS), question)
 
 
+# lemma: entry-units
 @pytest.mark.parametrize(
     ("kind", "question", "reward"),
     [

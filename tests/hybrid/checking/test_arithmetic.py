@@ -211,6 +211,7 @@ def test_a_choice_covers_both_branches_where_it_is_unknown() -> None:
 TURNS = [(0.1, 0.2), (0.1, 0.7), (1e16, 0.1), (1e16, -0.1), (1 / 3, 2 / 3), (-0.1, -0.2), (-0.1, -0.7)]
 
 
+# lemma: arithmetic
 @pytest.mark.parametrize(("x", "y"), TURNS)
 def test_sums_products_and_quotients_lie_strictly_between_their_bounds(x: float, y: float) -> None:
     a, b, p, q = np.array([x]), np.array([y]), Fraction(x), Fraction(y)

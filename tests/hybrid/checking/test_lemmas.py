@@ -156,6 +156,7 @@ def test_the_fixed_point_lies_between_bounds_of_any_width() -> None:
 # ------------------------------------------------------------------ next steps
 
 
+# lemma: graph
 def test_certain_next_steps_are_exactly_one_and_impossible_ones_zero() -> None:
     text = "dtmc module m s:[0..3]; [] s=0 -> 0.1:(s'=1) + 0.2:(s'=2) + 0.7:(s'=3); [] s>0 -> true; endmodule"
     for prop, value in (("P=? [ X s>0 ]", 1.0), ("P=? [ X s=0 ]", 0.0)):
@@ -318,6 +319,7 @@ def test_averages_of_several_components_lie_between_bounds_made_of_bounds(epsilo
     assert Fraction(answer.lower) <= cycle_average({2: 1, 5: 1}) <= Fraction(answer.upper)
 
 
+# lemma: classes
 @pytest.mark.parametrize("engine", ["hybrid", "explicit"])
 @pytest.mark.parametrize("method", ["auto", "interval", "optimistic"])
 @pytest.mark.parametrize("reward", ["1e-200", "-1e-200", "1e-300"])

@@ -59,6 +59,7 @@ def test_precision_out_of_reach_gives_wider_bounds(method):
     assert found.status is Status.MAX_ITERATIONS
 
 
+# lemma: zeros
 def test_tiny_values_keep_only_a_bound():
     # An upper bound of zero is the graph's word, and stays.
     lower, upper = np.array([1e-300, 0.0, 0.5]), np.array([1e-299, 0.0, 0.6])
@@ -117,6 +118,7 @@ def test_rows_that_lead_to_nothing_are_zero(method):
     assert found.upper[:2].tolist() == [0.0, 0.0] and found.lower[2] > 1.1
 
 
+# lemma: from-below
 @pytest.mark.parametrize("method", METHODS)
 def test_tiny_diagonals_make_underflow_large(method):
     # Products of 1e-300 and 1e-20 have lost their digits, and the diagonal makes them numbers near 1e-20.

@@ -199,6 +199,7 @@ def test_either_bound_is_refused_where_it_does_not_hold() -> None:
     assert verified(exact, np.inf)[0] is None
 
 
+# lemma: around-a-guess
 def test_the_lower_bound_is_verified_whatever_the_upper_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
     dense, diagonal, b = walk(12, 0.5, 0.5)
     exact = np.array([float(x) for x in exact_solution(dense, diagonal, b)])

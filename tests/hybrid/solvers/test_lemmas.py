@@ -43,6 +43,7 @@ class Recorded(Dense):
         return changes
 
 
+# lemma: park
 @pytest.mark.parametrize("failures", [0, 1, 3])
 def test_an_upper_bound_that_is_not_inductive_in_every_row_is_not_accepted(failures, rng):
     matrix, diagonal, b = linear_system(rng, 12)
@@ -131,6 +132,7 @@ def test_the_averages_bounds_are_the_extremes_over_all_states():
         assert Fraction(found.lower) <= exact <= Fraction(found.upper)
 
 
+# lemma: gain
 @pytest.mark.parametrize(
     ("rates", "diagonal", "rewards", "h"),
     [
@@ -244,6 +246,7 @@ def test_zeros_that_the_graph_knows_stay_zero_where_upper_bounds_overflow() -> N
     assert 0.0 < lower[1] < 1e-308 < upper[1]
 
 
+# lemma: interval-iteration
 def test_both_bounds_of_interval_iteration_are_corrected_for_the_steps_made() -> None:
     """Next to underflow: the lower loses, and the upper gains, what so many steps may have cost."""
     matrix = CsrMatrix(sp.csr_array(np.array([[0.5]])))
@@ -275,6 +278,7 @@ def test_a_guess_that_a_step_leaves_as_it_is_is_inductive() -> None:
     assert system.verifies(np.zeros(2), np.zeros(2), np.empty(2), None)
 
 
+# lemma: next-to-underflow
 def test_values_too_small_for_digits_may_have_bounds_far_apart() -> None:
     """They are told by the least value with digits alone, whatever their bounds are."""
     matrix = CsrMatrix(sp.csr_array(np.zeros((2, 2))))

@@ -75,6 +75,7 @@ def test_components_come_after_those_they_refer_to(rng):
             solved |= set(joined)
 
 
+# lemma: topological
 @pytest.mark.parametrize("epsilon", [1e-3, 1e-8, 1e-11])
 @pytest.mark.parametrize("absolute", [False, True])
 def test_bounds_enclose_the_exact_solution(epsilon, absolute, rng):

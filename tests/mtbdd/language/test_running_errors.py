@@ -35,6 +35,7 @@ def computed(text: str) -> tuple[Approximation, list[Any]]:
     return found, [evaluate(expression, {"x": x}) for x in X.tolist()]
 
 
+# lemma: interval-sum
 @pytest.mark.parametrize(
     "text",
     [

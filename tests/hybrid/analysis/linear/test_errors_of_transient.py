@@ -80,6 +80,7 @@ def test_the_stretch_of_a_generator_is_no_less_than_its_rows() -> None:
         assert 1 < max(rows) <= Fraction(chain.stretch) < max(rows) * (1 + Fraction(64 * UNIT))
 
 
+# lemma: both-signs
 def test_entries_that_are_off_from_the_text_count_in_sums_and_products() -> None:
     dense = np.array([[0.0, 1.0], [2.0, 0.0]])
     symbolic = replace(from_dense(dense), entry_units=2.0**20)

@@ -71,6 +71,7 @@ def mdp(tmp_path: Path) -> Callable[..., Case]:
     return lambda prop: make(tmp_path, MDP, prop)
 
 
+# lemma: upper-probability, lower-probability
 def test_until(chain: Callable[..., Case]) -> None:
     case = chain("P=? [ x!=2 U x=3 ]")
     assert case.certificate.parts[0].lower.tolist()[1:] == [0, 0, 1, 0, 0, 0]
@@ -88,6 +89,7 @@ def test_until(chain: Callable[..., Case]) -> None:
     refused(case, "u >= f", "upper", s2=float(case.certificate.parts[0].lower[2]) - 1e-12)
 
 
+# lemma: again-and-again
 def test_again_and_again(tmp_path: Path) -> None:
     for prop, value in [
         ("P=? [ G F x=5 ]", [1 / 3, 0, 0, 0, 0, 1, 1]),
@@ -120,6 +122,7 @@ def test_least_and_greatest_probabilities(mdp: Callable[..., Case]) -> None:
     refused(case, "u >= f", "upper", s2=0.89)
 
 
+# lemma: one-step
 def test_next_steps(chain: Callable[..., Case], mdp: Callable[..., Case]) -> None:
     case = chain("P=? [ X x=3 ]")
     refused(case, "l <= P", "lower", s0=1 / 3 + 1e-16)
@@ -130,6 +133,7 @@ def test_next_steps(chain: Callable[..., Case], mdp: Callable[..., Case]) -> Non
     refused(mdp("Pmin=? [ X x=3 ]"), "l <= P", "lower", s1=0.1)
 
 
+# lemma: lower-reward
 def test_rewards(chain: Callable[..., Case]) -> None:
     case = chain("R=? [ F x=3|x=4 ]")
     found = case.certificate.parts[0]
@@ -155,6 +159,7 @@ def test_refusals_tell_both_sides(chain: Callable[..., Case]) -> None:
     refused(case, r"the vector has 5.0, one step gives 5.0; r . P h - h is 5.\d+$", "upper", s5=5.0, s6=5.0)
 
 
+# lemma: upper-reward
 def test_least_and_greatest_rewards(mdp: Callable[..., Case]) -> None:
     case = mdp("Rmin=? [ F x=3 ]")
     low = case.certificate.parts[0].lower
@@ -172,6 +177,7 @@ def test_least_and_greatest_rewards(mdp: Callable[..., Case]) -> None:
     refused(case, "l is infinite", "lower", s2=math.inf)
 
 
+# lemma: average
 def test_averages(chain: Callable[..., Case]) -> None:
     case = chain("R=? [ S ]")
     part = case.certificate.parts[0]
@@ -199,6 +205,7 @@ rewards x=0 : -3; x=1 : 2; x=3 : 5; endrewards
 """
 
 
+# lemma: signed-reward
 def test_rewards_of_both_signs(tmp_path: Path) -> None:
     case = make(tmp_path, GAINS.replace("x : [0..3]", "x : [0..2]").replace(" x=3 : 5;", ""), "R=? [ F x=2 ]")
     part = case.certificate.parts[0]
@@ -259,6 +266,7 @@ FILTERS = [
 ]
 
 
+# lemma: comparison, complement
 @pytest.mark.parametrize(("prop", "least", "most"), FILTERS)
 def test_filters(prop: str, least: float, most: float, tmp_path: Path) -> None:
     found = make(tmp_path, CHAIN, prop).verify().finding

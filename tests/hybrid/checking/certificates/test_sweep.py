@@ -85,6 +85,7 @@ ROUNDED = [
 ]
 
 
+# lemma: signs
 @pytest.mark.parametrize(("updates", "value", "sign"), ROUNDED)
 def test_what_rounding_would_turn_is_decided_exactly(
     updates: list[str], value: float, sign: int, tmp_path: Path

@@ -160,6 +160,7 @@ def test_loops_of_deadlocks_earn_no_transition_reward(kind: str, tmp_path: Path)
     assert [t.states.table.values[p] for p in earnings(t, subject.syntax.rewards[0])] == [3, 5]
 
 
+# lemma: listed-states
 @pytest.mark.parametrize(
     ("numbers", "message"),
     [
@@ -193,6 +194,7 @@ def test_models_at_fault_are_refused(text: str, message: str, tmp_path: Path) ->
         expansion(path, {}, np.arange(2))
 
 
+# lemma: text
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -176,6 +176,7 @@ def test_states_that_belong_together_are_one_strip_if_that_is_small(
     assert strips_of(system) is None
 
 
+# lemma: topological-choices
 @both
 @either
 @pytest.mark.parametrize("absolute", [False, True], ids=["relative", "absolute"])

@@ -211,6 +211,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch, text: str, question: str) -> tuple
     return found[0], model
 
 
+# lemma: uniformisation
 def test_steps_of_a_chain_in_continuous_time_count_the_rates_of_leaving(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -159,6 +159,7 @@ def test_products_that_lose_little_are_not_exact() -> None:
         assert Fraction(float(values[0])) != Fraction(left) * Fraction(right)
 
 
+# lemma: underflow
 def test_products_and_rates_without_digits_are_told() -> None:
     """Below the normal doubles, or a quotient that vanishes."""
     for left, right in ((1e-300, 1e-10), (1e-300, 1e-300)):

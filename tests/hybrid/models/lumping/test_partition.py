@@ -133,6 +133,7 @@ def test_meant_by_a_double_is_the_fraction_that_people_write(value: float, meant
     assert meant_by(value, 1.0) == meant
 
 
+# lemma: simplest-fractions
 @pytest.mark.parametrize("units", [1.0, 5.0, 2.0**20])
 def test_meant_by_a_double_is_within_its_error(units: float, rng: np.random.Generator) -> None:
     for value in [0.1 * (1 + 2.0**-45), *rng.random(20).tolist(), *(-rng.random(20)).tolist()]:

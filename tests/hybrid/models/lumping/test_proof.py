@@ -63,6 +63,7 @@ def merged(blocks: Blocks, one: int, other: int, one_choice: bool = False) -> Bl
     return replace(blocks, of_state=own.astype(np.int64), count=int(own.max()) + 1, of_choice=of_choice)
 
 
+# lemma: blocks
 @pytest.mark.parametrize(
     ("fields", "count"),
     [
@@ -196,6 +197,7 @@ def fork(kind: ModelType, reward: ExplicitReward, units: float = 0.0, loop: floa
     )
 
 
+# lemma: state-by-state
 @pytest.mark.parametrize("kind", ["DTMC", "MDP"])
 @pytest.mark.parametrize("earners", ["states", "choices"])
 def test_what_rewards_of_a_block_are_apart_is_an_error_of_its_reward(
