@@ -185,10 +185,10 @@ SHORT = ("README.md", "SECURITY.md", "docs/index.md")
 """Texts without a sentence of more than 25 words."""
 
 # How many there may be: these numbers only fall. Lower one when fewer are left.
-MOST_LONG_ON_PAGES = 288
-MOST_LONG_IN_MODULES = 200
-MOST_RIDDLES_ON_PAGES = 36
-MOST_OPENINGS = {"Module": 46, "ClassDef": 108}
+MOST_LONG_ON_PAGES = 284
+MOST_LONG_IN_MODULES = 196
+MOST_RIDDLES_ON_PAGES = 34
+MOST_OPENINGS = {"Module": 27, "ClassDef": 105}
 
 
 @pytest.mark.parametrize("page", written_pages())

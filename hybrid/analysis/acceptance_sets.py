@@ -1,4 +1,4 @@
-"""Where runs of a product are accepted for certain, or for some scheduler."""
+"""States from which runs of a product are accepted for certain, or by some scheduler."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What every other folder may use: representations by name, checked operands, lists, directed rounding."""
+"""Shared ground of all rooms: representations by name, checked operands, lists, directed rounding."""

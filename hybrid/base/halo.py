@@ -1,4 +1,4 @@
-"""What a process receives before a product: elements of x that others own, behind its own."""
+"""Halos: elements of x that others own, which a process receives before a product, behind its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is installed where this process runs: this package, and how one that is missing is installed."""
+"""Installed packages where this process runs: this one, and how a missing one is installed."""
 
 from __future__ import annotations
 

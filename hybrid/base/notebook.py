@@ -1,4 +1,4 @@
-"""What objects show of themselves in a notebook: facts, rows and a small curve as HTML.
+"""Notebook displays of objects: facts, rows and a small curve as HTML.
 
 All text is escaped here.  Colours are those of the text around, so that pages may be light or dark.
 """

@@ -1,4 +1,4 @@
-"""Where a check runs: with a folder of checkpoints, with long arrays on a disk, in parts.
+"""Places of a check: with a folder of checkpoints, with long arrays on a disk, in parts.
 
 Of several processes, or of several parts in one, every part checks its own states. All run the same check;
 what one of them decides, all have agreed on. The answer is the same in all.

@@ -1,1 +1,1 @@
-"""What long checks leave in a folder, so that another run can go on where they were."""
+"""Checkpoints of long checks: files in a folder from which another run resumes."""

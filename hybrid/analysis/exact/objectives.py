@@ -1,4 +1,4 @@
-"""What schedulers of several objectives reach, in rational numbers, and mixtures that meet bounds exactly."""
+"""Several objectives in rational numbers: points that schedulers reach, mixtures that meet bounds exactly."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What one run carries along: its options, its account, the values of all states with their bounds."""
+"""State of one run: its options, its statistics, the values of all states with their bounds."""

@@ -1,4 +1,4 @@
-"""What a caller may choose about a check, verified once."""
+"""Options of a check, verified once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the answering of a property cost: method, backend, iterations, bytes, residuals."""
+"""Statistics of an answer: method, backend, iterations, bytes, residuals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people see: results; and on standard error warnings, errors, and progress where it is wanted."""
+"""Output of the command line: results; on standard error warnings, errors, and progress if it is wanted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `hybrid check` tells of its answers: each when it is found, and all of them if it is stopped."""
+"""Reports of `hybrid check`: each answer when it is found, and all of them if the command is stopped."""
 
 from __future__ import annotations
 

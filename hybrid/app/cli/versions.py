@@ -1,4 +1,4 @@
-"""What works here, in which version: for reports of faults, importing dd alone."""
+"""Versions of what is installed and works, for reports of faults; imports dd alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the explorer's page knows of one model, as plain JSON values: its levels in both representations."""
+"""Data of the explorer's page about one model, as plain JSON values: its levels in both representations."""
 
 from __future__ import annotations
 

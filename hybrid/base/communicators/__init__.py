@@ -1,1 +1,1 @@
-"""Who decides together where several processes share the states: threads of one process, or MPI's."""
+"""Communicators of processes that share the states: threads of one process, or MPI's."""

@@ -1,1 +1,1 @@
-"""How drawings look and how they are written: matplotlib's figures and Graphviz's, one style for all."""
+"""Drawings in one style, and their files: figures by matplotlib, graphs by Graphviz."""

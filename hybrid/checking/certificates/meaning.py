@@ -1,4 +1,4 @@
-"""What a model's text means, in rational numbers: literals, constants, formulas, labels.
+"""Semantics of a model's text in rational numbers: literals, constants, formulas, labels.
 
 Nothing is folded by the parser's arithmetic in doubles: a decimal is the rational number that is written,
 1/3 a third.  The parser and the checks of names and types are those of `mtbdd.language`.

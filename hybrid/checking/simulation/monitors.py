@@ -1,4 +1,4 @@
-"""What is watched along a path: whether it satisfies a path formula, and what it earns until some moment."""
+"""Monitors of sample paths: whether a path satisfies a formula, and its reward up to some moment."""
 
 from __future__ import annotations
 

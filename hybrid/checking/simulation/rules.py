@@ -1,4 +1,4 @@
-"""What may happen in a state: events with their rates, and what each part of an event does.
+"""Transition rules of a state: events with their rates, and the updates of each part of an event.
 
 An event is an unlabelled command, or an action with a component for every module that takes part
 (`mtbdd.build.events`). In a chain the rates of a component's enabled commands and updates add up, and
