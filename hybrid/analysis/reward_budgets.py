@@ -89,8 +89,7 @@ class FlowMaker:
         self._model, self._unknown, self._options = model, unknown, options
         self._target = index_states(model.manager, target)
         self._outside = index_states(model.manager, model.reachable & ~target & ~unknown.states)
-        alone = model.communicator.size == 1
-        self.engine: Backend = options.matrix_backend(unknown.size if alone else None)
+        self.engine: Backend = options.matrix_backend(unknown.size if model.communicator.size == 1 else None)
         if self.engine.name == "gpu" and options.backend == "auto":
             reason = "the many small systems of a bound on a reward are solved on the host unless asked for"
             self.engine = choose_backend("cpu").because(reason)
@@ -243,8 +242,7 @@ class BudgetSystem:
     def gains(self, k: int, before: Callable[[int], Array]) -> list[Array]:
         """Return what choices are worth at once in budget k: into the target, and on to lesser budgets.
 
-        One vector a layer, shape (n,), float64; `before` returns the values of the budget that is so much
-        less.
+        One vector a layer, shape (n,), float64; `before` returns the values of a budget so much less.
         """
         found = []
         for layer in range(len(self._model.layers)):
@@ -345,10 +343,9 @@ _VECTORS = 12  # of bounds, gains and products beside those of the budgets
 
 @dataclass(frozen=True, eq=False)
 class BudgetValues:
-    """What is known of one budget in the unknown states; arrays of the workspace, shape (n,), float64.
+    """Values of one budget in the unknown states; arrays of the workspace, shape (n,), float64.
 
-    `lower` and `upper` are bounds on the probability, `some` and `missed` have ones where it is positive and
-    where it is less than 1, zeros elsewhere.
+    `lower` and `upper` bound the probability; `some` and `missed` are 1 where it is above 0, below 1; else 0.
     """
 
     lower: Array
@@ -362,8 +359,7 @@ class BudgetSweep:
 
     The bounds of one budget may be `epsilon` apart beyond what budgets before it leave; the options have a
     method that gives bounds. `made` budgets are done: the present one is one less. All budgets from the
-    present one have its values once it is `settled`; where an iteration `ended` before its time the present
-    bounds hold, and there are no more.
+    present one have its values once it is `settled`; where an iteration `ended` early, present bounds hold.
 
     Time of a budget: a product with every part of the matrix for each bound, and the sweeps of the part that
     earns nothing. Memory: four vectors for every unit of the greatest reward.
@@ -494,10 +490,7 @@ class BudgetSweep:
         return self._all.gains(k, lambda less: getattr(self._window[less - 1], of))
 
     def _solved(self, k: int, some: Array, leading: Sequence[Array]) -> tuple[Array, Array]:
-        """Return bounds on a budget's probabilities.
-
-        Lemma: directed-steps (docs/bounds.md).
-        """
+        """Return bounds on a budget's probabilities."""
         xp = self._space.xp
         slack = self._all.slack
         share, tiny = 2.0 * slack, (self._all.n_rewards + 2) * TINIEST  # lemma: rounding, underflow

@@ -22,7 +22,9 @@ _PART = 1 << 20  # elements compared together: bounds the temporary memory
 
 
 class DirectedSystem(BellmanOperator):
-    """See `BellmanOperator`.
+    """The Bellman operator of a chain; divides by the diagonal, rounded in one direction.
+
+    Lemma: directed-steps (docs/bounds.md).
 
     Parameters
     ----------

@@ -99,6 +99,7 @@ def test_f15_iterations_go_on_where_exact_solution_takes_long(tmp_path, monkeypa
     monkeypatch.setattr("hybrid.checking.formulas._FEW_ITERATIONS", 40)
     monkeypatch.setattr("hybrid.checking.formulas._FEW_OPERATIONS", 10)
     model = load_text(tmp_path, RETURNING, constants={"n": 4})
+    monkeypatch.setattr("hybrid.solvers.direct_bounds.FEW", 0)
     answer = hybrid.check(model, "P=? [ F x=0 ]")
     assert answer.statistics.method != "exact"
     assert answer.statistics.iterations > 80

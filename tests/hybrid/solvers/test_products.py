@@ -66,6 +66,7 @@ def test_of_averages(rng: np.random.Generator) -> None:
 )
 def test_of_choices(monkeypatch: pytest.MonkeyPatch, method: str, prop: str) -> None:
     made = []
+    monkeypatch.setattr("hybrid.solvers.direct_bounds.FEW", 0)  # solutions by factors count as products
     for name in ("improve", "choose"):
         original = getattr(ChoiceOperator, name)
 

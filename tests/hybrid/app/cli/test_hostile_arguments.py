@@ -66,14 +66,14 @@ def test_a_fault_of_the_property_is_told_and_a_defect_is_not_called_an_answer(tm
     missing = hybrid.check(model, "filter(min, P=? [ F true ], false)", throw=False)
     assert missing.error is not None and "no reachable state satisfies" in missing.error
 
-    def broken(*arguments):
+    def broken(*arguments, **options):
         raise ValueError("operands could not be broadcast together")
 
     monkeypatch.setattr(operators, "operator_values", broken)
     with pytest.raises(ValueError, match="could not be broadcast"):
         hybrid.check(model, "P=? [ F<=1 true ]", throw=False)
 
-    def unfit(*arguments):
+    def unfit(*arguments, **options):
         raise PropertyError("does not fit")
 
     monkeypatch.setattr(operators, "operator_values", unfit)
