@@ -136,6 +136,9 @@ def test_over_choices_the_guess_of_a_bound_counts_as_steps_and_a_try_takes_some_
     due = [(made, slow.budget(slow.left(made, 0.5))) for made in range(10, 2000, 10)]
     assert next(pair for pair in due if pair[1]) == (POLICIES.late, POLICIES.room)
     assert due[-1] == (1990, POLICIES.share * 1990)
+    limited = Forecast(1e-8, 2.0, 1000, rule=POLICIES)
+    due = [(made, limited.budget(limited.left(made, 0.5))) for made in range(10, 1000, 10)]
+    assert next(pair for pair in due if pair[1]) == (100, POLICIES.room)
 
 
 def test_a_short_rest_is_not_worth_it_whatever_the_pace() -> None:
