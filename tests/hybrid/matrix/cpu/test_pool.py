@@ -63,21 +63,27 @@ def test_every_part_is_run_once() -> None:
         np.testing.assert_array_equal(marks(parts), 1)
 
 
-def test_other_threads_take_parts() -> None:
-    # Long enough for one to wake up, whatever else the machine does.
-    found: list[int] = []
+def test_other_threads_take_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The calling thread publishes and takes none itself, so that the call ends by the others alone.
+    published: list[int] = []
 
-    def watch(control: Any, patience: int, serve: Any = pool_code.serve) -> None:
-        before = control[pool_code.FINISHED]
-        serve(control, patience)
-        found.append(int(control[pool_code.FINISHED] - before))
+    def publish(entry: int, words: int, width: int, parts: int, patience: int, control: Any) -> bool:
+        control[[pool_code.ENTRY, pool_code.WORDS, pool_code.WIDTH]] = entry, words, width
+        control[[pool_code.FINISHED, pool_code.FAILED, pool_code.LEAVE]] = 0
+        control[pool_code.TICKET] = (1 << 2 * pool_code.PARTS_BITS) | (parts << pool_code.PARTS_BITS)
+        published.append(parts)
+        return False
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pool_code, "serve", watch)
-        deadline = time.monotonic() + 30
-        while not any(found) and time.monotonic() < deadline:
-            marks(64, 1_000_000)
-    assert any(found)
+    monkeypatch.setattr(pool, "PATIENCE", 10_000_000)  # turns of a thread that runs: none leaves before
+    monkeypatch.setattr(pool, "_pool", pool.ThreadPool())
+    counts = np.zeros(64, np.int64)
+    mark(0, 0, counts)
+    with monkeypatch.context() as patch:
+        patch.setattr(pool_code, "run_parts", publish)
+        pool.run_kernel(mark, 4, Each(range(64)), 3, counts, parts=64)
+    pool._pool.close()
+    assert published == [64]
+    np.testing.assert_array_equal(counts, 3)
 
 
 def test_threads_that_wait_keep_nothing() -> None:
