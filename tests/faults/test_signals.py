@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import signal
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.exploring import each
 from tests.faults.models import SLOW_QUESTION
-from tests.faults.processes import Done, run, started, stopped, wait_for
+from tests.faults.processes import Done, processor_seconds, run, started, stopped, wait_for
 
 QUESTIONS = f"P=? [ X s=1 ]; {SLOW_QUESTION}; P=? [ X s=0 ]"
 OPTIONS = ("--backend", "reference", "--quiet")
@@ -24,7 +23,9 @@ def stopped_at_work(tmp_path: Path, slow: str, number: signal.Signals, *options:
     process = started("check", slow, QUESTIONS, *OPTIONS, "--csv", str(table), *options, out=out)
     # An answer is added to the table first, then told.
     wait_for(table.exists if options else lambda: "result" in out.read_text(), process)
-    time.sleep(0.7)  # until the steps of the second one have begun
+    # Until the steps of the second one have begun.
+    enough = processor_seconds(process.pid) + 0.7
+    wait_for(lambda: processor_seconds(process.pid) >= enough, process)
     return stopped(process, number, out), table
 
 

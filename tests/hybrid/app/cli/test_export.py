@@ -224,7 +224,7 @@ def test_pipes_are_written_to(capsys: pytest.CaptureFixture[str], line: str, out
     reader = threading.Thread(target=lambda: found.append(pipe.read_text()), daemon=True)
     reader.start()
     assert export(capsys, line, "--to", pipe)[0] == 0
-    reader.join(timeout=20)
+    reader.join(timeout=120)
     assert found and found[0].startswith("# Transitions (CTMC)\n4 6\n")
     assert stat.S_ISFIFO(pipe.stat().st_mode) and names(out) == ["m.tra"]
 
