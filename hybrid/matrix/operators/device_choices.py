@@ -44,7 +44,7 @@ from hybrid.matrix.operators.hybrid_choices import (
     why_ineligible,
 )
 from hybrid.matrix.operators.layer_choices import LayerChoices
-from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem
+from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem, Improvement
 from hybrid.matrix.space.workspace import Array, Pair
 from mtbdd.offset.divided import DividedMTBDD
 
@@ -93,18 +93,10 @@ class DeviceOperator(ChoiceOperator):
     def changes(self, values: Array) -> None:
         self._state.differences[...] = self._device.xp.asarray(values)
 
-    def improve(
-        self,
-        x: Array,
-        out: Array,
-        factor: float = 1.0,
-        *,
-        shape: Array | None = None,
-        policy: Array | None = None,
-    ) -> None:
-        """See `ChoiceOperator.improve`."""
-        plain = shape is not None
-        self._queue(ChoiceStep(self.maximise, factor, plain, shape, policy, state=self._state), x, out)
+    def _improve(self, x: Array, out: Array, how: Improvement) -> None:
+        plain = how.shape is not None
+        step = ChoiceStep(self.maximise, how.factor, plain, how.shape, how.policy, state=self._state)
+        self._queue(step, x, out)
         finish_iteration(self._device, self._state, _MEASURE_ONLY, False)
 
     def _queue(self, step: ChoiceStep, x: Array, out: Array) -> None:
@@ -156,17 +148,11 @@ class DeviceOperator(ChoiceOperator):
         steps.sweep(pair, done, count)
         self._state = steps.state
 
-    def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
-        raise NotImplementedError("steps are queued as a whole")
-
     def _choices(self, x: Array) -> tuple[Array, Array]:
         xp = self._device.xp
         best, policy = xp.empty(self.size), xp.empty(self.size, np.uint16)
         self._run(ChoiceStep(self.maximise, chosen=policy), x, best)
         return best, policy
-
-    def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
-        raise NotImplementedError("steps are queued as a whole")
 
 
 def refuse_product(step: Any, x: Array, out: Array) -> None:

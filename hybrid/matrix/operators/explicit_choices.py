@@ -16,7 +16,13 @@ from hybrid.matrix.explicit.extract import LayerRows, explicit_matrix, explicit_
 from hybrid.matrix.operators.device_choices import DeviceOperator
 from hybrid.matrix.operators.hybrid_choices import NoMatrix, finish_on_host, run_state_by_state
 from hybrid.matrix.operators.layer_choices import LayerChoices
-from hybrid.matrix.space.choice_operator import BOUND_VECTORS, NO_CHOICE, ChoiceOperator, ChoiceProblem
+from hybrid.matrix.space.choice_operator import (
+    BOUND_VECTORS,
+    NO_CHOICE,
+    ChoiceOperator,
+    ChoiceProblem,
+    Improvement,
+)
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.workspace import Array
 from mtbdd.base.errors import option
@@ -72,27 +78,21 @@ class ExplicitChoices(ChoiceOperator):
         """See `ChoiceOperator.has_gauss_seidel`."""
         return self.groups is None and self.problem.communicator.size == 1
 
-    def gauss_seidel(
-        self,
-        x: Array,
-        out: Array,
-        descending: bool,
-        factor: float = 1.0,
-        *,
-        shape: Array | None = None,
-        policy: Array | None = None,
-    ) -> None:
-        """See `ChoiceOperator.gauss_seidel`."""
+    def _improve(self, x: Array, out: Array, how: Improvement) -> None:
+        if how.descending is None:
+            super()._improve(x, out, how)
+            return
         from hybrid.matrix.cpu import choice_kernels as kernels
 
         kernel: Any = kernels.explicit_gauss_seidel
-        rows, added = self.rows, self._no_shape if shape is None else shape
-        chosen = self._no_policy if policy is None else policy
+        rows, has_shape, has_policy = self.rows, how.shape is not None, how.policy is not None
+        shape = how.shape if has_shape else self._no_shape
+        policy = how.policy if has_policy else self._no_policy
 
         def run(begin: int, end: int, number: int, changes: Array) -> None:
-            kernel(begin, end, descending, rows.choice_ptr, rows.offsets, rows.columns, rows.values,
-                   rows.gains, shape is not None, rows.layers, self.maximise, chosen, policy is not None,
-                   factor, added, shape is not None, x, out, changes)  # fmt: skip
+            kernel(begin, end, how.descending, rows.choice_ptr, rows.offsets, rows.columns, rows.values,
+                   rows.gains, has_shape, rows.layers, self.maximise, policy, has_policy,
+                   how.factor, shape, has_shape, x, out, changes)  # fmt: skip
 
         self.changes = run_state_by_state(self.size, run)
 

@@ -91,6 +91,16 @@ NO_CHOICE = 65_535
 Policy = NDArray[np.uint16]
 
 
+@dataclass(frozen=True, eq=False)
+class Improvement:
+    """What a step over choices computes; see `ChoiceOperator.improve`."""
+
+    factor: float = 1.0
+    shape: Array | None = None
+    policy: Array | None = None
+    descending: bool | None = None
+
+
 class ChoiceSteps:
     """Steps of a choice operator with one rounding; see :class:`hybrid.matrix.space.workspace.Steps`.
 
@@ -181,8 +191,7 @@ class GaussSeidelSteps:
     ----------
     operator : ChoiceOperator
         With Gauss-Seidel steps.
-    factor : float
-    shape, policy : array, optional
+    factor, shape, policy
         As for `ChoiceOperator.improve`.
     descending : bool, optional
         The direction to begin with, where it is known; else it is tried at once.
@@ -227,8 +236,8 @@ class GaussSeidelSteps:
         for k in range(done, done + count):
             x, out = pair[k % 2], pair[1 - k % 2]
             self._turn(k, x)
-            self._operator.gauss_seidel(
-                x, out, self.descending, self._factor, shape=self._shape, policy=self._policy
+            self._operator.improve(
+                x, out, self._factor, shape=self._shape, policy=self._policy, descending=self.descending
             )
 
     def _turn(self, made: int, x: Array) -> None:
@@ -420,6 +429,7 @@ class ChoiceOperator(BellmanOperator):
         *,
         shape: Array | None = None,
         policy: Array | None = None,
+        descending: bool | None = None,
     ) -> None:
         """Queue ``out = factor * opt (A_i x + b_i)``, or ``out = factor * opt (A_i x) + shape``.
 
@@ -432,13 +442,22 @@ class ChoiceOperator(BellmanOperator):
             Takes the place of the gains, and is not scaled.
         policy : array, shape (size,), uint16, optional
             From `choose`: the choices to take, in place of the best ones.
+        descending : bool, optional
+            Gauss-Seidel, where there is any: each state from the newest values of those before it, the last
+            state first or last.  Parts of the states are improved at the same time, each from the values of
+            the others in x.
 
         Notes
         -----
         Afterwards `changes` has the greatest absolute and relative difference between `out` and x.
         """
-        self._best_joined(x, out, shape is not None, policy)
-        self._finish(x, out, factor, shape)
+        self._improve(x, out, Improvement(factor, shape, policy, descending))
+
+    def _improve(self, x: Array, out: Array, how: Improvement) -> None:
+        if how.descending is not None:
+            raise NotImplementedError("states are improved all at once")
+        self._best_joined(x, out, how.shape is not None, how.policy)
+        self._finish(x, out, how.factor, how.shape)
 
     def follow(self, x: Array, out: Array, policy: Array) -> None:
         """Queue ``out = A x`` with the rows that a policy chooses; `changes` are left as they are."""
@@ -471,31 +490,8 @@ class ChoiceOperator(BellmanOperator):
 
     @property
     def has_gauss_seidel(self) -> bool:
-        """Whether `gauss_seidel` is there: on the host, where no states share a value."""
+        """Whether `improve` has Gauss-Seidel steps: on the host, where no states share a value."""
         return False
-
-    def gauss_seidel(
-        self,
-        x: Array,
-        out: Array,
-        descending: bool,
-        factor: float = 1.0,
-        *,
-        shape: Array | None = None,
-        policy: Array | None = None,
-    ) -> None:
-        """Do as `improve` does, but each state from the newest values of those before it.
-
-        Parameters
-        ----------
-        descending : bool
-            Whether the last state comes first.
-
-        Notes
-        -----
-        Parts of the states are improved at the same time, each from the values of the others in x.
-        """
-        raise NotImplementedError
 
     def repeat(self, pair: Pair, done: int, count: int, factor: float = 1.0) -> None:
         """Queue steps ``done + 1 .. done + count``; the iterate after k steps lies in ``pair[k % 2]``."""
@@ -525,17 +521,17 @@ class ChoiceOperator(BellmanOperator):
 
     # ------------------------------------------------------------------ what the matrices' form decides
 
-    @abstractmethod
     def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
         """Queue the best over the choices, without gains if `plain`, of a policy if there is one."""
+        raise NotImplementedError("steps are made as a whole")
+
+    def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
+        """Queue the scaling, the addition and the measurement of `improve`."""
+        raise NotImplementedError("steps are made as a whole")
 
     @abstractmethod
     def _choices(self, x: Array) -> tuple[Array, Array]:
         """Return the best values and the layers that have them."""
-
-    @abstractmethod
-    def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
-        """Queue the scaling, the addition and the measurement of `improve`."""
 
     def join(self, out: Array) -> None:
         """Give the members of each group of states that share a value the best of theirs, in place."""

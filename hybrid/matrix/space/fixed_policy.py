@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem, Policy
+from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem, Improvement, Policy
 from hybrid.matrix.space.workspace import Array
 
 
@@ -44,32 +44,19 @@ class FixedPolicy(ChoiceOperator):
         """See `ChoiceOperator.has_policies`: there is nothing to choose."""
         return False
 
-    def improve(
-        self,
-        x: Array,
-        out: Array,
-        factor: float = 1.0,
-        *,
-        shape: Array | None = None,
-        policy: Array | None = None,
-    ) -> None:
+    def _improve(self, x: Array, out: Array, how: Improvement) -> None:
         """See `ChoiceOperator.improve`; there is one choice, whatever the policy given."""
+        shape = how.shape
         if shape is None:
-            if factor not in self._scaled:
-                self._scaled[factor] = factor * self._rewards
-            shape = self._scaled[factor]
-        self._choices_of.improve(x, out, factor, shape=shape, policy=self._policy)
+            if how.factor not in self._scaled:
+                self._scaled[how.factor] = how.factor * self._rewards
+            shape = self._scaled[how.factor]
+        self._choices_of.improve(x, out, how.factor, shape=shape, policy=self._policy)
         self.changes = self._choices_of.changes
 
     def follow(self, x: Array, out: Array, policy: Array) -> None:
         """See `ChoiceOperator.follow`; there is one choice, whatever the policy given."""
         self._choices_of.follow(x, out, self._policy)
 
-    def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
-        raise NotImplementedError("the operator beneath makes whole steps")
-
     def _choices(self, x: Array) -> tuple[Array, Array]:
         raise NotImplementedError("there is nothing to choose")
-
-    def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
-        raise NotImplementedError("the operator beneath makes whole steps")

@@ -70,7 +70,7 @@ def test_a_step_takes_states_one_after_another(
     x, shape = rng.random(n), rng.random(n) if what == "shape" else None
     policy = system.choose(x) if what == "policy" else None
     out = np.full(n, np.nan)
-    system.gauss_seidel(x, out, descending, 0.75, shape=shape, policy=policy)
+    system.improve(x, out, 0.75, shape=shape, policy=policy, descending=descending)
     cuts = [n * k // parts for k in range(parts + 1)]
     ranges = [range(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
     order = [own[::-1] if descending else own for own in ranges]
@@ -101,7 +101,7 @@ def test_values_that_rise_one_after_another_stay_below_what_they_are_rounded_fro
 def test_numbers_that_are_none_are_told() -> None:
     case = random_choices(np.random.default_rng(3), True)
     system, out = written_out(case), np.empty(case.size)
-    system.gauss_seidel(np.full(case.size, np.inf), out, True)
+    system.improve(np.full(case.size, np.inf), out, descending=True)
     assert np.isinf(system.changes).all()
 
 
@@ -117,7 +117,7 @@ def test_compressed_choices_have_steps_of_all_alone(name: str) -> None:
     system = make_operator(name, random_choices(np.random.default_rng(4), True))
     assert system.rising is None and system.depth == 1
     with pytest.raises(NotImplementedError):
-        system.gauss_seidel(np.zeros(system.size), np.zeros(system.size), True)
+        system.improve(np.zeros(system.size), np.zeros(system.size), descending=True)
 
 
 def counter(size: int, upwards: bool) -> Choices:
@@ -155,8 +155,8 @@ class Recorded:
         self.rises = {True: down, False: up}
         self.directions: list[bool] = []
 
-    def gauss_seidel(
-        self, x: np.ndarray, out: np.ndarray, descending: bool, factor: float = 1.0, **rest: Any
+    def improve(
+        self, x: np.ndarray, out: np.ndarray, factor: float, *, descending: bool, **rest: Any
     ) -> None:
         self.directions.append(descending)
         out[:] = x + self.rises[descending]
