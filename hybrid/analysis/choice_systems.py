@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
+from hybrid.analysis.systems import in_strips
 from hybrid.analysis.transient import RecordedSteps
 from hybrid.analysis.transient_errors import Course
 from hybrid.base.check_options import ENCLOSING, METHODS, advised
@@ -38,10 +39,8 @@ from hybrid.matrix.space.bounded_solution import UNIT, positive_after
 from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator, ChoiceProblem, Quotient
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.workspace import Array
-from hybrid.solvers.around import BoundingMethod
 from hybrid.solvers.iteration import ValueIteration
 from hybrid.solvers.strips import Strips, WholeStrip
-from hybrid.solvers.topological import Topological
 from mtbdd.base.memory import free_memory_bytes
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
@@ -111,9 +110,6 @@ def _product(matrix: OffsetMTBDD, options: CheckOptions, weights: Vector | None,
 
 _CHECK_EVERY = 32  # steps after which it is checked whether values still change
 _LEAST_STATES = 1 << 14  # below, components and what finds them take longer to load than steps to make
-FEW_STEPS = 500
-"""Steps over few choices that are made sooner than compiled code is loaded."""
-
 _MOST_LOST = 2.0**-20  # greatest relative error of entries that are written out
 
 
@@ -127,7 +123,7 @@ def choice_operator(
     components: EndComponents | None = None,
     stop: Vector | None = None,
     discount: Discount | None = None,
-    are_many: bool = False,
+    steps: float = 0.0,
 ) -> ChoiceOperator:
     """Return the operator of a system, its matrices built; see `ChoiceMatrices` and `ChoiceMatrices.system`.
 
@@ -140,7 +136,7 @@ def choice_operator(
         own = leaving_choices(model, own, components)
         groups = group_states(model, unknown, components)
     stops = None if stop is None else np.isfinite(stop)
-    matrices = ChoiceMatrices(model, unknown, own, options, stops, discount, are_many)
+    matrices = ChoiceMatrices(model, unknown, own, options, stops, discount, steps)
     return matrices.system(gain, maximise, groups, stop)
 
 
@@ -150,8 +146,8 @@ class ChoiceMatrices:
     Systems over them differ in what choices are worth, in their groups, and in the optimum; the first one
     lays the matrices out, and they are used one after the other. `allowed` has for every layer the states
     whose choice in it is allowed; stopping is one choice more where `stops` says so, shape (unknown.size,).
-    The products with the matrices are multiplied with the discount.  `are_many` says that so many steps
-    may follow that loading compiled code pays for few equations, too.
+    The products with the matrices are multiplied with the discount.  `steps` says how many will follow, as
+    far as that is known.
     """
 
     def __init__(
@@ -162,11 +158,10 @@ class ChoiceMatrices:
         options: CheckOptions,
         stops: NDArray[np.bool_] | None = None,
         discount: Discount | None = None,
-        are_many: bool = False,
+        steps: float = 0.0,
     ) -> None:
         self._model, self._unknown, self._allowed = model, unknown, allowed
-        self._are_many = are_many
-        self._options, self._stops, self._discount = options, stops, discount
+        self._options, self._stops, self._discount, self._steps = options, stops, discount, steps
         self._layers: tuple[bool, list[LayerMatrix]] | None = None
         self._built: HeldChoices | None = None
         layers = range(len(model.layers))
@@ -218,8 +213,8 @@ class ChoiceMatrices:
 
         problem = ChoiceProblem(self._unknown.size, maximise, groups, self._slack, alike)
         if self._built is None:
-            alone = alike.size == 1 and not self._are_many
-            backend = self._options.matrix_backend(problem.size if alone else None)
+            alone = problem.size if alike.size == 1 else None
+            backend = self._options.matrix_backend(alone, self._steps)
             self._built = found = _built(offers, problem, self._options, backend)
         else:
             assert self._layers is not None
@@ -320,7 +315,7 @@ def solve_choices(
         work.estimate(system.space.read(system.changes)[1])
         work.products += 1
         return StateValues.exact(solution.values).without_bounds()
-    method = _in_strips(system, sound, options, states)
+    method = in_strips(_strips_of(system, options, states), sound, options)
     found = method.bounds(system, upper_bound, work.following(states))
     name, vectors = (found.solved_by or method).name, BOUND_VECTORS + found.more_vectors
     note_steps(work, name, vectors, system, found.iterations, found.seconds)
@@ -328,16 +323,14 @@ def solve_choices(
     return StateValues(found.values, found.lower, found.upper)
 
 
-def _in_strips(
-    system: ChoiceOperator, otherwise: BoundingMethod, options: CheckOptions, states: StateIndex | None
-) -> BoundingMethod:
-    """Return topological solution of choices on the host, where it may promise a gain."""
+def _strips_of(system: ChoiceOperator, options: CheckOptions, states: StateIndex | None) -> Strips | None:
+    """Return the strips of choices on the host, where they may promise a gain."""
     if options.method != "auto" or states is None or system.backend != "cpu":
-        return otherwise
+        return None
     if system.size < _LEAST_STATES or system.problem.communicator.size > 1:
-        return otherwise
+        return None
     if system.loses_digits:  # strips are written out
-        return otherwise
+        return None
     from hybrid.matrix.operators.choice_strips import ChoiceStrips
     from hybrid.matrix.operators.explicit_choices import ExplicitChoices
     from hybrid.matrix.operators.hybrid_choices import HybridChoices
@@ -347,9 +340,7 @@ def _in_strips(
         strips = WholeStrip(system.rows)
     elif isinstance(system, HybridChoices):
         strips = ChoiceStrips.where_they_pay(system, states)
-    if strips is None or strips.nbytes > free_memory_bytes() // 4:
-        return otherwise
-    return Topological(options.criterion, strips, otherwise)
+    return None if strips is None or strips.nbytes > free_memory_bytes() // 4 else strips
 
 
 def check_method(options: CheckOptions) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.choice_systems import (
-    FEW_STEPS,
     after_steps,
     check_method,
     choice_operator,
@@ -451,9 +450,8 @@ def _gathered_over_choices(
     """Go back step by step, the best choice taken in every state."""
     if steps == 0:
         return StateValues.exact(np.zeros(model.index.size))
-    operator = choice_operator(
-        model, model.index, rewards_of(model, structure), maximise, options, are_many=steps > FEW_STEPS
-    )
+    gain = rewards_of(model, structure)
+    operator = choice_operator(model, model.index, gain, maximise, options, steps=steps)
     found = after_steps(operator, np.zeros(model.index.size), steps, work, model.index)
     return scaled_bounds(found, reward_units(model, structure))  # lemma: entry-units
 
@@ -467,14 +465,11 @@ def _later_over_choices(
     units = alike.greatest(relative_units(not_negative(rewards, alike), error))
     if steps == 0 or is_constant(alike, rewards):
         return scaled_bounds(StateValues.exact(rewards), units)  # lemma: entry-units
-    operator = choice_operator(
-        model,
-        model.index,
-        lambda layer, rows: np.zeros(rows.size),
-        maximise,
-        options,
-        are_many=steps > FEW_STEPS,
-    )
+
+    def gain(layer: int, rows: StateIndex) -> np.ndarray:
+        return np.zeros(rows.size)
+
+    operator = choice_operator(model, model.index, gain, maximise, options, steps=steps)
     # lemma: entry-units
     return scaled_bounds(after_steps(operator, rewards, steps, work, model.index), units)
 

@@ -32,7 +32,7 @@ from hybrid.matrix.space.workspace import OPERANDS
 from hybrid.solvers import AverageReward, Status
 from hybrid.solvers.around import BoundingMethod
 from hybrid.solvers.optimistic import Optimistic
-from hybrid.solvers.strips import WholeStrip
+from hybrid.solvers.strips import Strips, WholeStrip
 from hybrid.solvers.topological import Topological
 from mtbdd.base.communicator import Communicator
 from mtbdd.base.errors import option
@@ -60,18 +60,15 @@ _HOST_VECTORS = 3
 """Diagonal, right-hand side and solution, where they are on the host."""
 
 
-def injected(
-    matrix: OffsetMTBDD, options: CheckOptions, beside: bool = False, are_many: bool = False
-) -> Matrix:
+def injected(matrix: OffsetMTBDD, options: CheckOptions, beside: bool = False, steps: float = 0.0) -> Matrix:
     """Return the operator with its representation built, so that no set-up hides in the iterations' time.
 
     `beside` says whether the vectors of the solution lie where the matrix does, and not on the host in any
-    case, `are_many` that so many products may follow that compiled code pays for few rows, too. If there is
-    no room for the matrix, or for the vectors that any method keeps on the host, that is told as a
-    MemoryError; in all processes that share it, if one of them has none.
+    case, and `steps` how many products will follow, as far as that is known. If there is no room for the
+    matrix, or for the vectors that any method keeps on the host, that is told as a MemoryError; in all
+    processes that share it, if one of them has none.
     """
-    is_large = isinstance(matrix, DividedMTBDD) or are_many
-    backend = options.matrix_backend(None if is_large else matrix.n_rows)
+    backend = options.matrix_backend(None if isinstance(matrix, DividedMTBDD) else matrix.n_rows, steps)
     expects_room = not beside or backend.place is HOST
     if isinstance(matrix, DividedMTBDD):
 
@@ -301,7 +298,7 @@ def solve_linear(
         work.products += 1
         return StateValues.exact(solution.values).without_bounds()
     if options.method == "auto":
-        method = _in_strips(matrix, method, options)
+        method = in_strips(_strips_of(matrix), _in_device_strips(matrix, method), options)
     slack = step_slack(matrix, row_entries(model.transitions)) + units * UNIT  # lemma: rounding
 
     # Gains and losses apart: bounds from below and above need right-hand sides without negative elements.
@@ -325,22 +322,35 @@ def solve_linear(
     )
 
 
-def _in_strips(matrix: Matrix, otherwise: BoundingMethod, options: CheckOptions) -> BoundingMethod:
-    """Return solution strip by strip, of a matrix written out or whose groups promise a gain."""
+def in_strips(strips: Strips | None, otherwise: BoundingMethod, options: CheckOptions) -> BoundingMethod:
+    """Return solution strip by strip where there are strips."""
+    return otherwise if strips is None else Topological(options.criterion, strips, otherwise)
+
+
+def _strips_of(matrix: Matrix) -> Strips | None:
+    """Return the strips of a matrix on the host that is written out, or whose groups promise a gain."""
     if csr_of(matrix) is not None:
-        return Topological(options.criterion, WholeStrip(matrix), otherwise)
+        return WholeStrip(matrix)
+    found = _row_types(matrix)
+    return None if found is None or matrix.place is not HOST else RowStrips.where_they_pay(*found)
+
+
+def _in_device_strips(matrix: Matrix, method: BoundingMethod) -> BoundingMethod:
+    """Return the method, of a matrix on a device with the device's strips."""
+    found = _row_types(matrix)
+    if found is None or matrix.place is HOST or not isinstance(method, Optimistic):
+        return method
+    return replace(method, strips=lambda: _strips_with_room(*found))
+
+
+def _row_types(matrix: Matrix) -> tuple[RowTypes, int] | None:
+    """Return the row types and the level to begin with, where SciPy and compiled code may solve strips."""
     if not (isinstance(matrix, HybridMatrix) and isinstance(matrix.curve, LevelCurve)):
-        return otherwise
+        return None
     if matrix.backend == "reference":
-        return otherwise  # strips are solved by SciPy and compiled code
+        return None
     types, level = matrix.curve.typed.plain, matrix.level
-    level = level if types.reaches(level) else len(types) - 1
-    if matrix.place is HOST:
-        strips = RowStrips.where_they_pay(types, level)
-        return otherwise if strips is None else Topological(options.criterion, strips, otherwise)
-    if isinstance(otherwise, Optimistic):
-        return replace(otherwise, strips=lambda: _strips_with_room(types, level))
-    return otherwise
+    return types, level if types.reaches(level) else len(types) - 1
 
 
 def _strips_with_room(types: RowTypes, level: int) -> DeviceStrips | None:

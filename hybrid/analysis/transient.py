@@ -233,7 +233,7 @@ class TransientAnalysis:
         self.continuous = model.type is ModelType.CTMC
         self._work, self._criterion, self._within, self._places = work, options.criterion, within, places
         entered = model.submatrix(within, within, diagonal=not self.continuous)
-        self._matrix = injected(entered, options, beside=True, are_many=True)
+        self._matrix = injected(entered, options, beside=True, steps=math.inf)
         self.there = within.at(self._matrix.place)
         self._space = workspace_of(self._matrix)
         terminals = np.abs(self._matrix.symbolic.terminals)

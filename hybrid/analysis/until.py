@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.choice_systems import (
-    FEW_STEPS,
     after_steps,
     check_method,
     choice_flow,
@@ -323,7 +322,7 @@ def _course(
     def gain(layer: int, rows: StateIndex) -> np.ndarray:
         return np.zeros(rows.size) if entered is None else choice_flow(model, layer, rows, entered, options)
 
-    operator = choice_operator(model, within, gain, maximise, options, are_many=steps > FEW_STEPS)
+    operator = choice_operator(model, within, gain, maximise, options, steps=steps)
     return lambda x, steps: after_steps(operator, np.ascontiguousarray(x), steps, work, within)
 
 

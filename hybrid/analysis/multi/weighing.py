@@ -15,6 +15,7 @@ References
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -66,7 +67,7 @@ class Schedulers:
         self._model = ends.space.model
         self.stop = len(self._model.layers)
         self.matrices = ChoiceMatrices(
-            self._model, ends.pairs, ends.kept, options, ends.may_stop, are_many=True
+            self._model, ends.pairs, ends.kept, options, ends.may_stop, steps=math.inf
         )
         self._earned: dict[tuple[int, int], Vector | None] = {}
         self._held: ChoiceOperator | None = None
@@ -281,7 +282,7 @@ class Weighing:
             matrices = self.schedulers.matrices
             if not self._alike.all(tuple(leaving) == tuple(kept)):
                 matrices = ChoiceMatrices(
-                    model, pairs, leaving, self._options, self._ends.may_stop, are_many=True
+                    model, pairs, leaving, self._options, self._ends.may_stop, steps=math.inf
                 )
             groups = group_states(model, pairs, components)
             self._known[priced] = Collapsed(components, groups, matrices)

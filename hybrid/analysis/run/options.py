@@ -113,6 +113,9 @@ _BOUNDING: dict[str, type[Interval] | type[Optimistic]] = {
     "interval": Interval,
     "optimistic": Optimistic,
 }
+FEW_STEPS = 500
+"""Steps of few equations that are made sooner than compiled code is loaded."""
+
 _STEADY_OMEGA = 0.9  # breaks the period of jump chains, for which plain Jacobi never settles
 
 
@@ -279,18 +282,21 @@ class CheckOptions:
             return AverageReward(self.criterion, krylov="always", recurrence="bicgstab")
         return AverageReward(self.criterion) if self.method in ENCLOSING else None
 
-    def matrix_backend(self, equations: int | None = None) -> Backend:
+    def matrix_backend(self, equations: int | None = None, steps: float = 0.0) -> Backend:
         """Return where matrices are held: rows one by one and the explicit engine keep "auto" off the gpu.
 
         Parameters
         ----------
         equations : int, optional
             Of one system that a process solves alone; see :func:`hybrid.matrix.backends.choose_backend`.
-            Methods asked for by name may take any number of steps, which are compiled.
+        steps : float, optional
+            How many will be made; many are compiled, however few equations there are.  Methods asked for by
+            name may take any number of them.
         """
         reason = self._reason_for_host()
         if reason is None:
-            return choose_backend(self.backend, equations if self.method == "auto" else None)
+            are_few = self.method == "auto" and steps <= FEW_STEPS
+            return choose_backend(self.backend, equations if are_few else None)
         return choose_backend("cpu").because(reason)
 
     def _reason_for_host(self) -> str | None:
