@@ -204,6 +204,8 @@ class Checker(FormulaChecker):
         bounds, ends = (summary.lower, summary.upper), summary.range
         if self._unproven:
             bounds, ends = (None, None), None if ends is None else ends.without_bounds()
+        elif not (is_search or isinstance(summary.value, bool) or ends is not None):
+            work.warn_of_width(summary.lower, summary.upper, self.options.criterion)
         whole, self._whole = self._whole, None
         again: Callable[[], StateValues | StateTruth]
         again = partial(_every_state, self.model, self.options, self._top or prop.formula)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hybrid.base.errors import NotConvergedError
-from hybrid.matrix.space.bounded_solution import BoundedSolution
-from hybrid.solvers import Solution, Status
+from hybrid.matrix.space.bounded_solution import TINY, BoundedSolution
+from hybrid.solvers import Criterion, Solution, Status
 from mtbdd.offset.states import StateIndex
 
 if TYPE_CHECKING:
@@ -174,6 +175,21 @@ class Work:
                     f"the method {asked} does not apply to {_WITHOUT_SYSTEMS[name]}, where no system of "
                     f"equations is solved: the answer comes by {name}"
                 )
+
+    def warn_of_width(self, lower: float | None, upper: float | None, criterion: Criterion) -> None:
+        """Tell that the bounds of an answer are further apart than the precision asked for."""
+        if lower is None or upper is None or lower == upper or not math.isfinite(upper - lower):
+            return
+        if abs(upper) <= TINY or self.method == "exact":
+            return
+        size = 1.0 if criterion.absolute else max(abs(lower), abs(upper))
+        width = (upper - lower) / size
+        if width > criterion.epsilon:
+            of = "" if criterion.absolute else " of the value"
+            self.warnings.append(
+                f"the bounds are {width:.2g}{of} apart, further than epsilon {criterion.epsilon:g}: rounding "
+                "of numbers to doubles, or a difference of much greater numbers, keeps them from being closer"
+            )
 
     def settle_for(self, error: NotConvergedError, is_bounded: bool) -> None:
         """Keep why a system was left with the bounds that it had; raise it where that is not enough."""

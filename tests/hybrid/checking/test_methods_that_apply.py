@@ -151,3 +151,35 @@ def test_distributions_refuse_what_they_do_not_take(ring: Model, method: Any) ->
     if method != "auto":
         with pytest.raises(OptionError, match="leave " + method):
             ring.transient(1.0, method=method)
+
+
+WALK = """
+dtmc
+module m
+  s : [0..9] init 5;
+  [] s>0 & s<9 -> 0.3 : (s'=s-1) + 0.7 : (s'=s+1);
+  [] s=0 | s=9 -> true;
+endmodule
+"""
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_bounds_wider_than_epsilon_come_with_a_sentence(absolute: bool) -> None:
+    model = hybrid.parse(WALK)
+    for epsilon, is_wide in ((1e-6, False), (1e-15, True)):
+        answer = hybrid.check(model, "P=? [ F s=9 ] - P=? [ F<=30 s=9 ]", epsilon=epsilon, absolute=absolute)
+        assert answer.lower is not None and answer.upper is not None
+        width = (answer.upper - answer.lower) / (1.0 if absolute else answer.upper)
+        assert (width > epsilon) is is_wide
+        if not is_wide:
+            assert answer.warnings == ()
+            continue
+        (told,) = answer.warnings
+        assert "further than epsilon 1e-15" in told and ("of the value" in told) is not absolute
+        assert answer.record()["warnings"] == [told]
+
+
+def test_a_truth_and_a_rational_number_have_no_width() -> None:
+    model = hybrid.parse(WALK)
+    for prop, exact in (("P>0.5 [ F s=9 ]", False), ("P=? [ F s=9 ]", True)):
+        assert hybrid.check(model, prop, epsilon=1e-17, exact=exact).warnings == ()
