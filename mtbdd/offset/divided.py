@@ -24,7 +24,7 @@ from mtbdd.offset.tuples import distinct_rows
 Int64Array = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DividedMTBDD(OffsetMTBDD):
     """See `OffsetMTBDD`; of shape (own rows, own columns and halo).
 

@@ -135,7 +135,7 @@ SCALED_UNITS = 8.0
 """Part of it that is due to blocks shared up to a scale, see `hybrid.matrix.injection.submatrices`."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OffsetMTBDD:
     """A real matrix as an offset-labelled MTBDD ([Tealdi13] §4.3.2).
 
@@ -161,6 +161,12 @@ class OffsetMTBDD:
     rows: tuple[Int64Array, ...]
     columns: tuple[Int64Array, ...]
     entry_units: float = ENTRY_UNITS
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} {self.n_rows} x {self.n_columns}, {self.n_levels} levels, "
+            f"{sum(self.nodes)} nodes, {len(self.terminals)} terminals>"
+        )
 
     @property
     def shape(self) -> tuple[int, int]:

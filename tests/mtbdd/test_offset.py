@@ -99,3 +99,7 @@ def test_validation_finds_planted_faults() -> None:
     for fault, message in faults:
         with pytest.raises(ValueError, match=message):
             fault.validate()
+
+
+def test_a_matrix_shows_its_shape_and_not_its_nodes() -> None:
+    assert repr(from_dense(np.eye(2), n_bits=1)) == "<OffsetMTBDD 2 x 2, 2 levels, 4 nodes, 1 terminals>"
