@@ -15,6 +15,8 @@ from typing import Any, Generic, TypeVar, cast
 from hybrid.base.errors import UnsupportedError
 from hybrid.properties.path_parser import ADDITIVE, PathParser
 from hybrid.properties.tree import (
+    OPERATORS,
+    PATH_OPERATORS,
     STATE_OPERATORS,
     AutomatonPath,
     ConditionalPath,
@@ -150,7 +152,7 @@ def has_path(formula: Expression) -> bool:
     waiting = [formula]
     while waiting:
         part = waiting.pop()
-        if isinstance(part, (Path, AutomatonPath, ConditionalPath)):
+        if isinstance(part, PATH_OPERATORS):
             return True
         if not isinstance(part, STATE_OPERATORS):
             waiting.extend(children(part))
@@ -159,7 +161,7 @@ def has_path(formula: Expression) -> bool:
 
 def has_operator(formula: Expression) -> bool:
     """Return whether an expression holds an operator of properties at any depth."""
-    return any(isinstance(part, (*STATE_OPERATORS, Path)) for part in walk(formula))
+    return any(isinstance(part, OPERATORS) for part in walk(formula))
 
 
 def without_negations(path: Any) -> tuple[Any, int]:

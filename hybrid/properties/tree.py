@@ -204,6 +204,13 @@ class Path(Expression):
     bound: TimeBound | RewardBound | None
 
 
+PATH_OPERATORS = (Path, AutomatonPath, ConditionalPath)
+"""What speaks of paths, inside of a state formula."""
+
+OPERATORS = (*STATE_OPERATORS, *PATH_OPERATORS, RewardBound)
+"""What no expression of a model has."""
+
+
 @dataclass(frozen=True)
 class Cumulative(Expression):
     """`C<=t`, or `C` (`time` None): the reward gathered up to a time, or in total.

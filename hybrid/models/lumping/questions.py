@@ -11,9 +11,9 @@ from hybrid.checking.formulas import is_truth_value
 from hybrid.properties import registry
 from hybrid.properties.registry import Capability, has_path
 from hybrid.properties.tree import (
+    OPERATORS,
     STATE_OPERATORS,
     AutomatonPath,
-    ConditionalPath,
     Filter,
     Path,
     Reward,
@@ -27,8 +27,6 @@ from mtbdd.language.syntax import Expression, LabelReference, Name
 from mtbdd.language.text import short_text
 from mtbdd.language.walk import children, map_children, walk
 from mtbdd.offset.states import index_states
-
-_OPERATORS = (*STATE_OPERATORS, Path, AutomatonPath, ConditionalPath, RewardBound)
 
 STEPS = Capability[bool](lambda e, reason: UnsupportedError(reason), "{} is not supported by the quotient")
 """Of what blocks answer: whether an operator may tell one step of a CTMC from several in a block."""
@@ -130,7 +128,7 @@ def _holding_operators(formula: Expression) -> dict[int, bool]:
     while stack:
         part, is_done = stack.pop()
         if is_done:
-            found[id(part)] = isinstance(part, _OPERATORS) or any(found[id(e)] for e in children(part))
+            found[id(part)] = isinstance(part, OPERATORS) or any(found[id(e)] for e in children(part))
         elif id(part) not in found:
             stack.append((part, True))
             stack.extend((e, False) for e in children(part))
