@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid.app.cli.console import Console
 from hybrid.app.cli.output_file import OutputFile, output_of
+from hybrid.base import drawing
 from hybrid.base.errors import OptionError
 from hybrid.properties import MultiObjective, Probability, Property, Reward
 from mtbdd.build.model import SymbolicModel
@@ -18,7 +19,6 @@ from mtbdd.language import parse_constants
 
 if TYPE_CHECKING:
     # Each picture needs its own.
-    from hybrid.base.drawing.graphs import GraphPicture
     from hybrid.properties.automata.automaton import DeterministicAutomaton
     from hybrid.solvers.iteration import Trace
 
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 def drawn_file(path: str | None, option: str, what: str) -> AbstractContextManager[OutputFile | None]:
     """Return the file of a picture, tried before the work begins; of None if none is asked for."""
     if path is not None:
-        from hybrid.base.drawing.figures import check_ending
-
-        check_ending(path, what, also=(".dot",))
+        drawing.check_ending(path, what, also=(".dot",))
     return output_of(path, option)
 
 
@@ -47,9 +45,7 @@ def draw_diagram(model: SymbolicModel, file: OutputFile, console: Console) -> No
     """Draw the offset-labelled MTBDD of a small chain."""
     if model.is_mdp:
         raise OptionError("--diagram: expected a dtmc or ctmc; an MDP has a diagram a layer of choices")
-    from hybrid.base.drawing.graphs import diagram_picture
-
-    _draw(file, lambda: diagram_picture(model.transitions, _bits(model), _title(model)), console)
+    _draw(file, lambda: drawing.diagram_picture(model.transitions, _bits(model), _title(model)), console)
 
 
 def _new_trace() -> Trace:
@@ -65,12 +61,10 @@ def draw_automaton(automaton: DeterministicAutomaton, file: OutputFile, console:
     _draw(file, lambda: automaton_picture(automaton), console)
 
 
-def _draw(file: OutputFile, picture: Callable[[], GraphPicture], console: Console) -> None:
-    from hybrid.base.drawing.graphs import draw_graph
-
+def _draw(file: OutputFile, picture: Callable[[], drawing.GraphPicture], console: Console) -> None:
     console.progress("drawing")
     with file.told():
-        draw_graph(picture(), file.temporary)
+        drawing.draw_graph(picture(), file.temporary)
     file.publish(console)
 
 
@@ -112,10 +106,8 @@ class CheckPictures:
         if options.plot is not None:
             self._is_curve = len(combinations) == 1 and len(asked) == 1 and is_curve(asked[0])
             if self._is_curve:
-                from hybrid.base.drawing.figures import check_ending, new_figure
-
-                check_ending(options.plot)
-                new_figure(1.0, 1.0)
+                drawing.check_ending(options.plot)
+                drawing.new_figure(1.0, 1.0)
             else:
                 _check_experiment(options, combinations, asked)
             self._plot = OutputFile(options.plot, "--plot")
@@ -161,34 +153,29 @@ class CheckPictures:
         return status
 
     def _experiment(self, runs: Sequence[dict[str, Any]], path: Path) -> None:
-        from hybrid.base.drawing.figures import plot_experiment
-
         records = [
             {**run["constants"], **result, "property": result["name"] or result["property"]}
             for run in runs
             for result in run["results"]
         ]
         own = [{k: v for k, v in r.items() if k in _DRAWN or k in runs[0]["constants"]} for r in records]
-        for note in plot_experiment(own, path, self._options.plot_over, Path(self._options.model).name):
+        title = Path(self._options.model).name
+        for note in drawing.plot_experiment(own, path, self._options.plot_over, title):
             self._console.warn(f"--plot: {note}")
 
     def _curve(self, runs: Sequence[dict[str, Any]], path: Path) -> None:
-        from hybrid.base.drawing.figures import plot_pareto
-
         (result,) = runs[0]["results"]
         if "multi" not in result:
             raise OptionError("--plot: there is no curve to draw, as the property has no answer")
-        plot_pareto(result["multi"], path, Path(self._options.model).name)
+        drawing.plot_pareto(result["multi"], path, Path(self._options.model).name)
 
     def _converging(self, runs: Sequence[dict[str, Any]], path: Path) -> None:
-        from hybrid.base.drawing.figures import plot_convergence
-
         (result,) = runs[0]["results"]
         title = f"{result['name'] or result['property']}  ({result['method']})"
         relative = "" if self._options.absolute else ", relative to the value"
         shown = "width of the bounds" if result["method"] in _OF_BOUNDS else "change of a step"
         solutions = [] if self.trace is None else self.trace.solutions
-        plot_convergence(solutions, path, self._options.epsilon, title, f"{shown}{relative}")
+        drawing.plot_convergence(solutions, path, self._options.epsilon, title, f"{shown}{relative}")
 
 
 def is_curve(prop: Property) -> bool:
@@ -208,31 +195,27 @@ def _check_experiment(
     options: argparse.Namespace, combinations: Sequence[str], asked: Sequence[Property]
 ) -> None:
     """Refuse a plot of what is no experiment, before any work."""
-    from hybrid.base.drawing.figures import MOST_PANELS, axis_constant, check_ending, new_figure
-
-    check_ending(options.plot)
+    drawing.check_ending(options.plot)
     if len(combinations) < 2:
         raise OptionError(
             "--plot draws an experiment, or one curve of several objectives; give a constant several values, "
             "such as --const N=1:10"
         )
-    if not 0 < len(asked) <= MOST_PANELS:
+    if not 0 < len(asked) <= drawing.MOST_PANELS:
         raise OptionError(
-            f"--plot draws 1 to {MOST_PANELS} properties, and {len(asked)} are to be checked; choose some "
-            "with --property"
+            f"--plot draws 1 to {drawing.MOST_PANELS} properties, and {len(asked)} are to be checked; "
+            "choose some with --property"
         )
     none = dict.fromkeys(_DRAWN)
-    axis_constant([{**parse_constants(text), **none} for text in combinations], options.plot_over)
-    new_figure(1.0, 1.0)
+    drawing.axis_constant([{**parse_constants(text), **none} for text in combinations], options.plot_over)
+    drawing.new_figure(1.0, 1.0)
 
 
 def _check_convergence(
     options: argparse.Namespace, combinations: Sequence[str], asked: Sequence[Property]
 ) -> None:
     """Refuse a plot of more than one answer's convergence, before any work."""
-    from hybrid.base.drawing.figures import check_ending, new_figure
-
-    check_ending(options.plot_convergence)
+    drawing.check_ending(options.plot_convergence)
     if len(combinations) > 1:
         raise OptionError("--plot-convergence draws one run; give constants without ranges")
     if len(asked) != 1:
@@ -242,4 +225,4 @@ def _check_convergence(
         )
     if options.certificate is not None:
         raise OptionError("--plot-convergence and --certificate are asked for one after the other")
-    new_figure(1.0, 1.0)
+    drawing.new_figure(1.0, 1.0)
