@@ -500,7 +500,37 @@ def test_w_is_that_of_the_policy_that_is_best_a_little_below() -> None:
     assert ((case.dense @ low + case.gains).min(axis=0) >= low).all()
 
 
-def test_better_choices_spread_between_two_policies(examples_folder: Path) -> None:
+def test_better_choices_spread_between_two_policies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line: to go on is better than to leave where the next state goes on; a policy tells one state."""
+    n, policies = 40, 0
+    dense, gains = np.zeros((2, n, n)), np.full((2, n), 0.5)
+    dense[1], gains[1] = 0.5 * np.eye(n) + 0.5 * np.diag(np.ones(n - 1), 1), 0.0
+    gains[1, -1] = 0.5
+    matrices = None, from_dense(dense[1])
+    offers = [LayerChoices(k, None, matrices[k], gains[k], None) for k in range(2)]
+    case = Choices(offers, dense, gains, True)
+    operator, x = make_operator("cpu", case, slack=64 * UNIT), np.full(n, 0.25)
+    course = PolicyCourse(
+        operator,
+        Held(x, np.empty(n), None, np.empty(n), 10, None, lambda: ({}, {})),
+        1e6,
+        Clock(None),
+        0.5,
+    )
+    own = PolicyCourse._solved
+
+    def counted(self: PolicyCourse, *arguments: Any) -> Any:
+        nonlocal policies
+        policies += 1
+        return own(self, *arguments)
+
+    monkeypatch.setattr(PolicyCourse, "_solved", counted)
+    assert course.approach(1e-9) is not None
+    np.testing.assert_allclose(course.z, 1.0, rtol=1e-8)
+    assert policies <= n // 8
+
+
+def test_a_process_in_which_they_do_takes_few_products(examples_folder: Path) -> None:
     """Where each policy lets the next state know, steps over all choices bring it further."""
     model = hybrid.load(examples_folder / "coin.prism", constants={"K": 6})
     question = 'Pmax=? [ F "decided" & !"all_heads" & !"all_tails" ]'
