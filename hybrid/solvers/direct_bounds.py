@@ -166,7 +166,7 @@ class _Solution:
         if z is None:
             return math.inf
         positive = self._positive(z)
-        if positive is None and operator.is_near_underflow(z):
+        if positive is None and operator.is_near_underflow(z):  # lemma: next-to-underflow
             return math.inf
         shape = np.maximum(z, held.x)
         eta = self._change(z, shape)
@@ -277,7 +277,10 @@ class _Solution:
         return self._clock.tick(products, math.inf) or products >= self._end
 
     def _positive(self, z: Array) -> Array | None:
-        """Return where values are positive if some are near to underflow; None if one is too near."""
+        """Return where values are positive if some are near to underflow; None if one is too near.
+
+        Lemma: next-to-underflow (docs/bounds.md).
+        """
         operator, clock, positive = self._operator, self._clock, self._held.positive
         if positive is not None or not operator.is_near_underflow(z):
             return positive
@@ -285,17 +288,21 @@ class _Solution:
         return positive if np.min(z, where=positive > 0.0, initial=math.inf) > operator.floor else None
 
     def _verified(self, z: Array, w: Array, c: float, positive: Array | None) -> float:
-        """Verify bounds around z, with c or more, and leave them; return their distance, or infinity."""
+        """Verify bounds around z, with c or more, and leave them; return their distance, or infinity.
+
+        Lemma: around-a-guess (docs/bounds.md).
+        """
         held, bound, scratch = self._held, np.empty_like(z), np.empty_like(z)
         for _ in range(_DOUBLINGS):
             if self._operator.products + 2 > self._end:
                 break
+            # lemma: around-a-guess, next-to-underflow
             width = verified_around(
                 self._operator, self._criterion, held.x, held.y, z, w, c, positive, bound, scratch
             )
             if width is not None:
                 if width <= self._closest:
-                    held.x[...] = bound
+                    held.x[...] = bound  # lemma: around-a-guess
                     return width
                 break
             c *= 2.0

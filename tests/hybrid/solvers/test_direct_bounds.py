@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,9 +13,13 @@ from scipy.sparse import csr_array, diags_array
 import hybrid
 from gpu_kernels.runtime.csr import CsrArrays
 from hybrid.matrix.cpu.csr import CsrMatrix
-from hybrid.matrix.space.base import Criterion, Status
-from hybrid.matrix.space.direct import factored_system
-from hybrid.solvers import Optimistic
+from hybrid.matrix.space.base import Clock, Criterion, Status
+from hybrid.matrix.space.bellman import Held
+from hybrid.matrix.space.direct import FactoredSystem, factored_system
+from hybrid.matrix.space.directed_system import DirectedSystem
+from hybrid.solvers import Optimistic, direct_bounds
+from hybrid.solvers.around import verified_around
+from hybrid.solvers.direct_bounds import DirectBounds
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 UNIT = 2.0**-53
@@ -106,3 +111,67 @@ def test_solutions_of_a_band_whatever_its_order(rng, n):
 def test_singular_equations_have_no_solution(n):
     ring = csr_array((np.ones(n), (np.arange(n), np.roll(np.arange(n), 1))), shape=(n, n))
     assert factored_system(CsrArrays.from_scipy(ring), np.ones(n), np.ones(n)).solve(np.ones(n)) is None
+
+
+def directly(operator: DirectedSystem, epsilon: float = 1e-9) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return what is found before any step: the width and both bounds."""
+    x, y, spare = np.zeros((3, operator.size))
+    leap = DirectBounds(operator, Criterion(epsilon), None, first=True)
+    held = Held(x, y, None, spare, 0, None, lambda: ({}, {}))
+    assert leap.budget(held, math.inf) == math.inf
+    leap.solve(held, math.inf, 100, Clock(None))
+    return leap.width, x, y
+
+
+def short_walk() -> DirectedSystem:
+    """Return the twelve inner states of a walk, whose end is worth 1."""
+    matrix, diagonal = walk(13)
+    return DirectedSystem(matrix, diagonal, np.append(np.zeros(11), 0.5), 64 * UNIT, 8)
+
+
+def off_by(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+    """Have all that factors solve come out too great by a share of it."""
+    own = FactoredSystem.solve
+
+    def solve(self: FactoredSystem, b: np.ndarray) -> np.ndarray | None:
+        found = own(self, b)
+        return None if found is None else found * (1.0 + share)
+
+    monkeypatch.setattr(FactoredSystem, "solve", solve)
+
+
+# lemma: around-a-guess
+@pytest.mark.parametrize("share", [-1e-12, 1e-12])
+def test_bounds_hold_on_either_side_of_a_solution_that_is_off(monkeypatch, share):
+    off_by(monkeypatch, share)
+    width, x, y = directly(short_walk())
+    assert width <= 1e-9
+    for k, (low, high) in enumerate(zip(x.tolist(), y.tolist(), strict=True), start=1):
+        assert Fraction(low) < Fraction(k, 13) < Fraction(high)
+
+
+def test_only_rounding_excuses_bounds_that_are_wider_than_epsilon(monkeypatch):
+    off_by(monkeypatch, 1e-6)
+    assert directly(short_walk())[0] == math.inf
+
+
+# lemma: next-to-underflow
+def test_values_that_underflow_have_no_bounds_by_factors():
+    matrix = CsrMatrix(csr_array(np.diag([1e-200, 1e-200], 1)))
+    operator = DirectedSystem(matrix, np.ones(3), np.array([0.0, 0.0, 0.5]), 64 * UNIT, 8)
+    width, x, _ = directly(operator)
+    assert width == math.inf and not x.any()
+
+
+# lemma: next-to-underflow
+def test_what_underflow_adds_counts_where_values_are_near_to_it(monkeypatch):
+    operator, told = short_walk(), []
+    operator.negligible = 10.0
+
+    def noted(*arguments):
+        told.append(arguments[7])
+        return verified_around(*arguments)
+
+    monkeypatch.setattr(direct_bounds, "verified_around", noted)
+    assert directly(operator)[0] <= 1e-9
+    assert [positive.tolist() for positive in told] == [[1.0] * 12]
