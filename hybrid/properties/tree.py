@@ -7,8 +7,9 @@ Properties are expressions with a few nodes more, so that operators nest freely:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from mtbdd.base.records import Record
 from mtbdd.language.errors import Fault, LanguageError, listed, suggestion
 from mtbdd.language.model_syntax import Constant, Formula, Label
 from mtbdd.language.syntax import Expression, Position
@@ -17,7 +18,6 @@ from mtbdd.language.walk import expression_variables
 # ------------------------------------------------------------------ operators
 
 
-@dataclass(frozen=True)
 class Probability(Expression):
     """`P=? [ path ]`, `Pmax=? [ path ]` or `P>=0.9 [ path ]`.
 
@@ -36,7 +36,6 @@ class Probability(Expression):
         return "P"
 
 
-@dataclass(frozen=True)
 class SteadyState(Expression):
     """`S=? [ states ]` or `S>=0.9 [ states ]`, or the same with `LRA` for `S`.
 
@@ -54,12 +53,10 @@ class SteadyState(Expression):
         return "S"
 
 
-@dataclass(frozen=True)
 class Elapsed(Expression):
     """What `T` counts in place of a reward structure: steps, in a CTMC units of time."""
 
 
-@dataclass(frozen=True)
 class Reward(Expression):
     """`R{"name"}=? [ target ]`, `T=? [ path ]` and their like.
 
@@ -91,7 +88,6 @@ class Reward(Expression):
         return self.index
 
 
-@dataclass(frozen=True)
 class Quantified(Expression):
     """`A [ path ]`, all paths, or `E [ path ]`, some path; `quantifier` is "A" or "E", `path` a `Path`."""
 
@@ -99,7 +95,6 @@ class Quantified(Expression):
     path: Expression
 
 
-@dataclass(frozen=True)
 class AutomatonPath(Expression):
     """`HOA: {"file", "name" <- states, ...}` as the path formula of P: the runs that an automaton accepts.
 
@@ -112,7 +107,6 @@ class AutomatonPath(Expression):
     states: tuple[Expression, ...]
 
 
-@dataclass(frozen=True)
 class ConditionalPath(Expression):
     """`path || condition` as the path formula of P: a path formula under the condition of another one."""
 
@@ -120,7 +114,6 @@ class ConditionalPath(Expression):
     condition: Expression
 
 
-@dataclass(frozen=True)
 class Filter(Expression):
     """`filter(operator, operand, states)`: `operand` is a property; `states` None means all states.
 
@@ -133,7 +126,6 @@ class Filter(Expression):
     states: Expression | None
 
 
-@dataclass(frozen=True)
 class MultiObjective(Expression):
     """`multi(P>=0.5 [ F a ], R{"x"}min=? [ C ])`: several objectives that one scheduler meets.
 
@@ -144,7 +136,6 @@ class MultiObjective(Expression):
     texts: tuple[str, ...]
 
 
-@dataclass(frozen=True)
 class Quantile(Expression):
     """`quantile(min B, P>=p [ F{"x"}<=B states ])`: the least or greatest bound for which P holds.
 
@@ -162,7 +153,6 @@ STATE_OPERATORS = (Probability, SteadyState, Reward, Quantified, Filter, MultiOb
 # ------------------------------------------------------------------ paths and rewards
 
 
-@dataclass(frozen=True)
 class TimeBound(Expression):
     """The bound of a path operator: `<=k`, `<k`, `>=k`, `>k`, `=k` or `[a,b]`.
 
@@ -176,7 +166,6 @@ class TimeBound(Expression):
     upper_strict: bool
 
 
-@dataclass(frozen=True)
 class RewardBound(Expression):
     """A path operator's bound on the reward gathered on the way: `{"x"}<=b`.
 
@@ -190,7 +179,6 @@ class RewardBound(Expression):
     index: int | None = None
 
 
-@dataclass(frozen=True)
 class Path(Expression):
     """`operator` is X, F or G, with `left` None, or one of U, W, R, between `left` and `right`.
 
@@ -211,7 +199,6 @@ OPERATORS = (*STATE_OPERATORS, *PATH_OPERATORS, RewardBound)
 """What no expression of a model has."""
 
 
-@dataclass(frozen=True)
 class Cumulative(Expression):
     """`C<=t`, or `C` (`time` None): the reward gathered up to a time, or in total.
 
@@ -222,14 +209,12 @@ class Cumulative(Expression):
     discount: Expression | None = None
 
 
-@dataclass(frozen=True)
 class Instantaneous(Expression):
     """`I=t`: the state reward at the time `time`."""
 
     time: Expression
 
 
-@dataclass(frozen=True)
 class LongRun(Expression):
     """`S` or `LRA`: the reward per unit of time in the long run."""
 
@@ -237,8 +222,7 @@ class LongRun(Expression):
 # ------------------------------------------------------------------ files
 
 
-@dataclass(frozen=True)
-class Property:
+class Property(Record):
     """One property.
 
     Attributes
@@ -266,8 +250,7 @@ class Property:
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
 
-@dataclass(frozen=True)
-class Properties:
+class Properties(Record):
     """A properties file, as parsed or resolved.
 
     Attributes

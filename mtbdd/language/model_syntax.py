@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mtbdd.base.records import Record
 from mtbdd.language.syntax import Expression, ModelType, Position, Type
 
 
-@dataclass(frozen=True)
-class Constant:
+class Constant(Record):
     """`const type name = value;`, the value may be missing."""
 
     name: str
@@ -17,8 +17,7 @@ class Constant:
     position: Position = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Formula:
+class Formula(Record):
     """`formula name = expression;`."""
 
     name: str
@@ -26,8 +25,7 @@ class Formula:
     position: Position = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Label:
+class Label(Record):
     """`label "name" = expression;`."""
 
     name: str
@@ -35,8 +33,7 @@ class Label:
     position: Position = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Variable:
+class Variable(Record):
     """A bounded integer (`low` and `high` set) or a boolean (both None)."""
 
     name: str
@@ -51,8 +48,7 @@ class Variable:
         return self.low is None
 
 
-@dataclass(frozen=True)
-class Assignment:
+class Assignment(Record):
     """`(variable' = expression)`."""
 
     variable: str
@@ -60,8 +56,7 @@ class Assignment:
     position: Position = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Update:
+class Update(Record):
     """`weight : assignments`; weight None means 1; no assignments means `true`."""
 
     weight: Expression | None
@@ -69,8 +64,7 @@ class Update:
     position: Position = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(Record):
     """`[action] guard -> updates;`; action None stands for `[]`."""
 
     action: str | None
@@ -79,8 +73,7 @@ class Command:
     position: Position = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Module:
+class Module(Record):
     """A module, renamings already carried out."""
 
     name: str
@@ -93,8 +86,7 @@ ELAPSED = -1
 """In place of a reward structure: one a step, in a CTMC one a unit of time."""
 
 
-@dataclass(frozen=True)
-class RewardItem:
+class RewardItem(Record):
     """`guard : value;` (state reward) or `[action] guard : value;` (transition reward)."""
 
     is_transition: bool
@@ -104,8 +96,7 @@ class RewardItem:
     position: Position = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class RewardStructure:
+class RewardStructure(Record):
     """`rewards "name" ... endrewards`; the name may be missing."""
 
     name: str | None
@@ -116,28 +107,24 @@ class RewardStructure:
 # ------------------------------------------------------------------ composition of modules
 
 
-@dataclass(frozen=True)
-class Composition:
+class Composition(Record):
     """Base of the expressions between `system` and `endsystem`."""
 
     position: Position = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
 class ModuleReference(Composition):
     """A module, by its name."""
 
     module: str
 
 
-@dataclass(frozen=True)
 class SystemReference(Composition):
     """Another system block, by its name in quotes; expanded in a resolved model."""
 
     name: str
 
 
-@dataclass(frozen=True)
 class Parallel(Composition):
     """Operands side by side; `operator` says which actions they take together.
 
@@ -150,7 +137,6 @@ class Parallel(Composition):
     actions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
 class Hiding(Composition):
     """`operand / {a, b}`: commands with these actions become unlabelled."""
 
@@ -158,7 +144,6 @@ class Hiding(Composition):
     actions: tuple[str, ...]
 
 
-@dataclass(frozen=True)
 class ActionRenaming(Composition):
     """`operand {a<-b, c<-d}`: action a becomes b and c becomes d, all at once."""
 
@@ -166,8 +151,7 @@ class ActionRenaming(Composition):
     pairs: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
-class SystemBlock:
+class SystemBlock(Record):
     """`system ... endsystem` or `system "name" ... endsystem`."""
 
     name: str | None
@@ -175,8 +159,7 @@ class SystemBlock:
     position: Position = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class ModelSyntax:
+class ModelSyntax(Record):
     """A whole model file as written (renamed modules written out)."""
 
     file: str
@@ -194,8 +177,7 @@ class ModelSyntax:
 # ------------------------------------------------------------------ after constants are known
 
 
-@dataclass(frozen=True)
-class ResolvedVariable:
+class ResolvedVariable(Record):
     """A variable with its bounds as numbers; booleans have 0 and 1."""
 
     name: str
@@ -207,8 +189,7 @@ class ResolvedVariable:
     position: Position = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class ResolvedModel:
+class ResolvedModel(Record):
     """A checked model: constants folded in, formulas expanded, every expression typed.
 
     In expressions only literals, variables and operators are left.  `variables` is in

@@ -7,14 +7,14 @@ are left out of comparisons.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
+from mtbdd.base.records import Record
 from mtbdd.language.reals import real_of
 
 
-@dataclass(frozen=True)
-class Position:
+class Position(Record):
     """A place in a source text; lines and columns count from 1."""
 
     file: str
@@ -44,14 +44,12 @@ class ModelType(Enum):
 # ------------------------------------------------------------------ expressions
 
 
-@dataclass(frozen=True)
-class Expression:
+class Expression(Record):
     """Base of all expressions; `type` is set by the type checker."""
 
     position: Position = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
 class Literal(Expression):
     """A constant: bool, int or float.
 
@@ -78,14 +76,12 @@ def _kind(value: bool | int | float) -> type:
     return float if isinstance(value, float) else type(value)
 
 
-@dataclass(frozen=True)
 class Name(Expression):
     """A constant, formula or variable, by its name."""
 
     name: str
 
 
-@dataclass(frozen=True)
 class Unary(Expression):
     """`operator` is "-" or "!"."""
 
@@ -93,7 +89,6 @@ class Unary(Expression):
     operand: Expression
 
 
-@dataclass(frozen=True)
 class Binary(Expression):
     """`operator` is one of + - * / & | => <=> = != < <= > >=."""
 
@@ -102,7 +97,6 @@ class Binary(Expression):
     right: Expression
 
 
-@dataclass(frozen=True)
 class Conditional(Expression):
     """`condition ? then : otherwise`."""
 
@@ -111,7 +105,6 @@ class Conditional(Expression):
     otherwise: Expression
 
 
-@dataclass(frozen=True)
 class Call(Expression):
     """A built-in function: min max floor ceil round pow mod log."""
 
@@ -119,7 +112,6 @@ class Call(Expression):
     arguments: tuple[Expression, ...]
 
 
-@dataclass(frozen=True)
 class LabelReference(Expression):
     """A label in quotes ("init" and "deadlock" are built in, and known in properties and labels only)."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 from typing import Any
 
@@ -33,7 +33,6 @@ _NEGATION = frozenset((operator.invert, np.logical_not, np.invert))
 _MOST_PAIRS = 1 << 18
 
 
-@dataclass(frozen=True)
 class PythonExpression(Expression):
     """An expression of Python in place of one of a text."""
 

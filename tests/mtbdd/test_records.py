@@ -1,0 +1,78 @@
+"""Records do as frozen dataclasses do."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
+from typing import Any
+
+import pytest
+
+from mtbdd.base.records import Record
+
+
+class Place(Record):
+    line: int
+    name: str = "here"
+    seen: list[int] = field(default_factory=list)
+    position: int = field(default=0, compare=False, repr=False)
+
+
+class Longer(Place):
+    end: int = 9
+
+
+class Alone(Record, eq=False):
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Generated:
+    line: int
+    name: str = "here"
+    seen: list[int] = field(default_factory=list)
+    position: int = field(default=0, compare=False, repr=False)
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [((1,), {}), ((1, "x"), {"position": 3}), ((), {"name": "y", "line": 2, "seen": [4]})],
+)
+def test_they_have_the_values_of_dataclasses(values: tuple[Any, ...], named: dict[str, Any]) -> None:
+    record, other = Place(*values, **named), Generated(*values, **named)
+    assert vars(record) == vars(other)
+    assert repr(record) == repr(other).replace("Generated", "Place")
+    assert [part.name for part in fields(record)] == [part.name for part in fields(other)]
+    assert vars(replace(record, line=7)) == vars(replace(other, line=7))
+    assert Place(1).seen is not Place(1).seen
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [((), {}), ((1, "x", [], 0, 5), {}), ((1,), {"line": 1}), ((1,), {"nmae": "x"}), ((), {"name": "x"})],
+)
+def test_they_refuse_what_dataclasses_refuse(values: tuple[Any, ...], named: dict[str, Any]) -> None:
+    for kind in (Place, Generated):
+        with pytest.raises(TypeError):
+            kind(*values, **named)
+
+
+def test_they_are_frozen() -> None:
+    record = Place(1)
+    with pytest.raises(FrozenInstanceError):
+        record.line = 2  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError):
+        del record.line
+    assert record.line == 1
+
+
+def test_they_are_equal_where_what_is_compared_is() -> None:
+    assert Place(1, position=2) == Place(1, position=3) != Place(2)
+    assert Longer(1) == Longer(1, end=9) and Longer(1) != Longer(1, end=8)
+    assert Longer(1) != Place(1) and Place(1) != Generated(1)
+    assert hash(Alone((1.0,))) != hash(Alone((2.0,))) and Alone((1.0,)) != Alone((1.0,))
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(Place(1))
+    assert copy.deepcopy(Longer(1, "x")) == pickle.loads(pickle.dumps(Longer(1, "x"))) == Longer(1, "x")
+    assert Longer(1).end == 9 and Longer.__match_args__ == ("line", "name", "seen", "position", "end")
