@@ -1,4 +1,4 @@
-"""Where matrices are held and multiplied: one object a backend, with its name, reason and representations.
+"""Backends that hold and multiply matrices: one object each, with its name, reason and representations.
 
 The backend is chosen by one function, for one reason, and never silently another one than asked for.
 """

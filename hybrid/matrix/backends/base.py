@@ -1,4 +1,4 @@
-"""What every backend offers: predictions, representations of matrices, workspaces."""
+"""The interface of backends: predictions, representations of matrices, workspaces."""
 
 from __future__ import annotations
 

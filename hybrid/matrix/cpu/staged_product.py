@@ -1,4 +1,4 @@
-"""What products and steps of the CPU share: one kernel in stages, and care where numbers overflow."""
+"""Products and steps of the CPU in stages: one kernel for both, and a second way where numbers overflow."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ _TEMPORARY = 96
 
 @dataclass(frozen=True)
 class ExplicitSizes:
-    """What the explicit matrix of a diagram takes.
+    """Sizes of the explicit matrix of a diagram.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Whether a matrix belongs on the device, and whether it fits there; asked before anything is allocated."""
+"""Admission of a matrix to the device: its predicted time and memory, before anything is allocated."""
 
 from __future__ import annotations
 

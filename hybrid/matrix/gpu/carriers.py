@@ -1,4 +1,4 @@
-"""How elements get from the device of one process to others: straight, by NCCL, or by way of the hosts."""
+"""Transports of vector elements between devices of processes: direct copies, NCCL, or through the hosts."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ _log = logging.getLogger(__name__)
 
 
 class Carrier(ABC):
-    """What brings elements from process to process.
+    """Transport of elements from process to process.
 
     Attributes
     ----------

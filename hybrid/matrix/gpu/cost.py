@@ -240,7 +240,7 @@ _MOST_TOGETHER = _MOST_MEMBERS * 4
 
 
 class _Form(NamedTuple):
-    """How a level would be held: predicted seconds of a product, row types, and whether as pairs."""
+    """The form of a level on the device: predicted seconds of a product, row types, and whether as pairs."""
 
     seconds: float
     types: RowTypes

@@ -166,7 +166,7 @@ class DeviceShadows:
 
 
 class DeviceImages:
-    """What a recurrence multiplies with, ``A = I - M / diagonal``; see :mod:`hybrid.matrix.space.recurrence`.
+    """Products of a recurrence, ``A = I - M / diagonal``; see :mod:`hybrid.matrix.space.recurrence`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a process receives before a product on a device: elements of x that others own."""
+"""Halos on a device: elements of x that other processes own, received before a product."""
 
 from __future__ import annotations
 

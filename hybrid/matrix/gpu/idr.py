@@ -334,7 +334,7 @@ class RepeatedSteps:
 
 
 class _Measured:
-    """What both recurrences have in common: the residual of the system itself, and how products count."""
+    """The base of both recurrences: the residual of the system itself, and the count of products."""
 
     is_preconditioned = True
     cost: int

@@ -15,7 +15,7 @@ from mtbdd.offset.tuples import distinct, stable_order
 
 @dataclass(frozen=True, eq=False)
 class TileCuts:
-    """Where row types are cut into tiles; their slices of 32 rows are numbered type after type.
+    """Cuts of row types into tiles; their slices of 32 rows are numbered type after type.
 
     Attributes
     ----------

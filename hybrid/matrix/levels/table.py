@@ -1,4 +1,4 @@
-"""What every table of levels has: the candidate levels, the level of minimum memory, predictions of time."""
+"""Tables of injection levels: the candidates, the level of minimum memory, predictions of time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Number = TypeVar("Number", int, float)
 
 
 class Weight(NamedTuple):
-    """What is known of a level before it is built.
+    """Predictions for a level before it is built.
 
     Attributes
     ----------

@@ -1,1 +1,1 @@
-"""What methods run on: products and steps with compressed and explicit matrices, choices among them."""
+"""Operators for iterative methods: products and steps with compressed and explicit matrices, and choices."""

@@ -1,4 +1,4 @@
-"""What may be chosen in the unknown states, layer by layer, and what each choice is worth at once.
+"""Allowed choices in the unknown states, layer by layer, with their immediate values.
 
 Values of a decision process over a set of unknown states solve ``x = opt over i of (A_i x + b_i)``, opt the
 minimum or the maximum over the layers that have an allowed choice in a state.  A_i is the layer's matrix

@@ -1,4 +1,4 @@
-"""How far double precision can be off: bounds on relative errors of sums of non-negative products.
+"""Bounds on relative rounding errors of sums of non-negative products in double precision.
 
 A sum of k products of doubles, added in any order, has a relative error of at most about k units of
 rounding if all terms are non-negative (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1).

@@ -238,7 +238,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class PartPlan:
-    """How a matrix is cut into parts.
+    """A partition of a matrix into parts.
 
     Attributes
     ----------

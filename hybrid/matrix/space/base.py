@@ -1,4 +1,4 @@
-"""What all iterative methods share: when to stop, what comes back, how progress is told.
+"""Foundations of iterative methods: stopping criterion, solution, status, progress, checkpoints.
 
 The methods solve ``diagonal * x = M x + b`` for a matrix M with non-negative entries and no
 diagonal, by repeated products with M; the matrix may be held in any form that offers the
@@ -60,7 +60,7 @@ class Place(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """What an earlier run has left of an iteration.
+    """The recorded state of an earlier run's iteration.
 
     Attributes
     ----------
@@ -222,7 +222,7 @@ _PART = 1 << 14  # elements whose temporary results stay in the cache
 
 
 class Status(Enum):
-    """How a solution ended; the value says what it means, its text what to do as well."""
+    """Status of a solution; the value says what it means, its text what to do as well."""
 
     CONVERGED = "the difference between two iterations fell below epsilon"
     MAX_ITERATIONS = "the iteration limit was reached before two iterations were close enough"
@@ -322,7 +322,7 @@ class Solution:
 
 
 class Method(Protocol):
-    """What every method says of itself.
+    """The interface of a method.
 
     Attributes
     ----------
@@ -340,7 +340,7 @@ class Method(Protocol):
 
 
 class MatrixOperator(Protocol):
-    """What a method needs of a matrix.
+    """The interface of a matrix that methods iterate with.
 
     A matrix whose vectors had better live elsewhere offers ``workspace()`` besides, see
     :mod:`hybrid.matrix.space.workspace`.

@@ -30,7 +30,7 @@ from hybrid.matrix.space.workspace import Array, Pair, Steps, Workspace
 
 @dataclass
 class Outcome:
-    """How far a method with bounds has come.
+    """Progress of a method with bounds.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ STAGE = "stage"
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """What an iteration from below lends to a `Leap`.
+    """Vectors and numbers of an iteration from below, lent to a `Leap`.
 
     Attributes
     ----------
@@ -170,7 +170,7 @@ class Leap(Protocol):
 
 
 class FallbackLeap:
-    """What a leap has in common with others that leave to another one what they do not try themselves.
+    """The base of a `Leap` that leaves to another one what it does not try itself.
 
     Parameters
     ----------

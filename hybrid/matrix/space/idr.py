@@ -66,7 +66,7 @@ Numbers = NDArray[np.float64]
 
 
 class Images(Protocol):
-    """What the recurrence multiplies with, and how often it has."""
+    """Products of the recurrence, and their number."""
 
     @property
     def made(self) -> int:
@@ -137,7 +137,7 @@ class Space:
 
 
 class HostRecurrence(ABC):
-    """What the recurrences with numbers on the host share: products, and the residual of the system as it is.
+    """The base of recurrences with numbers on the host: products, and the residual of the system as it is.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ class IDR(HostRecurrence):
 
 
 class HostImages:
-    """What a recurrence multiplies with, ``A = I - M / diagonal``, see :mod:`hybrid.matrix.space.recurrence`.
+    """Products of a recurrence, ``A = I - M / diagonal``, see :mod:`hybrid.matrix.space.recurrence`.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from hybrid.matrix.space.base import PART, Vector, parts
 
 
 class ShadowPasses(Protocol):
-    """What IDR(s) does with whole vectors besides products.
+    """Passes of IDR(s) over whole vectors, besides products.
 
     Directions and their images are held together: `u` and `g`, shape (s, n), float64.  `weights`, shape (n,),
     are what the elements of a vector are multiplied with before it is measured; None stands for ones.
@@ -122,7 +122,7 @@ class NumPyShadows:
 
 
 class Passes(Protocol):
-    """What a workspace on the host does with whole vectors besides products."""
+    """Passes of a workspace on the host over whole vectors, besides products."""
 
     def add_scaled(self, weight: float, x: Vector, total: Vector) -> None:
         """Add ``weight * x`` to `total`."""

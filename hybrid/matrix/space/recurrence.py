@@ -1,4 +1,4 @@
-"""What Krylov methods ask of the place where their vectors lie: a recurrence that begins anew and advances.
+"""The interface of Krylov recurrences, which restart and advance where their vectors lie.
 
 There are two: :mod:`hybrid.matrix.space.idr`, and BiCGStab's for ``A x = b / diagonal`` with ``A = I - M /
 diagonal``, r the residual, p the direction, and shadow the residual that it began with:
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Protocol
 
 
 class Standing(NamedTuple):
-    """Where a recurrence stands.
+    """Status of a recurrence.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Where the vectors of a solution live: a method is written once, for the host and for a device.
+"""Workspaces, which hold the vectors of a solution: a method is written once, for host and device.
 
 A method asks the matrix for a workspace, puts its vectors there, queues steps, and looks at numbers now and
 then.  Nothing but `Workspace.read` waits, so that on a device the host may run ahead by as many steps as a
