@@ -120,7 +120,7 @@ ORTHOGONAL = (
 
 @dataclass(frozen=True)
 class Reached:
-    """Where the recurrence has led.
+    """The result of the recurrence.
 
     Attributes
     ----------

@@ -141,7 +141,7 @@ class BiCGStab:
 
 @dataclass
 class _Course:
-    """How far the recurrence has come, as the looks at it have shown."""
+    """Progress of the recurrence, as its checks have shown."""
 
     recurrence: Recurrence
     scale: float

@@ -1,4 +1,4 @@
-"""How long an iteration takes by its own pace, and when a try of a Krylov method is worth its products.
+"""Forecasts of an iteration's length, and of when a Krylov method is worth its products.
 
 An iteration that contracts has differences ``d(k) ~ rho^k``, and their logarithms tell what steps are left.
 Before it contracts, values grow like a power of k, because some rows have not met yet what ends them (a queue

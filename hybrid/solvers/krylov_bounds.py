@@ -153,7 +153,7 @@ SWEPT = "swept"
 
 
 class Try:
-    """How far a try has come, for its budget and for records.
+    """Progress of a try, for its budget and for records.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a product of a Krylov method costs in products of an iteration, by the vectors that either moves.
+"""Cost of a Krylov method's product, in steps of an iteration, by the memory traffic of both.
 
 A product reads an element of a vector for every entry of a row; all else that a method does is passes over
 vectors, an element read or written for every row in each.  Both are bound by memory, so that elements moved

@@ -194,7 +194,7 @@ class StripCourse:
 
 
 class BeyondDoublesError(Exception):
-    """What flows into a component is no finite number."""
+    """The right-hand side of a component is no finite number."""
 
 
 @dataclass(frozen=True, eq=False)
