@@ -27,7 +27,7 @@ class AcceptedPart:
 
 @dataclass(frozen=True, eq=False)
 class AcceptedSets:
-    """Where runs are accepted.
+    """States of a product from which runs are accepted.
 
     From the `certain` pairs every run is; of a chain they are its accepted bottom components. The `parts` are
     those of an MDP; they may overlap.

@@ -154,7 +154,7 @@ _UNSCHEDULED = (registry.CUMULATIVE, registry.TOTAL, registry.INSTANTANEOUS)
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of a model; `path` is the path formula of P without the negations in front of it.
+    """The query of an operator; `path` is the path formula of P without the negations in front of it.
 
     `maximise` says which optimum of that path formula, or of a reward, is meant.  Other attributes are as for
     `operator_values`.

@@ -87,7 +87,7 @@ class Witness:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What a path has to do: step into `target`, or stay in `safe` until `target`, or for ever if `weak`."""
+    """A path's obligation: step into `target`, or stay in `safe` until `target`, or for ever if `weak`."""
 
     target: Node
     safe: Node | None = None

@@ -69,7 +69,7 @@ _NEAR = 8.0 * UNIT  # rows that add up to 1 so closely are left as they are
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """Where the entries of one layer that earn one reward lead from the unknown states.
+    """Entries of one layer that earn one reward, from the unknown states.
 
     `inner` leads to unknown states, None if nowhere; `target`, shape (n,), float64, says how likely, or at
     which rate, into the target; `lost`, shape (n,), bool, whether to states that never reach it.

@@ -56,7 +56,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class RewardSystem:
-    """What is left of a reward until a set is reached once the graph has decided what it can.
+    """The equations of a reachability reward, once the graph has decided what it can.
 
     It is `finite` in some states, and those of them outside of the set are `unknown`; `allowed` has for every
     layer the states whose choice may be taken. A scheduler could stay for nothing in `components`; None for a

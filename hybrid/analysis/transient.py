@@ -201,7 +201,7 @@ _TRUNCATED = 0.25  # share of epsilon that truncation may cost
 
 
 class TransientAnalysis:
-    """What a chain's values are some steps or time before, within a set of states.
+    """Transient analysis of a chain, backwards by steps or time, within a set of states.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ _PART = 1 << 20  # elements looked at together: bounds the temporary memory
 
 @dataclass
 class Course:
-    """What running has cost in accuracy so far.
+    """Terms of the error made so far.
 
     Attributes
     ----------

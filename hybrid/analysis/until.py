@@ -95,7 +95,7 @@ def until_probabilities(
 
 @dataclass(frozen=True, eq=False)
 class UntilSystem:
-    """What is left of an unbounded until once the graph has decided what it can.
+    """The equations of an unbounded until, once the graph has decided what it can.
 
     States have the probability `zero` and `one`; the others are `unknown`. A scheduler could stay among them
     in `components`; None for a minimum, where it cannot.

@@ -244,7 +244,7 @@ _OWNER = "check.json"
 
 
 class Checkpoint:
-    """What a check keeps of its iterations, and finds of those of an earlier one.
+    """The checkpoint of a check: its record of iterations, and that of an earlier run.
 
     Processes that share the states make theirs together, of the same folder, which is made if it is not
     there. Between two states that are written lie `minutes` at least; `options` are what the values of

@@ -70,7 +70,7 @@ Chunks = Iterator[NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class KeptPart:
-    """What one process has written: a file of vectors of `size` elements, with a CRC-32 of each.
+    """A file of one process: vectors of `size` elements, with a CRC-32 of each.
 
     `states` is the digest of its states.
     """

@@ -308,7 +308,7 @@ _WIDER = 1.0 + 2.0**-20  # covers the roundings of the bounds themselves
 
 @dataclass(frozen=True, eq=False)
 class Transient:
-    """What `transient` found.
+    """The result of `transient`.
 
     Attributes
     ----------

@@ -50,7 +50,7 @@ from mtbdd.offset.states import index_states, states_from
 
 @dataclass(frozen=True, eq=False)
 class _Stay:
-    """Where a policy stops for good, the part that it stays in, and the first of its numbers of memory."""
+    """End components in which a policy stays for good, and the first of its numbers of memory."""
 
     stops: Node
     part: AcceptedPart
@@ -210,7 +210,7 @@ Corner = tuple[Fraction, ...]
 
 @dataclass(frozen=True)
 class Curve:
-    """How well a curve is known.
+    """A Pareto curve between an inner and an outer approximation.
 
     Nothing is achievable beyond the `corners` of the half-spaces; `distances` say by objective how far at
     most a mixture of points lies below any of them. In parts of each objective's range over the points,
@@ -319,7 +319,7 @@ def _curve(search: ObjectiveSearch, scale: Vector, corners: Sequence[Corner], pr
 
 @dataclass(frozen=True, eq=False)
 class MultiFound:
-    """What is found of several objectives.
+    """The result for several objectives.
 
     There are no `ends` if under every scheduler some least reward is infinite, and a `curve` only where
     several values are asked for.

@@ -156,7 +156,7 @@ def _objective(e: Expression, text: str) -> Objective:
 
 @dataclass(frozen=True, eq=False)
 class ObjectiveAutomata:
-    """What objectives read of a run: `automata` by objective, all over the same propositions.
+    """Automata of the objectives, all over the same propositions.
 
     `names` are those of the propositions, `propositions` where each of them holds.
     """

@@ -55,7 +55,7 @@ class HalfSpace:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a linear program says.
+    """The optimum of a linear program over mixtures of points.
 
     It maximises `value`, by `shares` of the points in a mixture, shape (points,); to do better more would be
     needed in a `direction` of weights, shape (objectives,).
@@ -221,7 +221,7 @@ class ObjectiveSearch:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a search has found; no search if under every scheduler some least reward is infinite.
+    """The result of a search; no search if under every scheduler some least reward is infinite.
 
     `truth` is that of an achievability question, None if it is undecided, or of another question; `lower` and
     `upper` bound the value of a numerical question, turned so that more is better, None if no scheduler meets

@@ -47,7 +47,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """What one scheduler reaches, all objectives turned so that more is better: bounds by objective.
+    """A scheduler's point: bounds by objective, all objectives turned so that more is better.
 
     `policy`, shape (pairs,), uint16, has the layer of each pair, one more than the last for "stop"; `sets`,
     shape (pairs,), uint8, the number of the set of objectives that stopping there wins.
@@ -217,7 +217,7 @@ _VECTORS = 4
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """What is known of one weighted sum.
+    """Bounds on the optimum of one weighted sum.
 
     No scheduler has a greater one than `most`, all objectives turned so that more is better; the scheduler of
     `point` comes close.

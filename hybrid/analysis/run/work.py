@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reduction:
-    """How a model became smaller before a property was answered.
+    """Reduction of a model to its quotient before a property was answered.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ _WITHOUT_SYSTEMS = {"uniformisation": "windows of time", "steps": "numbers of st
 
 @dataclass
 class Work:
-    """What the solving of one property cost, summed over its linear systems.
+    """Statistics of solving one property, summed over its linear systems.
 
     Attributes
     ----------
