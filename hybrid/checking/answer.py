@@ -33,7 +33,7 @@ _LONGEST_REASON = 300
 
 
 class EveryState:
-    """What an answer's formula is worth in every reachable state.
+    """Values of an answer's formula in every reachable state.
 
     `found` is over all states in index order, of a part of a model over its own; None if they were not kept,
     or not all needed, and then `again` finds them.
@@ -82,7 +82,7 @@ class EveryState:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is known about one property.
+    """The answer to one property.
 
     Attributes
     ----------

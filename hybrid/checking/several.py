@@ -26,7 +26,7 @@ _INFEASIBLE = "multi: no scheduler meets the bounds, so that there is no value"
 
 @dataclass(frozen=True, eq=False)
 class SeveralObjectives:
-    """What is known of several objectives, and the schedulers of the points if they were asked for."""
+    """The answer about several objectives, with the schedulers of its points if they were requested."""
 
     found: MultiFound
     schedulers: PointSchedulers | None

@@ -88,7 +88,7 @@ def refuse_decision_process(formula: Expression, kind: ModelType) -> None:
 
 
 class Capability(Generic[Found]):
-    """What one part of the package does with quantities: a table of functions, empty at first.
+    """A capability of one part of the package: a table of functions by quantity, empty at first.
 
     Parameters
     ----------

@@ -276,7 +276,7 @@ def _with_fault(item: Property, fault: Fault | None) -> Property:
 
 @dataclass
 class _Outcome:
-    """What became of one property: its type and its folded formula, or the faults."""
+    """The outcome of one property: its type and its folded formula, or the faults."""
 
     property: Property
     type: Type | None = None

@@ -54,7 +54,7 @@ class SteadyState(Expression):
 
 
 class Elapsed(Expression):
-    """What `T` counts in place of a reward structure: steps, in a CTMC units of time."""
+    """Elapsed time, the reward `T` in place of a reward structure: steps, in a CTMC units of time."""
 
 
 class Reward(Expression):

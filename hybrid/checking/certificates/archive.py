@@ -45,7 +45,7 @@ class PartVectors:
 
 @dataclass
 class Certificate:
-    """What a certificate says.
+    """The contents of a certificate.
 
     `digest` is that of the model's text and constants; `constants` are those that its text leaves open, as
     exact numbers. `properties` is the text that holds the property, with what is declared beside it, `index`

@@ -109,7 +109,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Finding:
-    """What a certificate shows about the initial states, or about those of a filter.
+    """A certified result about the initial states, or about those of a filter.
 
     The `truth` of a property that holds or not, else bounds on the value, over all initial states where there
     are several.

@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"-?[0-9]+(/0*[1-9][0-9]*)?")
 
 @dataclass(frozen=True)
 class Verified:
-    """What a certificate shows of a property's initial states, and how much was swept over to show it.
+    """A verified result for a property's initial states, and how much was swept over to verify it.
 
     `choices` is the number of states in a chain; `exact` counts the inequalities decided in whole numbers,
     the others in doubles with error bounds.

@@ -250,7 +250,7 @@ _LOOK = 16
 
 @dataclass(frozen=True)
 class Estimate:
-    """What sample paths say about a property. No bound here is certain.
+    """An estimate of a property's value from sample paths. No bound here is certain.
 
     Attributes
     ----------
@@ -455,7 +455,7 @@ def _reward(
 
 @dataclass(frozen=True)
 class _Drawn:
-    """What a batch of paths has shown, and the steps made by all of them.
+    """Samples of a batch of paths, and the steps made by all of them.
 
     `verdicts` is int8, shape (count,); `values` has what they have earned, empty if that is not asked for.
     """

@@ -34,7 +34,7 @@ _FURTHEST = 1 << 62
 
 
 class Variables:
-    """Where each variable of a model stands among the rows of a matrix of states.
+    """Rows of a model's variables in a matrix of states.
 
     In model order row `i` holds variable `i`, booleans as 0 and 1; `place` has the row of each name, `types`
     the smallest dtype that holds the values of each. Raises BuildError where a range reaches beyond 2^62.
@@ -196,7 +196,7 @@ class Tabulated(Function):
 
 
 class Combined(Function):
-    """What is made of the values of other functions."""
+    """A function of the values of other functions."""
 
     def __init__(self, variables: Variables, parts: Sequence[Function]) -> None:
         super().__init__(variables, [row for part in parts for row in part.rows])
@@ -291,7 +291,7 @@ class Number(_Of):
 
 
 class NewValue(_Of):
-    """What is assigned to a variable, as int64; `NO_INTEGER` where it is out of range or does not exist."""
+    """A variable's new value as int64; `NO_INTEGER` where it is out of range or does not exist."""
 
     def __init__(self, variables: Variables, row: int, expression: Expression) -> None:
         super().__init__(variables, expression)

@@ -104,7 +104,7 @@ class UntilMonitor(Monitor):
 
 
 class Gathered(Monitor):
-    """What `count` paths earn, in `values`: up to a horizon, or before they come to a set of states.
+    """Rewards that `count` paths earn, in `values`: up to a horizon, or before they reach a set of states.
 
     The horizon is infinite without end; a path that cannot come to the target any more earns infinitely much.
     """
@@ -139,7 +139,7 @@ class Gathered(Monitor):
 
 
 class AtMoment(Monitor):
-    """What the state at a time, or after some steps, earns; `values` has shape (count,)."""
+    """Rewards of the states at a time, or after some steps; `values` has shape (count,)."""
 
     def __init__(self, earnings: Earnings, count: int, time: float) -> None:
         self._earnings, self._time = earnings, time

@@ -58,7 +58,7 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Component:
-    """What one module offers for an event."""
+    """Alternatives of one module for an event."""
 
     commands: tuple[Command, ...]
     alternatives: tuple[Alternative, ...]

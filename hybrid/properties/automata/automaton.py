@@ -250,7 +250,7 @@ _MOST_MARKS = 62
 
 @dataclass(frozen=True, eq=False)
 class JoinedAutomata:
-    """What several automata are in when they have read the same letters.
+    """The synchronous product of several automata that read the same letters.
 
     Attributes
     ----------

@@ -300,7 +300,7 @@ class Labels:
 
 @dataclass
 class HoaHeader:
-    """What a header says."""
+    """The header of a HOA file."""
 
     n_states: int | None = None  # if it is told
     initial: int = -1
