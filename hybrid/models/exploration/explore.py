@@ -276,7 +276,7 @@ class Explored:
 
 @dataclass
 class _Found:
-    """What the search has gathered, a part an event and batch."""
+    """Transitions gathered by the search, a part an event and batch."""
 
     sources: list[Codes]
     targets: list[Codes]

@@ -1,4 +1,4 @@
-"""What a model given as arrays or as diagrams has to be, checked once for all formats."""
+"""Validation of models given as arrays or diagrams, once for all formats."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ class RewardEntry:
 
 @dataclass(frozen=True)
 class Header:
-    """What a symbolic file says about its functions."""
+    """The header of a symbolic file: variables, functions, labels and rewards."""
 
     type: ModelType
     source: str  # name of the file that the model was made from

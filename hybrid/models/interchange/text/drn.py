@@ -40,7 +40,7 @@ _PLACEHOLDER = re.compile(rb"\$([^\s:]+)\s*:\s*(\S.*)")
 
 @dataclass(frozen=True)
 class DrnHeader:
-    """What stands before the states."""
+    """The header of a DRN file, before its states."""
 
     type: ModelType
     rewards: tuple[str, ...]  # names of the reward structures; fewer than there are if they have none
@@ -52,7 +52,7 @@ class DrnHeader:
 
 @dataclass
 class _Found:
-    """What has been read so far, under the keys of the format."""
+    """Entries of the header read so far, under the keys of the format."""
 
     values: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     placeholders: dict[bytes, bytes] = field(default_factory=dict)

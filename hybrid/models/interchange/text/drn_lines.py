@@ -39,7 +39,7 @@ class DrnLines:
 
 @dataclass(frozen=True, eq=False)
 class Heads:
-    """What stands in lines of states or actions."""
+    """Contents of the lines of states or actions."""
 
     rows: Rows  # numbers: of states the number, of CTMCs the exit rate, then rewards
     n_rewards: int

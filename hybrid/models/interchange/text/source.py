@@ -199,7 +199,7 @@ def _in_utf8(section: Section) -> bytes:
 
 @dataclass(frozen=True)
 class Head:
-    """What stands before a table."""
+    """The lines before a table."""
 
     comments: tuple[str, ...]  # lines that begin with ``#``, without it
     line: bytes  # the first other line, without its newline

@@ -76,7 +76,7 @@ class PackedClass:
 
 @dataclass(frozen=True)
 class UmbIndex:
-    """What the index of a DTMC, CTMC or MDP says."""
+    """The index of a DTMC, CTMC or MDP."""
 
     type: ModelType
     n_states: int
@@ -274,7 +274,7 @@ _CLASSES = "valuations/states/valuation-to-class.bin"
 
 @dataclass(frozen=True)
 class UmbMembers:
-    """What a UMB file has of a model: its index, and the bytes of the arrays that are read."""
+    """Members of a UMB file: its index, and the bytes of the arrays that are read."""
 
     index: UmbIndex
     contents: dict[str, Bytes]
