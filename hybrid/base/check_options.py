@@ -89,7 +89,7 @@ WITH_BOUNDS, ESTIMATE = "certified", "estimate"
 
 
 class MethodRecord:
-    """What a method applies to, and what it needs, by the `name` that options have.
+    """The record of a method: its `name` in options, what it applies to, what it needs.
 
     `advice` is its place among what a refusal tells to choose, the first to be tried first. Of a linear
     system it makes bounds that are verified ("certified") or an "estimate", and `average` says so of an

@@ -59,7 +59,7 @@ Int64Array = NDArray[np.int64]
 
 
 class Halo(ABC):
-    """What a process receives before products with matrices over the same columns.
+    """Elements that a process receives before products with matrices over the same columns.
 
     Attributes
     ----------

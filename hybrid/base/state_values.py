@@ -123,7 +123,7 @@ def _spread(mask: Mask | None, where: Mask) -> Mask | None:
 
 @dataclass(frozen=True)
 class StateTruth:
-    """Whether a formula holds in every state of a set, in index order, bool, shape (n,).
+    """Truth of a formula in every state of a set, in index order, bool, shape (n,).
 
     It is `unknown` where the bounds of some value do not decide, and `unproven` where it rests on values
     without bounds; None is nowhere. `reason` says which comparison is unknown, and why.

@@ -27,7 +27,7 @@ _LEAST_SHARE = 0.02  # share that must be done before the time left is estimated
 
 
 class Snapshot(NamedTuple):
-    """How far an iteration is at a moment.
+    """The progress of an iteration at a moment.
 
     `share` is what is done of it, from 0 to 1, and None while that is not known; `left` are the seconds that
     the rest takes at this pace.

@@ -72,7 +72,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 class _Place(NamedTuple):
-    """Where a graph is decomposed, and why."""
+    """The backend of a graph's decomposition, and the reason for it."""
 
     name: str
     reason: str

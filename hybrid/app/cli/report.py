@@ -236,7 +236,7 @@ class SharedOutput:
 
 
 class _Failure(NamedTuple):
-    """Why a run has no answers."""
+    """The reason why a run has no answers."""
 
     given: str
     reason: str

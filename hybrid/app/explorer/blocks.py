@@ -189,7 +189,7 @@ class _Within:
 
 @dataclass(frozen=True, eq=False)
 class _Followed:
-    """What is known when every path lies within a cell."""
+    """Nodes of a level at which every path lies within a cell."""
 
     grid: tuple[int, int]
     within: list[_Within]

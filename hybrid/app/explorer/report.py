@@ -153,7 +153,7 @@ def weigh_levels(
 
 @dataclass(frozen=True)
 class LevelReport:
-    """What the level-selection explorer knows about one matrix, or about the layers of one MDP.
+    """The explorer's report on the levels of one matrix, or of the layers of one MDP.
 
     Attributes
     ----------
