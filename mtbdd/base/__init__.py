@@ -1,1 +1,1 @@
-"""What every other folder uses: errors, limits, memory, processes, compiled functions."""
+"""Common ground of all folders: errors, limits, memory, processes, compiled functions."""

@@ -25,7 +25,7 @@ class BudgetError(HybridError, RuntimeError):
 
 @dataclass
 class Course:
-    """What the work is about, and what compiling has taken of it: what a spent budget tells.
+    """The stage of the work, and the time that compiling took of it, for the message of a spent budget.
 
     Attributes
     ----------

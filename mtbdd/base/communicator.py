@@ -1,4 +1,4 @@
-"""What processes that share the states of a model tell each other; a process alone answers itself.
+"""Communicators of processes that share the states of a model; a single process communicates with itself.
 
 Every process runs the same program.  It holds vectors over its own states, and decides by numbers that all of
 them have agreed on: whoever asks, asks all, in the same order, so that all go the same way.
@@ -169,7 +169,7 @@ def communicator_of(holder: object) -> Communicator:
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """What one process has of the states.
+    """One process's share of the states.
 
     Attributes
     ----------

@@ -109,7 +109,7 @@ def c_function(signature: Any) -> Callable[[Any], Any]:
 
 
 class _KernelCache(_Cache):
-    """What a dispatcher asks for its function's code instead of ``numba.core.caching.FunctionCache``."""
+    """A dispatcher's cache of compiled code, in place of ``numba.core.caching.FunctionCache``."""
 
     def __init__(self, function: FunctionType) -> None:
         self._function = function

@@ -1,4 +1,4 @@
-"""What functions make of an object, kept with the object."""
+"""Results of functions of an object, memoised with the object."""
 
 from __future__ import annotations
 

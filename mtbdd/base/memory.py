@@ -1,4 +1,4 @@
-"""What memory is left to this process: of the machine, of its control group, of its address space."""
+"""Memory left to this process: of the machine, of its control group, of its address space."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ _SMALL = 1 << 26
 
 
 class Store(Protocol):
-    """Where long arrays lie instead of memory."""
+    """A store of long arrays outside memory."""
 
     def require(self, needed: int, what: str, advice: str) -> None:
         """Refuse what there is no room for; see `require_memory`."""

@@ -31,7 +31,7 @@ _SHOWN = 4  # parts and commands that are told of many
 
 @dataclass(frozen=True)
 class ChoicePart:
-    """What a layer holds from one event.
+    """The choices of a layer that come from one event.
 
     Attributes
     ----------

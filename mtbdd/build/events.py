@@ -53,7 +53,7 @@ class Synchronisation:
 
 @dataclass
 class _Offer:
-    """What a composition offers: commands without an action, and the ways to take each action."""
+    """The commands of a composition: those without an action, and the ways to take each action."""
 
     alone: list[Parts] = field(default_factory=list)
     together: dict[str, list[Parts]] = field(default_factory=dict)

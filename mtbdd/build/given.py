@@ -264,7 +264,7 @@ class TakenCommands:
 
 @dataclass(frozen=True)
 class GivenParts:
-    """What a model without commands has in their place.
+    """The parts of a model without commands.
 
     Attributes
     ----------

@@ -182,7 +182,7 @@ class Labels(Mapping[str, NDArray[np.bool_]]):
 
 
 class Rewards(Mapping[str | int, NDArray[np.float64]]):
-    """What each state earns by itself: ``rewards["cost"]``, float64, shape (n,).
+    """State rewards by structure: ``rewards["cost"]``, float64, shape (n,).
 
     A structure without a name goes by its place among all, counted from 0; so may every other.  Rewards of
     transitions are not part of it: see `rates`.  A vector is made when it is asked for.  Time: O(n).

@@ -112,7 +112,7 @@ class ModelStates(Memoised):
 
 @dataclass(frozen=True)
 class BuildStatistics:
-    """What the symbolic build cost and produced.
+    """Statistics of the symbolic build.
 
     `choices` is None for chains; in an MDP `mtbdd_nodes` is the sum over the layers' diagrams and
     `terminals` counts the distinct values of all layers.

@@ -357,7 +357,7 @@ def fixpoint(
 
 @dataclass(frozen=True)
 class Round:
-    """How far a search has come.
+    """Progress of a search.
 
     Attributes
     ----------

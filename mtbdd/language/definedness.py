@@ -1,4 +1,4 @@
-"""Where an expression has a value: functions of ints that are defined for some arguments only.
+"""Definedness of expressions: conditions under which partial functions of ints have a value.
 
 `pow` of ints wants an exponent of at least 0, `mod` a positive modulus and `log` a positive number; ints want
 results of 64 bits.  As in the evaluation of single values, operands that `&`, `|`, `=>` and `?:` do not need

@@ -20,7 +20,7 @@ from mtbdd.language.limit_defaults import DEFAULT_LIMITS
 
 @dataclass(frozen=True)
 class Limits:
-    """What a text may ask for.
+    """Limits on the size of a model's text.
 
     Attributes
     ----------

@@ -308,7 +308,7 @@ def _check_pairs(renaming: Renaming, faults: FaultCollector) -> None:
 
 
 class _Size:
-    """How large a model becomes with its copies written out, held against the limits."""
+    """The size of a model with its renamed modules written out, held against the limits."""
 
     def __init__(self, parts: Sequence[Module | Renaming]) -> None:
         self._limits = current()

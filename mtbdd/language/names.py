@@ -194,7 +194,7 @@ def _mentioned(expression: Expression) -> frozenset[str]:
 
 @dataclass
 class Definitions:
-    """What names stand for.
+    """Definitions of names.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Where vectors over states are made: on the host, or where a backend has its own."""
+"""Places of vectors over states: the host, or the memory of a backend."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _SHARED_BYTES = 1 << 29
 
 
 class VectorPlace:
-    """Where vectors are made: the memory of the host, or in a subclass that of a device.
+    """A place of vectors: the memory of the host, or in a subclass that of a device.
 
     Attributes
     ----------
