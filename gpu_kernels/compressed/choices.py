@@ -236,7 +236,7 @@ _LIKELY_PARTS = (
 
 @dataclass(frozen=True, eq=False)
 class ChoiceGains:
-    """What choices are worth by themselves; states with the same worth in all layers share a row.
+    """Rewards of choices; states with the same rewards in all layers share a row.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a sweep over the rows does with the products: nothing, relax, or measure the residual."""
+"""Steps that follow the products in a sweep over the rows: none, relaxation, or measuring the residual."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NULL = np.uint64(0)
 
 
 class Mode(IntEnum):
-    """What a row becomes; the numbers are those of cuda/relax.cuh."""
+    """The new value of a row; the numbers are those of cuda/relax.cuh."""
 
     PRODUCT = 0
     """``out = M x``."""
@@ -35,7 +35,7 @@ class Mode(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class IterationState:
-    """Where an iteration stands, on the device; see cuda/iteration.cu.
+    """The state of an iteration on the device; see cuda/iteration.cu.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What all explicit formats share: conversion from and to compressed sparse rows, values, bytes, products.
+"""The base of all explicit formats: conversion from and to compressed sparse rows, values, bytes, products.
 
 Values are plain, or numbers of the distinct ones in a dictionary ([WB13] §5, "compact MSR").
 """

@@ -36,7 +36,7 @@ class VariantError(ValueError):
 
 @dataclass(frozen=True)
 class ComponentOptions:
-    """How components and end components are found.
+    """Options of the decomposition into components and end components.
 
     All but the variant concern the published searches, ``fb``, ``fbt`` and ``bfbt``.
 
@@ -201,7 +201,7 @@ def _interleave(
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """Where a decomposition starts, by state.
+    """The start of a decomposition, by state.
 
     Attributes
     ----------
@@ -220,7 +220,7 @@ class Regions:
 
 @dataclass(frozen=True, eq=False)
 class Searches:
-    """What searches have found.
+    """Results of searches.
 
     Attributes
     ----------

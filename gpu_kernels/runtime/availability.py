@@ -1,4 +1,4 @@
-"""Whether CuPy and a CUDA device are there, asked at run time, never at import; CUDA started early."""
+"""Availability of CuPy and a CUDA device, found at run time and never at import; CUDA started early."""
 
 from __future__ import annotations
 

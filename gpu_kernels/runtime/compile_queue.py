@@ -1,4 +1,4 @@
-"""What processes that compile ahead have to make: records in a pipe, of which each process takes the next.
+"""The queue of processes that compile ahead: records in a pipe, of which each process takes the next.
 
 Some operations take ten times as long to compile as others, and which ones changes with CuPy's versions, so
 that shares dealt out beforehand end far apart.  A pipe that all processes read is a queue without locks:

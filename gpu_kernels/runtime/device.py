@@ -77,7 +77,7 @@ _QUEUED = 8
 
 
 class Place(Protocol):
-    """Where arrays are made: a device, or the host for those that are copied to one."""
+    """A place of arrays: a device, or the host for those that are copied to one."""
 
     @property
     def xp(self) -> Any:
@@ -85,7 +85,7 @@ class Place(Protocol):
 
 
 class Device(Place, Protocol):
-    """What the wrappers need of a device; an emulator of kernels on the host offers the same."""
+    """The interface of a device for the wrappers; an emulator of kernels on the host offers the same."""
 
     @property
     def name(self) -> str:
