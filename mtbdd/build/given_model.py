@@ -108,6 +108,7 @@ def induced_chain(model: SymbolicModel, chosen: Sequence[Node]) -> SymbolicModel
         model.warnings,
         None if model.given is None else _given_parts(model, model.given, chosen, relations, exits),
     )
+    chain.is_reached = False
     if "numbering" in model.__dict__:
         chain.numbering = model.numbering
     return chain

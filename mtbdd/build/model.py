@@ -154,6 +154,9 @@ class SymbolicModel(ModelStates):
         What the user should know about the build.
     given : GivenParts or None
         What a model without a text has in place of events.
+    is_reached : bool
+        Whether all states are known to be reached from the initial ones: those of files and arrays, and of a
+        scheduler's chain, need not be.
     """
 
     def __init__(
@@ -183,6 +186,7 @@ class SymbolicModel(ModelStates):
         self._offsets: dict[int, OffsetMTBDD] = {}
         self._tables: dict[int, NodeTable] = {}
         self.build_seconds = 0.0
+        self.is_reached = given is None or given.is_listed
         translator.labels.update(init=initial, deadlock=deadlocks)
 
     # ------------------------------------------------------------------ size
@@ -444,7 +448,7 @@ class PartModel(SymbolicModel):
         )  # fmt: skip
         self._model = model
         self.manager = model.manager.sharing(share)
-        self.build_seconds = model.build_seconds
+        self.build_seconds, self.is_reached = model.build_seconds, model.is_reached
 
     @property
     def whole(self) -> SymbolicModel:

@@ -217,7 +217,7 @@ def bottom_components(model: SymbolicModel) -> list[Node]:
     Absorbing states are components of their own and are found at once, with all that can
     reach them.  From any other state the search moves into a set of states reachable from it
     until that set is strongly connected; everything that can reach it is then set aside.
-    It begins with the initial state, from which all are reachable: no search has to tell that.
+    It begins with the initial state, where all are known to be reached from it: no search has to tell that.
     Moving on to a state drawn at random halves what lies ahead on a long path, where the
     next state in line would shorten it by one.  Time: a few forward and backward sets for
     every component that is not an absorbing state.
@@ -231,7 +231,8 @@ def bottom_components(model: SymbolicModel) -> list[Node]:
     if absorbing != false:
         remaining = remaining & ~backward(model, absorbing)
     while remaining != false:
-        if remaining == model.reachable and index_states(model.manager.whole, model.initial).size == 1:
+        is_first = model.is_reached and remaining == model.reachable
+        if is_first and index_states(model.manager.whole, model.initial).size == 1:
             state, ahead = model.initial, model.reachable
         else:
             state = _draw(model, remaining, rng)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import hybrid
 from hybrid.__main__ import main
 from hybrid.analysis.scheduler import Scheduler
+from mtbdd.graph.prob01 import bottom_components
 from tests.builders.mdp_texts import SLOW_WAY
 
 ORDERS = ("model", "reversed", "force")
@@ -56,6 +58,24 @@ def test_the_chain_of_a_scheduler_is_solved_exactly_too() -> None:
     found = hybrid.check(chain, "P>=0.6 [ F x=2 ]")  # exactly 3/5: bounds alone do not decide it
     assert found.value is True
     assert hybrid.check(chain, 'R{"places"}=? [ C<=4 ]').value > 0
+
+
+def test_states_that_a_scheduler_does_not_reach_have_no_part_in_bottom_components() -> None:
+    model = hybrid.parse(
+        """mdp module m x:[0..3];
+        [] x=0 -> (x'=1); [] x=0 -> (x'=2); [] x=1 -> (x'=0);
+        [] x=2 -> 0.5:(x'=0)+0.5:(x'=3); [] x=3 -> (x'=2); endmodule"""
+    )
+    scheduler = hybrid.check(model, "Pmin=? [ F x=2 ]", scheduler=True).scheduler
+    chain = model.with_scheduler(scheduler)
+    components = [chain.indicator(states).nonzero()[0].tolist() for states in bottom_components(chain)]
+    assert components == [[0, 1]]
+    assert hybrid.check(chain, "S=? [ x=0 ]", exact=True).exact == Fraction(1, 2)
+    assert hybrid.check(chain, "S=? [ x<2 ]").values.tolist() == [1.0] * 4
+    # The same of arrays, whose states need not be reached.
+    same = hybrid.from_scipy(chain.transitions.to_scipy(), type="dtmc", initial=0)
+    assert len(bottom_components(same)) == 1
+    np.testing.assert_allclose(same.steady_state(), [0.5, 0.5, 0.0, 0.0])
 
 
 def test_schedulers_that_do_not_fit() -> None:

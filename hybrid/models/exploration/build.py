@@ -184,6 +184,7 @@ def build_explicitly(
     )
     if found.given is not None:
         found.given = replace(found.given, text=source)
+        found.is_reached = True
     found.build_seconds = time.perf_counter() - started
     return found
 
