@@ -93,7 +93,7 @@ Policy = NDArray[np.uint16]
 
 @dataclass(frozen=True, eq=False)
 class Improvement:
-    """What a step over choices computes; see `ChoiceOperator.improve`."""
+    """Options of a step over choices; see `ChoiceOperator.improve`."""
 
     factor: float = 1.0
     shape: Array | None = None
