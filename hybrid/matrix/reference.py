@@ -1,8 +1,8 @@
 """The reference backend: products by coordinate submatrices over paths and over tasks, in plain NumPy.
 
-Written to be obviously right; every other representation is tested against it. Definitions: with the
-instances (r, c, S) of an injection level, y = M x means y[r + i] += S[i, j] * x[c + j] for every instance
-and every entry (i, j) of its submatrix S.
+Written to be obviously right; every other representation is tested against it. Definitions: let (r, c, S) be
+the instances of an injection level. Then ``y = M x`` means ``y[r + i] += S[i, j] * x[c + j]`` for every
+instance and every entry (i, j) of its submatrix S.
 """
 
 from __future__ import annotations

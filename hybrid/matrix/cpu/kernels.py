@@ -1,9 +1,9 @@
 """Compiled products of the CPU backend.
 
-One kernel does it all: plain products and relaxation steps, with and without scales. Work is cut into
-chunks of about equal cost, and every thread takes the next chunk from a shared counter until none is left,
-so a slow or busy core delays nothing but its own last chunk. Each row is written by one thread: there are
-no atomic additions, and the result does not depend on the number of threads.
+One kernel does it all: plain products and relaxation steps, with and without scales. Work is cut into chunks
+of about equal cost, and every thread takes the next chunk from a shared counter until none is left. So a slow
+or busy core delays nothing but its own last chunk. Each row is written by one thread: there are no atomic
+additions, and the result does not depend on the number of threads.
 """
 
 # mypy: disable-error-code="call-arg, unreachable, var-annotated"

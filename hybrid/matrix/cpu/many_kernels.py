@@ -1,6 +1,6 @@
 """Compiled products of the CPU backend with eight or four vectors at once; compiled on first use.
 
-The work is cut as in :mod:`hybrid.matrix.cpu.kernels`: threads take chunks from a shared counter, each row is
+The work is cut as in :mod:`hybrid.matrix.cpu.kernels`: threads take chunks from a shared counter. Each row is
 written by one thread, and the result does not depend on the number of threads.
 """
 

@@ -1,10 +1,9 @@
 """A pool of threads that run one function together: a compiled one without the interpreter, or one of Python.
 
 Compiled functions release the interpreter lock, and mostly share out their work themselves, through a counter
-in memory.  What it costs to begin and end a call matters where a product takes some microseconds: to hand
-Python's objects and its lock from thread to thread takes some 30 microseconds a thread.  So threads that
-have run a part of a compiled call look out for the next one for a while, in compiled code, before they go to
-sleep.
+in memory. The cost of beginning and ending a call matters where a product takes some microseconds. To hand
+Python's objects and its lock from thread to thread takes some 30 microseconds a thread. So threads that have
+run a part of a compiled call wait actively for the next one, in compiled code, before they sleep.
 """
 
 from __future__ import annotations

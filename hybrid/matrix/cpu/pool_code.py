@@ -1,8 +1,8 @@
 """Compiled code of the pool of threads: parts of a call are taken, run and awaited without the interpreter.
 
-Threads meet in one array of integers, `control`.  A call is published by its *ticket*: the number of the
-call, how many parts it has and which part comes next, in one word, so that to take a part is one
-addition, whose result tells whether there was one.
+Threads meet in one array of integers, `control`. A call is published by its *ticket*: its number, the number
+of its parts and that of the next part, in one word. To take a part is one addition, whose result tells
+whether there was one.
 """
 
 # mypy: disable-error-code="call-arg, unreachable, var-annotated"

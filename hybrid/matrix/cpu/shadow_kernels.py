@@ -1,7 +1,7 @@
 """Compiled passes of IDR(s) over vectors, rows begin .. end; see `hybrid.matrix.space.passes.ShadowPasses`.
 
-Rows are taken block by block, so that a block of the vectors that are written to stays in the first-level
-cache while others are added.  Sums are those of pieces, which the rows of a call begin and end with.
+Rows are taken block by block: a block of the vectors that are written stays in the first-level cache while
+others are added. Sums are those of pieces, which the rows of a call begin and end with.
 """
 
 from __future__ import annotations

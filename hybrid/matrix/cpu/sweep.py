@@ -4,10 +4,9 @@ The rows of a slice, eight at most, are relaxed at once; all others of the same 
 before them.  Parker calls such sweeps, by blocks, pseudo-Gauss-Seidel (D. Parker, Implementation of symbolic
 model checking for probabilistic systems, PhD thesis, University of Birmingham 2002).
 
-Rows are cut into parts of about equal cost, which threads take.  A part sees the new values of its own rows
-before, and of other parts the values that the sweep began with.  So a sweep is a linear map of what it began
-with, whichever thread is faster: neighbouring rows mostly refer to one another; of those few
-are cut apart.
+Rows are cut into parts of about equal cost, which threads take. A part sees the new values of its own rows
+before, and of other parts the values that the sweep began with. So a sweep is a linear map of its start,
+whichever thread is faster. Neighbouring rows mostly refer to one another, and few of those are cut apart.
 """
 
 # mypy: disable-error-code="call-arg, unreachable, var-annotated"

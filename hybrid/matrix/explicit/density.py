@@ -1,8 +1,8 @@
 """Structure of a matrix: entries in a grid of cells, counted on the diagram or on rows; measures; plots.
 
-On the diagram a node whose submatrix lies within one cell is counted at once, by the non-zeros below it;
-only nodes that straddle a border between cells are descended. The grid is exact at any size: that of a
-matrix with 10^10 entries takes no more than that of its smallest relative.
+On the diagram a node whose submatrix lies within one cell is counted at once, by the non-zeros below it. Only
+nodes that straddle a border between cells are descended. The grid is exact at any size: that of a matrix with
+10^10 entries takes no more than that of its smallest relative.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """From the diagram to an explicit matrix, by array sweeps, on the CPU or on the device.
 
-The diagram is cut at the level where paths above and entries below are fewest together. Both are small
-lists even where the matrix is huge. All paths that begin at the same row cover the same rows, and form a
-group; a row of the matrix is then, for every path of its group in the order of columns, one row of a
-submatrix. So the rows come out in order, and nothing is sorted that has the size of the matrix.
+The diagram is cut at the level where paths above and entries below are fewest together. Both are small lists
+even where the matrix is huge. All paths that begin at the same row cover the same rows, and form a group. A
+row of the matrix is then, for every path of its group in the order of columns, one row of a submatrix. So the
+rows come out in order, and nothing is sorted that has the size of the matrix.
 """
 
 from __future__ import annotations

@@ -27,11 +27,11 @@ A matrix in tiles, in one drawing::
                 1     d                    marks    first term 0 | first term 2, ends layer 1,
                                                     ends layer 0 | last of the cell
 
-A *term* is what entries of a tile share that agree in slot, shift (local column minus local row) and value;
-an entry is nothing but its code, one byte or two. Frequent terms come first, so that neighbouring rows list
-them at the same positions. Values and columns are in the terms and groups, so that many cells are equal and
-stored once. A tile of more terms than fast memory holds is worked off in *rounds*. A warp takes its *turns*:
-slice after slice, for one chunk of the item after the other.
+Entries of a tile that agree in slot, shift (local column minus local row) and value share a *term*. An entry
+is nothing but its code, one byte or two. Frequent terms come first, so that neighbouring rows list them at
+the same positions. Values and columns are in the terms and groups, so that many cells are equal and stored
+once. A tile of more terms than fast memory holds is worked off in *rounds*. A warp takes its *turns*: slice
+after slice, for one chunk of the item after the other.
 
 The layers of a decision process are *fused*: one launch takes the best over all of them, row by row. A
 tile's terms are then in *layer segments*; a row has a layer if its codes in the segment begin with a term.

@@ -1,13 +1,12 @@
 """A cost model of the tile kernel, evaluated on row types without building anything.
 
-A product reads one element of x an entry, mostly from the caches; every row costs its share of the vectors;
-every item of the kernel costs a start; the entries of a row type are read once for the groups that share a
-block. The constants were fitted to products of the case studies measured at many levels on an NVIDIA H200; on
-other cards they are scaled by instructions, bandwidth and second-level cache
-(:mod:`hybrid.matrix.gpu.tuning`). They need only rank levels; what they cannot
-know, the terms of a tile, :mod:`hybrid.matrix.levels.probe` measures.
-Where rows are long, every level can be held as tiles or as pairs (:mod:`hybrid.matrix.gpu.cost`), and
-the form predicted to be faster is taken.
+A product reads one element of x an entry, mostly from the caches. Every row costs its share of the vectors,
+every item of the kernel a start. The entries of a row type are read once for the groups that share a block.
+The constants were fitted to products of the case studies measured at many levels on an NVIDIA H200. On other
+cards they are scaled by instructions, bandwidth and second-level cache (:mod:`hybrid.matrix.gpu.tuning`).
+They need only rank levels; what they cannot know, the terms of a tile, :mod:`hybrid.matrix.levels.probe`
+measures. Where rows are long, every level can be held as tiles or as pairs (:mod:`hybrid.matrix.gpu.cost`),
+and the form predicted to be faster is taken.
 """
 
 from __future__ import annotations

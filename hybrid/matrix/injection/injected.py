@@ -1,6 +1,6 @@
 """Injection: the nodes of one level replaced by explicit submatrices, and the paths that lead to them; tasks.
 
-Every path from the root to a node of the injection level is an instance (row, column, submatrix): the
+Every path from the root to a node of the injection level is an instance (row, column, submatrix). The
 submatrix occurs in the matrix with its corner at that row and column ([Tealdi13] §§4.3.3 and 4.4.1.1).
 """
 

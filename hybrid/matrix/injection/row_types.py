@@ -1,10 +1,10 @@
 """Row types: the distinct lists of submatrices that row prefixes meet, found on the diagram itself.
 
-Fix a level k. The instances that start with the same row bits cover the same rows; they form a *group*,
-and the classes of their submatrices, ordered by column, form the *row type* of the group. Few row types serve
-many groups, so all that is computed per row type (merged rows, slices) is computed once.
+Fix a level k. The instances that start with the same row bits cover the same rows and form a *group*. The
+classes of their submatrices, ordered by column, are the *row type* of the group. Few row types serve many
+groups, so all that is computed per row type (merged rows, slices) is computed once.
 
-Row types need no enumeration of groups: one array sweep takes those of one level to the next, and the groups
+Row types need no enumeration of groups. One array sweep takes those of one level to the next, and the groups
 of a row type are counted like paths. Levels are found when they are asked for: a choice of level seldom looks
 at the deepest ones, which are the most work.
 """

@@ -1,14 +1,14 @@
 """Levels of a matrix held in tasks ([Tealdi13] §4.4.1.2): counted on the diagram, times by a model.
 
 A product spends its time on entries and on starting instances. Entries cost more where the submatrices leave
-the fast caches, instances are many near the terminals: between the two lies the level of least time of
+the fast caches, and instances are many near the terminals. Between the two lies the level of least time of
 [Tealdi13] §5.2.3.2. The constants of the gpu were fitted to measured products of the block kernel on an H200
-(benchmarks/results/gpu_product.json, "baseline"), those of the cpu to the case studies on one thread. They
-need only rank levels.
+(benchmarks/results/gpu_product.json, "baseline"). Those of the cpu were fitted to the case studies on one
+thread. They need only rank levels.
 
-The thesis counts instances in the worst case, floor(n / 256) + 2 for a path to a submatrix of n rows. Exact
-counts are wanted, too (`InstanceCounts`): the instances of a path depend on its submatrix and on where in a
-task its first row lies, so that paths are counted by node and by that place, of which there are 256.
+The thesis counts instances in the worst case, floor(n / 256) + 2 for a path to a submatrix of n rows.
+`InstanceCounts` has exact counts, too. The instances of a path depend on its submatrix and on the place of
+its first row in a task, of which there are 256. So paths are counted by node and by that place.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Allowed choices in the unknown states, layer by layer, with their immediate values.
 
-Values of a decision process over a set of unknown states solve ``x = opt over i of (A_i x + b_i)``, opt the
-minimum or the maximum over the layers that have an allowed choice in a state.  A_i is the layer's matrix
-within the unknown states, b_i what a choice is worth by itself: a reward, or the probability of entering a
-target.
+Values of a decision process over a set of unknown states solve ``x = opt over i of (A_i x + b_i)``. Here opt
+is the minimum or maximum over the layers with an allowed choice in a state. A_i is the layer's matrix within
+the unknown states, b_i the immediate value of a choice: a reward, or the probability of entering a target.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The rows of a compressed matrix in strips, by the components of the graph of its groups.
 
-Groups of rows are the states that share a prefix, and so are the columns of their submatrices: a group leads
-to those in whose columns it has a submatrix.  Components of this graph hold the components of the matrix.
+Groups of rows are the states that share a prefix, and so are the columns of their submatrices. A group leads
+to those in whose columns it has a submatrix. Components of this graph hold the components of the matrix.
 Where no component of groups has many rows, as where a protocol counts what it has sent, strips of such
 components are solved one after another.
 """

@@ -1,9 +1,9 @@
 """Which prefix group goes to which part: balanced work, and as few columns from other parts as can be found.
 
-The groups are the vertices of a hypergraph.  Its nets are ranges of columns; the pins of a net are the groups
-that use the range.  One group owns the range.  The halo of a part, the columns that it receives, consists of
-the nets that a group of the part uses and that a group of another part owns.  The search is that of Fiduccia
-and Mattheyses [FM82], over two parts or more; it minimises the greatest halo, where theirs minimises the sum.
+The groups are the vertices of a hypergraph. Its nets are ranges of columns; the pins of a net are the groups
+that use the range. One group owns the range. The halo of a part, the columns that it receives, consists of
+the nets that its groups use and that groups of other parts own. The search is that of Fiduccia and Mattheyses
+[FM82], over two parts or more; it minimises the greatest halo, where theirs minimises the sum.
 """
 
 from __future__ import annotations

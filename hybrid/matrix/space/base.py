@@ -1,8 +1,7 @@
 """Foundations of iterative methods: stopping criterion, solution, status, progress, checkpoints.
 
-The methods solve ``diagonal * x = M x + b`` for a matrix M with non-negative entries and no
-diagonal, by repeated products with M; the matrix may be held in any form that offers the
-`MatrixOperator` protocol.
+The methods solve ``diagonal * x = M x + b`` for a matrix M with non-negative entries and no diagonal, by
+repeated products with M. The matrix may be held in any form that offers the `MatrixOperator` protocol.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
 """Solutions between bounds, and how rounding enters them.
 
-All quantities here are sums of products of non-negative numbers, so one evaluation of
-``(M x + b) / diagonal`` in double precision has a relative error below some `slack` that depends on
-the number of terms alone.  Evaluating with the diagonal scaled by ``1 + slack`` therefore never gives
-too much, and by ``1 - slack`` never too little: rounding is directed without changing a kernel.
+All quantities here are sums of products of non-negative numbers. So one evaluation of
+``(M x + b) / diagonal`` in double precision has a relative error below a `slack` that depends on the number
+of terms alone. Therefore the diagonal scaled by ``1 + slack`` never gives too much, and scaled by
+``1 - slack`` never too little. Rounding is directed without changing a kernel.
 
 The slack bounds every order of the additions, so that it holds for all kernels: row by row on the CPU, by
-tiles on a GPU, with atomic additions.  A fused multiply-add rounds once where two operations round twice,
-and is covered; so are divisions, which CUDA rounds correctly unless told otherwise, and the kernels are
-compiled without any option that tells it.  Greatest differences are found by comparisons, which are exact.
+tiles on a GPU, with atomic additions. A fused multiply-add rounds once where two operations round twice, and
+is covered. So are divisions: CUDA rounds them correctly by default, and the kernels are compiled without any
+option that changes this. Greatest differences are found by comparisons, which are exact.
 
 Underflow is no relative error: a product below the normal numbers is off by up to half the smallest double.
-`underflow_of` bounds what it adds to one step.  The rows of M / diagonal add up to at most 1, so that k steps
-are off by at most k times as much: iterates lose it, upper bounds gain it, and an upper bound is inductive
-only if it holds with it.  What the graph of M and b decides is decided there: `BellmanOperator.positive`
-tells zeros from values too small for a double.
+`underflow_of` bounds what it adds to one step. The rows of M / diagonal add up to at most 1, so that k steps
+are off by at most k times as much. Iterates lose it, upper bounds gain it, and an upper bound is inductive
+only if it holds with it. What the graph of M and b decides is decided there: `BellmanOperator.positive` tells
+zeros from values too small for a double.
 """
 
 from __future__ import annotations

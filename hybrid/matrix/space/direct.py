@@ -1,9 +1,9 @@
 """Direct solution of ``D x = M x + b``, M not negative, D its row sums or more, at a cost that is foretold.
 
-Few equations have a dense inverse.  Of many, rows are put in reverse Cuthill-McKee order (E. Cuthill and
-J. McKee, Reducing the bandwidth of sparse symmetric matrices, 1969); triangular factors without pivoting,
-which such a matrix does not need, stay within the envelope of that order, so that what they take is known
-before they are made.  Solutions are refined with residuals of doubles.
+Few equations have a dense inverse. Of many, rows are put in reverse Cuthill-McKee order (E. Cuthill and J.
+McKee, Reducing the bandwidth of sparse symmetric matrices, 1969); such a matrix needs no pivoting. Its
+triangular factors stay within the envelope of that order, so that their cost is known before they are made.
+Solutions are refined with residuals of doubles.
 """
 
 from __future__ import annotations

@@ -1,29 +1,29 @@
 """IDR(s)'s recurrence with bi-orthogonal images: s = 4 directions, vectors and numbers on the host.
 
 Residuals lie in ever smaller spaces: those of ``(I - omega A)`` times the vectors of the space before that
-are orthogonal to the s shadow vectors.  Directions u_k and their images g_k = A u_k are chosen so that g_k is
-orthogonal to the shadow vectors before the k-th; with m[i, k] the product of the i-th with g_k the matrix of
-a space is triangular.  A cycle is s products with directions and one with the residual, where omega makes the
-residual small:
+are orthogonal to the s shadow vectors. Directions u_k and their images g_k = A u_k are chosen so that g_k is
+orthogonal to the shadow vectors before the k-th. Let m[i, k] be the product of the i-th with g_k; then the
+matrix of a space is triangular. A cycle is s products with directions and one with the residual, where omega
+makes the residual small:
 
     solve m[k:, k:] c = f[k:];  u_k = omega r + sum over j >= k of c_j (u_j - omega g_j);  g_k = A u_k
     g_k and u_k lose their shares of those before;  beta = f[k] / m[k, k];  x += beta u_k,  r -= beta g_k
     after all k:  t = A r,  omega = (t . r) / (t . t), no less than kappa allows;  x += omega r,  r -= omega t
 
-Every product lowers the dimension that is left, where BiCGStab needs two for that; and omega cannot be small
+Every product lowers the dimension that is left, where BiCGStab needs two for that. Omega cannot be small
 beside the residual's angle to t, which is where BiCGStab breaks down on convective chains (queues in a row).
 
-Norms may grow by some powers of ten before they fall, and the residual then is no longer that of x.  So
-whenever it has fallen by a factor of a hundred a fresh one takes its place, while directions stay: beginning
-anew would lose what they know (van der Vorst and Ye, SIAM J. Sci. Comput. 22(3), 2000).
+Norms may grow by some powers of ten before they fall, and the residual then is no longer that of x. So
+whenever it has fallen by a factor of a hundred a fresh one takes its place, while directions stay. A restart
+would lose what they know (van der Vorst and Ye, SIAM J. Sci. Comput. 22(3), 2000).
 
 Most of the time is what passes over vectors move, and vectors of single precision halve that.  They lead as
 far as others, since residuals are made anew in double precision.  But they forget what lies beyond seven
 digits, and where a system is nearly singular that takes more cycles than it saves.
 
-Scalar products may be weighed, which is the recurrence for x divided by the weights: a residual that
-is small beside x in every row, and not only where x is great, is one whose norm weighed with 1 / x is small.
-Source: [vGS11], [SvG08]; kappa: Sleijpen and van der Vorst, Numerical Algorithms 10, 1995.
+Scalar products may be weighted, which is the recurrence for x divided by the weights. With weights 1 / x a
+small norm means a residual that is small beside x in every row, and not only where x is great. Source:
+[vGS11], [SvG08]; kappa: Sleijpen and van der Vorst, Numerical Algorithms 10, 1995.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
 """The interface of Krylov recurrences, which restart and advance where their vectors lie.
 
-There are two: :mod:`hybrid.matrix.space.idr`, and BiCGStab's for ``A x = b / diagonal`` with ``A = I - M /
-diagonal``, r the residual, p the direction, and shadow the residual that it began with:
+There are two: :mod:`hybrid.matrix.space.idr`, and BiCGStab's for ``A x = b / diagonal`` with
+``A = I - M / diagonal``. In the latter r is the residual, p the direction, and shadow the first residual:
 
     v = A p,  alpha = rho / (shadow . v),  r -= alpha v,
     t = A r,  omega = (t . r) / (t . t),   x += alpha p + omega r,  r -= omega t,
     rho' = shadow . r,  beta = (rho' / rho) (alpha / omega),  p = r + beta (p - omega v).
 
-With an *anchor*, the number s of an element of x, it is ``A x = x - (M x - x[s]) / diagonal``: where M is a
-closed class and its row sums are the diagonal, I - M / diagonal is singular, and this A is not
+With an *anchor*, the number s of an element of x, it is ``A x = x - (M x - x[s]) / diagonal``. Where M is a
+closed class and its row sums are the diagonal, I - M / diagonal is singular, but this A is not
 (:mod:`hybrid.solvers.average_krylov`).
 
-It has *arrived* once ``|r|`` is below a limit.  It *breaks down* when a number to divide by is zero or not
-finite, or when the cosine of r and shadow is so small that rho' has lost its digits.  In both cases it has
-ended: x stays as it is until the recurrence begins anew.
-Source: van der Vorst, Bi-CGSTAB, SIAM J. Sci. Stat. Comput. 13, 1992; [CB12] §3.2.
+It has *arrived* once ``|r|`` is below a limit. It *breaks down* when a number to divide by is zero or not
+finite. It does so, too, when the cosine of r and shadow is so small that rho' has lost its digits. In both
+cases it has ended: x stays as it is until the recurrence begins anew. Source: van der Vorst, Bi-CGSTAB, SIAM
+J. Sci. Stat. Comput. 13, 1992; [CB12] §3.2.
 """
 
 from __future__ import annotations

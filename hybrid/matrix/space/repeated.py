@@ -1,10 +1,10 @@
 """Krylov methods with several damped steps for a product, whose numbers are the host's.
 
-The step ``T x = (1 - w) x + w (M x + b) / diagonal`` leaves the solution as it is, and so do k of them.  What
-they change in x is the residual of a system with the same solution, whose matrix is ``I - T^k`` without b: a
-polynomial of ``A = I - M / diagonal``.  The recurrence passes over its vectors once in k products, and a walk
-that takes long to its end does not lead it astray as products do.  Damped, the steps know no period: -1 is an
-eigenvalue of many a chain, and 1 would be one of its square.
+The step ``T x = (1 - w) x + w (M x + b) / diagonal`` leaves the solution as it is, and so do k of them. Their
+change of x is the residual of a system with the same solution. Its matrix is ``I - T^k`` without b, a
+polynomial of ``A = I - M / diagonal``. The recurrence passes over its vectors once in k products. On long
+walks it converges where plain products stagnate. Damped, the steps know no period: -1 is an eigenvalue of
+many a chain, and 1 would be one of its square.
 
 An anchor s (:mod:`hybrid.solvers.average_krylov`) may lie in one of the processes that share the states, and
 no step can read it in the others.  So steps know of none, and the image of a vector of ones makes up for

@@ -1,17 +1,17 @@
 """Krylov methods whose products are sweeps of Gauss-Seidel: ``P x = N x + b`` for ``diagonal - M = P - N``.
 
-P is what a sweep solves: the diagonal less what rows refer to before them in its order.  A sweep from x
-leaves ``P^-1 (N x + b)``.  What it changes in x is the residual ``P^-1 (b - (diagonal - M) x)`` of a system
-with the same solution, and what one without b changes is the product with its matrix, ``I - P^-1 N``, but for
-the sign.  A sweep costs more than a product with M, which reads terms for several groups at once.
+P is what a sweep solves: the diagonal less what rows refer to before them in its order. A sweep from x leaves
+``P^-1 (N x + b)``. Its change of x is the residual ``P^-1 (b - (diagonal - M) x)`` of a system with the same
+solution. The change of a sweep without b is the product with its matrix, ``I - P^-1 N``, but for the sign. A
+sweep costs more than a product with M, which reads terms for several groups at once.
 
-What an order is worth is told by the mean number of jumps of the chain that one sweep follows: those until
-the first one against the order, from a state taken at random.  A sweep from 0 with the diagonal on its
-right-hand side has that number in every state.  Where a solution is to be found relative to a shape, as one
-of probabilities that are far apart is, what counts are the jumps of the chain that has ``M[i, j] shape[j] /
-shape[i]`` for rates: it goes where the values come from (Doob's transform).
+The quality of an order is the mean number of jumps of the chain that one sweep follows: those until the first
+one against the order, from a random state. A sweep from 0 with the diagonal on its right-hand side has that
+number in every state. Where a solution is wanted relative to a shape, as that of probabilities far apart,
+Doob's transform counts: the jumps of the chain with the rates ``M[i, j] shape[j] / shape[i]``, which goes
+where the values come from.
 
-With an anchor s (:mod:`hybrid.solvers.average_krylov`) x[s] is taken from the right-hand side: it is one of
+With an anchor s (:mod:`hybrid.solvers.average_krylov`) x[s] is taken from the right-hand side. It is one of
 the values that a sweep begins with, in every row.
 """
 

@@ -1,9 +1,9 @@
 """Workspaces, which hold the vectors of a solution: a method is written once, for host and device.
 
 A method asks the matrix for a workspace, puts its vectors there, queues steps, and looks at numbers now and
-then.  Nothing but `Workspace.read` waits, so that on a device the host may run ahead by as many steps as a
-method can do without knowing where it stands.  Arrays of a workspace belong to its array module `xp`, which
-is NumPy on the host; a method uses of it what NumPy and CuPy have in common, and writes to arrays it has.
+then. Only `Workspace.read` waits: on a device the host may run ahead by as many steps as a method can do
+without a result. Arrays of a workspace belong to its array module `xp`, which is NumPy on the host. A method
+uses of it what NumPy and CuPy have in common, and writes to existing arrays.
 """
 
 from __future__ import annotations
