@@ -1,22 +1,21 @@
 """The long-run average of a reward in one closed class, between bounds, without a transposed matrix.
 
-For a chain with rates M (no diagonal), exit rates d and reward rates r, and any vector h, the average g
-satisfies ``min rho <= g <= max rho`` with ``rho = r + M h - d * h``, because the stationary
-distribution takes the mean of rho to g (the odd bounds of value iteration for averages; Puterman,
-Markov Decision Processes, section 8.5).  The bounds meet when h solves Poisson's equation.
+Let M be the rates of a chain (no diagonal), d its exit rates, r its reward rates, and h any vector. With
+``rho = r + M h - d * h`` the average g satisfies ``min rho <= g <= max rho``, because the stationary mean of
+rho is g. (Puterman, Markov Decision Processes, section 8.5, the bounds of value iteration for averages.) The
+bounds meet when h solves Poisson's equation.
 
 A good h comes from relaxed steps of the jump chain, which stiff rates do not slow down as they slow
-uniformisation.  The jump chain averages over visits and not over time, so two vectors are
-iterated: h for r, and w for the constant reward 1, whose increments tell how long a visit lasts.
-For any number g, h - g w belongs to r - g.  Once w's increments are nearly constant w is kept as it
-is, h - g w goes on alone, and what g lacks is taken out of h with w now and then.
+uniformisation. The jump chain averages over visits and not over time, so two vectors are iterated. These are
+h for r, and w for the constant reward 1, whose increments are the mean duration of a visit. For any number g,
+h - g w belongs to r - g. Once w's increments are nearly constant w is kept as it is, h - g w goes on alone,
+and what g lacks is taken out of h with w now and then.
 
-Where the matrix has a preconditioner that is worth it (:mod:`hybrid.matrix.space.recurrence`), IDR(s)
-begins with that.  Else, where the widths of the bounds tell that this is worth it, IDR(s) goes on from h, or
-BiCGStab where there is no room for its vectors (:mod:`hybrid.solvers.average_krylov`); where it fails, h does
-as before.
-IDR(s) has vectors of single precision at first, where the pace tells that few digits get lost and the
-workspace has products with them: they move half as much, and the bounds are those of the iterate.
+Where the matrix has a preconditioner that is worth it (:mod:`hybrid.matrix.space.recurrence`), IDR(s) begins
+with that. Else, where the widths of the bounds promise a gain, IDR(s) goes on from h
+(:mod:`hybrid.solvers.average_krylov`). BiCGStab does where there is no room for its vectors. Where it fails,
+h goes on as before. IDR(s) has vectors of single precision at first, where few digits get lost and the
+workspace has products with them. They move half as much memory, and the bounds are those of the iterate.
 Where there is no room for h and w either, BiCGStab begins (:mod:`hybrid.solvers.average_krylov`).
 """
 

@@ -6,11 +6,10 @@ see :mod:`hybrid.matrix.space.recurrence`: on a device the host looks at them no
 make of it: beginnings, and how all ends.
 Source: van der Vorst, Bi-CGSTAB, SIAM J. Sci. Stat. Comput. 13, 1992; [CB12] §3.2.
 
-Three ways to fail are told apart.  A *breakdown*: some number to divide by is zero, or has lost half its
-digits because the residual has become orthogonal to the one it began with; going on would blow up x.
-*Stagnation*: the residual no longer falls, or the recurrence's falls and the true one does not follow.
-*No convergence* within the iteration limit.  The first two are met by starting anew from the iterate, as long
-as that helps.
+Three ways to fail are told apart. A *breakdown*: some number to divide by is zero, or has lost half its
+digits because the residual has become orthogonal to the first one. Going on would blow up x. *Stagnation*:
+the residual no longer falls, or the recurrence's falls and the true one does not follow. *No convergence*
+within the iteration limit. The first two are met by starting anew from the iterate, as long as that helps.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Interval iteration: the same step from below and from above until the two meet.
 
-For a monotone f with a unique fixed point, iterates from 0 rise and iterates from an upper bound fall
-towards it; their distance bounds the error (Haddad and Monmege, Interval iteration algorithm for MDPs and
-IMDPs, TCS 2018; Baier et al., Ensuring the reliability of your model checker, CAV 2017).  Rounding is
-directed as in `hybrid.matrix.space.bounded_solution`.
+For a monotone f with a unique fixed point, iterates from 0 rise and iterates from an upper bound fall towards
+it. Their distance bounds the error. (Haddad and Monmege, Interval iteration algorithm for MDPs and IMDPs, TCS
+2018. Baier et al., Ensuring the reliability of your model checker, CAV 2017.) Rounding is directed as in
+`hybrid.matrix.space.bounded_solution`.
 """
 
 from __future__ import annotations

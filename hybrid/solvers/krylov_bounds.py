@@ -8,8 +8,9 @@ w and z.
 
 Why such bounds hold tells :func:`hybrid.solvers.around.verified_around`.
 
-Scalar products are weighed with 1 / x, so that residuals become small beside x in every row: values that are
-far apart have the same digits.  Where z has left the shape of x, z takes the place of x, and w is found anew.
+Scalar products are weighted with 1 / x, so that residuals become small beside x in every row. Values that are
+far apart then have the same digits. Where z has left the shape of x, z takes the place of x, and w is found
+anew.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Optimistic value iteration: iterate from below, guess an upper bound, verify it in one step.
 
-Let f be monotone with a unique fixed point x*.  The iterates x_0 = 0, x_{k+1} = f(x_k) grow towards x*, and
-any u with ``f(u) <= u`` bounds x* from above, because the iterates from u fall towards x* (Park induction).
+Let f be monotone with a unique fixed point x*. The iterates x_0 = 0, x_{k+1} = f(x_k) grow towards x*. Any u
+with ``f(u) <= u`` bounds x* from above, because the iterates from u fall towards x* (Park induction).
 Hartmanns and Kaminski (Optimistic value iteration, CAV 2020) guess ``u = (1 + epsilon) x_k`` and iterate
-until the guess passes, which it need not do on chains with a period.  Here the guess has the shape of the
-error itself: :mod:`hybrid.solvers.optimistic` for one matrix, :mod:`hybrid.solvers.policy_bounds` over
-choices.
+until the guess passes. It need not do so on chains with a period. Here the guess has the shape of the error
+itself: :mod:`hybrid.solvers.optimistic` for one matrix, :mod:`hybrid.solvers.policy_bounds` over choices.
 
 Rounding is directed: the iteration rounds down, so that every iterate is a lower bound, and the
 verification up.

@@ -1,8 +1,8 @@
 """Poisson probabilities for uniformisation, stable for any mean, with bounds on what is left out.
 
-Fox and Glynn (Computing Poisson probabilities, CACM 1988) compute weights proportional to the
-probabilities by recursion from the mode outwards, where nothing can underflow that matters, and
-normalise by their sum.  The tails are bounded by geometric series here, because beyond the mode the ratio of
+Fox and Glynn (Computing Poisson probabilities, CACM 1988) compute weights proportional to the probabilities
+by recursion from the mode outwards. Nothing can underflow there that matters, and the weights are normalised
+by their sum. The tails are bounded by geometric series here, because beyond the mode the ratio of
 neighbouring probabilities only falls.
 """
 

@@ -1,8 +1,8 @@
 """Cost of a Krylov method's product, in steps of an iteration, by the memory traffic of both.
 
-A product reads an element of a vector for every entry of a row; all else that a method does is passes over
-vectors, an element read or written for every row in each.  Both are bound by memory, so that elements moved
-in a row are a measure of time, on the host and on a device.  No clock is read: runs repeat.
+A product reads an element of a vector for every entry of a row. The rest of a method is passes over vectors,
+each of which reads or writes an element for every row. Both are bound by memory, so that elements moved in a
+row are a measure of time, on the host and on a device. No clock is read: runs repeat.
 """
 
 from __future__ import annotations

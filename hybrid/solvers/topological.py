@@ -1,21 +1,21 @@
 """Topological solution: the strongly connected components of a system, one after another, between bounds.
 
-The graph of a system has an edge from a row to every row that it refers to; over choices, from a state to
-every state that one of its choices may lead to.  A component refers to itself and to components that can be
-solved before it.  A row that is a component of its own needs no iteration: it is the sum of solved values
-over its diagonal, and a state alone is the best of its choices.  Larger components are solved by optimistic
-value iteration, with what flows into solved rows on the right-hand side, or among the gains.
-(P. Dai and J. Goldsmith, Topological value iteration, IJCAI 2007; F. Ciesinski et al., Reduction
-techniques for model checking Markov decision processes, QEST 2008.)
+The graph of a system has an edge from a row to every row that it refers to. Over choices it has one from a
+state to every possible successor. A component refers to itself and to components that can be solved before
+it. A row that is a component of its own needs no iteration. It is the sum of solved values over its diagonal,
+and a state alone is the best of its choices. Larger components are solved by optimistic value iteration, with
+what flows into solved rows on the right-hand side, or among the gains. (P. Dai and J. Goldsmith, Topological
+value iteration, IJCAI 2007; F. Ciesinski et al., Reduction techniques for model checking Markov decision
+processes, QEST 2008.)
 
-Rows are written out strip by strip, each once.  A strip is a set of rows that refer to themselves and to rows
-of strips before it; a matrix that is written out is one strip.
+Rows are written out strip by strip, each once. A strip is a set of rows that refer to themselves and to rows
+of strips before it. A matrix that is written out is one strip.
 
-Bounds.  With M and b non-negative the solution grows with the right-hand side, so lower bounds come from the
-lower bounds of what is solved already, and upper ones from the upper; rounding is directed as in
-`hybrid.matrix.space.bounded_solution`.  If the lower right-hand side is at least ``1 - delta`` times the
-upper one, so is the solution, and one iteration serves both.  Over choices the same is true of gains: with u
-the solution for the upper ones, ``(1 - delta) u`` is no more than a step from it.
+Bounds. With M and b non-negative the solution grows with the right-hand side. So lower bounds follow from the
+lower bounds of solved rows, and upper ones from the upper. Rounding is directed as in
+`hybrid.matrix.space.bounded_solution`. If the lower right-hand side is at least ``1 - delta`` times the upper
+one, so is the solution, and one iteration serves both. Over choices the same is true of gains: with u the
+solution for the upper ones, ``(1 - delta) u`` is no more than a step from it.
 """
 
 from __future__ import annotations
