@@ -1,10 +1,10 @@
 """The operators P, S and R: which algorithm finds their values, and which optimum is meant on an MDP.
 
-`P>=p` speaks of all schedulers, so that the least probability counts, and `P<=p` of the greatest one.  Each
+`P>=p` speaks of all schedulers, so that the least probability counts, and `P<=p` of the greatest one. Each
 path operator is an until, a complement of one, or a single step: ``F b = true U b``, ``G b = !F !b``,
 ``a W b = !((a & !b) U (!a & !b))``, ``a R b = !(!a U !b)``, with the same window of steps or time on both
-sides ([Tealdi13] §2.2).  Algorithms are imported when they are asked for: an answer needs one of them, and
-all take longer to load than a small model to solve.
+sides ([Tealdi13] §2.2). Algorithms are imported when they are used. An answer needs one of them, and all take
+longer to load than a small model to solve.
 """
 
 from __future__ import annotations

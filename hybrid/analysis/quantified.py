@@ -1,9 +1,9 @@
 """Computation tree logic: A and E before a path formula, decided on the graph alone.
 
-Every path operator is an until ``s U t`` or a weak until ``s W t``; the negation of either is the other one,
-``!(s U t) = !t W (!s & !t)``.  E asks where such a path begins, and A is the negation of E of the negated
-path ([CES86]).  No number is looked at: a path counts however improbable it is, and ``A [ F a ]`` is false
-where a path avoids `a` for ever with probability 0.
+Every path operator is an until ``s U t`` or a weak until ``s W t``. The negation of either is the other one,
+``!(s U t) = !t W (!s & !t)``. E asks where such a path begins, and A is the negation of E of the negated path
+([CES86]). Numbers do not matter. A path counts however improbable it is, and ``A [ F a ]`` is false where a
+path avoids `a` for ever with probability 0.
 """
 
 from __future__ import annotations

@@ -4,18 +4,18 @@
 uniformised with a rate q above all exit rates, ``P = I + (M - diag(d)) / q``, and its state after
 the time t is that after a Poisson number of steps with mean q t ([Tealdi13] §2.3.2).
 
-Bounds.  All numbers are non-negative, so every step adds a relative rounding error, of at most `slack`;
-for values bounded by c it also adds at most ``absolute * c``, which is the better bound after many steps.
-Underflow adds at most `underflow` to an element.  P adds up to at most 1 a row, so that an error never
-grows on its way.
+Bounds. All numbers are non-negative, so every step adds a relative rounding error, of at most `slack`. For
+values bounded by c it also adds at most ``absolute * c``, which is the better bound after many steps.
+Underflow adds at most `underflow` to an element. P adds up to at most 1 a row, so that an error never grows
+on its way.
 
 A step may be left out: x then stands for its result, which is off by the change that the step would make.
-Steps are left out when the changes are negligible, or less than the rounding errors of making them; each
-left out adds the change that the last one made, and the errors of a step, as if it had been made (a sound
+Steps are left out when the changes are negligible, or less than the rounding errors of making them. Each left
+out adds the change that the last one made, and the errors of a step, as if it had been made (a sound
 steady-state detection).
 
-Zeros.  A value that is computed as zero is zero if nothing on the way can have underflown; otherwise the
-graph tells, by steps of zeros and ones.
+Zeros. A value that is computed as zero is zero if nothing on the way can have underflown. Otherwise the graph
+decides, by steps of zeros and ones.
 """
 
 from __future__ import annotations

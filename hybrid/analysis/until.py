@@ -2,10 +2,10 @@
 
 The graph decides 0 and 1, equations the rest.
 
-Over choices (Forejt et al., "Automated verification techniques for probabilistic systems", 2011, section
-4): for the minimum, no scheduler can stay for ever in the states that are left.  For the maximum some may;
-their end components are made one state each (Haddad and Monmege, TCS 2018; here by vectors: choices that
-stay inside are disabled, and members share the best value).
+Over choices (Forejt et al., "Automated verification techniques for probabilistic systems", 2011, section 4):
+for the minimum, no scheduler can stay for ever in the states that are left. For the maximum some may. Their
+end components are made one state each (Haddad and Monmege, TCS 2018). Here that is done by vectors: choices
+that stay inside are disabled, and members share the best value.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Colours for the PRISM language: a Pygments lexer for models and properties.
 
-Pygments finds it by the name `prism` once the distribution is installed (entry point ``pygments.lexers``);
-so do Sphinx, Jupyter and all else that colours by Pygments. Nothing else in this package imports Pygments.
+Pygments finds it by the name `prism` once the distribution is installed (entry point ``pygments.lexers``). So
+do Sphinx, Jupyter and other users of Pygments. Nothing else in this package imports Pygments.
 """
 
 from __future__ import annotations

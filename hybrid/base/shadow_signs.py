@@ -1,7 +1,7 @@
 """The shadow vectors of IDR(s), which nobody stores.
 
-A shadow vector has the elements 1 and -1, weighed like the vectors it meets: which of them is told by a bit
-of a hash of the row's number.  So the same system takes the same course everywhere, and no vector is kept.
+A shadow vector has the elements 1 and -1, weighted like the vectors it meets. A bit of a hash of the row's
+number decides the sign. So the same system takes the same course everywhere, and no vector is kept.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Answers to properties: each operator is sent to its algorithm.
 
-A formula yields one number or truth value for every reachable state; an answer is that value in the
-initial states, or what a filter makes of the values.  Sets of states that operators define become
-decision diagrams again, so that operators nest to any depth.
+A formula yields one number or truth value for every reachable state. An answer is that value in the initial
+states, or what a filter makes of the values. Sets of states that operators define become decision diagrams
+again, so that operators nest to any depth.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Models built for their questions: states that settle all of them keep no successors but themselves.
 
-A path formula such as ``F a`` is decided in the states of `a`: what follows there changes no probability and
+A path formula such as ``F a`` is decided in the states of `a`. What follows there changes no probability and
 no reward up to `a`. Where every question has such states, and is asked of the initial states alone, the
 reachable states behind them need not be found.
 """

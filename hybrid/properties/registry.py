@@ -1,8 +1,8 @@
 """The registry of quantities: the kinds of question that operators of properties ask.
 
-A quantity is one record in `QUANTITIES`: its name in messages, the operator that asks for it, how it is read,
-and the types of its parts.  What a part of the package does with quantities is a `Capability`: a table of
-functions by quantity, filled beside the functions.  A quantity that is in no table is refused by name.
+A quantity is one record in `QUANTITIES`: its name in messages, its operator, how it is read, and the types of
+its parts. What a part of the package does with quantities is a `Capability`: a table of functions by
+quantity, filled beside the functions. A quantity that is in no table is refused by name.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The property tree: PCTL, CSL and CTL operators beside the expressions of the model language.
 
-Properties are expressions with a few nodes more, so that operators nest freely:
+Properties are expressions with a few nodes more, so that operators nest freely.
 `"hungry" => P>=1 [ F "eat" ]` is a `Binary` of a `LabelReference` and a `Probability`.
 """
 

@@ -1,8 +1,8 @@
 """The files of a folder of checkpoints: written whole or not at all, checked when they are read.
 
 A solution has a description, ``NAME.json``, and a file of vectors a process, ``NAME.GENERATION.PROCESS.bin``:
-one vector after the other, doubles with the lowest byte first.  The description is put in its place last, in
-one step, and files of older generations go after that: whenever a process is killed, what the description
+one vector after the other, doubles with the lowest byte first. The description is put in its place last, in
+one step, and files of older generations go after that. Whenever a process is killed, what the description
 names is there.
 """
 

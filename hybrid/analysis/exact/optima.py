@@ -1,7 +1,7 @@
 """A decision process in rational numbers, and the exact optima of its operators.
 
-Where the answer is known beforehand, and in which end components a scheduler could stay for nothing, is
-found on the graph as for bounds (`hybrid.analysis.until`, `hybrid.analysis.rewards`).  Such
+The graph tells where the answer is known beforehand, and in which end components a scheduler could stay
+without reward. It is searched as for bounds (`hybrid.analysis.until`, `hybrid.analysis.rewards`). Such
 components become one state each, with the choices that leave them; policy iteration solves the rest.
 """
 

@@ -1,8 +1,8 @@
 """A small model in rational numbers, read from its text.
 
-Weights and rewards are evaluated as the text means them, once for all values of the variables that they speak
-of, and multiplied and added up over the commands that act together.  A row of probabilities is divided by its
-sum, which a text with rounded decimals leaves short of 1.
+Weights and rewards are evaluated as the text means them, once for all values of their variables. They are
+multiplied and added up over the commands that act together. A row of probabilities is divided by its sum,
+which a text with rounded decimals leaves short of 1.
 """
 
 from __future__ import annotations

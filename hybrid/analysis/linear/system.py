@@ -2,8 +2,8 @@
 
 The methods of :mod:`hybrid.solvers` solve ``diagonal * x = M x + b`` with A = diag(diagonal) - M ([CB12]
 section 3). A sparse matrix is split so by its diagonal; of an operator only the diagonal must be known, for
-``M x = diagonal * x - A x``. Methods that are handed in, such as SciPy's or CuPy's Krylov solvers, get A as
-a linear operator; what they return is an answer only if its residual, computed anew, is small enough.
+``M x = diagonal * x - A x``. Methods that are handed in, such as SciPy's or CuPy's Krylov solvers, get A as a
+linear operator. What they return is an answer only if its residual, computed anew, is small enough.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The exponential of a generator times vectors, by uniformisation, for matrices of any library.
 
-``exp(Q t) x`` is the mean of ``P^k x`` over a Poisson number k of steps with mean q t, ``P = I + Q / q``
+With ``P = I + Q / q``, ``exp(Q t) x`` is the mean of ``P^k x`` over a Poisson number k of steps, of mean q t
 ([Tealdi13] §2.3.2). The weights are those of :func:`hybrid.solvers.poisson.poisson_weights`. Everything is
 done by the array module of the vectors, so that they stay on a device if they lie there.
 

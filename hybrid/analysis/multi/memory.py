@@ -1,7 +1,7 @@
 """The product of an MDP with the automata of all objectives: what has happened becomes part of the state.
 
-On it every objective is one about where a run ends: a probability is that of ending in pairs whose automaton
-accepts, a reward that of pairs and choices.  A least probability is one less the greatest of the negation.
+On it every objective is one about where a run ends. A probability is that of ending in pairs whose automaton
+accepts, a reward that of pairs and choices. A least probability is one less the greatest of the negation.
 """
 
 from __future__ import annotations

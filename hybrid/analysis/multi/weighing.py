@@ -1,11 +1,11 @@
 """The best weighted sum of all objectives: a certified upper bound, and a scheduler that comes close.
 
-Sums without costs are greatest rewards, sums without gains least ones, of what is paid and what is missed
-of the probabilities: both have numbers of one sign, and are solved as all are.  Values of a sum with gains
-and costs have both signs, so that iterates from 0 bound nothing.  Iterates from an upper bound do: f is
-monotone and the optimum a fixed point, so that f(u) bounds it where u does, with what rounding may have cost
-added in every step.  The first bound adds up those of the objectives.  What is earned for ever is not there
-(`hybrid.analysis.multi.memory`), and where a sum earns nothing for ever, end components are one state.  How
+Sums without costs are greatest rewards. Sums without gains are least ones, of what is paid and what is missed
+of the probabilities. Both have numbers of one sign, and are solved as all are. Values of a sum with gains and
+costs have both signs, so that iterates from 0 bound nothing. Iterates from an upper bound do, for f is
+monotone and the optimum a fixed point. So f(u) bounds it where u does, with the error of rounding added in
+every step. The first bound adds up those of the objectives. What is earned for ever is not there
+(`hybrid.analysis.multi.memory`), and where a sum earns nothing for ever, end components are one state. How
 close the bound is shows the scheduler that it leads to, once it is evaluated.
 
 References

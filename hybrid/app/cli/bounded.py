@@ -1,8 +1,9 @@
 """Commands under a time or memory limit, of the options in `hybrid.app.cli.common_arguments`.
 
-With a time or memory limit the command runs in a process of its own.  It looks at its budget where it may be
-left, and ends with the answers that it has found.  Should it not get there, since one operation takes long,
-the process that watches it ends it and tells these answers in its place: it was sent them as they were found.
+With a time or memory limit the command runs in a process of its own. It looks at its budget where it may be
+left, and ends with the answers that it has found. Should it not get there, since one operation takes long,
+the process that watches it ends it. That process prints the answers in its place, which it was sent as they
+were found.
 """
 
 from __future__ import annotations

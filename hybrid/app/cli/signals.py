@@ -1,7 +1,8 @@
 """Ctrl-C and SIGTERM: an exception while the command works, the end at once while it is only being loaded.
 
-Imports nothing but what the interpreter has loaded anyway, so that it is in place before everything else:
-`signal` itself brings enumerations and regular expressions, ten milliseconds, and `_signal` is what it wraps.
+The module imports nothing but what the interpreter has loaded anyway, so that it is in place before
+everything else. `signal` itself brings enumerations and regular expressions, ten milliseconds; `_signal` is
+the module that it wraps.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Which submatrix of a level lies where: the entries of a matrix on a grid, told apart by submatrix.
 
 The paths of the diagram are followed once, from the root to where what is below a node lies within one cell
-of the grid. At such a place the entries of a cell are known, and by the levels that the path went through the
-submatrices of the levels above. How they spread over the submatrices of the levels below is a sum over
-the diagram, not over paths. The explicit matrix is never built: a grid of 10^10 entries takes as long as that
-of a small relative.
+of the grid. At such a place the entries of a cell are known. The levels that the path went through give the
+submatrices of the levels above. How they spread over the submatrices of the levels below is a sum over the
+diagram, not over paths. The explicit matrix is never built: a grid of 10^10 entries takes as long as that of
+a small relative.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Plots of the level-selection explorer, drawn with matplotlib (extra `plot`).
 
-`plot_level_curves` is figure 5.2 of the thesis [Tealdi13]: memory of the representation by level on a
-logarithmic axis, the base memory as a line, the chosen levels marked.  `plot_memory_shares` is
-its figure 5.3: representation memory as a share of base memory, as bars.  Both show the representation that
-the reports are of: with ``representation="tasks"`` they are the thesis's.  The page of
-`hybrid.app.explorer.page` shows the same and more.
+`plot_level_curves` is figure 5.2 of the thesis [Tealdi13]. It shows memory of the representation by level on
+a logarithmic axis, the base memory as a line, the chosen levels marked. `plot_memory_shares` is its figure
+5.3: representation memory as a share of base memory, as bars. Both show the representation that the reports
+are of: with ``representation="tasks"`` they are the thesis's. The page of `hybrid.app.explorer.page` shows
+the same and more.
 """
 
 from __future__ import annotations

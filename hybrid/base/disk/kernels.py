@@ -1,10 +1,10 @@
 """Memory for NumPy's arrays, compiled: short ones as ever, long ones in files that have no name.
 
 NumPy calls these functions in the place of ``malloc``, ``calloc``, ``realloc`` and ``free``, holding the
-interpreter's lock.  A long array is a file of the folder, opened without a name (or unlinked at once where
-the file system cannot do that), with all its blocks reserved before it is mapped: a write to a mapped page
-that the disk has no block for would kill the process.  Pages belong to the file, so that the kernel may write
-them out and forget them, and they are gone with the process, however it ends.
+interpreter's lock. A long array is a file of the folder, opened without a name (or unlinked at once where the
+file system cannot do that). All its blocks are reserved before it is mapped: a write to a mapped page without
+a block on the disk would kill the process. Pages belong to the file, so that the kernel may write them out
+and drop them. They are gone with the process, however it ends.
 
 The functions get the address of their state, an array of integers; the constants here are its places.
 Importing compiles, and needs Numba and Linux.

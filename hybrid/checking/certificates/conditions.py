@@ -1,7 +1,7 @@
 """The conditions under which a lower vector l and an upper vector u enclose the values ``x = f(x)``.
 
-Each is an inequality of one step, ``l <= f(l)`` and ``u >= f(u)``; where the equation has more than one
-solution, a condition on the graph is added.  docs/certificates.md states and proves them.
+Each is an inequality of one step, ``l <= f(l)`` or ``u >= f(u)``. Where the equation has more than one
+solution, a condition on the graph is added. docs/certificates.md states and proves them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Explicit states as sorted numbers, and expressions over all of them at once.
 
 A state's number is that of its variables' values read as digits, the first variable of the text (globals
-first) being the most significant; a variable's digit is its distance from its lower bound.
+first) being the most significant. A variable's digit is its distance from its lower bound.
 """
 
 from __future__ import annotations

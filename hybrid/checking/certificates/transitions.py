@@ -1,7 +1,7 @@
 """The transitions of a listed set of states, from the commands of the text.
 
-The commands are gone through module by module, all states at once: PRISM's parallel composition, in which
-modules take the actions that they share together, and overlapping commands of a chain add up.
+Commands are evaluated module by module, all states at once. This is PRISM's parallel composition: modules
+synchronise on the actions that they share, and overlapping commands of a chain add up.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Functions of a state, evaluated for many states at once, as tables where their variables allow it.
 
 Values are those of the engine (`mtbdd.language.enclosing`): decided on the reals where rounding leaves a
-comparison open. A function over few combinations of values is worked out for all of them once; its value in a
-state is then read from a table, which costs the same however long the expression is.
+comparison open. A function over few combinations of values is evaluated once for all of them. Its value in a
+state is then read from a table, at the same cost however long the expression is.
 """
 
 from __future__ import annotations

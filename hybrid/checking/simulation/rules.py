@@ -1,9 +1,9 @@
 """Transition rules of a state: events with their rates, and the updates of each part of an event.
 
 An event is an unlabelled command, or an action with a component for every module that takes part
-(`mtbdd.build.events`). In a chain the rates of a component's enabled commands and updates add up, and
-those of components multiply: so an event is drawn by its whole rate, and then in each component, apart from
-the others, one of its updates by the update's own rate. No product of commands is ever written out. In a
+(`mtbdd.build.events`). In a chain the rates of a component's enabled commands and updates add up, and those
+of components multiply. So an event is drawn by its whole rate. Then each component draws one of its updates
+by the update's own rate, independently of the others. No product of commands is ever written out. In a
 decision process a component counts its enabled commands instead, each of which is as likely as any other.
 """
 

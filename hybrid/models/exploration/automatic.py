@@ -1,9 +1,9 @@
 """Building by diagrams, unless listing the states is sure to cost less.
 
-Diagrams are begun first.  What their translation is about to cost is told by counts (`mtbdd.build.order`);
-whenever that has doubled, the states are explored for a share of it, each time from where the search was.
-A search that comes to its end decides: the model is small, and its commands are costly.  Counts decide, no
-clock: every machine builds a text the same way.
+Diagrams are begun first. Counts predict the cost of their translation (`mtbdd.build.order`). Whenever it has
+doubled, the states are explored for a share of it, each time from where the search was. A search that comes
+to its end decides: the model is small, and its commands are costly. Counts decide, no clock: every machine
+builds a text the same way.
 """
 
 from __future__ import annotations

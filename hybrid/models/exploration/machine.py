@@ -1,7 +1,7 @@
 """The machine that works out an expression in one state, compiled; importing it needs Numba.
 
-Values and errors are those of `mtbdd.language.enclosing`.  Where they leave open what a comparison says,
-or a number has no value, the machine gives up: the caller asks the engine's own evaluation then.
+Values and errors are those of `mtbdd.language.enclosing`. Where they leave a comparison open, or a number has
+no value, the machine gives up. The caller then uses the engine's own evaluation.
 """
 
 # mypy: disable-error-code="untyped-decorator"

@@ -1,7 +1,7 @@
 """Formulas of linear temporal logic in negation normal form, every one of them held once.
 
-Two operators suffice beside next: ``a U b`` (until) and ``a W b`` (weak until).  ``F b = true U b``,
-``G a = a W false``, ``a R b = b W (a & b)`` and ``a M b = b U (a & b)`` (strong release).
+Two operators suffice beside next: ``a U b`` (until) and ``a W b`` (weak until). ``F b = true U b``,
+``G a = a W false``, ``a R b = b W (a & b)``. Strong release is ``a M b = b U (a & b)``.
 """
 
 from __future__ import annotations

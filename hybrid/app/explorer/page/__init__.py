@@ -1,9 +1,9 @@
 """The explorer's page: one file of HTML with its style, its programs and its data, that asks for no other.
 
 The parts are files of this folder, put together as they are. Data go in as JSON in which no character can end
-the element that holds it, and the programs write all of it as text, never as HTML: labels and names of files
-are whatever their authors liked. The page's own policy lets nothing run but these programs, by their digests,
-and lets nothing be fetched.
+the element that holds it. The programs write all of it as text, never as HTML, for labels and names of files
+may hold anything. The page's own policy lets nothing run but these programs, by their digests, and lets
+nothing be fetched.
 """
 
 from __future__ import annotations

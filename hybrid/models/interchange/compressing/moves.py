@@ -1,7 +1,7 @@
 """Transitions that come as a list, brought back to the few moves that a model's text has, and their matrix.
 
 A move changes variables by fixed amounts and has one value: `x'=x+1` at rate 2. A model of a million
-transitions has dozens. Its sources are mostly a box, a product of sets of values, cut to the states: a box
+transitions has dozens. Its sources are mostly a box, a product of sets of values, cut to the states. A box
 that holds no other state than the sources says the same with a small diagram.
 """
 

@@ -1,10 +1,11 @@
 """The header and the bytes of a symbolic file: what it says, every word of it checked.
 
-All numbers are little-endian. After the magic line stand the version (4 bytes), the lengths of the header
-and of the compressed arrays (8 bytes each) and the SHA-256 of all that follows it, 32 bytes.  The arrays are
-one LZMA stream: the values, the nodes per level, the roots, then the children and the numbering, split into
-planes of bytes, lowest bytes first, because planes of equal significance compress well.  The else children
-ascend within a level, so that their differences are stored; of the then children, the distance from the node.
+All numbers are little-endian. After the magic line stand the version (4 bytes) and the lengths of the header
+and of the compressed arrays (8 bytes each). The SHA-256 of all that follows comes next, 32 bytes. The arrays
+are one LZMA stream: the values, the nodes per level, the roots, then the children and the numbering. The last
+two are split into planes of bytes, lowest bytes first, because planes of equal significance compress well.
+The else children ascend within a level, so that their differences are stored; of the then children, the
+distance from the node.
 """
 
 from __future__ import annotations
