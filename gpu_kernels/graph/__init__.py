@@ -1,7 +1,7 @@
 """Strongly connected and maximal end components on the device ([WKB16]).
 
-The graph of a model is put on the device by :meth:`Graph.from_arrays`; :func:`scc` and :func:`mec` name
-components by their least states, so that the answers of all variants are equal arrays.
+:meth:`Graph.from_arrays` puts the graph of a model on the device. :func:`scc` and :func:`mec` name components
+by their least states, so that the answers of all variants are equal arrays.
 """
 
 from __future__ import annotations

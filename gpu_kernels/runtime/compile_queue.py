@@ -1,8 +1,8 @@
 """The queue of processes that compile ahead: records in a pipe, of which each process takes the next.
 
-Some operations take ten times as long to compile as others, and which ones changes with CuPy's versions, so
-that shares dealt out beforehand end far apart.  A pipe that all processes read is a queue without locks:
-records are of one size, up to which a pipe keeps writes together, and a read takes one of them whole.
+Some operations take ten times as long to compile as others, and which ones changes with CuPy's versions. So
+shares dealt out beforehand end far apart. A pipe that all processes read is a queue without locks. Records
+are of one size, up to which a pipe keeps writes together, and a read takes one of them whole.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Communicators of processes that share the states of a model; a single process communicates with itself.
 
-Every process runs the same program.  It holds vectors over its own states, and decides by numbers that all of
-them have agreed on: whoever asks, asks all, in the same order, so that all go the same way.
+Every process runs the same program. It holds vectors over its own states, and decides by numbers that all of
+them have agreed on. Calls are collective: all processes make them in the same order, so that all take the
+same decisions.
 """
 
 from __future__ import annotations

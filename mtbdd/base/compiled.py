@@ -1,9 +1,9 @@
 """Numba's decorator with a cache that never fails, and runs nothing that others may have written.
 
-Numba's own cache ends with an exception where it finds no folder to write to, where the disk is full and
-where a file was cut; it unpickles what lies in its folder, whoever put it there; and it notices changes of a
-function's own file alone, not of the functions that are compiled into it. The files are those of
-`mtbdd.base.kernel_store`. Importing needs Numba.
+Numba's own cache raises an exception where it finds no folder to write to, where the disk is full and where a
+file was cut. It unpickles all that lies in its folder, of any author. It notices changes of a function's own
+file alone, not of the functions that are compiled into it. The files are those of `mtbdd.base.kernel_store`.
+Importing needs Numba.
 """
 
 # mypy: disable-error-code="misc, no-untyped-call, attr-defined"

@@ -1,9 +1,9 @@
 """Files of compiled functions: written whole, and read only if whole and out of reach of other users.
 
-A file is a digest and a payload. The payload is unpickled and run by whoever reads it, so the digest guards
-against files cut by a crash or a full disk, and `private_folder` against files of other users.
-Whatever goes wrong, callers compile: a store gives nothing, keeps nothing, and says so once.
-Importing needs no other package, so that a start may ask whether it is the first.
+A file is a digest and a payload. The payload is unpickled and run by its reader. So the digest guards against
+files cut by a crash or a full disk, and `private_folder` against files of other users. Whatever goes wrong,
+callers compile: a store gives nothing, keeps nothing, and says so once. Importing needs no other package, so
+that a start may ask whether it is the first.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The product of a model with a deterministic automaton, as a symbolic model again.
 
-The automaton's states are the value of one variable more.  Its bits stand above the model's: below them the
-product's diagrams are pieces of the model's, which states of the automaton share.  Or they stand below, where
-the states of the automaton with one state of the model come one after another.  The automaton reads a
-state when it is left: ``(s, q)`` goes to ``(t, delta(q, labels of s))``, so that the marks of its step are a
-set of pairs.
+The automaton's states are the value of one variable more. Its bits stand above the model's: below them the
+product's diagrams are pieces of the model's, which states of the automaton share. Or they stand below, where
+the states of the automaton with one state of the model come one after another. The automaton reads a state
+when it is left. ``(s, q)`` goes to ``(t, delta(q, labels of s))``, so that the marks of its step are a set of
+pairs.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Choices of a Markov decision process: events that offer one each, packed into layers.
 
-A choice is a distribution over successors that a state offers under one unlabelled command
-or one combination of commands of an action, one command from every module that takes part.
-A layer holds at most one choice of every state, so that it is a matrix like a chain's;
-there are at least as many layers as the greatest number of choices of a state, and choices
-are packed so that there are few more.
+A choice is a distribution over successors. It belongs to one unlabelled command, or to one combination of
+commands of an action, one from every module that takes part. A layer holds at most one choice of every state,
+so that it is a matrix like a chain's. There are at least as many layers as the greatest number of choices of
+a state. Choices are packed so that there are few more.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Commands of the model as events: partitions by rate over the bits that they touch.
 
-An event is one unlabelled command, or one action over the modules that take part in it
-(rates multiply), see `mtbdd.build.events`.  Its relation speaks of all row bits and of the column bits of the
-variables that the event may change; all other variables keep their values.
+An event is one unlabelled command, or one action over the modules that take part in it (rates multiply), see
+`mtbdd.build.events`. Its relation is over all row bits and the column bits of the variables that the event
+may change. All other variables keep their values.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Variable orders: the model's own, its modules reversed, and a heuristic that draws variables together.
 
-The size of a decision diagram depends on the order of its variables, and no polynomial
-algorithm finds the best one.  FORCE (Aloul, Markov and Sakallah, 2003) places every
-variable at the centre of gravity of the commands that mention it and repeats; a command here is
-a hyperedge over the variables of its guard, weights and assignments, and a synchronised action ties the
-variables that its commands change.
+The size of a decision diagram depends on the order of its variables, and no polynomial algorithm finds the
+best one. FORCE (Aloul, Markov and Sakallah, 2003) places every variable at the centre of gravity of the
+commands that mention it and repeats. A command here is a hyperedge over the variables of its guard, weights
+and assignments. A synchronised action ties the variables that its commands change.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Fixed points over events: reachable states forward, states that can reach a set backward.
 
-Chaining: a round starts from the states that the last one found (or from all, if that is the
-smaller diagram) and adds each event's image at once to what the next event starts from, so
-that it follows whole chains of events.  An event's relation speaks only of the
-variables it touches, and is replaced by its transitive closure where that stays small: a
-counter then fills in one step instead of one step a value.  A search that still needs many
-rounds (protocols with long runs) merges events into groups whose closures stay small, and has
-each group start only from what was found since its own last turn.
+Chaining: a round starts from the states that the last one found (or from all, if that is the smaller
+diagram). It adds each event's image at once to the states that the next event starts from, so that it follows
+whole chains of events. An event's relation is over the variables that it touches, and is replaced by its
+transitive closure where that stays small. A counter then fills in one step instead of one step a value. A
+search that still needs many rounds (protocols with long runs) merges events into groups whose closures stay
+small. Each group starts only from the states found since its own last turn.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A model's matrices split by what a step earns: exact rewards as whole multiples of one unit.
 
 Paths with a bound on a reward need every entry's own reward, where expected rewards need but their averages.
-In a chain's text the reward of a transition is that of the command that makes it, so that one row, and one
-entry of it, may be split among several rewards.
+In a chain's text the reward of a transition is that of its command. So one row, and one entry of it, may be
+split among several rewards.
 """
 
 from __future__ import annotations

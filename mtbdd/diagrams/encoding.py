@@ -1,9 +1,8 @@
 """State variables as bits: blocks of row and column bits, in model order.
 
-A variable with values low..high takes ceil(log2(high - low + 1)) bits, most significant
-first, and is stored as its distance from `low`.  Variables follow each other in model
-order (globals, then the modules'), row and column bits interleaved: the order in which
-PRISM lays out a model by default, so that node counts can be compared.
+A variable with values low..high takes ceil(log2(high - low + 1)) bits, most significant first, and is stored
+as its distance from `low`. Variables follow each other in model order (globals, then the modules'), row and
+column bits interleaved. PRISM orders them so by default, so that node counts can be compared.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """The decision diagram manager: one `dd` manager with row, column and terminal-index bits.
 
-Variable order, top to bottom: row bit 0, column bit 0, spare bit 0, row bit 1, ... and,
-below all of them, the bits that number the terminals.  A real matrix is then one plain
-BDD whose nodes above the index bits are exactly the nodes of its MTBDD, and every
-operation on it runs at the speed of the BDD package.  Spare bits stand for the state in
-between when relations are composed; no matrix depends on them.  Every `dd` variable is
-named after its level (``b0``, ``b1``, ...), so that a dump is all numbers.
+Variable order, top to bottom: row bit 0, column bit 0, spare bit 0, row bit 1, ... and, below all of them,
+the bits that number the terminals. A real matrix is then one plain BDD whose nodes above the index bits are
+exactly the nodes of its MTBDD. Every operation on it runs at the speed of the BDD package. Spare bits stand
+for the state in between when relations are composed; no matrix depends on them. Every `dd` variable is named
+after its level (``b0``, ``b1``, ...), so that a dump is all numbers.
 """
 
 from __future__ import annotations

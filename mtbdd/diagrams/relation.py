@@ -1,9 +1,9 @@
 """Relations between states: images, preimages and closures, over the bits that each may change.
 
-Sets are over row bits; a relation joins row bits to column bits.  So an image over column bits has to be
-renamed to row bits.  For a preimage the relation is turned once (row and column bits exchanged), so that
-again the result is renamed and not the set that it is of.  Results are mostly small, since one part of a
-graph adds little to what a search has found, and only the bits that the part may change are renamed.
+Sets are over row bits; a relation joins row bits to column bits. So an image over column bits has to be
+renamed to row bits. For a preimage the relation is inverted once (row and column bits exchanged). So again
+the result is renamed and not the set. Results are mostly small, since one part of a graph adds little to the
+states of a search. Only the bits that the part may change are renamed.
 """
 
 from __future__ import annotations

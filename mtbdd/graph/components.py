@@ -1,11 +1,11 @@
 """Strongly connected components and maximal end components, on sets of states.
 
-End components come out of a search like that for components, with choices in place of transitions.  One is
-searched from one state: what it can reach, and what of that can reach it.  As in the CHAIN algorithm the next
-search starts in the last round of the one before, next to what is found already, and works on the part that
-is left there, so that searches get shorter.  Choices that may leave what is left are withdrawn during the
-search and not between decompositions, and states without any other are peeled off in bulk after every step;
-a component that nothing leaves is then a maximal end component.
+End components come out of a search like that for components, with choices in place of transitions. One is
+searched from one state: what it can reach, and what of that can reach it. As in the CHAIN algorithm the next
+search starts in the last round of the one before. It works on the part that is left there, so that searches
+get shorter. Choices that may leave the rest are withdrawn during the search and not between decompositions.
+States without any other are peeled off in bulk after every step. A component that nothing leaves is then a
+maximal end component.
 
 References
 ----------

@@ -4,10 +4,10 @@ What is left after peeling has a way on for every state: a choice all of whose s
 without one is in no end component of several states; one relational product serves all of them that a
 step lays open.
 
-The steps are one relation for that, whose index bits tell them apart, and so are the offers of all steps
-one set: a round then is one product instead of one a step, and what steps have in common is looked at once.
-Where states go one behind the other over very many rounds, steps that take turns need fewer of them, as each
-starts from all that those before it took away.
+For that the steps are one relation, whose index bits distinguish them, and their choices are one set. A round
+is one product instead of one a step, and common parts of steps are visited once. Where states are removed one
+by one over very many rounds, steps in turn need fewer rounds: each starts from all that those before it
+removed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The real numbers that expressions stand for: rationals, and enclosures of what is irrational.
 
-A decimal in a text is the rational number written, and arithmetic on it is exact.  Logarithms, and powers
-whose exponent is no integer, are real numbers that may be irrational: these are held as two rationals
-between which they lie, as are rationals of more than `MOST_BITS` bits.  The functions of `decimal` that they
-come from are correctly rounded.
+A decimal in a text is the rational number written, and arithmetic on it is exact. Logarithms, and powers
+whose exponent is no integer, may be irrational. These are held as two rationals that enclose them, as are
+rationals of more than `MOST_BITS` bits. The functions of `decimal` that they come from are correctly rounded.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The operators of the PRISM language on single values, and folding of constant parts.
 
-Values are Python's bool, int and float; a float stands for a real number, see `mtbdd.language.reals`, and
-arithmetic is on these numbers, so that nothing is rounded but what is shown in the end.  What has no finite
-value (a division by zero, an overflow) is a fault at the place of the operator's expression.
+Values are Python's bool, int and float. A float stands for a real number, see `mtbdd.language.reals`.
+Arithmetic is on these numbers: only the result that is shown in the end is rounded. What has no finite value
+(a division by zero, an overflow) is a fault at the place of the operator's expression.
 """
 
 from __future__ import annotations

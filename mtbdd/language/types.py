@@ -1,8 +1,8 @@
 """Types of expressions, by PRISM's rules.
 
-An int may stand where a double is wanted, never the other way round; booleans and numbers do not mix;
-`/` and `log` give doubles, `floor`, `ceil` and `round` give ints, other arithmetic gives an int exactly
-when all operands are ints.
+An int may stand where a double is wanted, never the other way round; booleans and numbers do not mix. The
+operators `/` and `log` give doubles, `floor`, `ceil` and `round` give ints. Other arithmetic gives an int
+exactly when all operands are ints.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """From a symbolic matrix to its offset-labelled MTBDD, level by level with arrays.
 
-Thesis [Tealdi13] §4.3.2; the level-wise formulation replaces the recursion over nodes.
-A node of the new diagram is a triple (MTBDD node, node of the row set, node of the column
-set); the triples of one level yield those of the next, and equal ones are united.
+Thesis [Tealdi13] §4.3.2; the level-wise formulation replaces the recursion over nodes. A node of the new
+diagram is a triple (MTBDD node, node of the row set, node of the column set). The triples of one level yield
+those of the next, and equal ones are united.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A process's rows of a matrix whose states are shared: own columns first, then those that it receives.
 
-Columns that belong to others and that some row uses, the halo, are numbered owner by owner, so that what one
-process sends is received as one stretch.  The blocks of the owners stand side by side below levels that test
-no bit of a state but name the owner; nodes that blocks have in common stay shared.
+The halo, columns of other processes that some row uses, is numbered owner by owner: elements from one process
+are received as one stretch. The blocks of the owners stand side by side below levels that test no bit of a
+state but name the owner. Common nodes of blocks stay shared.
 """
 
 from __future__ import annotations

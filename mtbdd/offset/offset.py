@@ -1,13 +1,13 @@
 """The offset-labelled MTBDD, stored level by level in arrays.
 
-An offset-labelled MTBDD represents a real matrix over interleaved row and column bits
-(x1 < y1 < x2 < y2 < ...). It differs from a plain MTBDD in two ways ([Tealdi13] §4.3.2): every
-inner node carries an offset, and every path to a non-zero terminal visits every level, so that only
-zero may be skipped to. Rows and columns that belong to no state are left out, so the row and column
-of an entry are the sums of the offsets of the nodes that its path leaves by the then edge.
+An offset-labelled MTBDD represents a real matrix over interleaved row and column bits (x1 < y1 < x2 < y2 <
+...). It differs from a plain MTBDD in two ways ([Tealdi13] §4.3.2): every inner node carries an offset, and
+every path to a non-zero terminal visits every level. Only zero may be skipped to. Rows and columns that
+belong to no state are left out. So the row and column of an entry are sums of offsets, of the nodes that its
+path leaves by the then edge.
 
-Nodes have no addresses here: a node is its position in the arrays of its level, which makes every
-algorithm on the diagram a sweep of NumPy operations over whole levels.
+Nodes have no addresses here: a node is its position in the arrays of its level. Every algorithm on the
+diagram is a sweep of NumPy operations over whole levels.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Sets of states with an order: the offset-labelled BDD (ODD) of a set over row bits.
 
-Every path of the diagram visits every level; a node's count is the number of states below
-it, and its offset the number below its else edge ([Tealdi13] §4.3.2).  The index of
-a state is the sum of the offsets of the nodes left by their then edge.
+Every path of the diagram visits every level. A node's count is the number of states below it, its offset the
+number below its else edge ([Tealdi13] §4.3.2). The index of a state is the sum of the offsets of the nodes
+left by their then edge.
 """
 
 from __future__ import annotations
