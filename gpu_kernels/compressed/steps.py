@@ -61,7 +61,7 @@ class IterationState:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A mode with its vectors.
+    """A step: its mode and its vectors.
 
     Attributes
     ----------
@@ -194,7 +194,7 @@ _SPAN = 512 // 32
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Members of groups, and a word for each group.
+    """Groups of rows that take one value, the best of their members, with a scratch word a group.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Sweeps over vectors alone (cuda/vector.cu): relaxation of rows multiplied before, differences, sums."""
+"""Kernels over vectors alone (cuda/vector.cu): the relaxation that follows a product, differences, sums."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ _NO_STEP = {"MODE": int(Mode.JACOBI), "DIAGONAL_BITS": 64, "RIGHT_BITS": 0}
 def relax_rows(
     device: Device, step: Step, x: Any, out: Any, wide: bool = False, product: Any | None = None
 ) -> None:
-    """Queue the second half of a step whose products have been made before.
+    """Queue the relaxation that follows a product.
 
     Parameters
     ----------

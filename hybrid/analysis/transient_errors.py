@@ -24,7 +24,7 @@ _PART = 1 << 20  # elements looked at together: bounds the temporary memory
 
 @dataclass
 class Course:
-    """Terms of the error made so far.
+    """Terms of the error of a transient analysis so far.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Quantiles: the least or greatest bound on a reward for which a probability is as it should be."""
+"""Quantiles: the least or greatest reward bound for which a probability meets its threshold."""
 
 from __future__ import annotations
 

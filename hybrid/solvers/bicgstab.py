@@ -1,15 +1,15 @@
 """BiCGStab, preconditioned with the diagonal.
 
-Solves ``diagonal * x = M x + b`` as ``(I - M / diagonal) x = b / diagonal``.  Two products an iteration, no
-promise that the residual falls.  The recurrence and its numbers are where the vectors are ([CB12] §5.2),
-see :mod:`hybrid.matrix.space.recurrence`: on a device the host looks at them now and then.  Here is what to
-make of it: beginnings, and how all ends.
-Source: van der Vorst, Bi-CGSTAB, SIAM J. Sci. Stat. Comput. 13, 1992; [CB12] §3.2.
+Solves ``diagonal * x = M x + b`` as ``(I - M / diagonal) x = b / diagonal``. Two products an iteration, no
+promise that the residual falls. The recurrence and its numbers are where the vectors are ([CB12] §5.2), see
+:mod:`hybrid.matrix.space.recurrence`: on a device the host reads them now and then. This module decides when
+to restart and how the iteration ends. Source: van der Vorst, Bi-CGSTAB, SIAM J. Sci. Stat. Comput. 13, 1992;
+[CB12] §3.2.
 
-Three ways to fail are told apart. A *breakdown*: some number to divide by is zero, or has lost half its
-digits because the residual has become orthogonal to the first one. Going on would blow up x. *Stagnation*:
-the residual no longer falls, or the recurrence's falls and the true one does not follow. *No convergence*
-within the iteration limit. The first two are met by starting anew from the iterate, as long as that helps.
+It distinguishes three failures. A *breakdown*: some number to divide by is zero, or has lost half its digits
+because the residual has become orthogonal to the first one. Going on would blow up x. *Stagnation*: the
+residual no longer falls, or the recurrence's falls and the true one does not follow. *No convergence* within
+the iteration limit. After the first two it restarts from the iterate, as long as that helps.
 """
 
 from __future__ import annotations

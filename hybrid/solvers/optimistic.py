@@ -364,14 +364,14 @@ _MORE_VECTORS = 5  # where values are lost to underflow: a bound, a right-hand s
 
 
 def guess_for(operator: BellmanOperator, criterion: Criterion) -> Guess:
-    """Return what finds upper bounds close to iterates from below."""
+    """Return the guess of upper bounds for an operator: of one matrix, or over choices."""
     if isinstance(operator, ChoiceOperator):
         return WeightGuess(operator, criterion)
     return SumGuess(operator, criterion)
 
 
 def leap_for(operator: BellmanOperator, criterion: Criterion, always: bool) -> Leap | None:
-    """Return what takes over where many steps are left; None where there is nothing.
+    """Return the method that takes over where many steps are left; None where there is none.
 
     Parameters
     ----------

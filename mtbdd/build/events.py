@@ -60,7 +60,7 @@ class _Offer:
 
 
 def synchronisations(model: ResolvedModel) -> list[Synchronisation]:
-    """Return who acts together in a model.
+    """Return the synchronisations of a model.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def synchronisations(model: ResolvedModel) -> list[Synchronisation]:
 
 
 def _of(node: Composition, modules: dict[str, Module]) -> _Offer:
-    """Return what a composition offers."""
+    """Return the commands of a composition."""
     if isinstance(node, ModuleReference):
         return _of_module(modules[node.module])
     if isinstance(node, Hiding):
@@ -112,7 +112,7 @@ def _of(node: Composition, modules: dict[str, Module]) -> _Offer:
 
 
 def _of_module(module: Module) -> _Offer:
-    """Return what a module offers: its unlabelled commands one by one, the others by action."""
+    """Return the commands of a module: unlabelled ones one by one, the others by action."""
     own: dict[str, list[Command]] = {}
     offer = _Offer()
     for command in module.commands:
@@ -234,7 +234,7 @@ def translate_events(model: ResolvedModel, translator: ExpressionTranslator) -> 
 
 
 def gathered(together: Sequence[Synchronisation]) -> list[Synchronisation]:
-    """Return synchronisations with unlabelled commands put together where there are many of them.
+    """Return synchronisations with unlabelled commands merged where there are many of them.
 
     Those that assign the same variables become one; they add up, or are split into choices, as the commands
     of a module that share an action are.

@@ -184,7 +184,7 @@ def _write_whole(file: io.FileIO, rows: Sequence[Sequence[Any]]) -> None:
 
 
 def first_does(communicator: Communicator, run: Callable[[], None]) -> None:
-    """Let the first process do something; all come here at once, and fail alike."""
+    """Run a function in the process of rank 0; the call is collective, and all processes raise its error."""
     failure: OptionError | None = None
     if communicator.rank == 0:
         try:
@@ -510,7 +510,7 @@ def _write_values(answer: Answer, path: Path) -> None:
 
 
 def unanswered(prop: Property, error: str, engine: str, interrupted: bool = False) -> Answer:
-    """Return what there is of a property that was not looked at to the end."""
+    """Return the answer, without a value, to a property whose check was ended."""
     return Answer(
         name=prop.name,
         property=prop.text,

@@ -137,7 +137,7 @@ class Commands:
 
 
 def together_of(syntax: ModelSyntax) -> list[tuple[str | None, list[list[Command]]]]:
-    """Return who acts together: unlabelled commands alone, and for every action the modules that have it."""
+    """Return the synchronisations: unlabelled commands alone, and by action the commands of its modules."""
     found: list[tuple[str | None, list[list[Command]]]] = []
     actions: dict[str, None] = {}
     for module in syntax.modules:
@@ -296,7 +296,7 @@ Mask = NDArray[np.bool_]
 
 
 class Search:
-    """The transitions turned round.
+    """Backward searches over the reversed transitions.
 
     Memory: 8 bytes a transition. Every search takes O(transitions), and some NumPy calls for every distance.
     """

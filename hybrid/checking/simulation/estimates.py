@@ -61,13 +61,13 @@ class WatchedQuestion:
 
 
 def refuse_choices(kind: ModelType) -> None:
-    """Refuse to estimate anything of a decision process, before its properties are looked at."""
+    """Refuse estimates for decision processes, before any property is read."""
     if kind is ModelType.MDP:
         _refuse("got an MDP, in which a scheduler decides what is asked for")
 
 
 def question(rules: Rules, formula: Expression, initial: Ints) -> WatchedQuestion:
-    """Return what is to be watched to estimate a resolved property.
+    """Return the monitored form of a resolved property, for its estimate.
 
     `initial`, shape (variables, k), has the initial states, which the label "init" means. Raises
     UnsupportedError where the property cannot be estimated from sample paths here.
@@ -440,7 +440,7 @@ def estimate_property(
 def _reward(
     verdicts: NDArray[np.int8], values: Doubles, unknown: int, sampler: Sampler, confidence: float
 ) -> tuple[float, float, float, str]:
-    """Return mean, interval and its name for what paths have earned."""
+    """Return mean, interval and its name for the rewards of paths."""
     if (verdicts == FAILS).any():
         return math.inf, math.inf, math.inf, "witness"
     if unknown:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 class Each:
-    """An argument that every part of a call has its own of.
+    """An argument with one value for every part of a call.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class Each:
 
 
 class Fixed:
-    """Arguments that many calls have in common, so that their words have to be found once.
+    """Arguments shared by many calls, whose words are computed once.
 
     Parameters
     ----------

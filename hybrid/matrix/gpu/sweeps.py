@@ -33,7 +33,7 @@ from hybrid.matrix.space.workspace import Steps
 
 
 class Unfused:
-    """Runs steps as a product and a sweep over its rows; who wants products alone is spared the sweep.
+    """Steps as a product and a sweep over its rows; products alone go without the sweep.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ def late_groups(xp: Any, types: RowTypes, k: int, groups: RowGroups, own_columns
 
 
 def groups_apart(xp: Any, types: RowTypes, k: int, own_columns: int | None) -> list[Array]:
-    """Return how many groups every type has in each set whose groups share items.
+    """Return the number of groups of every type in each set of groups that share items.
 
     Returns
     -------

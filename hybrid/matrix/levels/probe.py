@@ -69,7 +69,7 @@ def levels_to_time(curve: LevelCurve, allowed: frozenset[int]) -> list[int]:
 
 
 def similar_levels(ranked: Sequence[tuple[int, float]], most: int) -> list[int]:
-    """Return the fastest level and, spread evenly, others whose predicted times cannot be told from its own.
+    """Return the fastest level and, spread evenly, others whose predicted times hardly differ from its own.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def build_choices(
 
 
 def _compile_likely(layers: TypedMatrix, k: int, maximise: bool) -> None:
-    """Have what a solution at a level is likely to launch compiled, if some compile at present."""
+    """Compile the kernels that a solution at a level will probably launch, if processes compile ahead."""
     stacked, types, level = _stacked(layers), layers.plain, layers.first_level + k
     rows = layers.matrix.n_rows * stacked.layers
     shape = choose_shape(LayoutOptions(), rows, layers.nonzeros, 1)

@@ -36,7 +36,7 @@ _ROUNDINGS = 48  # units of rounding behind b, factors and sums; see `choice_sla
 
 @dataclass(frozen=True, eq=False)
 class LayerChoices:
-    """An offer: the allowed choices of one layer in the unknown states, A_i and b_i of the equation above.
+    """The allowed choices of one layer in the unknown states, A_i and b_i of the equation above.
 
     The layer of the whole model is `mtbdd.build.choices.ChoiceLayer`.
 
@@ -64,7 +64,7 @@ class LayerChoices:
 
 @dataclass(frozen=True, eq=False)
 class LayerMatrix:
-    """The choices of one layer in the unknown states, but for what they are worth.
+    """The choices of one layer in the unknown states, without their immediate values.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class LayerMatrix:
     factor: Vector | None
 
     def choices(self, gain: RewardOf, maximise: bool) -> LayerChoices:
-        """Return the choices with what they are worth; parameters as of `layer_choices_of`."""
+        """Return the choices with their immediate values; parameters as of `layer_choices_of`."""
         own, place = gain(self.layer, self.chosen), self.place
         if place is not None and self.is_whole:
             own = _scattered(own, place, self.size, -np.inf if maximise else np.inf)
@@ -107,7 +107,7 @@ def layer_choices_of(
     maximise: bool,
     whole: bool = False,
 ) -> list[LayerChoices]:
-    """Return the offers of all layers that have an allowed choice in some unknown state.
+    """Return the choices of all layers that have an allowed choice in some unknown state.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ class BoundedSolution(Solution):
 def positive_after(
     space: Workspace, inside: Array, step: Callable[[Array, Array], None], steps: int, most: int
 ) -> NDArray[np.bool_] | None:
-    """Return where values some steps after others are positive, on the host; None if that takes too long.
+    """Return where values are positive after some steps, on the host; None if that takes too long.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def least_closure(
     step: Callable[[Array, Array], None],
     is_over: Callable[[], bool] | None = None,
 ) -> tuple[Array, int]:
-    """Return the least set that holds a set and what a step leads to from it, and the steps made.
+    """Return the least superset of a set that is closed under a step, and the steps made.
 
     The set is zeros and ones, shape (n,).
 
@@ -208,7 +208,7 @@ _HUGE = 2.0**1022  # numbers below it have a sum
 
 
 def middle_of(lower: Array, upper: Array, out: Array | None = None) -> Array:
-    """Return the middle of bounds, in `out` if it is given; a double also where their sum is none."""
+    """Return the middle of bounds, in `out` if it is given; finite also where their sum overflows."""
     xp = array_module(upper)
     if extremes(upper)[1] < _HUGE and extremes(lower)[0] > -_HUGE:
         found: Array = xp.add(lower, upper, out=out)
@@ -224,7 +224,7 @@ def middle_of(lower: Array, upper: Array, out: Array | None = None) -> Array:
 
 
 def guard_underflow(lower: Array, upper: Array) -> bool:
-    """Widen, in place, the bounds of positive values so small that no digit of them is told.
+    """Widen, in place, the bounds of positive values so small that no digit of them is certain.
 
     Returns
     -------

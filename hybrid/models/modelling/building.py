@@ -1,4 +1,4 @@
-"""From what a builder was told to the diagrams of a model."""
+"""Decision diagrams of a model from the declarations of its builder."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ def _function(name: str, translator: TableTranslator, parts: Sequence[Partition]
 
 @dataclass(frozen=True)
 class Written:
-    """All that a builder was told."""
+    """All declarations of a builder."""
 
     name: str
     kind: ModelType
