@@ -154,6 +154,20 @@ def check_budget() -> None:
         budget.check()
 
 
+_seconds_compiling = 0.0
+
+
+def seconds_compiling() -> float:
+    """Return the seconds that this process has spent on compiling functions for the CPU so far."""
+    return _seconds_compiling
+
+
+def add_seconds_compiling(seconds: float) -> None:
+    """Count the compilation of a function."""
+    global _seconds_compiling
+    _seconds_compiling += seconds
+
+
 def current_course() -> Course | None:
     """Return what the budget that holds here knows of the work; None without a budget."""
     budget = _budget.get()

@@ -31,7 +31,7 @@ from numba.core.ccallback import CFunc
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import rtsys
 
-from mtbdd.base.budget import current_course
+from mtbdd.base.budget import add_seconds_compiling, current_course
 from mtbdd.base.kernel_store import KernelStore, store_of
 from mtbdd.base.lazy_loading import deferred
 
@@ -108,6 +108,10 @@ def c_function(signature: Any) -> Callable[[Any], Any]:
     return decorate
 
 
+_under_way: tuple[str, float] | None = None
+"""Name of the function that is being compiled, and when that began, of `time.monotonic`."""
+
+
 class _KernelCache(_Cache):
     """A dispatcher's cache of compiled code, in place of ``numba.core.caching.FunctionCache``."""
 
@@ -135,9 +139,7 @@ class _KernelCache(_Cache):
         if payload is None:
             _tell_first_use(self._store)
             _log.info("compiling %s, once on this machine", self._name)
-            course = current_course()
-            if course is not None and not course.compiling:  # functions that are called are part of it
-                course.change(compiling=self._name, since=time.monotonic())
+            self._begin()
             return None
         try:
             with deferred("scipy.linalg.cython_blas"):  # linked to where matrices are multiplied: not by ours
@@ -154,11 +156,27 @@ class _KernelCache(_Cache):
         self._store.drop(self._name, version)
         return None
 
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep the code for a signature."""
+    def _begin(self) -> None:
+        """Take notice that the function is compiled from now on; functions that it calls are part of it."""
+        global _under_way
+        if _under_way is None or _under_way[0] == self._name:
+            _under_way = self._name, time.monotonic()
+        course = current_course()
+        if course is not None and not course.compiling:
+            course.change(compiling=self._name, since=time.monotonic())
+
+    def _end(self) -> None:
+        global _under_way
+        if _under_way is not None and _under_way[0] == self._name:
+            add_seconds_compiling(time.monotonic() - _under_way[1])
+            _under_way = None
         course = current_course()
         if course is not None and course.compiling == self._name:
             course.change(compiled=course.compiled + time.monotonic() - course.since, compiling="")
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep the code for a signature."""
+        self._end()
         if not self._enabled or data.library.has_dynamic_globals or any(not x.can_cache for x in data.lifted):
             return
         try:

@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,6 +19,7 @@ pytest.importorskip("numba")
 import numba
 
 from mtbdd.base import compiled
+from mtbdd.base.budget import seconds_compiling
 from mtbdd.base.compiled import njit
 from mtbdd.base.kernel_store import store_of
 
@@ -189,6 +191,20 @@ def test_code_that_is_kept_needs_few_modules_and_hinders_no_compiling(kept: Path
     ]
     assert shown[0] == "[4.0, 2.0, 0.0] True\n[6.0, 1.0, 2.0] scaled\n"
     assert shown[1] == shown[0].replace("True", "False")
+
+
+def test_what_compiling_takes_is_counted_once(
+    tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {"callee": CALLEE.format(number=3, step=1), "caller": CALLER}
+    for is_compiled in (True, False):  # the second module finds the code
+        function = fresh(tmp_path, monkeypatch, **texts)["caller"].caller
+        begin, before = time.monotonic(), seconds_compiling()
+        function(2)
+        taken, whole = seconds_compiling() - before, time.monotonic() - begin
+        assert (0.0 < taken <= whole) if is_compiled else taken == 0.0
+        function(3)
+        assert seconds_compiling() == before + taken
 
 
 def test_closures_and_functions_told_so_are_not_kept(kept: Path) -> None:

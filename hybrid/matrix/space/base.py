@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels import seconds_loading
 from hybrid.base.errors import OptionError
+from mtbdd.base.budget import seconds_compiling
 from mtbdd.base.communicator import communicator_of
 from mtbdd.base.errors import option
 
@@ -362,7 +363,7 @@ class MatrixOperator(Protocol):
 
 
 class Clock:
-    """Counts wall time without the loading of kernels, and tells progress at most twice a second.
+    """Counts wall time without compiling and loading of kernels, and tells progress at most twice a second.
 
     Parameters
     ----------
@@ -384,12 +385,13 @@ class Clock:
         if self._watch is not None:
             self._watch.begin(target, steps)
         self._start = self._last = time.perf_counter()
-        self._loading = seconds_loading()
+        self._loading = seconds_loading() + seconds_compiling()
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start that kernels were not being loaded."""
-        return time.perf_counter() - self._start - (seconds_loading() - self._loading)
+        """Seconds since the start in which no kernel was compiled or loaded."""
+        loading = seconds_loading() + seconds_compiling() - self._loading
+        return time.perf_counter() - self._start - loading
 
     def tick(self, iteration: int, difference: float) -> bool:
         """Tell progress if half a second has gone by; return whether to end, which `gently` alone may ask."""
