@@ -97,7 +97,7 @@ def test_marks_of_one_level_stand_side_by_side(browser: Browser, pages: Path) ->
                 assert f"min-time at {own['min_time']['level']}" in browser.evaluate(
                     "document.querySelector('#memory .key').textContent"
                 )
-    assert same >= 4  # there was something to shift
+    assert same >= 2  # there was something to shift
 
 
 def test_times_have_a_column_where_they_were_measured_and_fit_a_telephone(
@@ -131,7 +131,7 @@ def test_reasons_have_the_units_of_the_tables(browser: Browser, pages: Path) -> 
             browser.click("#to-memory")
             counted, held = browser.evaluate(cells % (number + 1))[1:3]
             told = browser.evaluate(reason)
-            assert f", {counted if held == '-' else held}" in told
+            assert f", {counted if held == '–' else held}" in told
             assert "1 submatrices" not in told and "1 row types" not in told
 
 
