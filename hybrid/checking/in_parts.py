@@ -162,8 +162,7 @@ def reason(error: Exception) -> str:
 
 def _of_disk(fault: MemoryError) -> MemoryError:
     """Return what the disk that has long arrays says of a fault of memory; the fault if it says nothing."""
-    store = None if isinstance(fault, HybridError) else current_store()
-    found = None if store is None else store.fault()
+    found = None if isinstance(fault, HybridError) else current_store().fault()
     return found if isinstance(found, MemoryError) else fault
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Protocol
 
 # The control groups that this process is in, of versions 1 and 2: what a container may use is told there.
 
@@ -85,41 +84,47 @@ _SMALL = 1 << 26
 """Bytes that are asked for without looking."""
 
 
-class Store(Protocol):
-    """A store of long arrays outside memory."""
+class Store:
+    """A store of long arrays: memory, or what a subclass has."""
 
     def require(self, needed: int, what: str, advice: str) -> None:
         """Refuse what there is no room for; see `require_memory`."""
+        free = free_memory_bytes()
+        if needed > free:
+            raise MemoryError(
+                f"{what} needs {needed} bytes ({needed / 1e9:.1f} GB), {free} ({free / 1e9:.1f} GB) are "
+                f"free; {advice}"
+            )
 
     def check(self) -> None:
         """Raise if something that was put there is lost."""
 
-    def peak(self) -> int:
-        """Return the bytes that were held there at most since this was last asked."""
+    def peak(self) -> int | None:
+        """Return the bytes that were held there at most since this was last asked; None of memory."""
+        return None
 
     def fault(self) -> Exception | None:
         """Return why an array could not be made last; None if that was not the store's."""
+        return None
 
 
-_store: ContextVar[Store | None] = ContextVar("store", default=None)
+_MEMORY = Store()
+_store: ContextVar[Store] = ContextVar("store", default=_MEMORY)
 
 
-def current_store() -> Store | None:
-    """Return where long arrays lie; None: in memory."""
+def current_store() -> Store:
+    """Return where long arrays lie."""
     return _store.get()
 
 
 def stored_bytes() -> int | None:
     """Return the bytes that a store held at most since this was last asked; None where memory holds all."""
-    store = _store.get()
-    return None if store is None else store.peak()
+    return _store.get().peak()
 
 
 def check_stored() -> None:
     """Raise what the store raises that holds here, if something that was put there is lost."""
-    store = _store.get()
-    if store is not None:
-        store.check()
+    _store.get().check()
 
 
 @contextmanager
@@ -174,16 +179,7 @@ def require_memory(needed: int, what: str, advice: str) -> None:
     """
     if needed <= _SMALL:
         return
-    store = _store.get()
-    if store is not None:
-        store.require(needed, what, advice)
-        return
-    free = free_memory_bytes()
-    if needed > free:
-        raise MemoryError(
-            f"{what} needs {needed} bytes ({needed / 1e9:.1f} GB), {free} ({free / 1e9:.1f} GB) are free; "
-            f"{advice}"
-        )
+    _store.get().require(needed, what, advice)
 
 
 def _available(base: Path) -> int:

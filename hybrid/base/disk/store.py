@@ -22,7 +22,7 @@ from hybrid.base.disk import kernels
 from hybrid.base.errors import DiskError, OptionError
 from hybrid.base.units import bytes_text
 from mtbdd.base.errors import option
-from mtbdd.base.memory import stored_in
+from mtbdd.base.memory import Store, stored_in
 
 # NumPy's interface for other memory ([NEP 49]): functions of C in the place of ``malloc`` and ``free``.
 #
@@ -178,7 +178,7 @@ def _idle_memory() -> tuple[_Memory, object]:
         return _memories[-1], _memories[-1].capsule
 
 
-class FileStore:
+class FileStore(Store):
     """A folder for long arrays; see `mtbdd.base.memory.Store`.
 
     Arrays of `least` bytes, by default `LEAST_BYTES`, lie in files, which may have `most` bytes together, by

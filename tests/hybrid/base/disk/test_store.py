@@ -50,7 +50,7 @@ def test_long_arrays_lie_in_files_without_names_until_they_go(place: FileStore) 
         assert list(place.folder.iterdir()) == []
         total = long * 2.0 + long
         assert place.held_bytes == 2 * LEAST
-    assert current_store() is None
+    assert current_store().peak() is None
     assert short.sum() == short.size and (total == 3 * np.arange(LEAST // 8)).all()
     later = np.zeros(LEAST)
     assert place.held_bytes == 2 * LEAST
