@@ -185,9 +185,9 @@ SHORT = ("README.md", "SECURITY.md", "docs/index.md")
 """Texts without a sentence of more than 25 words."""
 
 # How many there may be: these numbers only fall. Lower one when fewer are left.
-MOST_LONG_ON_PAGES = 284
+MOST_LONG_ON_PAGES = 281
 MOST_LONG_IN_MODULES = 64
-MOST_RIDDLES_ON_PAGES = 34
+MOST_RIDDLES_ON_PAGES = 3
 MOST_OPENINGS = {"Module": 1, "ClassDef": 1}
 
 
