@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from hybrid.properties.automata.automaton import Acceptance, DeterministicAutomaton, mark_list
 from hybrid.properties.automata.reduction import component_fates
+from mtbdd.base.records import Record
 from mtbdd.build.automaton_product import AutomatonProduct
 from mtbdd.diagrams.manager import Node
 from mtbdd.graph.components import model_end_components
 
 
-@dataclass(frozen=True, eq=False)
-class AcceptedPart:
+class AcceptedPart(Record, eq=False):
     """Pairs in which a scheduler may stay for ever and be accepted: end components of an MDP.
 
     `choices` has for every layer the pairs whose choice there stays inside, `wanted` the sets that a run has
@@ -25,8 +24,7 @@ class AcceptedPart:
     wanted: tuple[Node, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class AcceptedSets:
+class AcceptedSets(Record, eq=False):
     """States of a product from which runs are accepted.
 
     From the `certain` pairs every run is; of a chain they are its accepted bottom components. The `parts` are

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hybrid.analysis.acceptance_sets import accepting_sets
@@ -27,6 +27,7 @@ from hybrid.properties.automata.hoa import read_hoa
 from hybrid.properties.automata.reduction import reduced
 from hybrid.properties.tree import AutomatonPath
 from mtbdd.base.communicator import Share
+from mtbdd.base.records import Record
 from mtbdd.build.automaton_product import AutomatonMove, AutomatonProduct, automaton_product
 from mtbdd.build.model import PartModel, SymbolicModel
 from mtbdd.diagrams.manager import Node
@@ -43,8 +44,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, eq=False)
-class ModelFormula:
+class ModelFormula(Record, eq=False):
     """A formula whose propositions are sets of a model's states.
 
     Attributes

@@ -10,7 +10,7 @@ longer to load than a small model to solve.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.properties import registry
 from hybrid.properties.registry import Capability, asked_quantity, refuse_decision_process, without_negations
 from hybrid.properties.tree import Path, Probability, Reward, SteadyState
+from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
 from mtbdd.language.syntax import Binary, Expression, Literal
@@ -43,8 +44,7 @@ _FEW = 64
 """One state in so many, or fewer, are numbered one by one."""
 
 
-@dataclass(frozen=True, eq=False)
-class Scope:
+class Scope(Record, eq=False):
     """A non-empty set of reachable states, in index order; of the own ones, where processes share them.
 
     Attributes
@@ -152,8 +152,7 @@ _REMEMBERING = (registry.NEXT, registry.WINDOW, registry.REWARD_BOUNDED, registr
 _UNSCHEDULED = (registry.CUMULATIVE, registry.TOTAL, registry.INSTANTANEOUS)
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(Record):
     """The query of an operator; `path` is the path formula of P without the negations in front of it.
 
     `maximise` says which optimum of that path formula, or of a reward, is meant.  Other attributes are as for

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from gpu_kernels.runtime.coded import pointers
 from hybrid.base.components import search_states, withdraw_states
 from hybrid.matrix.injection.injected import enumerate_paths
 from hybrid.matrix.injection.submatrices import expand_nodes
+from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
 from mtbdd.graph import prob01 as graph
@@ -49,8 +50,7 @@ _FLOOR = 1 << 20  # ... or this many in all
 _DETOURS = 4  # instances looked at for every transition and state, on average at most
 
 
-@dataclass(frozen=True, eq=False)
-class PredecessorLists:
+class PredecessorLists(Record, eq=False):
     """Instances by column group, and submatrices in compressed columns.
 
     Attributes

@@ -9,7 +9,6 @@ path avoids `a` for ever with probability 0.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from hybrid.analysis.operator_values import Asked
@@ -18,6 +17,7 @@ from hybrid.base.errors import UnsupportedError
 from hybrid.base.state_values import StateValues
 from hybrid.properties.registry import has_path, repeated_form
 from hybrid.properties.tree import Path, Quantified
+from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
 from mtbdd.graph.components import model_end_components
@@ -62,8 +62,7 @@ def repeated_target(model: SymbolicModel, states: Node, always: bool) -> Node:
 States = Callable[[Expression], Node]
 
 
-@dataclass(frozen=True)
-class Witness:
+class Witness(Record):
     """A path that shows why a formula with A or E is false or true.
 
     Attributes
@@ -85,8 +84,7 @@ class Witness:
         return {"states": list(self.states), "loop": self.loop, "holds": self.holds}
 
 
-@dataclass(frozen=True)
-class _Wanted:
+class _Wanted(Record):
     """A path's obligation: step into `target`, or stay in `safe` until `target`, or for ever if `weak`."""
 
     target: Node

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +29,7 @@ from hybrid.matrix.operators.layer_choices import RewardOf
 from hybrid.matrix.operators.rounding import Discount, scaled_bounds
 from hybrid.properties.automata.translation import prefixes
 from mtbdd.base.communicator import ALONE, Communicator
+from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import enclosed_rewards, relative_units, reward_rates
 from mtbdd.diagrams.manager import Node
@@ -54,8 +54,7 @@ if TYPE_CHECKING:
 Vector = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class RewardSystem:
+class RewardSystem(Record, eq=False):
     """The equations of a reachability reward, once the graph has decided what it can.
 
     It is `finite` in some states, and those of them outside of the set are `unknown`; `allowed` has for every

@@ -15,6 +15,7 @@ from hybrid.matrix.space.base import Criterion, Status
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.matrix.space.workspace import Array, Workspace
 from mtbdd.base.communicator import ALONE, Communicator
+from mtbdd.base.records import Record
 
 Vector = NDArray[np.float64]
 
@@ -48,8 +49,7 @@ class Course:
     made: int | None = None
 
 
-@dataclass(frozen=True)
-class StepErrors:
+class StepErrors(Record):
     """Errors of a step ``x = P x + b`` over numbers that are not negative.
 
     Attributes

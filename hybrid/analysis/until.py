@@ -11,7 +11,6 @@ that stay inside are disabled, and members share the best value.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -37,6 +36,7 @@ from hybrid.matrix.operators.rounding import ratio_units, widened
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.properties.tree import TimeBound
 from mtbdd.base.communicator import ALONE, Communicator
+from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
 from mtbdd.graph.components import EndComponents
@@ -93,8 +93,7 @@ def until_probabilities(
     return found.spread(scope.indicator(unknown.states), known)
 
 
-@dataclass(frozen=True, eq=False)
-class UntilSystem:
+class UntilSystem(Record, eq=False):
     """The equations of an unbounded until, once the graph has decided what it can.
 
     States have the probability `zero` and `one`; the others are `unknown`. A scheduler could stay among them
@@ -186,8 +185,7 @@ def _next_on_chain(model: SymbolicModel, target: Node, options: CheckOptions, wo
 # from then on: the probabilities of the second part are where the first one starts, running backwards.
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(Record):
     """When a path operator looks: without end if `upper` is None, never if it is below `lower`.
 
     A `strict` one leaves time 0 out although `lower` is 0 (CTMC).

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.arrays import elements, to_host
 from hybrid.base.errors import UnknownError
+from mtbdd.base.records import Record
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class StateValues:
+class StateValues(Record):
     """One number for every state of a set, in index order: float64, shape (n,).
 
     Values lie on the host, or where a system was solved. The exact value lies between `lower` and `upper`:
@@ -121,8 +119,7 @@ def _spread(mask: Mask | None, where: Mask) -> Mask | None:
     return full
 
 
-@dataclass(frozen=True)
-class StateTruth:
+class StateTruth(Record):
     """Truth of a formula in every state of a set, in index order, bool, shape (n,).
 
     It is `unknown` where the bounds of some value do not decide, and `unproven` where it rests on values

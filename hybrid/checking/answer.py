@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.base.units import json_number
 from hybrid.checking.filters import Listing
 from mtbdd.base.memory import current_store
+from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.state_order import for_users
 
@@ -80,8 +81,7 @@ class EveryState:
         return view
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Record):
     """The answer to one property.
 
     Attributes

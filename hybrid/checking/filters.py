@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -17,6 +17,7 @@ from hybrid.base.units import json_number
 from hybrid.matrix.operators.rounding import sum_slack
 from mtbdd.base.communicator import Communicator
 from mtbdd.base.errors import option
+from mtbdd.base.records import Record
 from mtbdd.build.model import PartModel, SymbolicModel
 from mtbdd.build.state_order import in_order
 from mtbdd.diagrams.manager import Node
@@ -235,8 +236,7 @@ class RangeEnd(NamedTuple):
     upper: float | None
 
 
-@dataclass(frozen=True)
-class Range:
+class Range(Record):
     """From where to where the values of some states go.
 
     `states` says how many there are, None where only blocks of them are known; `of_initial` whether they are
@@ -259,8 +259,7 @@ class Range:
         return f"from {json_number(self.least.value)} to {json_number(self.greatest.value)}{over}"
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(Record):
     """A filter's result.
 
     The `value` is None for a range, whose bounds hold for all values in it; bounds are None if there are

@@ -8,7 +8,6 @@ quantity, filled beside the functions. A quantity that is in no table is refused
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Generic, TypeVar, cast
 
@@ -34,6 +33,7 @@ from hybrid.properties.tree import (
     RewardBound,
     SteadyState,
 )
+from mtbdd.base.records import Record
 from mtbdd.language.syntax import Expression, ModelType, Position, Type, Unary
 from mtbdd.language.walk import children, walk
 
@@ -44,8 +44,7 @@ Part = tuple[Expression | None, Type | None, str]
 """What an operator asks about, its type (None: that of a time), and what messages call it."""
 
 
-@dataclass(frozen=True, eq=False)
-class PropertyQuantity:
+class PropertyQuantity(Record, eq=False):
     """A kind of question.
 
     Attributes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hybrid.matrix.space.base import (
@@ -22,6 +21,7 @@ from hybrid.matrix.space.bellman import BellmanOperator, Outcome
 from hybrid.matrix.space.bounded_solution import BoundedSolution, width_of
 from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.workspace import Array, Pair
+from mtbdd.base.records import Record
 
 
 class BoundingMethod(ABC):
@@ -89,8 +89,7 @@ class BoundingMethod(ABC):
 # Bounds of all values as vectors of a workspace, and in the record of a solution.
 
 
-@dataclass(frozen=True, eq=False)
-class Bracket:
+class Bracket(Record, eq=False):
     """Bounds in the workspace.
 
     Attributes

@@ -20,6 +20,7 @@ import numpy as np
 from hybrid.matrix.space.base import Clock, Criterion, Kept, Numbers, Status, Vector
 from hybrid.matrix.space.recurrence import Recurrence, Standing
 from hybrid.matrix.space.workspace import OPERANDS, Array, Workspace
+from mtbdd.base.records import Record
 
 # Bounds on a long-run average from any bias; see :mod:`hybrid.solvers.average_reward`.
 
@@ -68,8 +69,7 @@ def average_bounds(
 # What comes out where an average is looked for.
 
 
-@dataclass(frozen=True)
-class GainResult:
+class GainResult(Record):
     """An average between bounds.
 
     Attributes
@@ -118,8 +118,7 @@ ORTHOGONAL = (
 )
 
 
-@dataclass(frozen=True)
-class Reached:
+class Reached(Record):
     """The result of the recurrence.
 
     Attributes

@@ -26,7 +26,6 @@ import logging
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -42,6 +41,7 @@ from hybrid.matrix.space.workspace import Array, Steps, Workspace
 from hybrid.solvers.average_krylov import ORTHOGONAL, AnchoredSolution, GainResult, LeanCourse, average_bounds
 from hybrid.solvers.forecast import AGAIN, Forecast
 from hybrid.solvers.price import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, price
+from mtbdd.base.records import Record
 
 # The iterates behind the bounds on a long-run average: bias, visits, average so far.
 
@@ -291,8 +291,7 @@ _SMALLEST = 1e-30
 _SETTLED = 1e-3  # relative spread of w's increments at which w is good enough
 
 
-@dataclass(frozen=True)
-class AverageReward:
+class AverageReward(Record):
     """Value iteration for averages.
 
     Attributes

@@ -35,6 +35,7 @@ from hybrid.matrix.space.base import (
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.recurrence import Recurrence
 from hybrid.matrix.space.workspace import Array, Workspace
+from mtbdd.base.records import Record
 
 _RESTARTS = 20
 _HELPED = 0.9  # of the residual may be left for a start to have helped
@@ -43,8 +44,7 @@ _ORTHOGONAL = 1e-8  # cosine of two residuals below which their product means no
 _PLATEAU = 500  # iterations without a smaller residual that count as stagnation
 
 
-@dataclass(frozen=True)
-class BiCGStab:
+class BiCGStab(Record):
     """The stabilised biconjugate gradient method.
 
     Attributes

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import bisect
 import math
-from dataclasses import dataclass
+
+from mtbdd.base.records import Record
 
 AGAIN = 4
 """Times the products before a vain try after which the next one is made."""
@@ -28,8 +29,7 @@ _THROUGHOUT = 0.125  # of the steps, for which it has to have bent
 _OF_LIMIT = 0.1  # of the limit of products, after which a try is late in any case
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(Record):
     """When an iteration gives way to a try: the cost of finishing by steps against that of a try.
 
     With k steps made and r foretold to be left, where a product of a try takes the time of p steps,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from hybrid.matrix.space.base import CheckInterval, Clock, Criterion, Numbers, Progress, Status
@@ -19,13 +19,13 @@ from hybrid.matrix.space.bounded_solution import ENCLOSING_VECTORS, BoundedSolut
 from hybrid.matrix.space.workspace import Array
 from hybrid.solvers.around import BoundingMethod, Bracket, keep_bounds, told_again
 from hybrid.solvers.optimistic import Optimistic
+from mtbdd.base.records import Record
 
 _CHECK_EVERY = 8  # iterations between measurements of the distance, which cost as much as a small product
 _COARSE = 0.5
 
 
-@dataclass(frozen=True)
-class Interval(BoundingMethod):
+class Interval(Record, BoundingMethod):
     """Interval iteration; see :class:`hybrid.solvers.around.BoundingMethod`.
 
     Attributes

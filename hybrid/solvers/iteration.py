@@ -24,6 +24,7 @@ from hybrid.matrix.space.bellman import Outcome
 from hybrid.matrix.space.choice_operator import ChoiceOperator
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.workspace import Array, Pair, Steps, System, Workspace
+from mtbdd.base.records import Record
 
 ITERATE_VECTORS = 4
 """Vectors of the loop: two iterates, diagonal, right-hand side."""
@@ -93,8 +94,7 @@ def iterate(
 # Value iteration over choices until two iterates are close: an estimate without bounds.
 
 
-@dataclass(frozen=True)
-class ValueIteration:
+class ValueIteration(Record):
     """Value iteration that stops when two iterates are close: an estimate without bounds.
 
     Attributes
@@ -248,8 +248,7 @@ class Jacobi:
 # product, and for linear systems the simplest fixed-point iteration.
 
 
-@dataclass(frozen=True)
-class Power:
+class Power(Record):
     """The power method.
 
     Attributes

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -37,6 +37,7 @@ from hybrid.solvers.krylov_bounds import KrylovBounds
 from hybrid.solvers.policy_bounds import PolicyBounds, WeightGuess
 from hybrid.solvers.price import IDR_PRODUCT, SUMMED_STEPS, price
 from hybrid.solvers.strip_leap import StripLeap
+from mtbdd.base.records import Record
 
 if TYPE_CHECKING:
     from hybrid.matrix.gpu.sweeps import DeviceStrips
@@ -388,8 +389,7 @@ def leap_for(operator: BellmanOperator, criterion: Criterion, always: bool) -> L
     return None
 
 
-@dataclass(frozen=True)
-class Optimistic(BoundingMethod):
+class Optimistic(Record, BoundingMethod):
     """Optimistic value iteration; see :class:`hybrid.solvers.around.BoundingMethod`.
 
     Attributes

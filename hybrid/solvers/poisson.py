@@ -9,21 +9,20 @@ neighbouring probabilities only falls.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.errors import PropertyError
 from hybrid.matrix.space.bounded_solution import UNIT
+from mtbdd.base.records import Record
 
 # lemma: uniformisation
 _NORMAL = 2.0**-960  # weights below it are part of the tail: their products would have no digits left
 _TAIL = 1e-40  # so small that even tiny results keep their digits; a few standard deviations more
 
 
-@dataclass(frozen=True)
-class PoissonWeights:
+class PoissonWeights(Record):
     """The probabilities of ``left .. right``.
 
     Attributes

@@ -10,7 +10,6 @@ import math
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -26,6 +25,7 @@ from hybrid.matrix.space.bounded_solution import TINY, middle_of, width_of
 from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem, Quotient
 from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.solvers.optimistic import Optimistic
+from mtbdd.base.records import Record
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -197,8 +197,7 @@ class BeyondDoublesError(Exception):
     """The right-hand side of a component is no finite number."""
 
 
-@dataclass(frozen=True, eq=False)
-class ComponentSystem:
+class ComponentSystem(Record, eq=False):
     """Equations of larger components that do not lead to each other.
 
     Attributes

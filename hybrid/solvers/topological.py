@@ -21,7 +21,7 @@ solution for the upper ones, ``(1 - delta) u`` is no more than a step from it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -36,14 +36,14 @@ from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.solvers.around import BoundingMethod
 from hybrid.solvers.optimistic import Optimistic
 from hybrid.solvers.strips import BeyondDoublesError, Block, ChoiceBlock, RowBlock, StripCourse, Strips
+from mtbdd.base.records import Record
 
 Int64Array = NDArray[np.int64]
 
 _DEEPEST = 200  # levels of larger components in a strip: each takes a share of epsilon
 
 
-@dataclass(frozen=True, eq=False)
-class Topological(BoundingMethod):
+class Topological(Record, BoundingMethod, eq=False):
     """Optimistic value iteration, component by component, strip by strip.
 
     Attributes

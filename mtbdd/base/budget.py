@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mtbdd.base.errors import HybridError, option
+from mtbdd.base.records import Record
 
 
 class BudgetError(HybridError, RuntimeError):
@@ -63,8 +64,7 @@ class Course:
         return f"{told}, after {taken:.1f} s of compiling functions, once on this machine"
 
 
-@dataclass(frozen=True)
-class Budget:
+class Budget(Record):
     """Time and memory that may be spent.
 
     Attributes

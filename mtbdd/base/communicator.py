@@ -8,11 +8,12 @@ same decisions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from mtbdd.base.records import Record
 
 Float64Array = NDArray[np.float64]
 Made = TypeVar("Made")
@@ -168,8 +169,7 @@ def communicator_of(holder: object) -> Communicator:
 # united over all processes.
 
 
-@dataclass(frozen=True, eq=False)
-class Share:
+class Share(Record, eq=False):
     """One process's share of the states.
 
     Attributes

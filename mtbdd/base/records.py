@@ -6,8 +6,22 @@ The decorator `dataclass` compiles five functions a class, of which a start woul
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from inspect import Parameter, Signature
 from operator import attrgetter
 from typing import Any, ClassVar, dataclass_transform
+
+
+class _SignatureOfFields:
+    """The `__signature__` of a class of records, made when it is looked at."""
+
+    def __get__(self, record: object, kind: type[Record]) -> Signature:
+        parameters = []
+        for part in fields(kind):
+            form = Parameter.KEYWORD_ONLY if part.kw_only else Parameter.POSITIONAL_OR_KEYWORD
+            factory = Parameter.empty if part.default_factory is MISSING else part.default_factory
+            default = factory if part.default is MISSING else part.default
+            parameters.append(Parameter(part.name, form, default=default, annotation=part.type))
+        return Signature(sorted(parameters, key=lambda parameter: parameter.kind))
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -22,24 +36,26 @@ class Record:
 
     Notes
     -----
-    `dataclasses.fields`, `replace` and their like take records. Fields have names and defaults;
-    `__post_init__`, `kw_only` and `InitVar` are not known.
+    `dataclasses.fields`, `replace` and their like take records. `__post_init__`, `InitVar` and
+    ``field(init=False)`` are not known.
     """
 
     __match_args__: ClassVar[tuple[str, ...]] = ()
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    __signature__: ClassVar[Any] = _SignatureOfFields()
     _names: ClassVar[frozenset[str]] = frozenset()
     _compared: ClassVar[Any] = staticmethod(lambda record: ())
 
     def __init_subclass__(cls, eq: bool = True) -> None:
         super().__init_subclass__()
         dataclass(init=False, repr=False, eq=False)(cls)
-        cls._names = frozenset(cls.__match_args__)
+        cls._names = frozenset(part.name for part in fields(cls))
         compared = [part.name for part in fields(cls) if part.compare]
-        if not eq:
-            cls._compared = staticmethod(id)
-        elif compared:
+        if compared:
             cls._compared = staticmethod(attrgetter(*compared))
+        if not eq:
+            for name in ("__eq__", "__hash__"):
+                setattr(cls, name, getattr(object, name))
 
     def __init__(self, *values: Any, **named: Any) -> None:
         own = self.__dict__
@@ -52,7 +68,7 @@ class Record:
         """Give fields their defaults; refuse values of no field, or of one twice, and fields without any."""
         own, kind = self.__dict__, type(self).__name__
         if len(own) != given or not own.keys() <= self._names:
-            raise TypeError(f"{kind} takes each of its fields once: {', '.join(self.__match_args__)}")
+            raise TypeError(f"{kind} takes each of its fields once: {', '.join(sorted(self._names))}")
         for part in fields(self):
             if part.name in own:
                 continue

@@ -10,11 +10,11 @@ pairs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
 
+from mtbdd.base.records import Record
 from mtbdd.build.choices import ChoiceLayer, ChoicePart
 from mtbdd.build.given import GivenReward
 from mtbdd.build.given_model import given_model, given_variable
@@ -31,8 +31,7 @@ from mtbdd.language.model_syntax import ResolvedVariable
 from mtbdd.language.syntax import ModelType
 
 
-@dataclass(frozen=True)
-class AutomatonMove:
+class AutomatonMove(Record):
     """A step of a deterministic automaton.
 
     Attributes
@@ -50,8 +49,7 @@ class AutomatonMove:
     marks: int
 
 
-@dataclass(frozen=True)
-class AutomatonProduct:
+class AutomatonProduct(Record):
     """Reachable pairs of a state of the model and one of the automaton.
 
     Attributes

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from mtbdd.base.budget import check_budget
 from mtbdd.base.errors import either
+from mtbdd.base.records import Record
 from mtbdd.build.choices import ChoiceLayer, ChoicePart, pack_choices, translate_choices
 from mtbdd.build.events import Event, Suspect, probability_suspects, translate_events
 from mtbdd.build.expressions import ExpressionTranslator
@@ -86,8 +86,7 @@ def assemble(
     return SymbolicMatrix.from_disjoint(manager, [(p.rates, p.frame) for p in parts]).only(reachable)
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(Record):
     """Rates and the frame that keeps the variables they do not touch."""
 
     rates: Partition
@@ -253,8 +252,7 @@ def build_model(
         raise BuildError([model_fault(source, message)]) from None
 
 
-@dataclass(frozen=True)
-class _Translated:
+class _Translated(Record):
     """A model's commands as diagrams in some variable order."""
 
     translator: ExpressionTranslator

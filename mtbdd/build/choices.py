@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from mtbdd.base.budget import check_budget
+from mtbdd.base.records import Record
 from mtbdd.build.events import Event, Synchronisation, component, gathered, synchronisations, synchronise
 from mtbdd.build.expressions import ExpressionTranslator
 from mtbdd.diagrams.encoding import Encoding
@@ -28,8 +29,7 @@ from mtbdd.language.model_syntax import Command, ResolvedModel
 _SHOWN = 4  # parts and commands that are told of many
 
 
-@dataclass(frozen=True)
-class ChoicePart:
+class ChoicePart(Record):
     """The choices of a layer that come from one event.
 
     Attributes
@@ -71,8 +71,7 @@ class ChoicePart:
         return f"<ChoicePart {name}, {told}>"
 
 
-@dataclass(frozen=True)
-class ChoiceLayer:
+class ChoiceLayer(Record):
     """A layer of a model: at most one choice of every state.
 
     Attributes

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from mtbdd.base.budget import check_budget
+from mtbdd.base.records import Record
 from mtbdd.build.expressions import NO_VALUE, ExpressionTranslator
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.partition import Partition, canonical
@@ -43,8 +44,7 @@ from mtbdd.language.syntax import Binary, Expression, Literal, Position
 Parts = tuple[tuple[Command, ...], ...]
 
 
-@dataclass(frozen=True)
-class Synchronisation:
+class Synchronisation(Record):
     """An action (None: unlabelled or hidden) and, for every module that takes part, its commands."""
 
     action: str | None
@@ -169,8 +169,7 @@ _RATE_STEPS = 8  # steps of `Effort.pairs` that a product of two rates takes, wi
 _MANY = 256  # unlabelled commands of the same variables from which they are put together
 
 
-@dataclass(frozen=True)
-class Suspect:
+class Suspect(Record):
     """States (not yet known to be reachable) in which a command would be at fault.
 
     Attributes

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.base.budget import check_budget
+from mtbdd.base.records import Record
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.nodes import distinct_pairs, nodes_of_pairs
@@ -30,8 +30,7 @@ Words = tuple[NDArray[np.uint64], ...]
 _WORD = 64
 
 
-@dataclass(frozen=True)
-class BitRows:
+class BitRows(Record):
     """Assignments of bits, one a row, packed into words of 64 bits; the first bit is the highest of a word.
 
     Attributes
@@ -183,8 +182,7 @@ def diagram_of(
 Vector = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class GivenReward:
+class GivenReward(Record):
     """A reward structure as functions of the states.
 
     Attributes
@@ -245,8 +243,7 @@ class GivenReward:
         return values, error * (1 + 2.0**-40) if error.any() else None  # lemma: interval-sum
 
 
-@dataclass(frozen=True)
-class TakenCommands:
+class TakenCommands(Record):
     """The commands of a text that choices come from, by state.
 
     Attributes
@@ -262,8 +259,7 @@ class TakenCommands:
     layers: tuple[NDArray[np.int32], ...]
 
 
-@dataclass(frozen=True)
-class GivenParts:
+class GivenParts(Record):
     """The parts of a model without commands.
 
     Attributes

@@ -7,7 +7,6 @@ of choices), sets of states for labels and expressions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from mtbdd.base.communicator import Communicator, Share
 from mtbdd.base.memoised import Memoised
+from mtbdd.base.records import Record
 from mtbdd.build.choices import ChoiceLayer, choice_relations
 from mtbdd.build.events import Event
 from mtbdd.build.expressions import ExpressionTranslator
@@ -110,8 +110,7 @@ class ModelStates(Memoised):
 # What a symbolic build cost and produced.
 
 
-@dataclass(frozen=True)
-class BuildStatistics:
+class BuildStatistics(Record):
     """Statistics of the symbolic build.
 
     `choices` is None for chains; in an MDP `mtbdd_nodes` is the sum over the layers' diagrams and

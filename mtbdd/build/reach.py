@@ -11,8 +11,9 @@ small. Each group starts only from the states found since its own last turn.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from mtbdd.base.records import Record
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.relation import Relation
 
@@ -37,8 +38,7 @@ _MOST_PROOFS = 3  # that fail, a counter and direction
 _LEAST_GAIN = 4  # layers
 
 
-@dataclass(frozen=True)
-class Layers:
+class Layers(Record):
     """The layers of a counter, numbered in the direction in which a search passes them.
 
     Attributes
@@ -117,8 +117,7 @@ class Layers:
         return self.number(number)
 
 
-@dataclass(frozen=True)
-class _Way:
+class _Way(Record):
     """A counter and a direction: relations to the next layer, and within layers."""
 
     layers: Layers
@@ -354,8 +353,7 @@ def fixpoint(
     return found
 
 
-@dataclass(frozen=True)
-class Round:
+class Round(Record):
     """Progress of a search.
 
     Attributes

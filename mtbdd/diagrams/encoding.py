@@ -8,12 +8,12 @@ column bits interleaved. PRISM orders them so by default, so that node counts ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mtbdd.base.records import Record
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.nodes import distinct_pairs, nodes_of_pairs
 from mtbdd.language.model_syntax import ResolvedVariable
@@ -88,8 +88,7 @@ def _changes(values: Int64Array) -> NDArray[np.bool_]:
     return first
 
 
-@dataclass(frozen=True)
-class EncodedVariable:
+class EncodedVariable(Record):
     """One state variable and the bits that hold it."""
 
     name: str

@@ -17,13 +17,13 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from mtbdd.base.communicator import ALONE, Communicator, Share
 from mtbdd.base.errors import PackageError, option
 from mtbdd.base.lazy_loading import deferred
 from mtbdd.base.memoised import Recent
+from mtbdd.base.records import Record
 
 # Which BDD package holds the diagrams: CUDD through `dd.cudd`, or `dd.autoref`, which is Python alone.
 #
@@ -52,8 +52,7 @@ _MOST_CACHED = 1 << 22
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class DiagramPackage:
+class DiagramPackage(Record):
     """A package, and what it does at once where others need two steps.
 
     Attributes

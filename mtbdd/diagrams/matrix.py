@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mtbdd.base.records import Record
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.nodes import FALSE, NodeTable, read_nodes
 from mtbdd.diagrams.partition import Partition, canonical
@@ -22,8 +22,7 @@ UNITED_UNITS = 8
 """Greatest relative distance of values that are united, in units of 2^-53: 4 units in the last place."""
 
 
-@dataclass(frozen=True)
-class SymbolicMatrix:
+class SymbolicMatrix(Record):
     """A real function of row and column bits (a vector if no column bit occurs).
 
     Attributes

@@ -9,16 +9,16 @@ states of a search. Only the bits that the part may change are renamed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from mtbdd.base.budget import check_budget
+from mtbdd.base.records import Record
 from mtbdd.diagrams.encoding import Encoding
 from mtbdd.diagrams.manager import Manager, Node
 
 
-@dataclass(frozen=True)
-class Relation:
+class Relation(Record):
     """Transitions between states: those of an event, of some choices, or of a whole graph.
 
     Attributes

@@ -8,12 +8,12 @@ their nodes at once, a level a step, and then up; no node is visited alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.base.budget import check_budget
+from mtbdd.base.records import Record
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.nodes import FALSE, NodeTable
@@ -31,8 +31,7 @@ ONE = 1
 """Number of the leaf 1."""
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(Record):
     """An operation that is applied to every pair of values of two functions.
 
     Attributes
@@ -450,8 +449,7 @@ def _references(table: NodeTable, bottom: int) -> tuple[list[NDArray[np.int64]],
 # circles, repeated nodes or nodes that test nothing.
 
 
-@dataclass(frozen=True, eq=False)
-class Forest:
+class Forest(Record, eq=False):
     """Shared MTBDDs.
 
     Node k is a leaf for ``k < len(values)``; the others follow, from the lowest bit up.

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.relation import Relation
@@ -301,8 +301,7 @@ def _search(manager: Manager, move: Callable[[Node], Node], start: Node) -> Node
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class StrongComponents:
+class StrongComponents(Record):
     """The strongly connected components of a graph.
 
     Attributes
@@ -334,8 +333,7 @@ class StrongComponents:
         return self.n_trivial + len(self.components)
 
 
-@dataclass(frozen=True)
-class MaximalEndComponent:
+class MaximalEndComponent(Record):
     """A maximal end component.
 
     Attributes
@@ -350,8 +348,7 @@ class MaximalEndComponent:
     choices: tuple[Node, ...]
 
 
-@dataclass(frozen=True)
-class EndComponents:
+class EndComponents(Record):
     """The maximal end components of a decision process, those of one state in bulk.
 
     Attributes

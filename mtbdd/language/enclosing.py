@@ -8,12 +8,12 @@ leading digits, the expression is evaluated once more on the real numbers, for t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mtbdd.base.records import Record
 from mtbdd.language.definedness import DEFINED
 from mtbdd.language.errors import EvaluationError, Fault
 from mtbdd.language.evaluate import Value, apply_to_arrays, evaluate
@@ -43,8 +43,7 @@ _LIBRARY_UNITS = 16
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Approximation:
+class Approximation(Record):
     """A value, the error of a double, and where a bool or an integer is not certain."""
 
     value: Value
@@ -234,8 +233,7 @@ Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class Enclosed:
+class Enclosed(Record):
     """The values of an expression.
 
     Attributes

@@ -7,10 +7,10 @@ so that one run reports them all.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from mtbdd.base.errors import HybridError
+from mtbdd.base.records import Record
 from mtbdd.language.limits import current, raised
 from mtbdd.language.syntax import Position
 
@@ -19,8 +19,7 @@ _LONGEST_NAME = 60  # a name to which another is offered; longer ones are surely
 _CANDIDATES = 2_000  # names that are compared with a misspelt one
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(Record):
     """One fault: its place, `position`, and `message`: what was expected, what came and what to do."""
 
     position: Position

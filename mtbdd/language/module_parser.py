@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
+from mtbdd.base.records import Record
 from mtbdd.language.errors import (
     FaultCollector,
     LanguageError,
@@ -22,8 +22,7 @@ from mtbdd.language.syntax import Expression, Name, Position
 from mtbdd.language.walk import expression_variables, substitute
 
 
-@dataclass(frozen=True)
-class Renaming:
+class Renaming(Record):
     """`module name = base [old=new, ...] endmodule`, as written."""
 
     name: str
@@ -358,8 +357,7 @@ class _Size:
         raise LanguageError.single(renaming.position, message)
 
 
-@dataclass(frozen=True)
-class _Formulas:
+class _Formulas(Record):
     """A model's formulas, and which of them mention a name.
 
     Attributes

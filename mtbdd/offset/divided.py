@@ -8,12 +8,13 @@ state but name the owner. Common nodes of blocks stay shared.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.base.communicator import ALONE, Communicator
+from mtbdd.base.records import Record
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.offset.convert import offset_label
@@ -24,8 +25,7 @@ from mtbdd.offset.tuples import distinct_rows
 Int64Array = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class DividedMTBDD(OffsetMTBDD):
+class DividedMTBDD(OffsetMTBDD, eq=False):
     """See `OffsetMTBDD`; of shape (own rows, own columns and halo).
 
     Attributes
@@ -228,8 +228,7 @@ def _placed(child: NDArray[np.int32], place: Int64Array) -> NDArray[np.int32]:
 # terminals of its own, so that no submatrix is shared between layers and every one knows its layer.
 
 
-@dataclass(frozen=True, eq=False)
-class StackedLayers:
+class StackedLayers(Record, eq=False):
     """Layers side by side.
 
     Attributes

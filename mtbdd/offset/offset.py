@@ -13,13 +13,13 @@ diagram is a sweep of NumPy operations over whole levels.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mtbdd.base.records import Record
 from mtbdd.offset.tuples import distinct_rows
 
 # One level of a diagram in arrays.
@@ -28,8 +28,7 @@ Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Level:
+class Level(Record, eq=False):
     """The nodes of one of the 2n levels; even levels test row bits, odd levels column bits.
 
     Attributes
@@ -135,8 +134,7 @@ SCALED_UNITS = 8.0
 """Part of it that is due to blocks shared up to a scale, see `hybrid.matrix.injection.submatrices`."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class OffsetMTBDD:
+class OffsetMTBDD(Record, eq=False):
     """A real matrix as an offset-labelled MTBDD ([Tealdi13] §4.3.2).
 
     Attributes
@@ -358,8 +356,7 @@ class OffsetMTBDD:
         return arrays
 
 
-@dataclass(frozen=True, eq=False)
-class _Between:
+class _Between(Record, eq=False):
     """The new middle level of a transposed pair with its row and column counts."""
 
     level: Level

@@ -8,11 +8,12 @@ left by their then edge.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mtbdd.base.records import Record
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.nodes import FALSE, distinct_pairs, nodes_of_pairs, read_nodes
 from mtbdd.diagrams.transfer import united
@@ -20,8 +21,7 @@ from mtbdd.offset.offset import MAX_COUNT
 from mtbdd.offset.places import HOST, VectorPlace
 
 
-@dataclass(frozen=True)
-class StateIndex:
+class StateIndex(Record):
     """The levels of a set's ODD.
 
     Attributes

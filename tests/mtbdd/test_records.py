@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
 from typing import Any
@@ -17,6 +18,7 @@ class Place(Record):
     name: str = "here"
     seen: list[int] = field(default_factory=list)
     position: int = field(default=0, compare=False, repr=False)
+    by_name: int = field(default=0, kw_only=True)
 
 
 class Longer(Place):
@@ -33,11 +35,12 @@ class Generated:
     name: str = "here"
     seen: list[int] = field(default_factory=list)
     position: int = field(default=0, compare=False, repr=False)
+    by_name: int = field(default=0, kw_only=True)
 
 
 @pytest.mark.parametrize(
     ("values", "named"),
-    [((1,), {}), ((1, "x"), {"position": 3}), ((), {"name": "y", "line": 2, "seen": [4]})],
+    [((1,), {}), ((1, "x"), {"position": 3, "by_name": 4}), ((), {"name": "y", "line": 2, "seen": [4]})],
 )
 def test_they_have_the_values_of_dataclasses(values: tuple[Any, ...], named: dict[str, Any]) -> None:
     record, other = Place(*values, **named), Generated(*values, **named)
@@ -50,12 +53,25 @@ def test_they_have_the_values_of_dataclasses(values: tuple[Any, ...], named: dic
 
 @pytest.mark.parametrize(
     ("values", "named"),
-    [((), {}), ((1, "x", [], 0, 5), {}), ((1,), {"line": 1}), ((1,), {"nmae": "x"}), ((), {"name": "x"})],
+    [
+        ((), {}),
+        ((1, "x", [], 0, 5), {}),
+        ((1,), {"end": 5}),
+        ((1,), {"line": 1}),
+        ((1,), {"nmae": "x"}),
+        ((), {"name": "x"}),
+    ],
 )
 def test_they_refuse_what_dataclasses_refuse(values: tuple[Any, ...], named: dict[str, Any]) -> None:
     for kind in (Place, Generated):
         with pytest.raises(TypeError):
             kind(*values, **named)
+
+
+def test_they_have_a_signature() -> None:
+    parameters = inspect.signature(Place).parameters
+    assert [str(parameters[name]) for name in ("line", "name")] == ["line: 'int'", "name: 'str' = 'here'"]
+    assert parameters.keys() == inspect.signature(Generated).parameters.keys()
 
 
 def test_they_are_frozen() -> None:
@@ -75,4 +91,4 @@ def test_they_are_equal_where_what_is_compared_is() -> None:
     with pytest.raises(TypeError, match="unhashable"):
         hash(Place(1))
     assert copy.deepcopy(Longer(1, "x")) == pickle.loads(pickle.dumps(Longer(1, "x"))) == Longer(1, "x")
-    assert Longer(1).end == 9 and Longer.__match_args__ == ("line", "name", "seen", "position", "end")
+    assert Longer(1).end == 9 and Longer.__match_args__ == (*Place.__match_args__, "end")

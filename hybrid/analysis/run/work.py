@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid.base.errors import NotConvergedError
 from hybrid.matrix.space.bounded_solution import TINY, BoundedSolution
 from hybrid.solvers import Criterion, Solution, Status
+from mtbdd.base.records import Record
 from mtbdd.offset.states import StateIndex
 
 if TYPE_CHECKING:
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 # What a quotient saved, and what it took.
 
 
-@dataclass(frozen=True)
-class Reduction:
+class Reduction(Record):
     """Reduction of a model to its quotient before a property was answered.
 
     Attributes

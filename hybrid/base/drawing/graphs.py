@@ -8,19 +8,18 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hybrid.base.drawing.figures import check_ending, new_figure, save_figure, shown_text, styled
 from hybrid.base.errors import OptionError
+from mtbdd.base.records import Record
 from mtbdd.offset.offset import OffsetMTBDD
 
 # What a picture of a small graph consists of, whoever draws it.
 
 
-@dataclass(frozen=True)
-class GraphNode:
+class GraphNode(Record):
     """A node: its lines of text, its layer from the top, and what it is.
 
     `kind` is "state", "choice", "node", "terminal" or "note". A node has a `double` line as initial states
@@ -34,8 +33,7 @@ class GraphNode:
     marked: bool = False
 
 
-@dataclass(frozen=True)
-class GraphArrow:
+class GraphArrow(Record):
     """An arrow between nodes, by their numbers; dashed for an else edge, without a head into a choice."""
 
     source: int
@@ -45,8 +43,7 @@ class GraphArrow:
     head: bool = True
 
 
-@dataclass(frozen=True)
-class GraphPicture:
+class GraphPicture(Record):
     """A graph to be drawn.
 
     `ranked` says whether nodes of one layer have to stand side by side; else layers are a hint for who needs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -22,6 +22,7 @@ from hybrid.matrix.space.workspace import Workspace
 from mtbdd.base.communicator import Communicator
 from mtbdd.base.errors import option
 from mtbdd.base.memory import require_memory
+from mtbdd.base.records import Record
 from mtbdd.offset.divided import DividedMTBDD
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.places import HOST, VectorPlace
@@ -76,8 +77,7 @@ class ProductMeanwhile(Product, Protocol):
         """Do what `relax` does."""
 
 
-@dataclass(frozen=True)
-class Backend(ABC):
+class Backend(Record, ABC):
     """A place for matrices and vectors.
 
     Attributes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hybrid.base.errors import OptionError
@@ -17,6 +16,7 @@ from hybrid.matrix.space.base import MatrixOperator
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.swept import RowSweeps
 from mtbdd.base.communicator import ALONE
+from mtbdd.base.records import Record
 from mtbdd.offset.divided import DividedMTBDD
 from mtbdd.offset.offset import OffsetMTBDD
 
@@ -31,8 +31,7 @@ _MOST_BUILT = 8
 """Levels that are built, those of least predicted time first, before the level of least memory is sought."""
 
 
-@dataclass(frozen=True)
-class Holding:
+class Holding(Record):
     """A level as a backend holds it.
 
     Attributes

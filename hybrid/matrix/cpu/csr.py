@@ -6,13 +6,13 @@ the rows themselves find them by `csr_of`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.matrix.reference import relax_in_place
+from mtbdd.base.records import Record
 
 if TYPE_CHECKING:
     # Compiled where it is used.
@@ -99,8 +99,7 @@ _MAX_DEPTH = 200  # every level of components costs some set-up and a share of e
 _MAX_SHARE = 0.8  # of all rows in one component: beyond it there is too little to gain
 
 
-@dataclass(frozen=True, eq=False)
-class Components:
+class Components(Record, eq=False):
     """Rows in the order of their solution: for every level, single rows first, then larger components.
 
     Attributes

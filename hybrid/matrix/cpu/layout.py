@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from hybrid.matrix.cpu.staged_product import find_late_columns
 from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_groups, find_gaps
 from hybrid.matrix.injection.slices import WIDTH, SliceTable, build_slices
 from hybrid.matrix.injection.submatrices import class_submatrices
+from mtbdd.base.records import Record
 
 # A cost model of the CPU backend's product, evaluated on row types without building anything.
 #
@@ -133,8 +133,7 @@ _PIECE_SLICES = 256
 _CHUNKS = 96
 
 
-@dataclass(frozen=True, eq=False)
-class CpuLayout:
+class CpuLayout(Record, eq=False):
     """Everything that the compiled product reads besides the vectors.
 
     Attributes

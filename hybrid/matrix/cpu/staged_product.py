@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,6 +15,7 @@ from hybrid.base.halo import ArrivingVector
 from hybrid.matrix.cpu.arguments import Each, Fixed
 from hybrid.matrix.cpu.pool import run_kernel
 from hybrid.matrix.reference import relax_in_place
+from mtbdd.base.records import Record
 
 # A product in stages: early rows read own elements where they are, late rows a copy beside those of others.
 
@@ -29,8 +29,7 @@ Stage = Fixed
 """Arguments of a kernel that stand for the matrix, or for a part of its rows."""
 
 
-@dataclass(frozen=True, eq=False)
-class Stages:
+class Stages(Record, eq=False):
     """The rows of a product in stages.
 
     Attributes
@@ -86,8 +85,7 @@ _BLOCK = 1 << 10
 """Elements that are copied or not as one."""
 
 
-@dataclass(frozen=True, eq=False)
-class LateColumns:
+class LateColumns(Record, eq=False):
     """Which groups of rows are late, and which early columns these groups read besides.
 
     Attributes

@@ -14,7 +14,6 @@ whichever thread is faster. Neighbouring rows mostly refer to one another, and f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,6 +45,7 @@ from hybrid.matrix.cpu.vector_code import (
     truth,
 )
 from mtbdd.base.compiled import njit
+from mtbdd.base.records import Record
 
 # Vector code for sweeps: eight rows are relaxed at once, from the newest values that they may see.
 #
@@ -255,8 +255,7 @@ _GAP_TERMS = 1 / 4
 """Terms that a row without entries costs."""
 
 
-@dataclass(frozen=True, eq=False)
-class SweepSchedule:
+class SweepSchedule(Record, eq=False):
     """Pieces of a layout's groups in the order of their rows.
 
     Attributes

@@ -9,7 +9,7 @@ rows come out in order, and nothing is sorted that has the size of the matrix.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from hybrid.matrix.injection.injected import enumerate_paths
 from hybrid.matrix.injection.submatrices import expand_nodes
 from mtbdd.base.errors import either
 from mtbdd.base.memory import free_memory_bytes, require_memory
+from mtbdd.base.records import Record
 from mtbdd.build.numbering import inverse
 from mtbdd.offset.offset import OffsetMTBDD
 
@@ -44,8 +45,7 @@ _TEMPORARY = 96
 """Bytes of temporary arrays an entry of a chunk, at most."""
 
 
-@dataclass(frozen=True)
-class ExplicitSizes:
+class ExplicitSizes(Record):
     """Sizes of the explicit matrix of a diagram.
 
     Attributes
@@ -244,8 +244,7 @@ class _Assembly:
 # The layers of a decision process in one: a row a choice, the choices of every state one after another.
 
 
-@dataclass(frozen=True, eq=False)
-class LayerRows:
+class LayerRows(Record, eq=False):
     """The choices of one layer, by state.
 
     Attributes

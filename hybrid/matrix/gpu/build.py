@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from hybrid.matrix.gpu.tuning import LayoutOptions
 from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_groups, find_gaps
 from hybrid.matrix.injection.submatrices import CooBlocks, class_submatrices
 from hybrid.matrix.injection.typed_matrix import TypedMatrix
+from mtbdd.base.records import Record
 from mtbdd.offset.places import is_any
 from mtbdd.offset.tuples import distinct, stable_order
 
@@ -157,8 +157,7 @@ _SERIAL = 4
 """Entries (first stage) or slots (second stage) that one thread adds up, about, where a row has enough."""
 
 
-@dataclass(frozen=True)
-class PairOptions:
+class PairOptions(Record):
     """Choices of speed.
 
     Attributes

@@ -12,7 +12,6 @@ and the form predicted to be faster is taken.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from hybrid.matrix.injection.submatrices import BlockClasses
 from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.space.base import LEAST_VECTORS
 from mtbdd.base.errors import option
+from mtbdd.base.records import Record
 from mtbdd.offset.offset import row_entries
 from mtbdd.offset.tuples import distinct_rows
 
@@ -63,8 +63,7 @@ _BYTES_PER_ENTRY = 110
 _BYTES_PER_SLOT = 160
 
 
-@dataclass(frozen=True)
-class PairCounts:
+class PairCounts(Record):
     """Sizes of the two stages at a level.
 
     Attributes

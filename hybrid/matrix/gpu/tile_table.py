@@ -34,6 +34,7 @@ from hybrid.matrix.gpu.tuning import (
 )
 from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_groups
 from hybrid.matrix.injection.submatrices import CooBlocks, class_submatrices
+from mtbdd.base.records import Record
 from mtbdd.offset.divided import StackedLayers
 from mtbdd.offset.places import is_all
 from mtbdd.offset.tuples import numbered, stable_order
@@ -83,8 +84,7 @@ _LAYER_SHIFT = 16
 """A mark as cuda/choices.cu reads it."""
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
+class Cells(Record, eq=False):
     """Cells and their units.
 
     Attributes
@@ -277,8 +277,7 @@ _SPREAD = 4 * LANES
 """Rows up to which a tile is not split for its entries alone: a slice for every warp of a block."""
 
 
-@dataclass(frozen=True, eq=False)
-class TileTable:
+class TileTable(Record, eq=False):
     """The tiles of all row types, not yet packed for the kernel; index arrays are int64.
 
     Attributes

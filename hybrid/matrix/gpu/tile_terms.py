@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from gpu_kernels.compressed.tiles import LANES
@@ -10,11 +9,11 @@ from gpu_kernels.runtime.coded import owners, pointers, ranges, shares
 from hybrid.base.arrays import Array, counts, distinct_values, sums
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.injection.submatrices import CooBlocks
+from mtbdd.base.records import Record
 from mtbdd.offset.tuples import distinct, stable_order
 
 
-@dataclass(frozen=True, eq=False)
-class TileCuts:
+class TileCuts(Record, eq=False):
     """Cuts of row types into tiles; their slices of 32 rows are numbered type after type.
 
     Attributes
@@ -29,8 +28,7 @@ class TileCuts:
     begins: Array
 
 
-@dataclass(frozen=True, eq=False)
-class TileTerms:
+class TileTerms(Record, eq=False):
     """Tiles, their entries and their terms; all arrays int64 but the values.
 
     Entries of a tile that agree in slot, shift and value are one term.
@@ -192,8 +190,7 @@ def list_terms(
 # segment: tiles are halved until every segment fits.
 
 
-@dataclass(frozen=True, eq=False)
-class LayerSegments:
+class LayerSegments(Record, eq=False):
     """The terms of all tiles in order, and the layer segments that they form; int64 arrays.
 
     Attributes
@@ -225,8 +222,7 @@ class LayerSegments:
         return self.first_term[1:] - self.first_term[:-1]
 
 
-@dataclass(frozen=True, eq=False)
-class Rounds:
+class Rounds(Record, eq=False):
     """The rounds of all tiles; int64 arrays.
 
     Cells are numbered twice: `cell` counts one for every slice of a round, `fine` one for every slice and

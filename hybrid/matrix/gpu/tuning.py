@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels import Tuning, current_device, device_problem
 from hybrid.matrix.injection.row_types import RowTypes
+from mtbdd.base.records import Record
 
 # What a card can do, as far as predictions need it: bandwidth, second-level cache, and instructions.
 
@@ -139,8 +139,7 @@ _START = 3
 """Slices that take as long as what a block does before its first one, about."""
 
 
-@dataclass(frozen=True)
-class LayoutOptions:
+class LayoutOptions(Record):
     """Choices that change the speed of a product or step and not its result; what is left out is chosen.
 
     Attributes
@@ -178,8 +177,7 @@ class LayoutOptions:
     wide: bool = False
 
 
-@dataclass(frozen=True)
-class TileShape:
+class TileShape(Record):
     """Sizes of tiles, chosen: attributes as of :class:`LayoutOptions`."""
 
     slices: int

@@ -7,7 +7,6 @@ submatrix occurs in the matrix with its corner at that row and column ([Tealdi13
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,14 +16,14 @@ from numpy.typing import NDArray
 from gpu_kernels.runtime.coded import pointers
 from hybrid.base.errors import OptionError
 from hybrid.matrix.injection.submatrices import CooBlocks, Submatrix, expand_nodes
+from mtbdd.base.records import Record
 from mtbdd.offset.convert import descend
 from mtbdd.offset.offset import OffsetMTBDD
 
 Int64Array = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Instance:
+class Instance(Record):
     """One occurrence of a submatrix, a path of the diagram.
 
     Attributes
@@ -40,8 +39,7 @@ class Instance:
     submatrix: int
 
 
-@dataclass(frozen=True, eq=False)
-class InjectedMatrix:
+class InjectedMatrix(Record, eq=False):
     """A matrix cut at one level: submatrices and their instances.
 
     Attributes
@@ -165,8 +163,7 @@ TASK_ROWS = 256
 """Rows of a task in the thesis."""
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
+class Task(Record, eq=False):
     """Consecutive result rows and the instances that write them.
 
     Attributes
@@ -184,8 +181,7 @@ class Task:
     instances: NDArray[Any]
 
 
-@dataclass(frozen=True, eq=False)
-class TaskList:
+class TaskList(Record, eq=False):
     """All tasks of an injected matrix.
 
     Attributes

@@ -12,7 +12,6 @@ at the deepest ones, which are the most work.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from gpu_kernels.runtime.coded import pointers, ranges
 from hybrid.base.arrays import Array
 from hybrid.base.lists import concatenated_ranges, distinct_lists
 from hybrid.matrix.injection.submatrices import BlockClasses, find_block_classes
+from mtbdd.base.records import Record
 from mtbdd.offset.offset import OffsetMTBDD
 
 # The row types of one level, and those of the next: lists of submatrices, followed down the diagram.
@@ -35,8 +35,7 @@ Int32Array = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class RowTypeLevel:
+class RowTypeLevel(Record, eq=False):
     """The row types of one level and the edges by which the row types of the level above reach them.
 
     Attributes
@@ -144,8 +143,7 @@ def level_below(above: RowTypeLevel, classes: BlockClasses, k: int) -> RowTypeLe
     return _merge(above, edges, classes, k + 1)
 
 
-@dataclass(frozen=True, eq=False)
-class _Edges:
+class _Edges(Record, eq=False):
     """Edges out of the types of a level, the lists that they lead to not yet numbered."""
 
     parent: Int64Array
@@ -343,8 +341,7 @@ def row_type_sums(matrix: OffsetMTBDD, slot_limit: int = SLOT_LIMIT) -> NDArray[
 # Groups: one entry for every row prefix of a level, with its row type and the place of its submatrices.
 
 
-@dataclass(frozen=True, eq=False)
-class RowGroups:
+class RowGroups(Record, eq=False):
     """All groups of one level in the order of their rows.
 
     Attributes

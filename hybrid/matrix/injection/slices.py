@@ -13,8 +13,6 @@ row type is one pattern number for every eight rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,6 +21,7 @@ from hybrid.base.errors import OptionError
 from hybrid.base.lists import concatenated_ranges, distinct_lists
 from hybrid.matrix.injection.row_types import RowTypeLevel
 from hybrid.matrix.injection.submatrices import CooBlocks
+from mtbdd.base.records import Record
 from mtbdd.offset.tuples import distinct_rows
 
 WIDTH = 8
@@ -33,8 +32,7 @@ Int32Array = NDArray[np.int32]
 Float64Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class SliceTable:
+class SliceTable(Record, eq=False):
     """The rows of all row types of one level, in slices.
 
     Attributes
@@ -159,8 +157,7 @@ def build_slices(level: RowTypeLevel, rows: Int64Array, blocks: CooBlocks) -> Sl
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _ClassSlices:
+class _ClassSlices(Record, eq=False):
     """Slices of the classes: like a SliceTable, with one slot."""
 
     slice_ptr: Int64Array

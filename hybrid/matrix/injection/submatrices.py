@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels.runtime.coded import owners, pointers
 from hybrid.base.arrays import Array, counts
+from mtbdd.base.records import Record
 from mtbdd.offset.convert import descend
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.tuples import distinct_rows, stable_order
@@ -36,8 +36,7 @@ _RATIO_BITS = 46
 """Mantissa bits that two ratios must share: rounding disturbs the last two or three of 53."""
 
 
-@dataclass(frozen=True, eq=False)
-class BlockClasses:
+class BlockClasses(Record, eq=False):
     """The class of every node of every level.
 
     Attributes
@@ -126,8 +125,7 @@ def _rounded_bits(values: Float64Array) -> Int64Array:
 _MAX_ULP = 4
 
 
-@dataclass(frozen=True, eq=False)
-class Submatrix:
+class Submatrix(Record, eq=False):
     """One injected submatrix: local indices, sorted by row, then by column.
 
     Attributes
@@ -158,8 +156,7 @@ class Submatrix:
         return dense
 
 
-@dataclass(frozen=True, eq=False)
-class CooBlocks:
+class CooBlocks(Record, eq=False):
     """Submatrices as coordinate lists with local indices, sorted by row, then by column.
 
     Attributes

@@ -21,7 +21,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -44,8 +44,7 @@ _ENTRY_LIMIT = 1 << 26
 """Merged entries of all row types beyond which no row-type representation is offered for a level."""
 
 
-@dataclass(frozen=True, eq=False)
-class LevelCurve(LevelTable):
+class LevelCurve(LevelTable, eq=False):
     """All candidate levels in row types of matrices that have one level together; counted when asked for.
 
     They are one matrix; the layers of a decision process, held and multiplied one by one; or those layers

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from hybrid.base.errors import OptionError
 from hybrid.base.units import bytes_text, counted, seconds_text
 from hybrid.matrix.levels.table import CandidateLevel, LevelTable
 from mtbdd.base.errors import option
+from mtbdd.base.records import Record
 
 LEVEL_POLICIES = ("auto", "min-memory", "min-time")
 
@@ -25,8 +25,7 @@ _MOST_TIMES = 1.13
 """How many times the least time a product may take where set-up gains by it: a long solution loses that."""
 
 
-@dataclass(frozen=True)
-class LevelChoice:
+class LevelChoice(Record):
     """The chosen level and why."""
 
     level: int

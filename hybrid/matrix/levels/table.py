@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from typing import Generic, NamedTuple, TypeVar
 
 from hybrid.base.directed_rounding import near_least
 from hybrid.base.units import counted
+from mtbdd.base.records import Record
 
 # The level that a backend holds in least memory: found by building levels, the least work first.
 #
@@ -133,8 +134,7 @@ _REFERENCE_ENTRY_SECONDS = 12e-9
 _REFERENCE_BLOCK_SECONDS = 30e-6
 
 
-@dataclass(frozen=True)
-class CandidateLevel:
+class CandidateLevel(Record):
     """One candidate injection level: of a matrix, or sums over the layers of a decision process.
 
     The first and the second representation are those of [Tealdi13]: paths with their submatrices, and tasks.
@@ -207,8 +207,7 @@ def total_known(values: Iterable[Number | None]) -> Number | None:
     return total
 
 
-@dataclass(frozen=True, eq=False)
-class LevelTable(ABC):
+class LevelTable(Record, ABC, eq=False):
     """All candidate levels of a matrix, or of the matrices of all layers of a decision process.
 
     Attributes

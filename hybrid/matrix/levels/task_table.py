@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -216,8 +215,7 @@ class InstanceCounts:
         return spans
 
 
-@dataclass(frozen=True, eq=False)
-class TaskTable(LevelTable):
+class TaskTable(LevelTable, eq=False):
     """All candidate levels of a matrix in tasks, or of layers that are held one by one.
 
     Attributes

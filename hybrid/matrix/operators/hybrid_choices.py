@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,7 @@ from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.together import TogetherWorkspace
 from hybrid.matrix.space.workspace import Array, Workspace
 from mtbdd.base.communicator import Communicator
+from mtbdd.base.records import Record
 from mtbdd.offset.divided import DividedMTBDD
 
 # Work on host vectors that steps over choices share: the end of a step, and steps state by state.
@@ -125,8 +126,7 @@ _SMALL_STATES = 1 << 16
 """Unknown states below which ``auto`` never takes the device."""
 
 
-@dataclass(frozen=True)
-class Ineligible:
+class Ineligible(Record):
     """A reason against a fused step.
 
     Attributes
@@ -248,8 +248,7 @@ def _seems_few(column: Vector, limit: int) -> bool:
     return count <= limit
 
 
-@dataclass(frozen=True, eq=False)
-class HeldLayer:
+class HeldLayer(Record, eq=False):
     """One layer's operands where the vectors are.
 
     Attributes

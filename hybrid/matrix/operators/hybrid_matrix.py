@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -25,6 +24,7 @@ from hybrid.matrix.levels.policy import LevelChoice
 from hybrid.matrix.levels.task_table import TaskTable
 from hybrid.matrix.reference import ReferenceProduct, relax_in_place
 from mtbdd.base.communicator import Communicator
+from mtbdd.base.records import Record
 from mtbdd.offset.convert import diagonal_of
 from mtbdd.offset.divided import DividedMTBDD
 from mtbdd.offset.offset import OffsetMTBDD
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 # Sizes of a matrix and of its representation, and the choices behind them.
 
 
-@dataclass(frozen=True)
-class MatrixStatistics:
+class MatrixStatistics(Record):
     """Sizes of a matrix and of its representation.
 
     Attributes

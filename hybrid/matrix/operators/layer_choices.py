@@ -8,7 +8,7 @@ the unknown states, b_i the immediate value of a choice: a reward, or the probab
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hybrid.matrix.operators.rounding import ratio_units
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.matrix.space.choice_operator import Quotient
+from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
@@ -34,8 +35,7 @@ _FEW = 4  # a layer with a choice in at most one state in four gets a matrix of 
 _ROUNDINGS = 48  # units of rounding behind b, factors and sums; see `choice_slack`
 
 
-@dataclass(frozen=True, eq=False)
-class LayerChoices:
+class LayerChoices(Record, eq=False):
     """The allowed choices of one layer in the unknown states, A_i and b_i of the equation above.
 
     The layer of the whole model is `mtbdd.build.choices.ChoiceLayer`.
@@ -62,8 +62,7 @@ class LayerChoices:
     factor: Vector | None
 
 
-@dataclass(frozen=True, eq=False)
-class LayerMatrix:
+class LayerMatrix(Record, eq=False):
     """The choices of one layer in the unknown states, without their immediate values.
 
     Attributes

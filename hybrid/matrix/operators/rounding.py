@@ -7,7 +7,6 @@ terms are non-negative. (Higham, Accuracy and Stability of Numerical Algorithms,
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -18,14 +17,14 @@ from hybrid.matrix.explicit.operators import ExplicitOperator
 from hybrid.matrix.operators.hybrid_matrix import DividedMatrix, HybridMatrix
 from hybrid.matrix.space.bounded_solution import UNIT
 from mtbdd.base.communicator import communicator_of
+from mtbdd.base.records import Record
 from mtbdd.language.reals import doubles_around, real_of
 from mtbdd.offset.offset import SCALED_UNITS, OffsetMTBDD, row_entries
 
 # What a step leaves of a reward's worth, and what it takes, with the errors of both.
 
 
-@dataclass(frozen=True)
-class Discount:
+class Discount(Record):
     """A number d between 0 and 1.
 
     Attributes

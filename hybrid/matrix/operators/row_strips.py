@@ -8,7 +8,6 @@ components are solved one after another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.cpu.csr import CsrMatrix, find_components
 from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_groups, group_arrows
 from hybrid.matrix.injection.submatrices import CooBlocks, class_submatrices
+from mtbdd.base.records import Record
 from mtbdd.offset.offset import OffsetMTBDD
 
 if TYPE_CHECKING:
@@ -93,8 +93,7 @@ class WrittenGroups:
 # Groups of states that are solved together, in the order of their solution, and strips of them.
 
 
-@dataclass(frozen=True, eq=False)
-class Units:
+class Units(Record, eq=False):
     """The components of a graph of groups, each after those it leads to.
 
     Attributes

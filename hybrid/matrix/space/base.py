@@ -22,6 +22,7 @@ from hybrid.base.errors import OptionError
 from mtbdd.base.budget import seconds_compiling
 from mtbdd.base.communicator import communicator_of
 from mtbdd.base.errors import option
+from mtbdd.base.records import Record
 
 # Vectors worked on part by part: operands and temporary results stay in the first-level cache.
 
@@ -58,8 +59,7 @@ class Place(Protocol):
         """Return a NumPy array."""
 
 
-@dataclass(frozen=True, eq=False)
-class Kept:
+class Kept(Record, eq=False):
     """The recorded state of an earlier run's iteration.
 
     Attributes
@@ -281,8 +281,7 @@ class Criterion:
         return max_absolute if self.absolute else max_relative
 
 
-@dataclass(frozen=True)
-class Solution:
+class Solution(Record):
     """The last iterate and how it came about.
 
     Attributes

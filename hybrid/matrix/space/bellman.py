@@ -26,6 +26,7 @@ from hybrid.matrix.space.bounded_solution import (
 )
 from hybrid.matrix.space.direct import FactoredSystem
 from hybrid.matrix.space.workspace import Array, Pair, Steps, Workspace
+from mtbdd.base.records import Record
 
 
 @dataclass
@@ -95,8 +96,7 @@ STAGE = "stage"
 """Name of the number by which a state tells that its iteration was in a leap, and where in it."""
 
 
-@dataclass(frozen=True, eq=False)
-class Held:
+class Held(Record, eq=False):
     """Vectors and numbers of an iteration from below, lent to a `Leap`.
 
     Attributes

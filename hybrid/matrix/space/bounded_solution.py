@@ -20,7 +20,6 @@ zeros from values too small for a double.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -56,7 +55,6 @@ _MOST_ROUNDS = 10_000  # steps of zeros and ones, at least
 _PART = 1 << 20  # elements compared together: bounds the temporary memory
 
 
-@dataclass(frozen=True)
 class BoundedSolution(Solution):
     """A solution with bounds.
 

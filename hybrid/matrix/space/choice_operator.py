@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from hybrid.matrix.space.direct import FactoredSystem, factored_system
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.workspace import Array, Pair, Workspace
 from mtbdd.base.communicator import ALONE, Communicator
+from mtbdd.base.records import Record
 
 if TYPE_CHECKING:
     from gpu_kernels import ChoiceRows
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
 # What is asked of choices: how many states, which optimum, which states share a value.
 
 
-@dataclass(frozen=True, eq=False)
-class Quotient:
+class Quotient(Record, eq=False):
     """States that share one value, the best of any of them: end components made one state by vectors.
 
     Attributes
@@ -57,8 +57,7 @@ class Quotient:
         return np.diff(np.append(self.starts, len(self.members)))
 
 
-@dataclass(frozen=True, eq=False)
-class ChoiceProblem:
+class ChoiceProblem(Record, eq=False):
     """The best over all choices of some unknown states.
 
     Attributes
@@ -91,8 +90,7 @@ NO_CHOICE = 65_535
 Policy = NDArray[np.uint16]
 
 
-@dataclass(frozen=True, eq=False)
-class Improvement:
+class Improvement(Record, eq=False):
     """Options of a step over choices; see `ChoiceOperator.improve`."""
 
     factor: float = 1.0

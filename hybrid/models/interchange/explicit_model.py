@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.errors import InterchangeError
+from mtbdd.base.records import Record
 from mtbdd.language.model_syntax import Command
 from mtbdd.language.syntax import ModelType
 
@@ -67,8 +68,7 @@ MOST_UNITS = 2.0**26  # lemma: entry-units
 """Units that a file may declare: of more, errors of errors are no longer less than a unit."""
 
 
-@dataclass(frozen=True)
-class StateVariable:
+class StateVariable(Record):
     """A variable of the states, `name`: an integer from `low` to `high`; if `is_bool` a boolean, 0 or 1."""
 
     name: str
@@ -84,8 +84,7 @@ class StateVariable:
         return cls(name, int(values.min()), int(values.max()))
 
 
-@dataclass(frozen=True, eq=False)
-class ExplicitReward:
+class ExplicitReward(Record, eq=False):
     """A reward structure.
 
     Attributes
@@ -106,8 +105,7 @@ class ExplicitReward:
     units: float = 0.0
 
 
-@dataclass(frozen=True, eq=False)
-class ExplicitModel:
+class ExplicitModel(Record, eq=False):
     """A DTMC, CTMC or MDP with all its states, choices and transitions, as arrays on the host.
 
     States are numbered as their source does. A chain has one choice a state, so that its choices are its

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from hybrid.base.errors import InterchangeError, OptionError
 from hybrid.models.interchange.explicit_model import ExplicitModel
+from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language.syntax import ModelType
 from mtbdd.language.tokens import near_file
@@ -18,8 +19,7 @@ from mtbdd.language.tokens import near_file
 _PACKED = (".gz", ".xz")
 
 
-@dataclass(frozen=True)
-class FileFormat:
+class FileFormat(Record):
     """One kind of file.
 
     Attributes
@@ -175,8 +175,7 @@ def read_model(
     return symbolic
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(Record):
     """A file to write: its name, its format, and which reward structure it holds (None: all of them)."""
 
     path: Path

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.errors import UnsupportedError
+from mtbdd.base.records import Record
 
 # Acceptance conditions of Emerson and Lei: boolean combinations of "mark i again and again".
 
 _OPPOSITE = {"t": "f", "f": "t", "Inf": "Fin", "Fin": "Inf", "&": "|", "|": "&"}
 
 
-@dataclass(frozen=True)
-class Acceptance:
+class Acceptance(Record):
     """A condition on the marks that a run meets infinitely often."""
 
     kind: str  # "t", "f", "Inf", "Fin", "&" or "|", as the HOA format writes them
@@ -248,8 +248,7 @@ MOST_JOINED = 20_000
 _MOST_MARKS = 62
 
 
-@dataclass(frozen=True, eq=False)
-class JoinedAutomata:
+class JoinedAutomata(Record, eq=False):
     """The synchronous product of several automata that read the same letters.
 
     Attributes

@@ -15,7 +15,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -40,6 +40,7 @@ from hybrid.properties.automata.translation import translate
 from hybrid.properties.parser import parse_path
 from hybrid.properties.tree import STATE_OPERATORS
 from mtbdd.base.budget import check_budget
+from mtbdd.base.records import Record
 from mtbdd.language.syntax import Binary, Expression, LabelReference, Literal, Name, Unary
 from mtbdd.language.text import to_text
 from mtbdd.language.walk import walk
@@ -291,8 +292,7 @@ _PACKAGE = "spottl"  # the distribution; its module is `spot`, as is that of an 
 _MOST_SUBFORMULAS = 200  # of formulas that Spot is asked about, unless it is asked for by name
 
 
-@dataclass(frozen=True)
-class ChosenAutomaton:
+class ChosenAutomaton(Record):
     """An automaton of a formula.
 
     Attributes
