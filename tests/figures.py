@@ -295,7 +295,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "within {:,} iterations or whose": ("hybrid.checking.formulas:_FEW_ITERATIONS",),
         "on models of at most {:,} states | `exact`": ("hybrid.checking.formulas:_FEW_STATES",),
         "(default {}) bounds their distance": (_EPSILON,),
-        "Values below {} are told as": (_exponential("hybrid.matrix.space.bounded_solution:TINY"),),
+        "Values below {} are printed as": (_exponential("hybrid.matrix.space.bounded_solution:TINY"),),
         "take omega {} by default": ("hybrid.matrix.space.repeated:OMEGA",),
         "with epsilon {}, and": (_exponential("hybrid.checking.checker:_FINE"),),
         "Runs of {:,} steps or more on chains of up to {} states": (
@@ -421,7 +421,7 @@ GIVEN: dict[str, tuple[str, ...]] = {
     "docs/numbers.md": (
         "`0.3 - 0.2999999` is 1e-7",
         "would leave at 1e-17",
-        "is told between 0.3",
+        "is printed between 0.3",
         "between 1.7976931348623157e308 and infinity",
         "exponents from -10,000 to 10,000",
         "the range of doubles, 1.79e308",
@@ -431,7 +431,7 @@ GIVEN: dict[str, tuple[str, ...]] = {
     "docs/parts.md": ("Eight times some groups change places",),
     "docs/properties.md": (
         "at most 1,000 distinct ones",
-        "told as `[0, 1e-290]`",
+        "printed as `[0, 1e-290]`",
         "A walk of 2n+1 states",
         "above 1 rows relaxed together",
     ),
