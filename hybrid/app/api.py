@@ -121,7 +121,8 @@ def check_all(
         same answers; or a number of parts in this process, one after the other, which is slower than one.
     bisimulation : bool
         Answer each property from the quotient of the model by the coarsest strong bisimulation that the
-        property cannot tell from it, ``answer.reduction``.  Takes the list of all transitions.
+        property cannot tell from it, ``answer.reduction``.  It is made from the diagrams of a chain of
+        more than 2^20 states, else from the list of all transitions.
     checkpoint : str or path-like, optional
         A folder in which iterations are kept while they run.  A call with the same model, properties, method
         and precision goes on where the last one was; `ranks` may be others.

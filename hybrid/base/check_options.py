@@ -340,7 +340,7 @@ _RECORDS = (
         "bisimulation",
         False,
         "answer each property from the quotient by strong bisimulation: states that it cannot tell "
-        "apart become one; takes the list of all transitions",
+        "apart become one; large chains are not listed for it",
         kind=bool,
     ),
 )

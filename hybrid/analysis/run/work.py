@@ -30,13 +30,15 @@ class Reduction(Record):
     states, transitions : int
         Of the model.
     blocks : int
-        States of its quotient.
+        States of its quotient; so many at least where it was made from diagrams and the model was checked.
     block_transitions : int or None
         Transitions of its quotient; None if so little was saved that the model itself was checked.
     rounds : int
         Of refinement.
     seconds : float
         Wall time of listing, refining, proving and compressing.
+    made_from : "diagrams" or "list"
+        Of the matrix, or of all its transitions.
     """
 
     states: int
@@ -45,6 +47,7 @@ class Reduction(Record):
     block_transitions: int | None
     rounds: int
     seconds: float
+    made_from: str
 
     def record(self) -> dict[str, Any]:
         """Return the numbers as plain JSON values."""

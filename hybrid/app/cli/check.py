@@ -108,8 +108,11 @@ def checker_class(options: argparse.Namespace) -> type[Checker] | type[LumpingCh
 def reduction_text(found: Reduction) -> str:
     """Return states and blocks, rounds and seconds, as text shows them behind an answer."""
     rounds = "1 round" if found.rounds == 1 else f"{found.rounds:,} rounds"
-    text = f"{found.states:,} states in {found.blocks:,} blocks, {rounds} in {seconds_text(found.seconds)}"
-    return text if found.block_transitions is not None else f"{text}; the model itself is checked"
+    is_on_diagrams, is_checked = found.made_from == "diagrams", found.block_transitions is not None
+    blocks = f"{found.blocks:,} blocks" + (" or more" if is_on_diagrams and not is_checked else "")
+    where = " on diagrams" if is_on_diagrams else ""
+    text = f"{found.states:,} states in {blocks}, {rounds}{where} in {seconds_text(found.seconds)}"
+    return text if is_checked else f"{text}; the model itself is checked"
 
 
 # `hybrid check --spill`: long arrays in files.

@@ -29,6 +29,9 @@ _OF_ROUNDING = (UnknownError, RewardSplitError)
 _SHARE = 0.5
 """Blocks a state from which the model itself is checked."""
 
+_LISTED = 1 << 20
+"""States of a chain up to which its quotient is made from a list."""
+
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
@@ -129,8 +132,6 @@ class LumpingChecker:
         if self._last is not None and self._last.questions == key:
             return self._last
         self._last = None
-        if self._written is None:
-            self._written = WrittenChoices(self.model)
         # In the order of the property, so that runs repeat.
         own = dict.fromkeys(questions.sets.values())
         word = "condition"
@@ -143,12 +144,19 @@ class LumpingChecker:
             sorted(questions.rewards),
             labels=[*names.values(), *named],
             keep_loops=questions.keep_loops,
-            written=self._written,
+            written=self._listed,
             share=_SHARE,
+            listed=_LISTED,
         )
         checker = Checker(found.model, self.options, self._progress, values=self._values)
         self._last = _Asked(key, found, checker, names)
         return self._last
+
+    def _listed(self) -> WrittenChoices:
+        """Return the model written out, which is kept."""
+        if self._written is None:
+            self._written = WrittenChoices(self.model)
+        return self._written
 
     def _failed(self, prop: Property, fault: HybridError) -> Answer:
         """Return an answer that says why there is none."""

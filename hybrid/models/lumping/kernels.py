@@ -10,50 +10,18 @@ from __future__ import annotations
 import numpy as np
 
 from mtbdd.base.compiled import njit
+from mtbdd.graph.refinement_kernels import mixed, plus, times
 
 _P = (1 << 61) - 1
-_LOW31 = (1 << 31) - 1
-_LOW30 = (1 << 30) - 1
 
 BLOCKS, DIRTY, ROUNDS = 0, 1, 2
 """Places in the record of a refinement: blocks so far, states to look at, rounds made."""
 
 
 @njit(cache=True, nogil=True)
-def _mixed(number):  # type: ignore[no-untyped-def]
-    """Return a word that looks random, always the same for a number."""
-    word = np.uint64(number) + np.uint64(0x9E3779B97F4A7C15)
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))
-
-
-@njit(cache=True, nogil=True)
 def _weight(number, seed):  # type: ignore[no-untyped-def]
     """Return the residue that stands for a block."""
-    return _mixed(_mixed(np.uint64(number)) ^ np.uint64(seed)) % np.uint64(_P)
-
-
-@njit(cache=True, nogil=True)
-def _plus(a, b):  # type: ignore[no-untyped-def]
-    total = a + b
-    return total - np.uint64(_P) if total >= np.uint64(_P) else total
-
-
-@njit(cache=True, nogil=True)
-def _times(a, b):  # type: ignore[no-untyped-def]
-    """Return a product modulo 2^61 - 1, by halves: 2^62 is 2."""
-    high_a, low_a = a >> np.uint64(31), a & np.uint64(_LOW31)
-    high_b, low_b = b >> np.uint64(31), b & np.uint64(_LOW31)
-    middle = high_a * low_b + low_a * high_b
-    total = (
-        high_a * high_b * np.uint64(2)
-        + (middle >> np.uint64(30))
-        + ((middle & np.uint64(_LOW30)) << np.uint64(31))
-        + low_a * low_b
-    )
-    total = (total & np.uint64(_P)) + (total >> np.uint64(61))
-    return total - np.uint64(_P) if total >= np.uint64(_P) else total
+    return mixed(mixed(np.uint64(number)) ^ np.uint64(seed)) % np.uint64(_P)
 
 
 @njit(cache=True, nogil=True)
@@ -82,7 +50,7 @@ def loops_taken_off(row_starts, columns, codes, numbers, diagonal):  # type: ign
         total = np.uint64(0)
         for entry in range(row_starts[state], row_starts[state + 1]):
             if columns[entry] != state:
-                total = _plus(total, numbers[codes[entry]])
+                total = plus(total, numbers[codes[entry]])
         diagonal[state] = np.uint64(_P) - total if total else total
 
 
@@ -95,9 +63,9 @@ def first_hashes(row_starts, columns, codes, numbers, blocks, classes, diagonal,
             target = columns[entry]
             if len(diagonal) and target == choice:
                 continue
-            total = _plus(total, _times(numbers[codes[entry]], _weight(blocks[target], seed)))
+            total = plus(total, times(numbers[codes[entry]], _weight(blocks[target], seed)))
         if len(diagonal):
-            total = _plus(total, _times(diagonal[choice], _weight(blocks[choice], seed)))
+            total = plus(total, times(diagonal[choice], _weight(blocks[choice], seed)))
         hashes[choice] = total
 
 
@@ -108,15 +76,15 @@ def _signature(state, choice_starts, hashes):  # type: ignore[no-untyped-def]
         return hashes[state]
     begin, end = choice_starts[state], choice_starts[state + 1]
     if end - begin == 1:
-        return _mixed(hashes[begin])
+        return mixed(hashes[begin])
     if end - begin == 2:
-        total = _mixed(hashes[begin])
-        return total if hashes[begin] == hashes[begin + 1] else total + _mixed(hashes[begin + 1])
+        total = mixed(hashes[begin])
+        return total if hashes[begin] == hashes[begin + 1] else total + mixed(hashes[begin + 1])
     own = np.sort(hashes[begin:end])
     total = np.uint64(0)
     for k in range(len(own)):
         if not k or own[k] != own[k - 1]:
-            total += _mixed(own[k])
+            total += mixed(own[k])
     return total
 
 
@@ -158,16 +126,16 @@ def refined(  # type: ignore[no-untyped-def]
         record[DIRTY] = 0
         for k in range(n_moved):
             state = moved[k]
-            change = _plus(_weight(blocks[state], seed), np.uint64(_P) - _weight(sources[k], seed))
+            change = plus(_weight(blocks[state], seed), np.uint64(_P) - _weight(sources[k], seed))
             if len(diagonal) and diagonal[state]:
-                hashes[state] = _plus(hashes[state], _times(diagonal[state], change))
+                hashes[state] = plus(hashes[state], times(diagonal[state], change))
                 _note(state, record, dirty, is_dirty)
             for entry in range(starts[state], starts[state + 1]):
                 choice = choices[entry]
                 owner = owners[choice] if len(owners) else choice
                 if len(diagonal) and owner == state:
                     continue
-                hashes[choice] = _plus(hashes[choice], _times(numbers[codes[entry]], change))
+                hashes[choice] = plus(hashes[choice], times(numbers[codes[entry]], change))
                 _note(owner, record, dirty, is_dirty)
             met += starts[state + 1] - starts[state]
 

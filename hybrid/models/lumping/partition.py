@@ -74,8 +74,8 @@ def meant_by(value: float, units: float) -> Fraction:
     return simplest_between(exact - distance, exact + distance)
 
 
-def residues(values: NDArray[np.float64], units: float) -> NDArray[np.uint64]:
-    """Return what distinct numbers are modulo `PRIME`.
+def fractions_of(values: NDArray[np.float64], units: float) -> list[Fraction]:
+    """Return the numbers that distinct doubles are taken for.
 
     Raises UnsupportedError: a number is not finite. Time: some 20 microseconds a number.
 
@@ -84,15 +84,19 @@ def residues(values: NDArray[np.float64], units: float) -> NDArray[np.uint64]:
     values : ndarray of float64, shape (m,)
     units : float
         Bound on their relative errors, in units of 2^-53; doubles that may stand for one number may get one
-        residue.
+        fraction.
     """
     if not bool(np.isfinite(values).all()):
         raise UnsupportedError("the bisimulation quotient needs rates and rewards that are finite numbers")
     if len(values) > _MOST_FRACTIONS or not units < 2.0**40:
         units = 0.0
+    return [meant_by(value, units) for value in values.tolist()]
+
+
+def residues(values: NDArray[np.float64], units: float) -> NDArray[np.uint64]:
+    """Return the fractions of distinct doubles modulo `PRIME`; see `fractions_of`."""
     found = np.empty(len(values), dtype=np.uint64)
-    for place, value in enumerate(values.tolist()):
-        number = meant_by(value, units)
+    for place, number in enumerate(fractions_of(values, units)):
         below = number.denominator % PRIME or 1  # no number of a model is as long as that
         found[place] = number.numerator * pow(below, -1, PRIME) % PRIME
     return found

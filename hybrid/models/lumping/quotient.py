@@ -7,9 +7,11 @@ differ by is part of the error that the quotient's entries are told to have.
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,10 +31,14 @@ from hybrid.models.interchange.explicit_model import (
 )
 from hybrid.models.interchange.write_out import listed_reward
 from hybrid.models.lumping.partition import Blocks, WrittenChoices, classes_of, distinct_choices, told_apart
+from mtbdd.base.memory import require_memory
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.state_order import for_diagram, for_users, some_states
 from mtbdd.diagrams.manager import Node
+from mtbdd.graph.bisimulation import CoarseningError, TooManyBlocksError
 from mtbdd.language.syntax import ModelType
+
+_log = logging.getLogger(__name__)
 
 _SEEDS = (0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0)
 _GRID = 2.0**40  # multiples of its inverse below 2^12 add up without rounding
@@ -50,16 +56,22 @@ class ModelQuotient:
         Of the same type; the label `labels[k]` is the k-th set that it was made for.  Its reward structures
         have the places that they have in the original, those that were not asked for are 0.
     labels : tuple of str
-    block_of : ndarray of int64, shape (n_states,)
-        The state of `model` by index that each state of the original, by index, belongs to.
     reduction : Reduction
         Sizes and seconds.
     """
 
     model: SymbolicModel
     labels: tuple[str, ...]
-    block_of: Numbers
     reduction: Reduction
+    _blocks: Callable[[], Numbers]
+
+    @cached_property
+    def block_of(self) -> Numbers:
+        """The state of `model` by index that each state of the original, by index, belongs to.
+
+        Shape (n_states,), int64; found at the first request.
+        """
+        return self._blocks()
 
 
 class _AccidentError(Exception):
@@ -83,8 +95,9 @@ def quotient(
     *,
     labels: Sequence[str] | None = None,
     keep_loops: bool = True,
-    written: WrittenChoices | None = None,
+    written: Callable[[], WrittenChoices] | None = None,
     share: float = 1.0,
+    listed: int = 0,
 ) -> ModelQuotient:
     """Return the quotient of a model by the coarsest strong bisimulation that tells some sets apart.
 
@@ -100,11 +113,14 @@ def quotient(
     keep_loops : bool
         Whether rates from a block to itself count, where the model is a CTMC: questions about steps need
         them, questions about time do not.
-    written : WrittenChoices, optional
-        The model written out, if it is.
+    written : callable, optional
+        Returns the model written out, where a list of it is kept.
     share : float
         Blocks a state from which no quotient is made, and the model itself returned: its diagrams have a
         structure that those of blocks may lack.  With 1 a quotient is made wherever two states are alike.
+    listed : int
+        States of a chain up to which its quotient is made from the list of its transitions, not from its
+        diagrams.
 
     Returns
     -------
@@ -127,7 +143,70 @@ def quotient(
     """
     started = time.perf_counter()
     names = tuple(labels if labels is not None else (f"set {k + 1}" for k in range(len(sets))))
-    written = WrittenChoices(model) if written is None else written
+    if not model.is_mdp and model.n_states > listed:
+        found = _of_diagrams(model, sets, rewards, names, keep_loops, share, started)
+        if found is not None:
+            return found
+    rows = WrittenChoices(model) if written is None else written()
+    return _of_list(model, rows, sets, rewards, names, keep_loops, share, started)
+
+
+def _of_diagrams(
+    model: SymbolicModel,
+    sets: Sequence[Node],
+    rewards: Sequence[int],
+    labels: tuple[str, ...],
+    keep_loops: bool,
+    share: float,
+    started: float,
+) -> ModelQuotient | None:
+    """Return the quotient of a chain by its diagrams; None where a list may do better."""
+    from hybrid.models.lumping.diagrams import listed_quotient
+
+    try:
+        listed, blocks = listed_quotient(model, sets, rewards, labels, keep_loops, share * model.n_states)
+    except TooManyBlocksError as fault:
+        found = Reduction(
+            model.n_states, model.n_transitions, fault.blocks, None, fault.rounds,
+            time.perf_counter() - started, "diagrams",
+        )  # fmt: skip
+        return _the_model(model, found)
+    except (CoarseningError, MemoryError) as fault:
+        _log.info("the quotient is made from a list: %s", fault)
+        return None
+    made = compressed(listed)
+
+    def block_of() -> Numbers:
+        require_memory(
+            24 * model.n_states, f"the blocks of {model.n_states} states", "ask for the initial states alone"
+        )
+        found = blocks.of_states(model.index)
+        return found if made.numbering is None else made.numbering[found]
+
+    seconds = time.perf_counter() - started
+    reduction = Reduction(
+        model.n_states, model.n_transitions, blocks.count, made.n_transitions, blocks.rounds, seconds,
+        "diagrams",
+    )  # fmt: skip
+    return ModelQuotient(made, labels, reduction, block_of)
+
+
+def _the_model(model: SymbolicModel, reduction: Reduction) -> ModelQuotient:
+    """Return the model itself."""
+    return ModelQuotient(model, (), reduction, lambda: np.arange(model.n_states))
+
+
+def _of_list(
+    model: SymbolicModel,
+    written: WrittenChoices,
+    sets: Sequence[Node],
+    rewards: Sequence[int],
+    names: tuple[str, ...],
+    keep_loops: bool,
+    share: float,
+    started: float,
+) -> ModelQuotient:
+    """Return the quotient of a model that is written out."""
     skip_own = model.type is ModelType.CTMC and not keep_loops
     masks = [for_users(model, model.indicator(states)) for states in sets]
     earned = [_earned(model, written, number) for number in rewards]
@@ -140,8 +219,7 @@ def quotient(
     for seed in _SEEDS:
         blocks = written.stable(states, choices, skip_own, seed)
         if blocks.count >= share * model.n_states:
-            reduction = _reduction(model, blocks, None, started)
-            return ModelQuotient(model, (), np.arange(model.n_states), reduction)
+            return _the_model(model, _reduction(model, blocks, None, started))
         try:
             listed = _listed(model, written, blocks, choices, masks, names, earned, skip_own)
             break
@@ -156,14 +234,16 @@ def quotient(
     block_of = for_diagram(model, blocks.of_state)
     if made.numbering is not None:
         block_of = made.numbering[block_of]
-    return ModelQuotient(made, names, block_of, _reduction(model, blocks, made, started))
+    return ModelQuotient(made, names, _reduction(model, blocks, made, started), lambda: block_of)
 
 
 def _reduction(model: SymbolicModel, blocks: Blocks, made: SymbolicModel | None, started: float) -> Reduction:
     """Return what became of a model; `made` is its quotient, if there is one."""
     transitions = None if made is None else made.n_transitions
     seconds = time.perf_counter() - started
-    return Reduction(model.n_states, model.n_transitions, blocks.count, transitions, blocks.rounds, seconds)
+    return Reduction(
+        model.n_states, model.n_transitions, blocks.count, transitions, blocks.rounds, seconds, "list"
+    )
 
 
 def _earned(model: SymbolicModel, written: WrittenChoices, number: int) -> _Earned:

@@ -44,6 +44,23 @@ def test_json_has_the_sizes(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 < found["block_transitions"] <= 16 and found["seconds"] > 0
     assert lumped["lower"] <= plain["upper"] and plain["lower"] <= lumped["upper"]
     assert lumped["kind"] == "certified"
+    assert found["made_from"] == "list"
+
+
+def test_a_quotient_on_diagrams_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hybrid.models.lumping.checker._LISTED", 0)
+    _, out, _ = run(capsys, "check", *ASKED, "--bisimulation")
+    assert "  bisimulation 32 states in 4 blocks, 2 rounds on diagrams in " in out
+    _, out, _ = run(capsys, "check", *ASKED, "--bisimulation", "--json")
+    found = json.loads(out)["results"][0]["bisimulation"]
+    assert (found["blocks"], found["rounds"], found["made_from"]) == (4, 2, "diagrams")
+    polling = str(ROOT / "examples/polling.prism")
+    _, out, _ = run(capsys, "check", polling, "S=? [ s1=1 & !(s=1 & a=1) ]", "--bisimulation")
+    (line,) = [line for line in out.splitlines() if line.startswith("  bisimulation")]
+    assert "240 states in " in line and " blocks or more, " in line
+    assert line.endswith("; the model itself is checked")
 
 
 def test_values_are_those_of_all_states(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -15,6 +15,16 @@ from tests.builders.explicit_models import random_explicit_model
 from tests.exploring import rounds
 from tests.source_tree import ROOT
 
+FORMS = pytest.mark.parametrize("listed", [1 << 62, 0], ids=["list", "diagrams"], indirect=True)
+
+
+@pytest.fixture
+def listed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """States of a chain up to which its quotient is made from a list."""
+    monkeypatch.setattr("hybrid.models.lumping.checker._LISTED", request.param)
+    return int(request.param)
+
+
 PROBABILITIES = [
     'P=? [ F "goal" ]',
     'P=? [ !"bad" U "goal" ]',
@@ -59,8 +69,9 @@ def assert_same(found: Answer, known: Answer, text: str) -> None:
     assert np.allclose(found.values, known.values, rtol=1e-6, atol=1e-9), what
 
 
+@FORMS
 @pytest.mark.parametrize("kind", ["dtmc", "ctmc", "mdp"])
-def test_quotient_answers_as_its_model(rng: np.random.Generator, kind: str) -> None:
+def test_quotient_answers_as_its_model(rng: np.random.Generator, kind: str, listed: int) -> None:
     smaller = 0
     for number in range(40):
         if number >= rounds(3) and smaller:
@@ -89,7 +100,8 @@ def test_quotient_answers_as_its_model(rng: np.random.Generator, kind: str) -> N
         pytest.param("mutex", {"M": 1}, marks=pytest.mark.nightly),  # as the philosophers: under fairness
     ],
 )
-def test_quotient_of_examples_answers_as_they_do(name: str, constants: dict[str, int]) -> None:
+@FORMS
+def test_quotient_of_examples_answers_as_they_do(name: str, constants: dict[str, int], listed: int) -> None:
     model = hybrid.load(ROOT / "examples" / f"{name}.prism", constants)
     properties = ROOT / "examples" / f"{name}.props"
     plain, lumped = (hybrid.check_all(model, properties, bisimulation=k) for k in (False, True))
@@ -109,7 +121,8 @@ label "goal" = x=2;
 """
 
 
-def test_steps_of_a_ctmc_count_moves_within_a_block_and_times_do_not() -> None:
+@FORMS
+def test_steps_of_a_ctmc_count_moves_within_a_block_and_times_do_not(listed: int) -> None:
     model = hybrid.parse(LOOPS)
     text = 'P=? [ F<=2 "goal" ]; P=? [ X "goal" ]; T=? [ F "goal" ]; S=? [ "goal" ]; P=? [ X X "goal" ];'
     plain, lumped = (hybrid.check_all(model, text, bisimulation=k) for k in (False, True))
@@ -124,7 +137,8 @@ def test_a_path_may_stay_within_a_block_for_ever() -> None:
     assert hybrid.check(model, 'P=? [ G !"goal" ]', bisimulation=True).value == 0
 
 
-def test_rewards_of_moves_within_a_block_are_earned() -> None:
+@FORMS
+def test_rewards_of_moves_within_a_block_are_earned(listed: int) -> None:
     text = LOOPS + "rewards [] x=0 : 3; [] x=1 : 1.5; endrewards\n"
     model = hybrid.parse(text)
     asked = 'R=? [ C<=1 ]; R=? [ F "goal" ]; R=? [ S ]; R=? [ I=1 ];'
@@ -134,7 +148,8 @@ def test_rewards_of_moves_within_a_block_are_earned() -> None:
     assert lumped[0].reduction is not None and lumped[0].reduction.blocks == 2
 
 
-def test_an_absorbing_block_of_several_states_is_one_state() -> None:
+@FORMS
+def test_an_absorbing_block_of_several_states_is_one_state(listed: int) -> None:
     model = hybrid.parse(
         "ctmc module m x:[0..2]; [] x=0 -> 2:(x'=1); [] x=1 -> 5:(x'=2); [] x=2 -> 7:(x'=1); endmodule "
         "rewards x>0 : 2; [] x>0 : 0; endrewards"
@@ -212,8 +227,11 @@ def test_values_of_blocks_are_those_of_their_states() -> None:
     assert truth.values.tolist() == [True, True, True, True, False, True, True, True, True]
 
 
+@FORMS
 @pytest.mark.parametrize("kind", ["dtmc", "ctmc", "mdp"])
-def test_quotients_of_models_that_are_given_written_out(rng: np.random.Generator, kind: str) -> None:
+def test_quotients_of_models_that_are_given_written_out(
+    rng: np.random.Generator, kind: str, listed: int
+) -> None:
     for _ in range(rounds(6)):
         model = hybrid.Model.of(compressed(random_explicit_model(rng, kind)))
         m = "max" if kind == "mdp" else ""
@@ -224,7 +242,8 @@ def test_quotients_of_models_that_are_given_written_out(rng: np.random.Generator
             assert_same(found, known, text)
 
 
-def test_quotient_of_a_matrix_without_variables_is_numbered_as_users_number_it() -> None:
+@FORMS
+def test_quotient_of_a_matrix_without_variables_is_numbered_as_users_number_it(listed: int) -> None:
     n = 12
     matrix = np.zeros((n, n))
     matrix[0, 1:6] = matrix[0, 6:11] = 0.1

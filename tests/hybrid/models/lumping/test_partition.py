@@ -54,10 +54,13 @@ def assert_coarsest(text: str, label: str | None = None, rewards: bool = False, 
     model = hybrid.parse(text)
     where = {own.name: own.expression for own in model.source.labels}
     sets = [] if label is None else [SymbolicModel.states(model, where[label])]
-    found = quotient(model, sets, [0] if rewards else [], keep_loops=loops)
     skip_own = model.type.value == "ctmc" and not loops
-    assert numbered(found.block_of) == blocks_by_definition(model, label, rewards, skip_own)
-    assert found.reduction.blocks == found.model.n_states
+    known = blocks_by_definition(model, label, rewards, skip_own)
+    for listed, form in ((1 << 62, "list"), (0, "list" if model.is_mdp else "diagrams")):
+        found = quotient(model, sets, [0] if rewards else [], keep_loops=loops, listed=listed)
+        assert numbered(found.block_of) == known
+        assert found.reduction.blocks == found.model.n_states
+        assert found.reduction.made_from == form
     return found.model.n_states
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ from hybrid.base.errors import HybridError
 from hybrid.models.interchange import ExplicitModel, ExplicitReward
 from hybrid.models.interchange.compressing import compressed
 from hybrid.models.interchange.write_out import listed_reward
-from hybrid.models.lumping import quotient
+from hybrid.models.lumping import quotient as any_quotient
 from hybrid.models.lumping.partition import Blocks, WrittenChoices
+from mtbdd.build.rewards import symbolic_reward
 from mtbdd.language.syntax import ModelType
 
 CHAIN = """dtmc
@@ -42,6 +44,12 @@ endmodule
 init true endinit
 rewards [b] x=0 : {}; endrewards
 """
+
+
+LISTED = 1 << 62
+"""States up to which quotients are made from lists; 0: those of chains are made from diagrams."""
+
+quotient = partial(any_quotient, listed=LISTED)
 
 
 def forged(monkeypatch: pytest.MonkeyPatch, change: Callable[[Blocks], Blocks]) -> None:
@@ -163,7 +171,11 @@ UNIT = Fraction(1, 2**53)
 
 
 def listed_quotient(
-    monkeypatch: pytest.MonkeyPatch, model: ExplicitModel, told_apart: str, keep_loops: bool = True
+    monkeypatch: pytest.MonkeyPatch,
+    model: ExplicitModel,
+    told_apart: str,
+    keep_loops: bool = True,
+    listed_states: int = LISTED,
 ) -> ExplicitModel:
     """The quotient of a model by one label, with its first reward structure, before it is compressed."""
     listed: list[ExplicitModel] = []
@@ -175,7 +187,11 @@ def listed_quotient(
     monkeypatch.setattr(sys.modules["hybrid.models.lumping.quotient"], "compressed", keep)
     made = compressed(model)
     label = next(label for label in made.source.labels if label.name == told_apart)
-    quotient(made, [made.states(label.expression)], [0], keep_loops=keep_loops)
+    found = any_quotient(
+        made, [made.states(label.expression)], [0], keep_loops=keep_loops, listed=listed_states
+    )
+    is_on_diagrams = listed_states == 0 and not made.is_mdp
+    assert found.reduction.made_from == ("diagrams" if is_on_diagrams else "list")
     return listed[0]
 
 
@@ -197,16 +213,17 @@ def fork(kind: ModelType, reward: ExplicitReward, units: float = 0.0, loop: floa
     )
 
 
-# lemma: state-by-state
+# lemma: state-by-state, formal-sums
+@pytest.mark.parametrize("listed", [LISTED, 0])
 @pytest.mark.parametrize("kind", ["DTMC", "MDP"])
 @pytest.mark.parametrize("earners", ["states", "choices"])
 def test_what_rewards_of_a_block_are_apart_is_an_error_of_its_reward(
-    monkeypatch: pytest.MonkeyPatch, kind: str, earners: str
+    monkeypatch: pytest.MonkeyPatch, kind: str, earners: str, listed: int
 ) -> None:
     """Both doubles may stand for 0.3, each off by some units; what the other may mean is told, too."""
     earned, units = np.array([0.0, 0.3, 0.1 + 0.2, 0.0]), 6.0
     reward = ExplicitReward("r", **{earners: earned}, units=units)
-    found = listed_quotient(monkeypatch, fork(ModelType[kind], reward), "end")
+    found = listed_quotient(monkeypatch, fork(ModelType[kind], reward), "end", listed_states=listed)
     assert found.n_states == 3
     (own,) = found.rewards
     mine = np.unique(own.states if earners == "states" else own.choices)
@@ -217,12 +234,13 @@ def test_what_rewards_of_a_block_are_apart_is_an_error_of_its_reward(
             assert abs(value * (1 + sign * Fraction(units) * UNIT) - Fraction(0.3)) <= told * Fraction(0.3)
 
 
-def test_rewards_of_rates_are_as_uncertain_as_the_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("listed", [LISTED, 0])
+def test_rewards_of_rates_are_as_uncertain_as_the_rates(monkeypatch: pytest.MonkeyPatch, listed: int) -> None:
     """A move earns more in the quotient without loops, by all rates over those that remain."""
     units, loop = 400.0, 1023.0
     reward = ExplicitReward("r", choices=np.array([0.0, 1.0, 1.0, 0.0]))
     model = fork(ModelType.CTMC, reward, units, loop)
-    found = listed_quotient(monkeypatch, model, "end", keep_loops=False)
+    found = listed_quotient(monkeypatch, model, "end", keep_loops=False, listed_states=listed)
     (own,) = found.rewards
     value = Fraction(float(own.choices.max()))
     assert value == 1024
@@ -243,3 +261,88 @@ def test_every_error_behind_rewards_of_rates_is_counted(monkeypatch: pytest.Monk
     sums = written.units + 2 + 1, found.value_units + 2 + 1  # two entries, and a product or a quotient
     assert listed.units >= 6.0 + made.exit_units + 1.0
     assert own.units >= listed.units + apart + sum(sums)
+
+
+# ------------------------------------------------------------------ errors of sums on diagrams
+
+
+# lemma: formal-sums
+@pytest.mark.parametrize("units", [0.3, 6.0, 2.0**26])
+def test_a_sum_on_diagrams_is_as_uncertain_as_all_states_of_its_block(
+    monkeypatch: pytest.MonkeyPatch, units: float
+) -> None:
+    """Entries may be off to one side in one state, and their fraction to the other side in another."""
+    far = Fraction(units) * UNIT
+    largest = float(Fraction(1, 3) * (1 + far / 2))
+    rows = [[(1, 0.5), (2, 0.5)], [(3, 1 / 3), (1, 1.0)], [(3, largest), (1, 1.0)], [(3, 1.0)]]
+    model = ExplicitModel(
+        ModelType.CTMC,
+        4,
+        np.cumsum([0, *map(len, rows)]),
+        np.array([j for row in rows for j, _ in row]),
+        np.array([v for row in rows for _, v in row]),
+        np.array([True, False, False, False]),
+        labels={"end": np.array([False, False, False, True])},
+        rewards=(ExplicitReward("r", states=np.ones(4)),),
+        value_units=units,
+    )
+    found = listed_quotient(monkeypatch, model, "end", listed_states=0)
+    if units > 1:
+        assert found.n_states == 3
+    told = Fraction(found.value_units) * UNIT
+    value = next(Fraction(v) for v in found.values.tolist() if 0.3 < v < 0.4)
+    for double in (Fraction(1 / 3), Fraction(largest)) if units > 1 else (Fraction(1 / 3),):
+        for sign in (-1, 1):
+            assert abs(double * (1 + sign * far) - value) <= told * value
+    # What the double of one state may stand for, the fraction next to that, and that rounded to a double.
+    meant = 2 * far / (1 - far)
+    assert told >= meant * (1 + UNIT) + UNIT
+
+
+def test_exact_sums_on_diagrams_are_told_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    reward = ExplicitReward("r", states=np.array([0.0, 0.1, 0.1, 0.0]))
+    found = listed_quotient(monkeypatch, fork(ModelType.DTMC, reward), "end", listed_states=0)
+    assert (found.n_states, found.value_units, found.rewards[0].units) == (3, 0.0, 0.0)
+    assert 0.1 in found.rewards[0].states.tolist()
+
+
+# lemma: formal-sums
+def test_sums_on_diagrams_that_no_double_is_are_told_inexact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of exact entries: one and the least double beside it, in two states that differ from each other."""
+    rows = [[(2, 1.0), (3, 2.0**-60)], [(2, 1.0), (3, 2.0**-60)], [(0, 1.0)], [(0, 1.0)]]
+    model = ExplicitModel(
+        ModelType.CTMC,
+        4,
+        np.cumsum([0, *map(len, rows)]),
+        np.array([j for row in rows for j, _ in row]),
+        np.array([v for row in rows for _, v in row]),
+        np.array([True, False, False, False]),
+        labels={"end": np.array([False, False, True, True])},
+        rewards=(ExplicitReward("r"),),
+    )
+    found = listed_quotient(monkeypatch, model, "end", listed_states=0)
+    assert found.n_states == 2 and found.value_units >= 1
+
+
+# lemma: formal-sums
+def test_every_error_behind_rewards_on_diagrams_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of rewards of one state and of another, of rates out of a sum, of additions and of rounding."""
+    reward = ExplicitReward("r", choices=np.array([0.0, 0.3, 0.1 + 0.2, 0.0]), units=6.0)
+    model = fork(ModelType.CTMC, reward, 40.0, 3.0)
+    earned = symbolic_reward(compressed(model), 0).choices[0]
+    assert earned is not None and earned.units >= 6.0
+    found = listed_quotient(monkeypatch, model, "end", listed_states=0)
+    (own,) = found.rewards
+    assert found.value_units >= 2 * 40.0 + 1
+    assert own.units > 2 * earned.units + 1 + found.value_units + 2 + 1
+
+
+def test_sums_below_normal_doubles_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their rounding is more than the proof on diagrams knows."""
+    model = fork(ModelType.CTMC, ExplicitReward("r", states=np.array([0.0, 1.0, 1.0, 0.0])))
+    values = model.values.copy()
+    values[:2] = 2.0**-1010
+    made = compressed(replace(model, values=values))
+    label = next(label for label in made.source.labels if label.name == "end")
+    found = any_quotient(made, [made.states(label.expression)], [0], listed=0)
+    assert found.reduction.made_from == "list"

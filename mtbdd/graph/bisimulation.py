@@ -1,0 +1,560 @@
+"""The coarsest strong bisimulation of a Markov chain, found and proved on its decision diagram.
+
+Refinement by signatures ([Der07], [WDH10], [DP18]). The partition is a function of the row bits, and a round
+is a product of the matrix with it. Every block has a weight that looks random. The signature of a state is
+then one residue, and no diagram over bits of blocks. Nothing rests on that: in the end the product is made
+once more with all operations on leaves noted. Every residue is required to stand for one *formal sum*, which
+says in integers how often each block is reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtbdd.base.budget import check_budget
+from mtbdd.base.memory import require_memory
+from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.diagrams.value_diagrams import ValueDiagrams
+from mtbdd.offset.states import StateIndex
+
+if TYPE_CHECKING:
+    from mtbdd.graph.refinement_kernels import Store
+
+Numbers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+_STEPS = 20_000_000
+"""Operations on nodes between looks at the time that is left."""
+
+_LEAST_ROOM = 1 << 16
+_BYTES = 72
+"""Of a node: its own, its places among nodes and among results."""
+
+_SEEDS = (0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0)
+
+
+class CoarseningError(ArithmeticError):
+    """No quotient is made: sums have numbers that are too large or too small, or blocks are not proved."""
+
+
+class TooManyBlocksError(CoarseningError):
+    """More blocks than asked for; `blocks` were found in some `rounds`."""
+
+    def __init__(self, blocks: int, rounds: int) -> None:
+        super().__init__(f"there are {blocks} blocks or more")
+        self.blocks, self.rounds = blocks, rounds
+
+
+class _AccidentError(Exception):
+    """One residue stands for two formal sums."""
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """Entries of a matrix as multiples of symbols, which are numbers that nothing is known of.
+
+    Entry k of the terminals is ``counts[k]`` times the symbol ``symbols[k]``.
+
+    Attributes
+    ----------
+    symbols : ndarray of int64, shape (m,)
+        From 0.
+    counts : ndarray of int64, shape (m,)
+        At least 1, less than 2^61.
+    """
+
+    symbols: Numbers
+    counts: Numbers
+
+    @property
+    def n_symbols(self) -> int:
+        """How many symbols there are."""
+        return int(self.symbols.max(initial=0)) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class ChainPartition:
+    """A partition of states that is proved to be a strong bisimulation.
+
+    Block k consists of the states whose first one, in the order of the row bits, is ``first[k]``.
+
+    Attributes
+    ----------
+    count : int
+        Blocks.
+    rounds : int
+    classes : ndarray of int64, shape (count,)
+        The class of the states of each block.
+    first : ndarray of bool, shape (count, n_bits)
+        A state of each block, its row bits; ascending.
+    starts : ndarray of int64, shape (count + 1,)
+        Where the sums of every block begin.
+    targets, symbols, counts : ndarray of int64, shape (starts[-1],)
+        What every state of the block has for the sum of its entries into a block: some symbols, how often.
+    nodes : int
+        Of the partition's diagram, one a bit and prefix that it tells apart.
+    low, high : tuple of ndarray of int64
+        One array a row bit: the else and then children of nodes by number at the next level, -1 where no
+        state is; behind the last bit they are blocks. The root is node 0.
+    """
+
+    count: int
+    rounds: int
+    classes: Numbers
+    first: NDArray[np.bool_]
+    starts: Numbers
+    targets: Numbers
+    symbols: Numbers
+    counts: Numbers
+    nodes: int
+    low: tuple[Numbers, ...]
+    high: tuple[Numbers, ...]
+
+    def of_states(self, index: StateIndex) -> Numbers:
+        """Return the block of each state of a set, in index order, shape (index.size,).
+
+        Time: O(states) in numpy for every bit.
+        """
+        return self._walked(index, apart=True)
+
+    def met_by(self, index: StateIndex) -> Numbers:
+        """Return the blocks of a set's states, ascending.
+
+        Time: O(pairs of nodes that meet) in numpy for every bit.
+        """
+        return self._walked(index, apart=False)
+
+    def _walked(self, index: StateIndex, apart: bool) -> Numbers:
+        """Walk down the partition together with a set, along every path or along distinct pairs of nodes."""
+        member: Numbers = np.zeros(min(index.size, 1), dtype=np.int64)
+        block = member.copy()
+        for bit in range(index.n_bits):
+            below = np.stack([index.low[bit][member], index.high[bit][member]], axis=1).reshape(-1)
+            blocks = np.stack([self.low[bit][block], self.high[bit][block]], axis=1).reshape(-1)
+            kept = below >= 0
+            member, block = below[kept].astype(np.int64), blocks[kept]
+            if not apart:
+                width = int(member.max(initial=0)) + 1
+                pairs = np.unique(block * width + member)
+                block, member = pairs // width, pairs % width
+        return block if apart else np.unique(block)
+
+
+def coarsest_partition(
+    matrix: SymbolicMatrix,
+    terms: Terms,
+    work: ValueDiagrams,
+    classes: int,
+    *,
+    skip_own: bool = False,
+    most: float = np.inf,
+    room: int = 1 << 26,
+) -> ChainPartition:
+    """Return the coarsest strong bisimulation that tells some classes of states apart.
+
+    Parameters
+    ----------
+    matrix : SymbolicMatrix
+        Of positive entries, between states.
+    terms : Terms
+        What its terminals stand for.
+    work : ValueDiagrams
+    classes : int
+        A function of the row bits: integers from 1 for states, 0 elsewhere.
+    skip_own : bool
+        Whether entries into a state's own block need not agree.
+    most : float
+        Blocks beyond which none is returned.
+    room : int
+        Nodes of all functions at once.
+
+    Raises
+    ------
+    CoarseningError
+        There are more blocks, or sums are too large.
+    MemoryError
+        More nodes are needed.
+    BudgetError
+
+    Notes
+    -----
+    Two states are in one block if they are in one class and the formal sums of their entries into each block
+    are the same. Time: a product with the matrix a round, on diagrams. Lemma: formal-sums (docs/lumping.md).
+    """
+    for seed in _SEEDS:
+        try:
+            return _Refinement(matrix, terms, work, classes, skip_own, most, room, seed).found()
+        except _AccidentError:
+            continue
+    raise CoarseningError("the blocks could not be proved")
+
+
+class _Refinement:
+    """One attempt, with weights made from a seed."""
+
+    def __init__(
+        self,
+        matrix: SymbolicMatrix,
+        terms: Terms,
+        work: ValueDiagrams,
+        classes: int,
+        skip_own: bool,
+        most: float,
+        room: int,
+        seed: int,
+    ) -> None:
+        from mtbdd.graph import refinement_kernels as kernels
+
+        self._kernels = kernels
+        self._terms, self._skip, self._most, self._room = terms, skip_own, most, room
+        self._n_bits = matrix.manager.n_bits
+        self._matrix, self._root = _flat_matrix(work, matrix)
+        self._residues = self._residues_of(terms, seed)
+        self._store = self._made(_LEAST_ROOM)
+        self._live = 0
+        self._pairs: Words = np.zeros((0, 2), dtype=np.uint64)
+        self._classes = self._loaded(work, classes)
+        self._partition = self._with_words(self._classes, lambda words: self._seeded(words, seed))
+
+    # ------------------------------------------------------------------ rounds
+
+    def found(self) -> ChainPartition:
+        """Refine until nothing changes, and prove the blocks."""
+        sums = 0
+        exits = self._negated_exits() if self._skip else 0
+        n_blocks, rounds, step = len(self._words(self._partition)), 0, self._partition
+        while True:
+            check_budget()
+            rounds += 1
+            sums = self._sum(sums, self._times(step))
+            if exits:
+                sums = self._sum(sums, self._combined(self._kernels.MULTIPLY, exits, step))
+            both = self._paired(sums)
+            leaves = self._leaves(both)
+            is_stable, n_blocks = len(leaves) == n_blocks, len(leaves)
+            if n_blocks >= self._most:
+                raise TooManyBlocksError(n_blocks, rounds)
+            if is_stable:
+                return self._with_proof(rounds)
+            self._partition, step = self._renamed(both, leaves)
+            self._partition, self._classes, sums, step, exits = self._kept(
+                self._partition, self._classes, sums, step, exits
+            )
+
+    def _paired(self, sums: int) -> int:
+        """Return the function of pairs of a block and a sum, and remember which pair a word is."""
+        both, log = self._noted(lambda: self._combined(self._kernels.PAIR, self._partition, sums))
+        words, first = np.unique(log[:, 3], return_index=True)
+        is_new = ~np.isin(words, self._pairs[:, 0])
+        words, first = words[is_new], first[is_new]
+        at = np.searchsorted(self._pairs[:, 0], words)
+        self._pairs = np.insert(self._pairs, at, np.stack([words, log[first, 1]], axis=1), axis=0)
+        return both
+
+    def _renamed(self, both: int, leaves: Numbers) -> tuple[int, int]:
+        """Return the new partition, and the difference of its words to the old one's.
+
+        The largest part of a block keeps its word.
+        """
+        share = np.zeros(both + 1)
+        self._kernels.measured(self._store, both, self._marks(both), share)
+        new = self._store.word[leaves]
+        old = self._pairs[np.searchsorted(self._pairs[:, 0], new), 1]
+        order = np.lexsort((share[leaves], old))
+        keep = order[np.append(np.diff(old[order]) != 0, True)]
+        new[keep] = old[keep]
+        prime = np.uint64((1 << 61) - 1)
+        change = np.where(new >= old, new - old, prime - (old - new))
+        by_node = np.zeros(both + 1, dtype=np.uint64)
+        found = []
+        for values in (new, change):
+            by_node[leaves] = values
+            found.append(self._relabelled(both, by_node))
+        return found[0], found[1]
+
+    def _negated_exits(self) -> int:
+        """Return minus the sum of every state's entries."""
+        ones = self._with_words(self._partition, lambda words: np.ones_like(words))
+        prime = np.uint64((1 << 61) - 1)
+        return self._with_words(self._times(ones), lambda words: np.where(words == 0, words, prime - words))
+
+    # ------------------------------------------------------------------ proof
+
+    def _with_proof(self, rounds: int) -> ChainPartition:
+        """Return the partition, if every residue stands for one formal sum.  Lemma: formal-sums."""
+        # Nothing that is known from before: every operation on leaves is to be noted.
+        self._partition, self._classes = self._kept(self._partition, self._classes, anyway=True)
+        _, members = self._noted(lambda: self._combined(self._kernels.PAIR, self._partition, self._classes))
+        (self._partition,) = self._kept(self._partition, anyway=True)
+        sums, log = self._noted(lambda: self._times(self._partition))
+        _, pairs = self._noted(lambda: self._combined(self._kernels.PAIR, self._partition, sums))
+        if not log[:, 3].all() or not pairs[:, 2].all():  # lemma: formal-sums
+            raise _AccidentError
+        first, low, high, names = self._levelled()
+        by_word = np.argsort(names)
+        ascending = names[by_word]
+
+        def block_of(words: Words) -> Numbers:
+            return by_word[np.searchsorted(ascending, words)]
+
+        members = np.unique(members[:, 1:3], axis=0)
+        if len(members) != len(names):  # lemma: formal-sums
+            raise _AccidentError
+        of_block = np.empty(len(names), dtype=np.int64)
+        of_block[block_of(members[:, 0])] = members[:, 1]
+        words = np.unique(log[:, 3])
+        operations = np.empty(log.shape, dtype=np.int64)
+        products = log[:, 0] == self._kernels.PRODUCT
+        operations[:, 0] = log[:, 0]
+        operations[:, 1] = np.where(products, log[:, 1].astype(np.int64), np.searchsorted(words, log[:, 1]))
+        operations[products, 2] = block_of(log[products, 2])
+        operations[~products, 2] = np.searchsorted(words, log[~products, 2])
+        operations[:, 3] = np.searchsorted(words, log[:, 3])
+        starts, ends, keys, counts = self._formal_sums(operations, len(words))
+        pairs = np.unique(pairs, axis=0)
+        blocks, of_pairs = block_of(pairs[:, 1]), np.searchsorted(words, pairs[:, 2])
+        order = np.lexsort((of_pairs, blocks))
+        blocks, of_pairs = blocks[order], of_pairs[order]
+        n_symbols = self._terms.n_symbols
+        # lemma: formal-sums
+        if not self._kernels.agreeing(blocks, of_pairs, self._skip, n_symbols, starts, ends, keys, counts):
+            raise _AccidentError
+        own = of_pairs[np.append(True, np.diff(blocks) != 0)]
+        lengths = (ends - starts)[own]
+        places = np.repeat(starts[own] - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+        rows = np.repeat(np.arange(len(own)), lengths)
+        targets, symbols, times = keys[places] // n_symbols, keys[places] % n_symbols, counts[places]
+        if self._skip:
+            kept = targets != rows
+            rows, targets, symbols, times = rows[kept], targets[kept], symbols[kept], times[kept]
+        begins = np.searchsorted(rows, np.arange(len(own) + 1))
+        nodes = sum(len(part) for part in low)
+        return ChainPartition(
+            len(own), rounds, of_block, first, begins, targets, symbols, times, nodes, low, high
+        )
+
+    def _formal_sums(self, operations: Numbers, n_words: int) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+        """Return where the sum of each word stands, and the sums."""
+        terms = self._terms.symbols, self._terms.counts, self._terms.n_symbols
+        starts, ends = np.full(n_words, -1, dtype=np.int64), np.zeros(n_words, dtype=np.int64)
+        keys, counts = np.zeros(_LEAST_ROOM, dtype=np.int64), np.zeros(_LEAST_ROOM, dtype=np.int64)
+        record, done = np.zeros(2, dtype=np.int64), 0
+        while True:
+            done = self._kernels.formal_sums(done, operations, terms, starts, ends, keys, counts, record)
+            if record[1] == 2:
+                raise CoarseningError("sums of entries have too large numbers")
+            if record[1]:  # lemma: formal-sums
+                raise _AccidentError
+            if done == len(operations):
+                return starts, ends, keys, counts
+            check_budget()
+            require_memory(48 * len(keys), "the sums of the quotient", "check without the quotient")
+            keys, counts = (np.concatenate([a, np.zeros_like(a)]) for a in (keys, counts))
+
+    def _levelled(self) -> tuple[NDArray[np.bool_], tuple[Numbers, ...], tuple[Numbers, ...], Words]:
+        """Return the first state of each block, the partition bit by bit, and the words of its blocks."""
+        store, nodes = self._store, np.array([self._partition], dtype=np.int64)
+        lows, highs, parents = [], [], []
+        for bit in range(self._n_bits):
+            tests = store.level[nodes] == bit
+            low = np.where(tests, store.low[nodes], nodes).astype(np.int64)
+            high = np.where(tests, store.high[nodes], nodes).astype(np.int64)
+            children = np.stack([low, high], axis=1).reshape(-1)
+            distinct, first, inverse = np.unique(children, return_index=True, return_inverse=True)
+            is_kept = distinct != 0
+            order = np.flatnonzero(is_kept)[np.argsort(first[is_kept])]  # prefixes ascend
+            place = np.full(len(distinct), -1, dtype=np.int64)
+            place[order] = np.arange(len(order))
+            both = place[inverse.reshape(-1)].reshape(-1, 2)
+            lows.append(both[:, 0].copy())
+            highs.append(both[:, 1].copy())
+            parents.append(first[order])
+            nodes = distinct[order]
+        bits = np.zeros((len(nodes), self._n_bits), dtype=np.bool_)
+        at = np.arange(len(nodes))
+        for bit in reversed(range(self._n_bits)):
+            from_ = parents[bit][at]
+            bits[:, bit] = from_ & 1
+            at = from_ >> 1
+        return bits, tuple(lows), tuple(highs), store.word[nodes]
+
+    # ------------------------------------------------------------------ operations
+
+    def _times(self, v: int) -> int:
+        return self._until(
+            lambda: self._kernels.product(
+                self._store, self._n_bits, self._matrix, self._residues, 0, self._root, v
+            )
+        )
+
+    def _combined(self, operation: int, a: int, b: int) -> int:
+        return self._until(lambda: self._kernels.combined(self._store, self._n_bits, operation, a, b))
+
+    def _sum(self, a: int, b: int) -> int:
+        return self._combined(self._kernels.ADD, a, b)
+
+    def _until(self, step: Callable[[], int]) -> int:
+        """Return the result of an operation that is repeated until there was room and time for it."""
+        record = self._store.record
+        while True:
+            record[self._kernels.LEFT] = _STEPS
+            found = int(step())
+            if found >= 0:
+                return found
+            check_budget()
+            if record[self._kernels.SIZE] >= len(self._store.level):
+                self._grow()
+            log = self._store.log
+            if len(log) and record[self._kernels.LOGGED] >= len(log):
+                require_memory(4 * log.nbytes, "the sums of the quotient", "check without the quotient")
+                self._store = self._store._replace(log=np.concatenate([log, np.zeros_like(log)]))
+
+    def _noted(self, operation: Callable[[], int]) -> tuple[int, Words]:
+        """Return the result of an operation, and what was done with leaves on the way."""
+        self._store = self._store._replace(log=np.zeros((_LEAST_ROOM, 4), dtype=np.uint64))
+        self._store.record[self._kernels.LOGGED] = 0
+        found = operation()
+        log = self._store.log[: self._store.record[self._kernels.LOGGED]]
+        self._store = self._store._replace(log=np.zeros((0, 4), dtype=np.uint64))
+        return found, log
+
+    # ------------------------------------------------------------------ nodes
+
+    def _made(self, room: int) -> Store:
+        """Return a store with the leaf 0."""
+        kernels = self._kernels
+        require_memory(_BYTES * room, "diagrams of blocks", "check without the quotient")
+        places = 2 << (room - 1).bit_length()
+        store: Store = kernels.Store(
+            np.zeros(room, dtype=np.int32),
+            np.zeros(room, dtype=np.int32),
+            np.zeros(room, dtype=np.int32),
+            np.zeros(room, dtype=np.uint64),
+            np.full(places, -1, dtype=np.int32),
+            np.zeros((places, 2), dtype=np.uint64),
+            np.full(places, -1, dtype=np.int32),
+            np.zeros((0, 4), dtype=np.uint64),
+            np.zeros(3, dtype=np.int64),
+        )
+        kernels.leaf(store, self._n_bits, np.uint64(0))
+        return store
+
+    def _grow(self) -> None:
+        """Make room for twice as many nodes."""
+        old = self._store
+        size = len(old.level)
+        if 2 * size > self._room:
+            raise MemoryError(f"the blocks of the quotient need more than {self._room} nodes: expected fewer")
+        new = self._made(2 * size)
+        for name in ("level", "low", "high", "word"):
+            getattr(new, name)[:size] = getattr(old, name)
+        new.slots.fill(-1)
+        self._store = new._replace(log=old.log, record=old.record)
+        self._kernels.placed(self._store)
+
+    def _kept(self, *roots: int, anyway: bool = False) -> tuple[int, ...]:
+        """Return functions in a store without other nodes, once those are most of all."""
+        old, size = self._store, int(self._store.record[self._kernels.SIZE])
+        if not anyway and size < max(4 * self._live, len(old.level) // 2):
+            return roots
+        marks = self._marks(*roots)
+        self._live = int(marks.sum())
+        room = max(_LEAST_ROOM, 1 << (8 * self._live).bit_length())
+        self._store = self._made(min(room, max(self._room, 2 * self._live)))
+        image = np.zeros(len(marks), dtype=np.int32)
+        self._kernels.copied(old, self._store, marks, image)
+        return tuple(int(image[root]) for root in roots)
+
+    def _marks(self, *roots: int) -> NDArray[np.bool_]:
+        marks = np.zeros(max(roots) + 1, dtype=np.bool_)
+        marks[0] = True
+        for root in roots:
+            self._kernels.marked(self._store, root, marks)
+        return marks
+
+    def _leaves(self, root: int) -> Numbers:
+        """Return the leaves of a function but the leaf 0."""
+        marks = self._marks(root)
+        marks[0] = False
+        return np.flatnonzero(marks & (self._store.level[: len(marks)] == self._n_bits))
+
+    def _words(self, root: int) -> Words:
+        return self._store.word[self._leaves(root)]
+
+    def _with_words(self, root: int, change: Callable[[Words], Words]) -> int:
+        """Return a function with other words, the leaf 0 left as it is."""
+        leaves, by_node = self._leaves(root), np.zeros(root + 1, dtype=np.uint64)
+        by_node[leaves] = change(self._store.word[leaves])
+        return self._relabelled(root, by_node)
+
+    def _relabelled(self, root: int, by_node: Words) -> int:
+        """Return a function with the words that its leaves are given."""
+        marks, image = self._marks(root), np.zeros(root + 1, dtype=np.int64)
+        while not self._kernels.relabelled(self._store, self._n_bits, marks, by_node, image):
+            check_budget()
+            self._grow()
+        return int(image[root])
+
+    def _loaded(self, work: ValueDiagrams, root: int) -> int:
+        """Return a function of integers in the store, which is empty but for the leaf 0."""
+        level, low, high, values = _flat(work, root)
+        n_nodes = len(level)
+        while len(self._store.level) < n_nodes:
+            self._grow()
+        store, kernels = self._store, self._kernels
+        is_leaf = level == work.bottom
+        store.level[:n_nodes] = np.where(is_leaf, self._n_bits, level // 3)
+        store.low[:n_nodes], store.high[:n_nodes] = low, high
+        store.word[:n_nodes] = values.astype(np.uint64)
+        store.record[kernels.SIZE] = n_nodes
+        store.slots.fill(-1)
+        kernels.placed(store)
+        return n_nodes - 1
+
+    def _seeded(self, words: Words, seed: int) -> Words:
+        """Return the words of the first blocks, which are one a class."""
+        word = self._kernels.pair_word
+        return np.array([word(own, np.uint64(seed)) for own in words], dtype=np.uint64)
+
+    def _residues_of(self, terms: Terms, seed: int) -> Words:
+        """Return a residue for every terminal: its count, times a number that stands for its symbol."""
+        kernels = self._kernels
+        weights = [
+            kernels.pair_word(np.uint64(symbol), np.uint64(seed ^ 0x5851F42D4C957F2D)) if symbol else 1
+            for symbol in range(terms.n_symbols)
+        ]
+        pairs = zip(terms.symbols.tolist(), terms.counts.tolist(), strict=True)
+        return np.array([weights[s] * c % ((1 << 61) - 1) for s, c in pairs], dtype=np.uint64)
+
+
+def _flat(work: ValueDiagrams, root: int) -> tuple[Numbers, Numbers, Numbers, NDArray[np.float64]]:
+    """Return the nodes of a function: level, children, and values of leaves.
+
+    Children come before their parents, the leaf 0 first of all and the root last; children of leaves are 0.
+    """
+    groups = list(work.below(np.array([0, root])))
+    nodes = np.concatenate([ids for _, ids in groups])
+    level = np.repeat([level for level, _ in groups], [len(ids) for _, ids in groups])
+    is_leaf = level == work.bottom
+    leaves = nodes[is_leaf]  # they come first
+    nodes[is_leaf] = leaves[np.argsort(leaves != 0, kind="stable")]
+    place = np.zeros(int(nodes.max()) + 1, dtype=np.int64)
+    place[nodes] = np.arange(len(nodes))
+    low, high = (np.where(is_leaf, 0, place[child]) for child in work.children(nodes))
+    return level, low, high, np.where(is_leaf, work.values_of(nodes), 0.0)
+
+
+def _flat_matrix(
+    work: ValueDiagrams, matrix: SymbolicMatrix
+) -> tuple[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]], int]:
+    """Return the nodes of a matrix as `product` takes them, and the root."""
+    level, low, high, values = _flat(work, work.load(matrix))
+    is_leaf = level == work.bottom
+    low = np.where(is_leaf, np.searchsorted(matrix.terminals, values), low)
+    level = np.where(is_leaf, 2 * matrix.manager.n_bits, level // 3 * 2 + level % 3)
+    return (level.astype(np.int32), low.astype(np.int32), high.astype(np.int32)), len(level) - 1
