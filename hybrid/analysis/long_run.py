@@ -205,7 +205,11 @@ Gains = tuple[float, float, float]  # value, lower, upper
 
 
 def steady_probabilities(a: Asked) -> StateValues:
-    """Return, for every state, the long-run probability of being in a set."""
+    """Return, for every state, the long-run probability of a set, of an MDP the optimal one."""
+    if a.model.is_mdp:
+        from hybrid.analysis.long_run_choices import optimal_probabilities
+
+        return optimal_probabilities(a)
     model, states, options, work = a.model, a.states(a.formula.states), a.options, a.work
 
     def gains(component: Node, index: StateIndex) -> Gains:
@@ -225,7 +229,11 @@ def steady_probabilities(a: Asked) -> StateValues:
 
 
 def steady_rewards(a: Asked) -> StateValues:
-    """Return, for every state, the long-run average of a reward structure."""
+    """Return, for every state, the long-run average of a reward, of an MDP the optimal one."""
+    if a.model.is_mdp:
+        from hybrid.analysis.long_run_choices import optimal_rewards
+
+        return optimal_rewards(a)
     model, structure, options, work = a.model, a.formula.place, a.options, a.work
 
     def gains(component: Node, index: StateIndex) -> Gains:

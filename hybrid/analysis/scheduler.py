@@ -26,7 +26,7 @@ from hybrid.base.lists import concatenated_ranges
 from hybrid.base.notebook import block, paragraph, rows_table
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.explicit.extract import LayerRows, explicit_matrix, merge_layers, renumbered
-from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator
+from hybrid.matrix.space.choice_operator import ChoiceOperator
 from mtbdd.build.choices import ChoicePart
 from mtbdd.build.given import TakenCommands
 from mtbdd.build.model import SymbolicModel
@@ -367,7 +367,8 @@ class SchedulerMaker:
         x = operator.space.vector(np.ascontiguousarray(bound))
         layers = operator.space.to_host(operator.choose(x))
         for layer in np.unique(layers).tolist():
-            if layer != NO_CHOICE:
+            # The layer after the last one, if it is chosen, is that of stopping.
+            if layer < len(model.layers):
                 self._choose(layer, states_from(model.manager, unknown, layers == layer))
         if components is None:
             return

@@ -40,6 +40,7 @@ from hybrid.properties.tree import (
     Quantified,
     Quantile,
     Reward,
+    SteadyState,
 )
 from mtbdd.base.budget import BudgetError
 from mtbdd.base.errors import option
@@ -219,9 +220,9 @@ class Checker(FormulaChecker):
     def _schedulable(self, formula: Expression) -> Expression:
         """Return the operator that a scheduler is for: the property itself, or what a filter is about."""
         operand = formula.operand if isinstance(formula, Filter) else formula
-        if not self.model.is_mdp or not isinstance(operand, (Probability, Reward)):
+        if not self.model.is_mdp or not isinstance(operand, (Probability, Reward, SteadyState)):
             raise UnsupportedError(
-                "a scheduler is given for P and R on an MDP, alone or in a filter: ask without one"
+                "a scheduler is given for P, S and R on an MDP, alone or in a filter: ask without one"
             )
         return operand
 

@@ -284,16 +284,8 @@ def _is_discounted(e: Reward) -> bool:
     return isinstance(target, Cumulative) and (e.discount is not None or target.discount is not None)
 
 
-STEADY = PropertyQuantity(
-    "S", SteadyState, part=lambda e: (e.states, Type.BOOL, "what S asks about"),
-    only_chains="S is not checked on an MDP by this version, nor LRA, which is the same: long-run "
-    "probabilities depend on the scheduler",
-)  # fmt: skip
-AVERAGE = PropertyQuantity(
-    "R [ S ]", Reward, lambda e: isinstance(e.target, LongRun), read=_read_long_run,
-    only_chains="R [ S ] is not checked on an MDP by this version, nor R [ LRA ], which is the same: "
-    "long-run averages depend on the scheduler",
-)  # fmt: skip
+STEADY = PropertyQuantity("S", SteadyState, part=lambda e: (e.states, Type.BOOL, "what S asks about"))
+AVERAGE = PropertyQuantity("R [ S ]", Reward, lambda e: isinstance(e.target, LongRun), read=_read_long_run)
 DISCOUNTED = PropertyQuantity("R [ C ] with a discount", Reward, _is_discounted, _time, _read_discounted)
 CUMULATIVE = PropertyQuantity(
     "R [ C<=t ]", Reward, lambda e: isinstance(e.target, Cumulative) and e.target.time is not None, _time,

@@ -105,7 +105,7 @@ class ChainOracle:
 
     # ------------------------------------------------------------------ long run and rewards
 
-    def steady(self, states: set[int]) -> list[Enclosure]:
+    def steady(self, states: set[int], largest: bool = True) -> list[Enclosure]:
         return exactly(linear.long_run(self.rows, [Fraction(s in states) for s in range(self.size)]))
 
     def reward(

@@ -145,7 +145,7 @@ class Evaluator:
         if isinstance(formula, Probability):
             return self._path(formula.path, largest)
         if isinstance(formula, LongRun):
-            return self.oracle.steady(self.states(formula.states))
+            return self.oracle.steady(self.states(formula.states), largest)
         assert isinstance(formula, Reward)
         argument: set[int] | Fraction | None = None
         if formula.kind == "F":

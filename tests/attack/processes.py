@@ -70,13 +70,13 @@ class ProcessOracle:
     def repeated(self, states: set[int], always: bool, largest: bool) -> list[Enclosure]:
         return exactly(self._best(lambda c: c.repeated(states, always), largest))
 
-    def steady(self, states: set[int]) -> list[Enclosure]:
-        raise NotImplementedError("S of an MDP")
+    def steady(self, states: set[int], largest: bool) -> list[Enclosure]:
+        return exactly(self._best(lambda c: c.steady(states), largest))
 
     def reward(
         self, structure: int, kind: str, argument: set[int] | Fraction | None, largest: bool
     ) -> list[Enclosure]:
-        if kind == "F" or argument is None:
+        if kind in ("F", "S") or argument is None:
             return exactly(self._best(lambda c: c.reward(structure, kind, argument), largest))
         assert isinstance(argument, Fraction)
         state = self.model.rewards[structure]

@@ -12,6 +12,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from tests.attack.averages import run_averages
 from tests.attack.cases import Case, Finding, Record, draw_case, run_case
 from tests.attack.directed import run_directed
 from tests.attack.in_parts import run_in_parts
@@ -73,6 +74,7 @@ class Summary:
 
 
 WAYS: dict[str, tuple[Callable[[Case], Record], str]] = {
+    "averages": (run_averages, "ask for long-run averages of decision processes in the place of each case"),
     "in-parts": (run_in_parts, "ask in 2 to 7 parts, states dealt to them at random"),
     "in-strips": (run_in_strips, "solve component by component, in strips of a few states"),
     "directed": (run_directed, "ask of models that are built no further than the question needs"),

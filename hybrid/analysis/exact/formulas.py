@@ -462,7 +462,7 @@ class ExactFormulas:
 
     @EXACT.answers(registry.STEADY)
     def _steady(self, formula: SteadyState) -> list[Exact]:
-        return self._chain_alone().long_run_probabilities(self._states(formula.states))
+        return self._numbers(maximises(formula)).long_run_probabilities(self._states(formula.states))
 
     @EXACT.answers(
         registry.NOW,
@@ -528,7 +528,7 @@ class ExactFormulas:
 
     @EXACT.answers(registry.AVERAGE)
     def _average(self, formula: Reward) -> list[Exact]:
-        return self._chain_alone().long_run_rewards(formula.place)
+        return self._optimum(formula).long_run_rewards(formula.place)
 
     @EXACT.answers(registry.DISCOUNTED)
     def _discounted(self, formula: Reward) -> list[Exact]:

@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.analysis.exact.averages import greatest_averages
 from hybrid.analysis.exact.reading import ExactModel
 from hybrid.analysis.exact.systems import Budget, solve_systems
 from hybrid.analysis.rewards import greatest_totals, reward_system, zero_reward_mecs
@@ -356,6 +357,26 @@ class ExactOptima(BackwardInduction):
             for own, rows in zip(gains, self.choices, strict=True)
         ]
         return list(solve_optima(options, self.maximise, self._budget))
+
+    def long_run_rewards(self, structure: int) -> list[Exact]:
+        """Return the optimal long-run average of a reward structure, from every state."""
+        return self._averages(self._gains(structure))
+
+    def long_run_probabilities(self, states: Node) -> list[Exact]:
+        """Return the optimal long-run probability of a set, from every state."""
+        inside = self.model.indicator(states).tolist()
+        return self._averages(
+            [[Fraction(int(i))] * len(own) for i, own in zip(inside, self.choices, strict=True)]
+        )
+
+    def _averages(self, gains: Gains) -> list[Exact]:
+        """Return the optimal long-run average of what choices earn, from every state."""
+        if self._budget.left is not None and len(self.choices) > MAX_UNKNOWN:
+            raise NotExactError(f"{len(self.choices)} unknown states are too many for exact solution")
+        if self.maximise:
+            return list(greatest_averages(self.choices, gains, self._budget))
+        losses = [[-gain for gain in own] for own in gains]
+        return [-average for average in greatest_averages(self.choices, losses, self._budget)]
 
     # ------------------------------------------------------------------ parts
 

@@ -363,7 +363,7 @@ def solve_systems(
     if budget.left is not None:
         return solve_rationals(rows, right, budget)
     x: list[list[Fraction]] = [[] for _ in rows]
-    for members in _components(rows):
+    for members in components_in_order(rows):
         place = {s: k for k, s in enumerate(members)}
         inner: list[dict[int, Fraction]] = []
         known: list[list[Fraction]] = []
@@ -395,7 +395,7 @@ def _solved(
     return solve_rationals(rows, right, budget)
 
 
-def _components(rows: Sequence[Mapping[int, Fraction]]) -> list[list[int]]:
+def components_in_order(rows: Sequence[Mapping[int, Fraction]]) -> list[list[int]]:
     """Return the strongly connected components of a system's graph, those first that lead to no other."""
     if all(j == i for i, row in enumerate(rows) for j in row):
         return [[i] for i in range(len(rows))]

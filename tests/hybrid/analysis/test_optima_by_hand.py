@@ -99,8 +99,7 @@ def test_operators_nest_and_filters_see_all_states() -> None:
 @pytest.mark.parametrize(
     ("prop", "options", "part"),
     [
-        ("S=? [ x=2 ]", {}, "S is not checked on an MDP"),
-        ('R{"tries"}max=? [ S ]', {}, "R [ S ] is not checked on an MDP"),
+        ("Smax=? [ x=2 ]", {"method": "bicgstab"}, "choose optimistic, interval"),
         ("Pmax=? [ F x=2 ]", {"method": "bicgstab"}, "choose optimistic, interval"),
         ("Pmax=? [ F x=2 ]", {"method": "gauss-seidel"}, "choose optimistic, interval"),
         ('R{"tries"}max=? [ G (X x=2) ]', {}, "R: expected a co-safe formula"),
@@ -123,6 +122,7 @@ def test_refusals(prop: str, options: dict[str, object], part: str) -> None:
     [
         ("P=? [ F x=2 ]", "write Pmin=? or Pmax=?"),
         ('R{"tries"}=? [ F x=2 ]', "write Rmin=? or Rmax=?"),
+        ("S=? [ x=2 ]", "write Smin=? or Smax=?"),
     ],
 )
 def test_f21_a_value_without_min_or_max_is_wrong_usage(prop: str, part: str) -> None:

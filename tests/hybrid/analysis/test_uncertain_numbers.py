@@ -122,9 +122,10 @@ def test_bounds_hold_for_all_that_entries_may_mean(kind: str, question: str) -> 
 
 
 @pytest.mark.parametrize("question", ['S=? [ "b" ]', "R=? [ S ]"])
-@pytest.mark.parametrize("kind", ["DTMC", "CTMC"])
+@pytest.mark.parametrize("kind", ["DTMC", "CTMC", "MDP"])
 def test_averages_hold_for_all_that_entries_may_mean(kind: str, question: str) -> None:
-    holds(made(kind, TURNING, NO_REWARD, UNITS), question)
+    for word in ("min", "max") if kind == "MDP" else ("",):
+        holds(made(kind, TURNING, NO_REWARD, UNITS), question.replace("=", f"{word}=", 1))
 
 
 # lemma: entry-units
@@ -151,6 +152,7 @@ def test_averages_hold_for_all_that_entries_may_mean(kind: str, question: str) -
         ("MDP", 'Rmin=? [ F "end" ]', EARNED),
         ("DTMC", "R=? [ Cdiscount=0.9 ]", EARNED),
         ("MDP", "Rmax=? [ Cdiscount=0.9 ]", EARNED),
+        ("MDP", "Rmin=? [ S ]", replace(EARNED, states=np.array([1.0, 2.0, 3.0, 4.0, 5.0]))),
     ],
 )
 def test_bounds_hold_for_all_that_rewards_may_mean(kind: str, question: str, reward: ExplicitReward) -> None:
@@ -163,3 +165,5 @@ def test_averages_hold_for_all_that_rewards_may_mean(kind: str, reward: Explicit
     holds(made(kind, TURNING, reward), "R=? [ S ]")
     alike = replace(reward, states=np.full(5, 3.0))
     holds(made(kind, TURNING, alike), "R=? [ S ]")
+    if reward is EARNED:
+        holds(made("MDP", TURNING, reward), "Rmax=? [ S ]")

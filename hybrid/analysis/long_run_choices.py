@@ -1,0 +1,292 @@
+"""Long-run averages of decision processes: the best average of every end component, and the way there.
+
+A scheduler ends in an end component and earns there, on average, no more than the best that the component
+has to offer.  The graph tells where that is the greatest (or least) reward itself, earned in every step.
+Other components are iterated (`hybrid.solvers.component_averages`).  Then each maximal end component is one
+state that may be left, or settled in for its average, and a system over all states weighs these averages
+(P. Ashok et al., Value iteration for long-run average reward in Markov decision processes, CAV 2017).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
+from hybrid.analysis.operator_values import Asked
+from hybrid.analysis.precomputation import end_components, prob1e
+from hybrid.analysis.rewards import reward_units
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.scheduler import SchedulerMaker
+from hybrid.base.errors import NotConvergedError, PropertyError, UnsupportedError
+from hybrid.base.state_values import StateValues
+from hybrid.matrix.operators.layer_choices import RewardOf
+from hybrid.matrix.operators.rounding import scaled_bounds
+from hybrid.matrix.space.bounded_solution import middle_of
+from hybrid.matrix.space.choice_operator import ChoiceOperator, Policy
+from hybrid.solvers import Status
+from hybrid.solvers.component_averages import AverageIteration
+from mtbdd.base.errors import option
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.rewards import reward_rates
+from mtbdd.diagrams.manager import Node
+from mtbdd.graph.components import EndComponents, model_end_components
+from mtbdd.offset.states import StateIndex, index_states, states_from
+
+Vector = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+_SHARE = 0.5  # of epsilon for averages, and for what is made of them: the distances of bounds add up
+_WHAT = "long-run averages"
+
+
+def optimal_probabilities(a: Asked) -> StateValues:
+    """Return the least or greatest share of time spent in a set in the long run."""
+    inside = a.states(a.formula.states)
+
+    def earned(layer: int, rows: StateIndex) -> Vector:
+        return a.model.indicator(inside, rows).astype(np.float64)
+
+    return a.scope.of_values(_Averages(a, earned).values())
+
+
+def optimal_rewards(a: Asked) -> StateValues:
+    """Return the least or greatest long-run average of a reward structure; none below zero is earned."""
+    model, structure = a.model, a.formula.place
+
+    def earned(layer: int, rows: StateIndex) -> Vector:
+        rewards = reward_rates(model, structure, rows, layer)
+        least = float(rewards.min(initial=0.0))
+        if least < 0.0:
+            raise PropertyError(
+                f"R: expected no negative rewards in an MDP, got {least}: add a number to the rewards of all "
+                "states, by which long-run averages grow"
+            )
+        return rewards
+
+    found = _Averages(a, earned).values()
+    units = 0.0 if np.isnan(found.lower).any() else reward_units(model, structure)
+    return a.scope.of_values(scaled_bounds(found, units))  # lemma: entry-units
+
+
+@dataclass(frozen=True, eq=False)
+class _Ends:
+    """The maximal end components of a model.
+
+    `index` numbers their states, `component` has the number of each one's component, `choices` has for every
+    layer the states whose choice stays inside.
+    """
+
+    model: SymbolicModel
+    components: EndComponents
+    index: StateIndex
+    component: Places
+    choices: tuple[Node, ...]
+
+    @classmethod
+    def of(cls, model: SymbolicModel) -> _Ends:
+        ends = model_end_components(model)
+        index = index_states(model.manager, ends.states)
+        component = np.full(index.size, -1, np.int64)
+        for number, own in enumerate(ends.components):
+            component[model.indicator(own.states, index)] = number
+        single = component < 0
+        component[single] = len(ends.components) + np.arange(int(single.sum()))
+        return cls(model, ends, index, component, inside_choices(ends, len(model.layers)))
+
+    def extremes(self, earned: RewardOf) -> tuple[Vector, Vector]:
+        """Return the least and the greatest reward of each component's choices."""
+        count = int(self.component.max(initial=-1)) + 1
+        least, most = np.full(count, np.inf), np.full(count, -np.inf)
+        for layer, states in enumerate(self.choices):
+            rows = index_states(self.model.manager, states)
+            if rows.total:
+                own = self.component[self.model.indicator(states, self.index)]
+                rewards = earned(layer, rows)
+                np.minimum.at(least, own, rewards)
+                np.maximum.at(most, own, rewards)
+        return least, most
+
+    def attaining(self, earned: RewardOf, best: Vector) -> EndComponents:
+        """Return the end components of the choices that earn what is the best in their component."""
+        model, allowed = self.model, []
+        for layer, states in enumerate(self.choices):
+            rows = index_states(model.manager, states)
+            if rows.total:
+                own = self.component[model.indicator(states, self.index)]
+                # lemma: end-component-averages
+                states = states_from(model.manager, rows, earned(layer, rows) == best[own])
+            allowed.append(states)
+        return end_components(model, model.manager.disjunction(allowed), allowed)
+
+    def states(self, chosen: NDArray[np.bool_]) -> Node:
+        """Return the states of some components, given as a mask over these."""
+        return states_from(self.model.manager, self.index, chosen[self.component])
+
+    def spread(self, numbers: Vector, otherwise: float) -> Vector:
+        """Return a number a component as one a state of the model."""
+        full = np.full(self.model.index.size, otherwise)
+        full[self.model.indicator(self.index.states)] = numbers[self.component]
+        return full
+
+
+def inside_choices(ends: EndComponents, layers: int) -> tuple[Node, ...]:
+    """Return for every layer the states whose choice stays in their end component."""
+    every = (ends.single, *ends.components)
+    return tuple(ends.manager.disjunction(c.choices[layer] for c in every) for layer in range(layers))
+
+
+class _Averages:
+    """The averages of all components, and what schedulers make of them."""
+
+    def __init__(self, a: Asked, earned: RewardOf) -> None:
+        self._model, self._maximise, self._work, self._maker = a.model, a.maximise, a.work, a.maker
+        self._options = _host_options(a.model, a.options)
+        self._earned = earned
+        self._ends = ends = _Ends.of(a.model)
+        least, most = ends.extremes(earned)
+        best = most if a.maximise else least
+        self._tight = ends.attaining(earned, best)
+        decided = np.zeros(len(best), np.bool_)
+        decided[ends.component[a.model.indicator(self._tight.states, ends.index)]] = True
+        self._lower, self._upper = np.where(decided, best, least), np.where(decided, best, most)
+        self._open = ~decided
+        self._policy: tuple[StateIndex, Policy] | None = None
+        if self._open.any():
+            self._iterate(least, most)
+
+    def _iterate(self, least: Vector, most: Vector) -> None:
+        """Bound the averages of the components that the graph does not decide."""
+        model, ends, work, criterion = self._model, self._ends, self._work, self._options.criterion
+        index = index_states(model.manager, ends.states(self._open))
+        numbers = np.cumsum(self._open) - 1
+        component = numbers[ends.component[self._open[ends.component]]]
+        allowed = [states & index.states for states in ends.choices]
+        operator = choice_operator(model, index, self._earned, self._maximise, self._options, allowed)
+        method = AverageIteration(operator, component, least[self._open], most[self._open], criterion)
+        found = method.solve(work.following(None))
+        work.note(method.name, operator, found.iterations, found.seconds, 8 * method.vectors * index.size)
+        work.products += operator.products
+        if found.status not in (Status.CONVERGED, Status.INTERRUPTED):
+            error = NotConvergedError(_WHAT, found.status, found.iterations, found.difference)
+            work.settle_for(error, self._options.bounding_method() is not None)
+        self._lower[self._open], self._upper[self._open] = found.lower, found.upper
+        if self._maker is not None:
+            self._policy = index, operator.choose(found.bias)
+
+    # ------------------------------------------------------------------ the way to components
+
+    def values(self) -> StateValues:
+        """Return the best average from every state; without bounds (NaN) if the method gives none."""
+        found = self._weighed()
+        return found.without_bounds() if self._options.bounding_method() is None else found
+
+    def _weighed(self) -> StateValues:
+        lower, upper, size = self._lower, self._upper, self._model.index.size
+        middle = middle_of(lower, upper)
+        if len(set(zip(lower.tolist(), upper.tolist(), strict=True))) == 1:
+            self._settle(self._ends.index.states)
+            return StateValues.constant(float(middle[0]), float(lower[0]), float(upper[0]), size)
+        # Where the best component of all is reached for certain nothing needs to be weighed.
+        end = float(upper.max() if self._maximise else lower.min())
+        is_top = (lower == end) & (upper == end)
+        top = self._ends.states(is_top)
+        sure = prob1e(self._model, self._model.reachable, top) if is_top.any() else top
+        # lemma: end-component-averages
+        off = float(np.max(np.maximum(upper - middle, middle - lower) / np.where(middle > 0.0, middle, 1.0)))
+        found = None
+        if sure != self._model.reachable:
+            most = upper.max() if self._options.absolute else 1.0
+            if bool((middle > 0.0)[upper > 0.0].all()) and off * most <= self._options.epsilon:
+                found = self._solved(middle, top, sure, end)
+                # lemma: end-component-averages
+                found = scaled_bounds(found, off * 2.0**53 * (1.0 + 2.0**-50))
+            else:
+                # lemma: end-component-averages
+                low, high = (self._solved(bound, top, sure, end) for bound in (lower, upper))
+                found = StateValues(middle_of(low.lower, high.upper), low.lower, high.upper)
+        elif self._maker is not None:
+            self._settle(top)
+            self._maker.until(self._model.reachable, top, self._model.manager.false, sure, True)
+        inside = self._model.indicator(sure)
+        parts = [np.full(size, end)] * 3 if found is None else [found.values, found.lower, found.upper]
+        # No average is beyond those of all components.
+        parts = [np.where(inside, end, np.clip(part, lower.min(), upper.max())) for part in parts]
+        return StateValues.exact(parts[0]) if found is None else StateValues(*parts)
+
+    def _solved(self, averages: Vector, top: Node, sure: Node, end: float) -> StateValues:
+        """Return the values where each component may be settled in for an average of its own.
+
+        States that surely reach the best one may take its average, which is the `end`, at once.
+        """
+        model, options, worst = self._model, self._options, -np.inf if self._maximise else np.inf
+        stop = self._ends.spread(averages, worst)
+        stop[model.indicator(sure)] = end
+        components = self._ends.components
+        operator = choice_operator(
+            model, model.index, _nothing, self._maximise, options, components=components, stop=stop
+        )
+        most = float(averages.max(initial=end))
+        found = solve_choices(operator, most, options, self._work, _WHAT, model.index)
+        bound = found.lower if self._maximise else found.upper
+        is_safe = averages is not (self._upper if self._maximise else self._lower)
+        if self._maker is not None and is_safe:
+            policy = operator.choose(np.where(np.isnan(bound), found.values, bound))
+            self._schedule(self._maker, operator, found, policy, top, sure)
+        return found
+
+    # ------------------------------------------------------------------ schedulers
+
+    def _schedule(
+        self,
+        maker: SchedulerMaker,
+        operator: ChoiceOperator,
+        found: StateValues,
+        policy: Policy,
+        top: Node,
+        sure: Node,
+    ) -> None:
+        """Choose as a policy of the whole does, one layer more than the model's being that of settling."""
+        model, ends = self._model, self._ends
+        stops = (policy == len(model.layers)) & ~model.indicator(sure)
+        settled = np.zeros(len(self._lower), np.bool_)
+        settled[ends.component[stops[model.indicator(ends.index.states)]]] = True
+        self._settle(ends.states(settled) | top)
+        maker.until(model.reachable, top, model.manager.false, sure, True)
+        maker.policy(model.index, operator, found, ends.components)
+
+    def _settle(self, states: Node) -> None:
+        """Choose, in the states of some components, what their averages come from."""
+        maker, model = self._maker, self._model
+        if maker is None:
+            return
+        maker.take([own & states for own in inside_choices(self._tight, len(model.layers))])
+        decided = self._ends.states(~self._open) & states
+        maker.route(self._tight.states & states, decided, self._ends.choices)
+        if self._policy is not None:
+            index, policy = self._policy
+            for layer in np.unique(policy).tolist():
+                maker.choose(layer, states_from(model.manager, index, policy == layer) & states)
+
+
+def _nothing(layer: int, rows: StateIndex) -> Vector:
+    return np.zeros(rows.size)
+
+
+def _host_options(model: SymbolicModel, options: CheckOptions) -> CheckOptions:
+    """Return the options of the systems, each with its share of epsilon; refuse what there is not yet."""
+    check_method(options)
+    advice = "by this version: choose"
+    if model.communicator.size > 1:
+        raise UnsupportedError(
+            f"long-run averages of an MDP are not found in parts {advice} one process without parts"
+        )
+    if options.backend == "gpu":
+        raise UnsupportedError(
+            f"long-run averages of an MDP are not found on the gpu {advice} {option('backend', 'cpu')}"
+        )
+    on_device = options.matrix_backend().name == "gpu"
+    backend = "cpu" if on_device else options.backend
+    return replace(options, epsilon=_SHARE * options.epsilon, backend=backend)

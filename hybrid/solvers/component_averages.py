@@ -1,0 +1,357 @@
+"""Long-run averages in end components: value iteration and policies, with bounds from one step.
+
+All components of a decision process are solved at once, as blocks of one operator whose choices stay inside.
+Let ``f(h) = opt over i of (r_i + A_i h)``.  The best average of a component lies between the least and the
+greatest element of ``f(h) - h``, whatever h is (M. Puterman, Markov Decision Processes, 1994, section 8.5).
+So h may come from anywhere: from damped value iteration, which settles in components with a period too, or
+from policy iteration (R. Howard, Dynamic Programming and Markov Processes, 1960) with equations that are
+factorised, at once where these are few, else as soon as steps have taken as long as factors will.
+
+A policy is made to come back to one of its states, the anchor, from everywhere: a class that it does not
+leave is kept, and other states are led there.  Its average is what one round trip earns over the steps of it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_kernels import ChoiceRows
+from gpu_kernels.runtime.csr import CsrArrays
+from hybrid.matrix.space.base import Clock, Criterion, Progress, Status, Vector
+from hybrid.matrix.space.bounded_solution import WIDEST
+from hybrid.matrix.space.choice_operator import ChoiceOperator, Policy
+from hybrid.matrix.space.direct import FEW, FactoredSystem, factored_system, nanoseconds_to_write
+
+Places = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+_DAMPING = 0.9  # share of a step that is made, below 1 so that components with a period settle
+_CHECK_EVERY = 10  # steps between measurements of the bounds
+_STALE = 8  # measurements without narrower bounds, after which rounding is all that is left
+_FLOOR = 8.0  # slacks: distance of bounds that rounding alone may make
+_POLICIES = 60  # in a row, at most
+_ROUNDS = 4096  # of a search through the graph of a policy, at most
+_STEP = 5e4  # nanoseconds of a step, whatever its size; one more for every entry, eight for every state
+_TIED = 4.0  # slacks by which choices may differ that count as equal
+_AGAIN = 8.0  # times the steps before policies were tried, until they are tried again
+
+
+@dataclass(frozen=True)
+class ComponentAverages:
+    """Averages between bounds.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of float64, shape (components,)
+    bias : ndarray of float64, shape (n,)
+        Not negative; in each component the choices that are best at it have an average no worse than the
+        bound on the safe side, the lower one of a maximum.
+    status : Status
+    iterations : int
+        Steps, those of policies among them.
+    seconds : float
+        Wall time of the iterations.
+    difference : float
+        The greatest distance of bounds, relative to the value unless the criterion is absolute.
+    """
+
+    lower: Vector
+    upper: Vector
+    bias: Vector
+    status: Status
+    iterations: int
+    seconds: float
+    difference: float
+
+
+class AverageIteration:
+    """Finds the best averages of end components.
+
+    Parameters
+    ----------
+    operator : ChoiceOperator
+        On the host, over the states of all components, with the choices that stay inside; rewards not
+        negative.
+    component : ndarray, shape (n,), int64
+        Each state's component, a number from 0.
+    least, most : ndarray of float64, shape (components,)
+        What a choice of each component earns at least, and at most.
+    criterion : Criterion
+        `epsilon` bounds the distance of the bounds, relative to the value unless `absolute`.
+
+    Notes
+    -----
+    Five vectors besides the operator's. Time: one sweep over all choices a step.
+    """
+
+    name = "gain"
+    vectors = 5
+
+    def __init__(
+        self, operator: ChoiceOperator, component: Places, least: Vector, most: Vector, criterion: Criterion
+    ) -> None:
+        self._operator, self._component, self._criterion = operator, component, criterion
+        self._order: Places = np.argsort(component, kind="stable")
+        self._starts: Places = np.searchsorted(component[self._order], np.arange(len(least)))
+        self._lower, self._upper = np.array(least, np.float64), np.array(most, np.float64)
+        self._bias: Vector = np.zeros(operator.size)
+        self._gained: Vector = np.zeros(operator.size)  # f(h) - h of the last step
+        self._made = 0
+
+    def solve(self, progress: Progress | None = None) -> ComponentAverages:
+        """Return the averages with their bounds.
+
+        Where rounding keeps the bounds further apart than epsilon, they are returned as close as they come.
+        """
+        clock = Clock(progress, self._criterion.epsilon)
+        with clock.gently(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            status = self._iterated(clock)
+        return ComponentAverages(
+            self._lower, self._upper, self._bias, status, self._made, clock.seconds, self._difference()
+        )
+
+    def _iterated(self, clock: Clock) -> Status:
+        """Make steps and try policies until the bounds are close, or as close as rounding lets them come."""
+        x, due, stale, narrowest = self._bias.copy(), self._first_try(), 0, math.inf
+        while self._made < self._criterion.max_iterations:
+            if self._made >= due:
+                due, x = self._by_policies(x, clock)
+                if self._difference() <= self._criterion.epsilon:
+                    return Status.CONVERGED
+            for _ in range(_CHECK_EVERY - 1):
+                self._step(x)
+                x += _DAMPING * self._gained
+            width, size = self._measure(x)
+            x += _DAMPING * self._gained
+            if not math.isfinite(size):
+                return Status.DIVERGED
+            difference = self._difference()
+            if difference <= self._criterion.epsilon:
+                return Status.CONVERGED
+            stale = 0 if width < 0.9 * narrowest else stale + 1
+            narrowest = min(narrowest, width)
+            if stale >= _STALE and width <= _FLOOR * self._operator.slack * size:
+                is_close = self._difference(absolute=False) <= max(WIDEST, self._criterion.epsilon)
+                return Status.CONVERGED if is_close else Status.NO_BOUND
+            if clock.tick(self._made, difference):
+                return Status.INTERRUPTED
+        return Status.MAX_ITERATIONS
+
+    def _step(self, x: Vector) -> None:
+        """Write ``f(x) - x`` to `_gained`."""
+        self._operator.improve(x, self._gained)
+        self._gained -= x
+        self._count()
+
+    def _count(self) -> None:
+        self._operator.products += 1
+        self._made += 1
+
+    def _difference(self, absolute: bool | None = None) -> float:
+        """Return the greatest distance of bounds, by default as the criterion counts it."""
+        width = self._upper - self._lower
+        if not (self._criterion.absolute if absolute is None else absolute):
+            middle = 0.5 * self._lower + 0.5 * self._upper
+            width = np.divide(width, middle, out=np.zeros_like(width), where=width > 0.0)
+        return float(width.max(initial=0.0))
+
+    # ------------------------------------------------------------------ bounds
+
+    def _measure(self, x: Vector) -> tuple[float, float]:
+        """Narrow the bounds by one step from x, of which each component's least element becomes zero.
+
+        Returns the greatest distance of bounds that the step gives, and the greatest element.
+
+        Lemma: end-component-averages (docs/bounds.md).
+        """
+        operator, component = self._operator, self._component
+        x -= self._least(x)[component]  # lemma: end-component-averages
+        operator.improve(x, self._gained)
+        self._count()
+        y, size = self._gained, float(self._gained.max(initial=0.0))
+        low = self._least(y * (1.0 - operator.slack) - x)  # lemma: end-component-averages, directed-steps
+        # lemma: end-component-averages, directed-steps
+        high = self._greatest(y / (1.0 - operator.slack) - x)
+        # lemma: end-component-averages, underflow
+        low = np.nextafter(np.nextafter(low, -np.inf) - operator.underflow, -np.inf)
+        # lemma: end-component-averages, underflow
+        high = np.nextafter(np.nextafter(high, np.inf) + operator.underflow, np.inf)
+        safe = low > self._lower if operator.maximise else high < self._upper
+        np.copyto(self._bias, x, where=safe[component])
+        np.maximum(self._lower, low, out=self._lower)
+        np.minimum(self._upper, high, out=self._upper)
+        self._gained -= x
+        return float((high - low).max(initial=0.0)), size
+
+    def _least(self, x: Vector) -> Vector:
+        """Return the least element of every component."""
+        found: Vector = np.minimum.reduceat(x[self._order], self._starts)
+        return found
+
+    def _greatest(self, x: Vector) -> Vector:
+        """Return the greatest element of every component."""
+        found: Vector = np.maximum.reduceat(x[self._order], self._starts)
+        return found
+
+    # ------------------------------------------------------------------ policies
+
+    @cached_property
+    def _rows(self) -> ChoiceRows | None:
+        """All choices written out; None without room."""
+        assert self._operator.write is not None
+        try:
+            return self._operator.write()
+        except MemoryError:
+            return None
+
+    def _first_try(self) -> float:
+        """Return after how many steps policies are tried."""
+        operator = self._operator
+        if operator.entries is None:
+            return math.inf
+        return (
+            0 if operator.size <= FEW else nanoseconds_to_write(operator.size, operator.entries) / self._time
+        )
+
+    @property
+    def _time(self) -> float:
+        """About the nanoseconds that a step takes."""
+        operator = self._operator
+        return _STEP + (operator.entries or 0) + 8.0 * operator.size
+
+    def _by_policies(self, start: Vector, clock: Clock) -> tuple[float, Vector]:
+        """Improve policies, the first one being best at x; return when to try again, and where to go on.
+
+        That is where the bounds were the closest.
+        """
+        operator, x, policy, seen = self._operator, start, None, set[bytes]()
+        closest, best = self._measure(x)[0], start
+        for _ in range(_POLICIES):
+            if self._rows is None:
+                return math.inf, best
+            found = self._anchored(self._improved(x, policy))
+            if found is None or found[0].tobytes() in seen:
+                break
+            policy = found[0]
+            seen.add(policy.tobytes())
+            equations = self._equations(*found)
+            if equations.nanoseconds > self._made * self._time and operator.size > FEW:
+                return equations.nanoseconds / self._time, best
+            bias = self._evaluated(equations, found[1])
+            if bias is None or self._made >= self._criterion.max_iterations:
+                break
+            x = bias
+            width, _ = self._measure(x)
+            if width < closest:
+                closest, best = width, x.copy()
+            if self._difference() <= self._criterion.epsilon or clock.tick(self._made, width):
+                break
+        return _AGAIN * max(self._made, _CHECK_EVERY), best
+
+    def _improved(self, x: Vector, policy: Policy | None) -> Policy:
+        """Return the choices that are best at x, those of a policy where they are worth as much."""
+        operator = self._operator
+        best = operator.choose(x)
+        self._count()
+        if policy is None:
+            return best
+        worth: Vector = np.empty(operator.size)
+        operator.improve(x, worth, policy=policy)
+        self._count()
+        gained = self._gained + x - worth if operator.maximise else worth - self._gained - x
+        chosen: Policy = np.where(gained > _TIED * operator.slack * worth, best, policy)
+        return chosen
+
+    def _anchored(self, policy: Policy) -> tuple[Policy, Places] | None:
+        """Return a policy under which each component comes back to its anchor, and the anchors; or None.
+
+        A recurrent class of the policy is kept in each component, one that states lead to where a step
+        gains most. States that do not reach it take choices that do.
+        """
+        rows = self._rows
+        assert rows is not None
+        states, targets, _ = rows.of_policy(policy)
+        sign = 1.0 if self._operator.maximise else -1.0
+        worth, allowed = sign * self._gained, np.ones(len(policy), np.bool_)
+        while True:
+            anchors = self._first_best(np.where(allowed, worth, -np.inf))
+            ahead = _closure(anchors, states, targets, len(policy))
+            back = None if ahead is None else _closure(anchors, targets, states, len(policy))
+            if ahead is None or back is None:
+                return None
+            gone = ahead & ~back
+            if not gone.any():
+                break
+            # What cannot come back to the anchor never does: another anchor is among it.
+            is_open = np.zeros(len(self._lower), np.bool_)
+            is_open[self._component[gone]] = True
+            allowed = np.where(is_open[self._component], gone, _marked(anchors, len(policy)))
+        return self._led(policy, back), anchors
+
+    def _first_best(self, worth: Vector) -> Places:
+        """Return the first state of each component that has the greatest worth."""
+        attained = np.flatnonzero(worth == self._greatest(worth)[self._component])
+        _, first = np.unique(self._component[attained], return_index=True)
+        found: Places = attained[first]
+        return found
+
+    def _led(self, policy: Policy, reached: Mask) -> Policy:
+        """Let states that do not reach the anchors take choices that may come nearer to those that do."""
+        rows = self._rows
+        assert rows is not None
+        policy = policy.copy()
+        owner = np.repeat(np.arange(rows.size), np.diff(rows.choice_ptr))
+        choice = np.repeat(np.arange(len(owner)), np.diff(rows.offsets))
+        while not reached.all():
+            near = np.zeros(len(owner), np.bool_)
+            near[choice[reached[rows.columns]]] = True
+            near &= ~reached[owner]
+            policy[owner[near]] = rows.layers[near]
+            reached[owner[near]] = True
+        return policy
+
+    def _equations(self, policy: Policy, anchors: Places) -> FactoredSystem:
+        """Return the equations of what is earned until an anchor is entered."""
+        operator, rows = self._operator, self._rows
+        assert rows is not None
+        states, targets, values = rows.of_policy(policy)
+        kept = ~_marked(anchors, operator.size)[targets]
+        states, targets, values = states[kept], targets[kept], values[kept]
+        starts = np.searchsorted(states, np.arange(operator.size + 1))
+        gains: Vector = np.zeros(operator.size)
+        operator.improve(np.zeros(operator.size), gains, policy=policy)
+        self._count()
+        matrix = CsrArrays((operator.size, operator.size), starts, targets, values)
+        return factored_system(matrix, np.ones(operator.size), gains)
+
+    def _evaluated(self, equations: FactoredSystem, anchors: Places) -> Vector | None:
+        """Return the bias of a policy; None where it cannot be had."""
+        earned = equations.solve(equations.b)
+        taken = equations.solve(equations.diagonal)
+        if earned is None or taken is None:
+            return None
+        bias: Vector = earned - (earned[anchors] / taken[anchors])[self._component] * taken
+        return bias if bool(np.isfinite(bias).all()) else None
+
+
+def _marked(places: Places, size: int) -> Mask:
+    """Return a mask that is true at some places."""
+    found = np.zeros(size, np.bool_)
+    found[places] = True
+    return found
+
+
+def _closure(start: Places, sources: Places, targets: Places, size: int) -> Mask | None:
+    """Return what some states lead to, themselves included; None where that takes too many rounds."""
+    found = _marked(start, size)
+    for _ in range(_ROUNDS):
+        new = targets[found[sources]]
+        if found[new].all():
+            return found
+        found[new] = True
+    return None

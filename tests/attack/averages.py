@@ -1,0 +1,116 @@
+"""Long-run averages of random processes: between bounds, exact, and of the chains that schedulers leave."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+import hybrid
+from hybrid.models.model import Model
+from mtbdd.build.model import SymbolicModel
+from tests.attack.cases import Case, Finding, Record, build, random_options, run_case
+from tests.attack.evaluate import Evaluator, UndecidedError
+from tests.attack.families import FAMILIES, random_spec
+from tests.attack.formulas import Bounded, LongRun, Reward
+from tests.attack.judge import ENCLOSING
+from tests.attack.numerals import numeral
+from tests.attack.processes import schedulers
+from tests.attack.questions import Question, Writer
+from tests.attack.spec import Expanded
+
+__all__ = ["average_case", "run_averages"]
+
+_OWN = ("ends", "ends", "ends", "cycle", "blocks", "modules")  # families in which components are left
+_MOST_SCHEDULERS = 64
+_LONG_RUN = 0.85  # share of operators
+_QUESTIONS = 3
+
+
+class _Averages(Writer):
+    """Draws formulas most of whose operators ask for averages."""
+
+    def operator(self, comparison: str | None, depth: int = 1) -> Bounded:
+        rng = self.rng
+        if rng.random() > _LONG_RUN:
+            return super().operator(comparison, depth)
+        asked = rng.choice(("min", "max")) if comparison is None else None, comparison
+        bound = numeral("0") if comparison else None
+        if rng.random() < 0.4:
+            return LongRun(*asked, bound, self.states(depth))
+        return Reward(*asked, bound, rng.randrange(self.structures), "S")
+
+
+def average_case(seed: int, number: int, backend: str | None = None) -> Case:
+    """Return a process with questions about averages: the same for the same seed and number."""
+    rng = Random(f"{seed}/{number}/averages")
+    while True:
+        spec = random_spec(rng, "mdp", rng.choice((*FAMILIES, *_OWN)))
+        model = Expanded.of(spec)
+        if schedulers(model) <= _MOST_SCHEDULERS:
+            break
+    evaluator = Evaluator(model)
+    writer = _Averages(rng, model, len(spec.structures), evaluator)
+    asked: list[Question] = []
+    while len(asked) < _QUESTIONS:
+        try:
+            formula = writer.operator(None) if len(asked) == 0 else writer.property()
+            asked.append(Question(formula, evaluator.property(formula)))
+        except (UndecidedError, NotImplementedError):
+            continue
+    return Case(seed, number, spec, model, asked, evaluator, random_options(rng, "mdp", backend))
+
+
+def run_averages(case: Case) -> Record:
+    """Draw a process of the same seed and number in the place of a case, and judge the answers about it."""
+    own = average_case(case.seed, case.number, None if case.options["backend"] != "gpu" else "cpu")
+    record = run_case(own)
+    model, text = build(own.spec.text()), own.spec.text()
+    for question in own.questions:
+        kinds = (_exact_fault, _scheduler_fault)
+        for fault in (found for kind in kinds if (found := kind(model, own, question)) is not None):
+            record.verdicts["wrong"] = record.verdicts.get("wrong", 0) + 1
+            finding = Finding(own.seed, own.number, text, question.text, own.options, "wrong", fault)
+            record.findings.append(finding)
+    return record
+
+
+def _asks_average(question: Question) -> bool:
+    formula = question.formula
+    is_average = isinstance(formula, LongRun) or (isinstance(formula, Reward) and formula.kind == "S")
+    return is_average and formula.comparison is None and question.expected.kind == "number"
+
+
+def _exact_fault(model: SymbolicModel, case: Case, question: Question) -> str | None:
+    """Return how the exact answer differs from the expected one."""
+    if not _asks_average(question):
+        return None
+    answer = hybrid.check(model, question.text, exact=True, throw=False)
+    if answer.error is not None or answer.exact == question.expected.low:
+        return None
+    return f"exactly {answer.exact}, expected {question.expected.low}"
+
+
+def _scheduler_fault(model: SymbolicModel, case: Case, question: Question) -> str | None:
+    """Return how the chain of the scheduler differs: its average has to be within the bounds.
+
+    Operators in one another ask something else of a chain.
+    """
+    is_nested = isinstance(question.formula, LongRun) and any(
+        op in question.formula.states.text() for op in "PSR"
+    )
+    if is_nested or not _asks_average(question) or case.options["method"] not in ENCLOSING:
+        return None
+    options: dict[str, Any] = case.options | {"method": "auto"}
+    answer = hybrid.check(model, question.text, scheduler=True, throw=False, **options)
+    if answer.error is not None:
+        return None
+    chain = Model.of(model).with_scheduler(answer.scheduler)
+    text = question.text.replace("Smax", "S").replace("Smin", "S").replace("}max", "}").replace("}min", "}")
+    own = hybrid.check(chain, text, exact=True, throw=False)
+    if own.error is not None:
+        return None
+    low, value, high = Fraction(answer.lower), own.exact, Fraction(answer.upper)
+    return (
+        None if low <= value <= high else f"the scheduler's chain has {float(value)}, expected {low}, {high}"
+    )

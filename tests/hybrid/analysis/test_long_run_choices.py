@@ -1,0 +1,203 @@
+"""Long-run averages of decision processes: cases by hand, what they rest on, schedulers, and refusals."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hybrid
+from hybrid.analysis import long_run_choices
+from hybrid.solvers import component_averages
+
+# Two components: a pair that turns, which may be left, and a slow one with two speeds.
+PAIRS = """mdp
+module m x:[0..4];
+  [] x=0 -> 0.5:(x'=1)+0.5:(x'=3);
+  [a] x=1 -> (x'=2); [leave] x=1 -> (x'=3);
+  [b] x=2 -> (x'=1); [c] x=2 -> 0.3:(x'=1)+0.7:(x'=2);
+  [] x=3 -> (x'=4);
+  [] x=4 -> (x'=3); [] x=4 -> 0.5:(x'=3)+0.5:(x'=4);
+endmodule
+label "up" = x=2|x=4;
+rewards "r" x=2 : 3; [a] true : 1; x=4 : 0.7; endrewards"""
+KNOWN: dict[str, Fraction | bool] = {
+    'Smax=? [ "up" ]': Fraction(28, 39),  # a half of 10/13 and of 2/3
+    'Smin=? [ "up" ]': Fraction(1, 2),
+    "LRAmin=? [ x=1 ]": Fraction(0),
+    'R{"r"}max=? [ S ]': Fraction(293, 195),  # a half of (1 + 3 * 10/3) / (13/3), and of 0.7 * 2/3
+    'R{"r"}min=? [ LRA ]': Fraction(7, 20),
+    'LRAmax>=28/39 [ "up" ]': True,
+    'LRAmax>28/39 [ "up" ]': False,
+    'S<=0.7 [ "up" ]': False,
+    'filter(max, Smax=? [ "up" ])': Fraction(10, 13),
+    'filter(count, Smax>0.7 [ "up" ])': Fraction(3),
+    'Pmin=? [ F Smax<0.7 [ "up" ] ]': Fraction(1, 2),
+    'Smax=? [ "up" ] - Smin=? [ "up" ]': Fraction(17, 78),
+}
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"engine": "explicit"}, {"method": "interval"}, {"exact": True}], ids=str
+)
+@pytest.mark.parametrize("prop", KNOWN)
+def test_values_by_hand(prop: str, options: dict[str, Any]) -> None:
+    answer, right = hybrid.check(hybrid.parse(PAIRS), prop, **options), KNOWN[prop]
+    if isinstance(right, bool):
+        assert answer.value is right
+        return
+    assert answer.lower <= right <= answer.upper
+    assert answer.upper - answer.lower <= 1e-6
+    if options.get("exact") and "filter" not in prop and " - " not in prop:
+        assert answer.exact == right
+
+
+def test_what_the_graph_tells_is_exact() -> None:
+    model = hybrid.parse(PAIRS)
+    for prop, right in {
+        "Smax=? [ x>0 ]": 1.0, "Smin=? [ x>0 ]": 1.0, "Smax=? [ x=0 ]": 0.0, "LRAmin=? [ x=1 | x=2 ]": 0.0,
+        "filter(max, LRAmax=? [ x=1 | x=2 ])": 1.0,
+    }.items():  # fmt: skip
+        answer = hybrid.check(model, prop)
+        assert (answer.lower, answer.value, answer.upper) == (right,) * 3, prop
+
+
+CHAINS = {
+    "turning": "[] x=0 -> (x'=1); [] x=1 -> (x'=2); [] x=2 -> 0.25:(x'=0)+0.75:(x'=1);",
+    "two classes": """[] x=0 -> 0.25:(x'=1)+0.75:(x'=2);
+        [] x=1 -> (x'=3); [] x=3 -> 0.1:(x'=1)+0.9:(x'=3); [] x=2 -> true;""",
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"engine": "explicit"}, {"exact": True}], ids=str)
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_chain_as_a_process_has_the_chain_s_averages(name: str, options: dict[str, Any]) -> None:
+    text = f"module m x:[0..3];\n{CHAINS[name]}\nendmodule rewards x=1 : 5; [] x=3 : 2; endrewards"
+    chain, process = (hybrid.parse(f"{kind}\n{text}") for kind in ("dtmc", "mdp"))
+    for of_chain, of_process in (("S=? [ x=1 ]", "S{}=? [ x=1 ]"), ("R=? [ S ]", "R{}=? [ LRA ]")):
+        found = hybrid.check(chain, of_chain, **options)
+        for word in ("min", "max"):
+            answer = hybrid.check(process, of_process.format(word), **options)
+            np.testing.assert_allclose(answer.values, found.values, atol=1e-7)
+            assert answer.exact == found.exact
+
+
+@pytest.mark.parametrize(
+    "prop", ['Smax=? [ "up" ]', 'Smin=? [ "up" ]', 'R{"r"}max=? [ S ]', 'R{"r"}min=? [ S ]']
+)
+def test_the_chain_of_a_scheduler_has_its_average(prop: str) -> None:
+    model = hybrid.parse(PAIRS)
+    answer = hybrid.check(model, prop, scheduler=True)
+    chain = model.with_scheduler(answer.scheduler)
+    found = hybrid.check(chain, prop.replace("min", "").replace("max", ""), exact=True)
+    assert answer.lower <= found.exact <= answer.upper
+
+
+# Components that are worth leaving, or passed through, on the way to a better one that is surely reached.
+WAY = """mdp module m x:[0..6];
+  [go] x=0 -> 0.5:(x'=0)+0.5:(x'=1); [stay] x=0 -> (x'=2);
+  [] x=2 -> (x'=0);
+  [on] x=1 -> 0.2:(x'=4)+0.8:(x'=1); [back] x=1 -> (x'=0);
+  [a] x=4 -> (x'=5); [] x=5 -> (x'=4); [rest] x=4 -> (x'=6); [] x=6 -> (x'=6); [away] x=6 -> (x'=0);
+endmodule rewards x=0 : 2; x=6 : 4; x=5 : 7; [away] true : 90; endrewards"""
+
+
+@pytest.mark.parametrize(
+    ("prop", "right"), [("Rmax=? [ S ]", None), ("Rmin=? [ S ]", None), ("Smax=? [ x=6 ]", 1)]
+)
+def test_schedulers_leave_components_for_better_ones(prop: str, right: int | None) -> None:
+    model = hybrid.parse(WAY)
+    exact = hybrid.check(model, prop, exact=True).exact
+    answer = hybrid.check(model, prop, scheduler=True)
+    assert answer.lower <= exact <= answer.upper and right in (None, exact)
+    chain = model.with_scheduler(answer.scheduler)
+    found = hybrid.check(chain, prop.replace("min", "").replace("max", ""), exact=True)
+    assert answer.lower <= found.exact <= answer.upper
+
+
+def test_rewards_below_zero_are_refused() -> None:
+    model = hybrid.parse("mdp module m x:[0..1]; [] true -> (x'=1-x); endmodule rewards x=0 : -1; endrewards")
+    with pytest.raises(hybrid.HybridError, match="add a number to the rewards of all states"):
+        hybrid.check(model, "Rmax=? [ S ]")
+
+
+def test_other_places_are_refused_by_name() -> None:
+    model = hybrid.parse(PAIRS)
+    with pytest.raises(hybrid.HybridError, match="not found in parts by this version: choose one process"):
+        hybrid.check(model, 'Smax=? [ "up" ]', ranks=2)
+
+
+# ------------------------------------------------------------------ what bounds rest on
+
+
+def averages(model: Any, prop: str, **options: Any) -> Any:
+    return hybrid.check(model, prop, max_iterations=10**5, **options)
+
+
+@pytest.fixture
+def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Value iteration alone, so that averages have bounds as wide as epsilon allows for."""
+    monkeypatch.setattr(component_averages, "FEW", -1)
+    monkeypatch.setattr(component_averages, "nanoseconds_to_write", lambda *_: float("inf"))
+
+
+SLOW = """mdp module m x:[0..5];
+  [] x=0 -> 0.3:(x'=1)+0.7:(x'=3); [] x=0 -> 0.5:(x'=1)+0.5:(x'=3);
+  [] x=1 -> 0.01:(x'=2)+0.99:(x'=1); [] x=2 -> 0.03:(x'=1)+0.97:(x'=2);
+  [] x=3 -> 0.02:(x'=4)+0.98:(x'=3); [] x=4 -> 0.01:(x'=3)+0.99:(x'=4);
+endmodule rewards {rewards} endrewards"""
+
+
+# lemma: end-component-averages
+@pytest.mark.parametrize("absolute", [False, True])
+@pytest.mark.parametrize("word", ["min", "max"])
+@pytest.mark.parametrize("rewards", ["x=1 : 8; x=4 : 3;", "x=2 : 900; x=4 : 0.02;", "x=2 : 0.02; x=3 : 900;"])
+@pytest.mark.usefixtures("slowly")
+def test_bounds_of_averages_are_carried_on(rewards: str, word: str, absolute: bool) -> None:
+    """Averages are known to some per cent: what is made of their middles, or of one bound, is off as far."""
+    model = hybrid.parse(SLOW.format(rewards=rewards))
+    right = hybrid.check(model, f"R{word}=? [ S ]", exact=True).exact
+    wide = 0
+    for epsilon in (0.3, 0.2, 0.1, 0.05, 0.01):
+        answer = averages(model, f"R{word}=? [ S ]", epsilon=epsilon, absolute=absolute, engine="explicit")
+        assert answer.lower <= right <= answer.upper
+        wide += answer.upper - answer.lower > 1e-3 * epsilon
+        assert answer.upper - answer.lower <= epsilon * (1.0 if absolute else answer.upper)
+    assert wide
+
+
+# lemma: end-component-averages
+def test_a_component_counts_as_decided_only_where_its_best_choices_stay() -> None:
+    """The greatest reward is earned once in a while, so that it is no average; the least likewise."""
+    model = hybrid.parse(
+        """mdp module m x:[0..2]; [] x=0 -> (x'=1); [] x=0 -> (x'=2); [] x>0 -> (x'=0); endmodule
+        rewards x=0 : 3; x=1 : 5; x=2 : 1; endrewards"""
+    )
+    assert hybrid.check(model, "Rmax=? [ S ]").value == pytest.approx(4.0)
+    assert hybrid.check(model, "Rmin=? [ S ]").value == pytest.approx(2.0)
+
+
+def test_states_that_surely_reach_the_best_component_have_its_average() -> None:
+    model = hybrid.parse(WAY)
+    answer = hybrid.check(model, "Smax=? [ x=6 ]")
+    assert (answer.lower, answer.upper) == (1.0, 1.0)
+    assert long_run_choices._SHARE == 0.5
+
+
+def test_many_states_take_as_few_steps_as_factors_pay() -> None:
+    """A long queue with two speeds, of which the fast one costs: equations are factorised."""
+    n = 1500
+    model = hybrid.parse(
+        f"""mdp module q x:[0..{n}];
+        [slow] x>0 & x<{n} -> 0.4:(x'=x+1)+0.35:(x'=x-1)+0.25:true;
+        [fast] x>0 & x<{n} -> 0.4:(x'=x+1)+0.45:(x'=x-1)+0.15:true;
+        [] x=0 -> 0.4:(x'=1)+0.6:true; [] x={n} -> 0.4:(x'=x-1)+0.6:true;
+        endmodule rewards true : x; [fast] true : 5; endrewards"""
+    )
+    for word in ("min", "max"):
+        exact = hybrid.check(model, f"R{word}=? [ S ]", exact=True).exact
+        answer = hybrid.check(model, f"R{word}=? [ S ]")
+        assert answer.lower <= exact <= answer.upper
+        assert answer.upper - answer.lower <= 1e-6 * answer.upper
