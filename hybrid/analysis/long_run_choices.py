@@ -1,10 +1,12 @@
 """Long-run averages of decision processes: the best average of every end component, and the way there.
 
-A scheduler ends in an end component and earns there, on average, no more than the best that the component
-has to offer.  The graph tells where that is the greatest (or least) reward itself, earned in every step.
-Other components are iterated (`hybrid.solvers.component_averages`).  Then each maximal end component is one
-state that may be left, or settled in for its average, and a system over all states weighs these averages
-(P. Ashok et al., Value iteration for long-run average reward in Markov decision processes, CAV 2017).
+A scheduler ends in an end component.  It earns there, on average, no more than the best that the component
+has to offer.  The graph tells where that is the greatest (or least) reward, earned in every step.  Other
+components are iterated (`hybrid.solvers.component_averages`).
+
+Then each maximal end component is one state that may be left, or settled in for its average.  A system over
+all states weighs these averages (P. Ashok et al., Value iteration for long-run average reward in Markov
+decision processes, CAV 2017).
 """
 
 from __future__ import annotations

@@ -2,13 +2,15 @@
 
 All components of a decision process are solved at once, as blocks of one operator whose choices stay inside.
 Let ``f(h) = opt over i of (r_i + A_i h)``.  The best average of a component lies between the least and the
-greatest element of ``f(h) - h``, whatever h is (M. Puterman, Markov Decision Processes, 1994, section 8.5).
-So h may come from anywhere: from damped value iteration, which settles in components with a period too, or
-from policy iteration (R. Howard, Dynamic Programming and Markov Processes, 1960) with equations that are
-factorised, at once where these are few, else as soon as steps have taken as long as factors will.
+greatest element of ``f(h) - h``, for any h (M. Puterman, Markov Decision Processes, 1994, section 8.5).
 
-A policy is made to come back to one of its states, the anchor, from everywhere: a class that it does not
-leave is kept, and other states are led there.  Its average is what one round trip earns over the steps of it.
+So h may come from anywhere.  Damped value iteration settles in components with a period, too.  Policy
+iteration (R. Howard, Dynamic Programming and Markov Processes, 1960) factorises equations.  Few are
+factorised at once, others as soon as steps have taken as long as factors will.
+
+A policy is changed so far that all states of a component come back to one of them, the anchor.  A class that
+it does not leave is kept, and other states are led there.  Its average is what one round trip earns, over
+the steps of the trip.
 """
 
 from __future__ import annotations

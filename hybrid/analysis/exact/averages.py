@@ -1,11 +1,14 @@
 """Exact long-run averages of decision processes, by policy iteration in rational numbers.
 
-A policy has in every state an average g, that of the recurrent classes ahead weighed by the probabilities of
-ending in them, and a bias h, ``g + h = r + P h``, zero in the first state of every class.  A state changes
-its choice where another one leads to a greater g, or to an equal one and is worth more than g + h at once.
-Each policy is better than the one before: in g, or where g is the same everywhere in h, because recurrent
-classes then stay as they are.  So none comes twice, and the last one is optimal (R. Howard, Dynamic
-Programming and Markov Processes, 1960; M. Puterman, Markov Decision Processes, 1994, section 9.2).
+A policy has an average g and a bias h in every state.  The average is that of the recurrent classes ahead,
+weighed by the probabilities of ending in them.  The bias satisfies ``g + h = r + P h``, and is zero in the
+first state of every class.
+
+A state changes its choice where another one leads to a greater g.  It does, too, where another one leads to
+an equal g and is worth more than g + h.  Each policy is better than the one before, in g, or in h where g
+stays the same.  In the second case recurrent classes stay as they are.  So none comes twice, and the last
+one is optimal (M. Puterman, Markov Decision Processes, 1994, section 9.2).
+
 The first policy is found in doubles, so that rational numbers have little or nothing to improve.
 """
 
