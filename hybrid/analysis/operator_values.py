@@ -203,8 +203,8 @@ def operator_values(
     path, negations = formula.path if isinstance(formula, Probability) else None, 0
     if maker is not None and quantity in _UNSCHEDULED:
         raise UnsupportedError(
-            "a scheduler is given for rewards until a formula holds (F and others) and for discounted ones; "
-            "ask without one"
+            "a scheduler is given for rewards until a formula holds (F and others), in the long run and "
+            "discounted; ask without one"
         )
     if maker is not None and quantity in _REMEMBERING:
         function = VALUES.of_quantity(registry.LTL)

@@ -258,7 +258,7 @@ class AverageIteration:
     def _improved(self, x: Vector, policy: Policy | None) -> Policy:
         """Return the choices that are best at x, those of a policy where they are worth as much."""
         operator = self._operator
-        best = operator.choose(x)
+        best: Policy = operator.choose(x)
         self._count()
         if policy is None:
             return best

@@ -98,7 +98,7 @@ def test_the_slow_way_is_the_better_one() -> None:
     ("text", "part"),
     [
         ("Rmax=? [ C<=3 ]", "until a formula holds"),
-        ("x=2", "P and R on an MDP"),
+        ("x=2", "P, S and R on an MDP"),
     ],
 )
 def test_no_scheduler_by_name(text: str, part: str) -> None:
