@@ -317,7 +317,8 @@ def solve_choices(
         return StateValues.exact(solution.values).without_bounds()
     method = in_strips(_strips_of(system, options, states), sound, options)
     found = method.bounds(system, upper_bound, work.following(states))
-    name, vectors = (found.solved_by or method).name, BOUND_VECTORS + found.more_vectors
+    name, _ = found.solved_by or (method.name, method.vectors)
+    vectors = BOUND_VECTORS + found.more_vectors
     note_steps(work, name, vectors, system, found.iterations, found.seconds)
     work.accept(what, found)
     return StateValues(found.values, found.lower, found.upper)

@@ -25,7 +25,7 @@ from hybrid.matrix.operators.hybrid_matrix import DividedMatrix, HybridMatrix
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.rounding import Discount, step_slack
 from hybrid.matrix.operators.row_strips import RowStrips
-from hybrid.matrix.space.base import Clock, Method, Solution
+from hybrid.matrix.space.base import Clock, Solution
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.workspace import OPERANDS
@@ -291,7 +291,7 @@ def solve_linear(
         right = gains if losses is None else gains - losses
         start = np.broadcast_to(np.float64(0.0), (maybe.size,))
         solution = solver.solve(matrix, diagonal, right, start, work.following(maybe))
-        _note(work, solver, matrix, solution.iterations, solution.seconds)
+        _note(work, solver.name, solver.vectors, matrix, solution.iterations, solution.seconds)
         _refuse_infinite(what, solution, model.communicator)
         work.accept(what, solution)
         work.estimate(_next_change(matrix, diagonal, right, solution.values))
@@ -307,7 +307,8 @@ def solve_linear(
     enclosed: list[BoundedSolution] = []
     for right in (gains,) if losses is None else (gains, losses):
         found = method.solve(matrix, diagonal, right, slack, upper_bound, work.following(maybe))
-        _note(work, found.solved_by or method, matrix, found.iterations, found.seconds, found.more_vectors)
+        name, vectors = found.solved_by or (method.name, method.vectors)
+        _note(work, name, vectors + found.more_vectors, matrix, found.iterations, found.seconds)
         work.accept(what, found)
         enclosed.append(found)
     if losses is None:
@@ -407,7 +408,7 @@ def solve_gain(
     found = method.solve(matrix, diagonal, earned, slack, work.following(component))
     work.synchronisations += found.synchronisations
     work.products += found.products
-    _note(work, method, matrix, found.iterations, found.seconds, found.more_vectors, nbytes=found.nbytes)
+    _note(work, method.name, method.vectors, matrix, found.iterations, found.seconds, nbytes=found.nbytes)
     if found.status not in (Status.CONVERGED, Status.INTERRUPTED):
         work.settle_for(NotConvergedError(what, found.status, found.iterations, found.difference), True)
     return found.value, found.lower, found.upper
@@ -438,7 +439,7 @@ def solve_stationary(
     # A diagonal by dictionary stands in the place of both operands.
     is_coded = isinstance(diagonal, CodedVector)
     own = (-OPERANDS, diagonal.nbytes) if is_coded else (0, 0)
-    _note(work, solver, matrix, solution.iterations, solution.seconds, *own)
+    _note(work, solver.name, solver.vectors, matrix, solution.iterations, solution.seconds, *own)
     _refuse_infinite(what, solution, model.communicator)
     work.accept(what, solution)
     work.estimate(_next_change(matrix, diagonal, None, solution.values))
@@ -468,17 +469,17 @@ def _next_change(matrix: Matrix, diagonal: Vector, b: Vector | None, x: Vector) 
 
 def _note(
     work: Work,
-    method: Method,
+    name: str,
+    vectors: int,
     matrix: Matrix,
     iterations: int,
     seconds: float,
-    more_vectors: int = 0,
     more_bytes: int = 0,
     nbytes: int | None = None,
 ) -> None:
     """Add one run of a method's iterations to the account, with the vectors that it held."""
     if nbytes is None:
-        nbytes = 8 * (method.vectors + more_vectors) * matrix.shape[0] + more_bytes
+        nbytes = 8 * vectors * matrix.shape[0] + more_bytes
     rows = csr_of(matrix)
     spare = 0 if rows is None else 8 * rows.spare_vectors * matrix.shape[0]
-    work.note(method.name, matrix, iterations, seconds, nbytes + spare)
+    work.note(name, matrix, iterations, seconds, nbytes + spare)

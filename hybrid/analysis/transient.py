@@ -64,7 +64,7 @@ class RecordedSteps:
     ) -> None:
         self._clock, self._pair, self._course, self._result = clock, pair, course, result
         self.made, self.is_finished = 0, False
-        kept = clock.resumed(space, "steps", pair[0].size)
+        kept = clock.resumed(space.xp, "steps", pair[0].size)
         if kept is None:
             return
         self.made, self.is_finished = int(kept.numbers["made"]), kept.is_finished

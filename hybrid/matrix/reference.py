@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.matrix.injection.injected import InjectedMatrix, TaskList
+from hybrid.matrix.space.base import Product
 
 Float64Array = NDArray[np.float64]
 
@@ -100,7 +101,7 @@ def relax_in_place(
     return float(absolute), float(relative)
 
 
-class ReferenceProduct:
+class ReferenceProduct(Product):
     """Products and relaxation steps of a matrix in submatrices: path by path, or task by task.
 
     Parameters

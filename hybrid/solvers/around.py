@@ -192,3 +192,91 @@ def verified_around(
     xp.subtract(y, bound, out=out)
     (width, least) = space.read(width_of(criterion, out, y, space), space.least(out))
     return width if math.isfinite(width) and least >= 0.0 else None
+
+
+# Guesses of upper bounds beside iterates from below, which steps of an iteration lead to.
+
+_GUESSES = 4  # tries with a doubled c before more iterations are made
+_LAST_GUESSES = 40  # the same where more iterations would change nothing
+_INTERRUPTED_GUESSES = 8  # the same where somebody waits for the end
+
+
+class Guess:
+    """Finds upper bounds close to iterates from below, and verifies them; a subclass finds weights w.
+
+    Parameters
+    ----------
+    system : BellmanOperator
+    criterion : Criterion
+
+    Attributes
+    ----------
+    total : array, shape (n,), or None
+        Every iterate that a step starts from is added to it.
+    scratch : array, shape (n,)
+        Free between two calls.
+    """
+
+    total: Array | None = None
+
+    def __init__(self, system: BellmanOperator, criterion: Criterion) -> None:
+        self._system, self._criterion = system, criterion
+        self.scratch: Array = system.space.xp.empty(system.size)
+
+    def difference(self, absolute: float, relative: float) -> float:
+        """Return the change of a step that is compared with the target."""
+        return self._criterion.difference(absolute, relative)
+
+    def verified(
+        self, x: Array, y: Array, made: int, outcome: Outcome, positive: Array | None, last: bool = False
+    ) -> float | None:
+        """Leave a verified upper bound close to x in y and return None, or the difference to go on to.
+
+        Parameters
+        ----------
+        made : int
+            Steps behind x.
+        outcome : Outcome
+            Its difference is that of the last step; steps of its own are added to its iterations.
+        positive : array, shape (n,), or None
+            Where underflow counts, ones where the solution is positive.
+        last : bool
+            The iteration ends here: any upper bound will do that a few steps find, however far it is from x.
+        """
+        raise NotImplementedError
+
+    def restart(self) -> None:
+        """Forget the iterates; the next ones begin at 0."""
+
+    def spare(self) -> Pair:
+        """Return two vectors that are free from now on."""
+        return self.scratch, self._system.space.xp.empty(self._system.size)
+
+    def _doubled(
+        self,
+        x: Array,
+        y: Array,
+        w: Array,
+        c: float,
+        positive: Array | None,
+        last: bool,
+        exhausted: bool,
+        reach: float = 0.0,
+    ) -> tuple[bool, int]:
+        """Try ``x + c w``, c doubled while ``c * reach`` is within epsilon; return whether it holds, tries.
+
+        Lemma: park (docs/bounds.md).
+        """
+        system, guess, made = self._system, self.scratch, 0
+        most = math.inf if exhausted else self._criterion.epsilon
+        for made in range(
+            1, (_INTERRUPTED_GUESSES if last else _LAST_GUESSES if exhausted else _GUESSES) + 1
+        ):
+            system.space.xp.multiply(w, c, out=guess)
+            guess += x
+            if system.verifies(guess, x, y, positive):  # lemma: park
+                return True, made
+            c *= 2.0
+            if c * reach > most:
+                break  # such a bound would be too far off
+        return False, made

@@ -384,7 +384,7 @@ class AverageReward(Record):
         def floor(average: float, spread: float) -> float:
             return 4.0 * slack * (abs(average) + fastest * spread)
 
-        kept = clock.resumed(space, self.name, len(rewards))
+        kept = clock.resumed(space.xp, self.name, len(rewards))
         if kept is not None:
             course.take(kept)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

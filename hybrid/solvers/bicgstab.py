@@ -87,7 +87,7 @@ class BiCGStab(Record):
         system = space.system(diagonal, b)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             scale = 1.0 if self.criterion.absolute else _norm(space, b / diagonal) or 1.0
-            kept = clock.resumed(space, self.name, b.size)
+            kept = clock.resumed(space.xp, self.name, b.size)
             first = start if kept is None else kept.vectors["x"]
             recurrence = system.bicgstab(first, self.criterion.epsilon * scale, _ORTHOGONAL)
             before = 0 if kept is None else int(kept.numbers["iterations"])

@@ -21,7 +21,7 @@ import math
 import numpy as np
 
 from hybrid.matrix.space.base import Clock, Criterion, Kept
-from hybrid.matrix.space.bellman import BellmanOperator, FallbackLeap, Held, Leap
+from hybrid.matrix.space.bellman import BellmanOperator, Held, Leap
 from hybrid.matrix.space.bounded_solution import WIDEST
 from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator
 from hybrid.matrix.space.direct import FEW, FactoredSystem, nanoseconds_to_write
@@ -44,7 +44,7 @@ _EXHAUSTED = 4.0  # times what rounding may make of a residual, below which it f
 _DEARER = 8.0  # times the first policy's factors that those of a later one may take
 
 
-class DirectBounds(FallbackLeap):
+class DirectBounds(Leap):
     """Finds both bounds from factors, where these pay; see :class:`hybrid.matrix.space.bellman.Leap`.
 
     Parameters
@@ -68,12 +68,6 @@ class DirectBounds(FallbackLeap):
         self._are_few = first and operator.size <= few
         self._equations: FactoredSystem | None = None
         self._policy: Array | None = None  # that of the equations, over choices
-        self._is_due = False
-
-    @property
-    def from_anywhere(self) -> bool:
-        """See `Leap.from_anywhere`: factors need no iterate."""
-        return self._is_due or (self._otherwise is not None and self._otherwise.from_anywhere)
 
     def budget(self, held: Held, difference: float) -> float:
         """See `Leap.budget`."""
@@ -83,9 +77,7 @@ class DirectBounds(FallbackLeap):
             self._is_due = self._equations is not None
         elif held.made >= self._not_before and self._pays(held):
             self._not_before, self._is_due = math.inf, True
-        if self._is_due:
-            return math.inf
-        return 0.0 if self._otherwise is None else self._otherwise.budget(held, difference)
+        return math.inf if self._is_due else super().budget(held, difference)
 
     def _pays(self, held: Held) -> bool:
         """Whether the steps made have taken as long as factors will; until then, when to ask again."""
@@ -117,7 +109,7 @@ class DirectBounds(FallbackLeap):
         """Try to find bounds; return the products made; see `Leap.solve`."""
         operator, self.width = self._operator, math.inf
         if not self._is_due or kept is not None:
-            return self._solved_otherwise(held, most, limit, clock, kept)
+            return super().solve(held, most, limit, clock, kept)
         (equations, self._equations), self._is_due = (self._equations, None), False
         assert equations is not None
         before = operator.products

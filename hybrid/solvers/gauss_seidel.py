@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -31,26 +31,12 @@ from hybrid.matrix.space.base import (
     true_residual,
 )
 from hybrid.matrix.space.host import HostWorkspace, workspace_of
-from hybrid.matrix.space.workspace import Array, Steps, Workspace
 from hybrid.solvers.iteration import iterate
 
+if TYPE_CHECKING:
+    from hybrid.matrix.gpu.colours import ColouredRows, ColouredTiles
+
 Sweep = Callable[[Vector, "Vector | None", Vector, float], tuple[float, float]]
-
-
-class Coloured(Protocol):
-    """The rows of a matrix by colours, one of which is relaxed at once."""
-
-    def workspace(self) -> Workspace:
-        """Return the workspace of the matrix, whose rows may have another order."""
-
-    def into(self, x: Vector) -> Array:
-        """Return a vector over the rows in that order."""
-
-    def back(self, x: Array) -> Array:
-        """Return a vector in the order of the rows."""
-
-    def sweeps(self, steps: Steps) -> Steps:
-        """Return relaxation steps of the workspace as sweeps, colour by colour from the newest values."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +87,7 @@ class GaussSeidel:
         sweep = _sweep_of(matrix)
         HostWorkspace(matrix).reserve(self.vectors, diagonal.size)
         space, clock = HostWorkspace(matrix), Clock(progress)
-        kept = clock.resumed(space, self.name, diagonal.size)
+        kept = clock.resumed(space.xp, self.name, diagonal.size)
         x = np.array(start, dtype=np.float64) if kept is None else kept.vectors["x"]
         before = iteration = 0 if kept is None else int(kept.numbers["iterations"])
         status, difference = Status.MAX_ITERATIONS, math.inf
@@ -129,7 +115,12 @@ class GaussSeidel:
         return Solution(x, status, iteration, seconds, difference, residual, products=iteration - before + 1)
 
     def _by_colours(
-        self, coloured: Coloured, diagonal: Vector, b: Vector | None, start: Vector, progress: Progress | None
+        self,
+        coloured: ColouredTiles | ColouredRows,
+        diagonal: Vector,
+        b: Vector | None,
+        start: Vector,
+        progress: Progress | None,
     ) -> Solution:
         """Sweep on a device; what is kept for a later run has the order of the colours."""
         space = coloured.workspace()

@@ -56,7 +56,7 @@ class Interval(Record, BoundingMethod):
         self, operator: BellmanOperator, upper_bound: float | None, clock: Clock
     ) -> BoundedSolution:
         space = operator.space
-        kept = clock.resumed(space, self.name, operator.size)
+        kept = clock.resumed(space.xp, self.name, operator.size)
         if kept is not None and kept.is_finished:
             found = told_again(operator, kept)
             return operator.enclosure(found.outcome, clock, found.lower, found.upper, found.spare)

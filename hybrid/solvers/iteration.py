@@ -57,7 +57,7 @@ def iterate(
         Of the method, for records.
     """
     clock = Clock(progress)
-    kept = clock.resumed(space, name, len(start))
+    kept = clock.resumed(space.xp, name, len(start))
     x = space.vector(start) if kept is None else kept.vectors["x"]
     pair = x, space.xp.empty(len(start))
     before = 0 if kept is None else int(kept.numbers["iterations"])
@@ -110,7 +110,7 @@ class ValueIteration(Record):
         """Iterate from 0."""
         clock, space = Clock(progress), system.space
         space.reserve(self.vectors, system.size)
-        kept = clock.resumed(space, self.name, system.size)
+        kept = clock.resumed(space.xp, self.name, system.size)
         pair: Pair = (system.zeros() if kept is None else kept.vectors["x"]), system.zeros()
         outcome, pace = Outcome(), CheckInterval(space.stride)
         before = 0 if kept is None else int(kept.numbers["iterations"])

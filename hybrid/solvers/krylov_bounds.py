@@ -17,12 +17,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import ClassVar
 
 import numpy as np
 
 from hybrid.matrix.space.base import Clock, Criterion, Kept, Numbers, State
-from hybrid.matrix.space.bellman import STAGE, BellmanOperator, Held
+from hybrid.matrix.space.bellman import STAGE, BellmanOperator, Held, Leap
 from hybrid.matrix.space.bounded_solution import WIDEST, width_of
 from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.idr import IDR_VECTORS
@@ -331,7 +330,7 @@ _GUESSES = 5  # tries with a doubled c
 _ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the residual is off by
 
 
-class KrylovBounds:
+class KrylovBounds(Leap):
     """Finds both bounds at once, where the pace of an iteration tells that many of its steps are left.
 
     See :class:`hybrid.matrix.space.bellman.Leap`.
@@ -346,8 +345,6 @@ class KrylovBounds:
         Time of a product of IDR(s) in steps of the iteration.
     """
 
-    from_anywhere: ClassVar[bool] = False
-
     def __init__(
         self,
         operator: DirectedSystem,
@@ -355,13 +352,13 @@ class KrylovBounds:
         always: bool,
         price: float = 1.0,
     ) -> None:
+        super().__init__()
         self._operator, self._criterion = operator, criterion
         self._always = always
         self._forecast = Forecast(criterion.epsilon, price, criterion.max_iterations)
         self._looked = self._examined = self._not_before = 0
         self._reach = self._stretch = math.inf
         self._change = math.inf  # of the last step before
-        self.width, self.more_vectors = math.inf, 0
 
     def begin(self, made: int) -> None:
         """See `Leap.begin`."""

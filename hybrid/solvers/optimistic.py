@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from hybrid.matrix.space.base import CheckInterval, Clock, Criterion, Kept, Numbers, Progress, Status
-from hybrid.matrix.space.bellman import STAGE, BellmanOperator, Guess, Held, Leap, Outcome, Rising
+from hybrid.matrix.space.bellman import STAGE, BellmanOperator, Held, Leap, Outcome
 from hybrid.matrix.space.bounded_solution import (
     ENCLOSING_VECTORS,
     TINY,
@@ -31,7 +31,7 @@ from hybrid.matrix.space.bounded_solution import (
 from hybrid.matrix.space.choice_operator import ChoiceOperator
 from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.workspace import Array, Pair, Steps
-from hybrid.solvers.around import BoundingMethod, Bracket, keep_bounds, told_again
+from hybrid.solvers.around import BoundingMethod, Bracket, Guess, keep_bounds, told_again
 from hybrid.solvers.direct_bounds import DirectBounds
 from hybrid.solvers.krylov_bounds import KrylovBounds
 from hybrid.solvers.policy_bounds import PolicyBounds, WeightGuess
@@ -50,22 +50,15 @@ if TYPE_CHECKING:
 # eta)`` does it.  One vector more, no second iteration, and the relative error is known to be about eta times
 # the number of steps that the chain takes from a state, which is what eta alone does not tell.
 
-_GUESSES = 4  # tries with a doubled c before more iterations are made
-_LAST_GUESSES = 40  # the same where more iterations would change nothing
-_INTERRUPTED_GUESSES = 8  # the same where somebody waits for the end
 
+class SumGuess(Guess):
+    """See `Guess`."""
 
-class SumGuess:
-    """See :class:`hybrid.matrix.space.bellman.Guess`."""
+    total: Array
 
     def __init__(self, system: BellmanOperator, criterion: Criterion) -> None:
-        self._system, self._criterion = system, criterion
-        self._total, self._guess = system.zeros(), system.space.xp.empty(system.size)
-
-    @property
-    def total(self) -> Array:
-        """See `Guess.total`."""
-        return self._total
+        super().__init__(system, criterion)
+        self.total = system.zeros()
 
     def difference(self, absolute: float, relative: float) -> float:
         """See `Guess.difference`: relative in any case."""
@@ -73,22 +66,17 @@ class SumGuess:
 
     def restart(self) -> None:
         """See `Guess.restart`."""
-        self._total[...] = 0.0
-
-    @property
-    def scratch(self) -> Array:
-        """See `Guess.scratch`."""
-        return self._guess
+        self.total[...] = 0.0
 
     def spare(self) -> Pair:
         """See `Guess.spare`."""
-        return self._total, self._guess
+        return self.total, self.scratch
 
     def verified(
         self, x: Array, y: Array, made: int, outcome: Outcome, positive: Array | None, last: bool = False
     ) -> float | None:
         """See `Guess.verified`."""
-        space, total = self._system.space, self._total
+        space, total = self._system.space, self.total
         total *= -1.0
         space.add_scaled(float(made), x, total)
         space.xp.maximum(total, 0.0, out=total)  # holds s now
@@ -101,8 +89,7 @@ class SumGuess:
     def _verify(
         self, x: Array, y: Array, made: int, difference: float, positive: Array | None, last: bool
     ) -> float | None:
-        system, s, guess = self._system, self._total, self._guess
-        space, xp = system.space, system.space.xp
+        system, s, space = self._system, self.total, self._system.space
         epsilon = self._criterion.epsilon
         (reach,) = space.read(width_of(self._criterion, s, x, space))
         floor = 8.0 * system.slack
@@ -113,15 +100,9 @@ class SumGuess:
         c = (difference + floor) / (1.0 - min(made * difference, 0.5))
         if c * reach > epsilon and not exhausted:
             return max(wanted, floor)
-        for _ in range(_INTERRUPTED_GUESSES if last else _LAST_GUESSES if exhausted else _GUESSES):
-            xp.multiply(s, c, out=guess)
-            guess += x
-            if system.verifies(guess, x, y, positive):  # lemma: park
-                return None
-            c *= 2.0
-            if c * reach > epsilon and not exhausted:
-                break  # such a bound would be too far off
-        return 0.25 * difference
+        # lemma: park
+        is_verified, _ = self._doubled(x, y, s, c, positive, last, exhausted, reach)
+        return None if is_verified else 0.25 * difference
 
 
 # Iterates from below until a guess above them is verified: the climb of optimistic value iteration.
@@ -146,7 +127,7 @@ class Climb:
         What may take over from the first run.
     kept : Kept, optional
         Where an earlier process was in its first run.
-    rising : Rising, optional
+    rising : Steps, optional
         What the first run takes in the place of its steps, until a guess is due.
 
     Attributes
@@ -170,7 +151,7 @@ class Climb:
         clock: Clock,
         leap: Leap | None = None,
         kept: Kept | None = None,
-        rising: Rising | None = None,
+        rising: Steps | None = None,
     ) -> None:
         self.leap, self.rising, self.is_recorded = leap, rising, True
         self.criterion, self._operator, self._pair = criterion, operator, pair
@@ -426,7 +407,7 @@ class Optimistic(Record, BoundingMethod):
         lost to underflow.
         """
         clock = Clock(progress, self.criterion.epsilon)
-        kept = clock.resumed(operator.space, self.name, operator.size)
+        kept = clock.resumed(operator.space.xp, self.name, operator.size)
         with clock.gently():
             if kept is not None and kept.is_finished:
                 found = told_again(operator, kept)

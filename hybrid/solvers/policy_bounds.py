@@ -17,19 +17,18 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import ClassVar
 
 import numpy as np
 
 from hybrid.matrix.space.base import Clock, Criterion, Kept
-from hybrid.matrix.space.bellman import Held, Outcome
+from hybrid.matrix.space.bellman import Held, Leap, Outcome
 from hybrid.matrix.space.bounded_solution import width_of
 from hybrid.matrix.space.choice_operator import ChoiceOperator
 from hybrid.matrix.space.idr import IDR_VECTORS
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from hybrid.matrix.space.repeated import STEPS, RepeatedIDR
 from hybrid.matrix.space.workspace import Array, Pair, System
-from hybrid.solvers.around import verified_around
+from hybrid.solvers.around import Guess, verified_around
 from hybrid.solvers.forecast import AGAIN, POLICIES, Forecast
 from hybrid.solvers.krylov_bounds import follow
 
@@ -41,47 +40,31 @@ from hybrid.solvers.krylov_bounds import follow
 # comes from iterates ``w_{k+1} = v + opt A_i w_k`` from v: as soon as they grow by v / 2 at most, 2 w_k is
 # one.
 
-_GUESSES = 4  # tries with a doubled c before more iterations are made
-_LAST_GUESSES = 40  # the same where more iterations would change nothing
-_INTERRUPTED_GUESSES = 8  # the same where somebody waits for the end
 _CHECK_EVERY = 8  # steps between measurements that cost passes of their own
 
 
-class WeightGuess:
-    """See `hybrid.matrix.space.bellman.Guess`; the weights w serve until choices or precision change."""
+class WeightGuess(Guess):
+    """See `Guess`; the weights w serve until choices or precision change."""
 
-    total: None = None
+    _system: ChoiceOperator
 
     def __init__(self, system: ChoiceOperator, criterion: Criterion) -> None:
-        self._system, self._criterion = system, criterion
-        self._guess = system.space.xp.empty(system.size)
+        super().__init__(system, criterion)
         self._weights: Array | None = None
         self._policy: Array | None = None
         # What a search has come to that was given up: v, and the last iterate.
         self._begun: tuple[Array, Array] | None = None
 
-    def difference(self, absolute: float, relative: float) -> float:
-        """See `Guess.difference`."""
-        return self._criterion.difference(absolute, relative)
-
-    def restart(self) -> None:
-        """See `Guess.restart`: weights do not depend on where iterates began."""
-
-    @property
-    def scratch(self) -> Array:
-        """See `Guess.scratch`."""
-        return self._guess
-
     def spare(self) -> Pair:
         """See `Guess.spare`."""
         self._weights = self._policy = self._begun = None
-        return self._guess, self._system.space.xp.empty(self._system.size)
+        return super().spare()
 
     def verified(
         self, x: Array, y: Array, made: int, outcome: Outcome, positive: Array | None, last: bool = False
     ) -> float | None:
         """See `Guess.verified`; the last time no new weights are looked for, which takes long."""
-        system, space, xp = self._system, self._system.space, self._system.space.xp
+        system, space = self._system, self._system.space
         epsilon, difference = self._criterion.epsilon, outcome.difference
         size = 1.0
         if self._criterion.absolute:
@@ -100,13 +83,11 @@ class WeightGuess:
         c = 1.01 * (difference + floor) / max(1.0 - 8.0 * system.slack * reach, 0.5)
         if c * reach > epsilon and not exhausted:
             return wanted
-        for _ in range(_INTERRUPTED_GUESSES if last else _LAST_GUESSES if exhausted else _GUESSES):
-            xp.multiply(weights, c, out=self._guess)
-            self._guess += x
-            outcome.iterations += 1
-            if system.verifies(self._guess, x, y, positive):  # lemma: park
-                return None
-            c *= 2.0
+        # lemma: park
+        is_verified, tries = self._doubled(x, y, weights, c, positive, last, exhausted)
+        outcome.iterations += tries
+        if is_verified:
+            return None
         self._weights = None
         return 0.25 * difference
 
@@ -436,7 +417,7 @@ _TIED = 4.0  # times c, within which choices count as the best ones for another 
 _ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the residual is off by
 
 
-class PolicyBounds:
+class PolicyBounds(Leap):
     """Finds both bounds at once; see :class:`hybrid.matrix.space.bellman.Leap`.
 
     Parameters
@@ -448,14 +429,12 @@ class PolicyBounds:
         Whether to begin as soon as that is possible.
     """
 
-    from_anywhere: ClassVar[bool] = False
-
     def __init__(self, operator: ChoiceOperator, criterion: Criterion, always: bool) -> None:
+        super().__init__()
         self._operator, self._criterion, self._always = operator, criterion, always
         self._forecast = Forecast(criterion.epsilon, _PRICE, criterion.max_iterations, rule=POLICIES)
         self._looked = self._not_before = 0
         self._change = math.inf
-        self.width, self.more_vectors = math.inf, 0
         self._by_steps = False
 
     def begin(self, made: int) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hybrid.matrix.space.base import Clock, Criterion, Kept
-from hybrid.matrix.space.bellman import BellmanOperator, FallbackLeap, Held, Leap
+from hybrid.matrix.space.bellman import BellmanOperator, Held, Leap
 from hybrid.matrix.space.bounded_solution import WIDEST, width_of
 from hybrid.matrix.space.workspace import Array, Pair, Steps
 
@@ -36,7 +36,7 @@ _LOOKS = 4  # in as many steps as have been made, in the first strip
 _MORE_LOOKS = 16  # the same in later ones, of which the one before has told how many steps to make
 
 
-class StripLeap(FallbackLeap):
+class StripLeap(Leap):
     """Finds both bounds strip by strip; see :class:`hybrid.matrix.space.bellman.Leap`.
 
     Parameters
@@ -60,7 +60,6 @@ class StripLeap(FallbackLeap):
         self._operator, self._criterion, self._find = operator, criterion, find
         self._strips: DeviceStrips | None = None
         self._not_before: float = _BEGIN
-        self.from_anywhere = False
 
     def budget(self, held: Held, difference: float) -> float:
         """See `Leap.budget`."""
@@ -69,10 +68,10 @@ class StripLeap(FallbackLeap):
             if self._passes(held.made):
                 self._strips = self._strips or self._find()
                 if self._strips is not None:
-                    self.from_anywhere = True
+                    self._is_due = True
                     return _WORTH * held.made
                 self._not_before = math.inf
-        return 0.0 if self._otherwise is None else self._otherwise.budget(held, difference)
+        return super().budget(held, difference)
 
     def _passes(self, made: int) -> bool:
         """Whether values go on to be reached or to grow, and do not settle all together."""
@@ -86,10 +85,10 @@ class StripLeap(FallbackLeap):
         -----
         It has succeeded if `width` is finite.  One vector more, and three where zeros are to be proved.
         """
-        strips = self._strips if self.from_anywhere and kept is None else None
+        strips = self._strips if self._is_due and kept is None else None
         if strips is None:
-            return self._solved_otherwise(held, most, limit, clock, kept)
-        operator, self.width, self.from_anywhere = self._operator, math.inf, False
+            return super().solve(held, most, limit, clock, kept)
+        operator, self.width, self._is_due = self._operator, math.inf, False
         before = operator.products
         if not operator.space.has_room(1, operator.size):
             return 0

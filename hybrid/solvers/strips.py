@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gpu_kernels import ChoiceRows
 from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.cpu.csr import Components, CsrMatrix, csr_of, find_components
-from hybrid.matrix.space.base import Clock, Criterion, Numbers, Place, Status, Vector
+from hybrid.matrix.space.base import Clock, Criterion, Numbers, Status, Vector
 from hybrid.matrix.space.bellman import BellmanOperator
 from hybrid.matrix.space.bounded_solution import TINY, middle_of, width_of
 from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem, Quotient
@@ -144,9 +144,9 @@ class StripCourse:
             digest = zlib.crc32(rows.astype(np.int64).tobytes(), zlib.crc32(b"%d" % rows.size, digest))
         return digest
 
-    def resume(self, clock: Clock, space: Place) -> None:
+    def resume(self, clock: Clock) -> None:
         """Go on from what an earlier run with the same strips has left."""
-        kept = clock.resumed(space, _RECORD, self.lower.size)
+        kept = clock.resumed(np, _RECORD, self.lower.size)
         if kept is None or int(kept.numbers["order"]) != self._order:
             return
         self.lower[...], self.upper[...] = kept.vectors["lower"], kept.vectors["upper"]

@@ -76,9 +76,8 @@ class Topological(Record, BoundingMethod, eq=False):
         found = self._in_strips(operator, upper_bound, progress)
         if found is None:
             # What strips have taken is let go before.
-            found = replace(
-                self.otherwise.enclosed(operator, upper_bound, progress), solved_by=self.otherwise
-            )
+            found = self.otherwise.enclosed(operator, upper_bound, progress)
+            found = replace(found, solved_by=(self.otherwise.name, self.otherwise.vectors))
         return found
 
     def _in_strips(
@@ -91,7 +90,7 @@ class Topological(Record, BoundingMethod, eq=False):
         clock = Clock(progress, self.criterion.epsilon)
         ceiling = np.inf if upper_bound is None else upper_bound
         course = StripCourse(size, strips)
-        course.resume(clock, space)
+        course.resume(clock)
         # Errors of strips add up along paths.
         share = replace(self.criterion, epsilon=self.criterion.epsilon / parts)
         status = Status.CONVERGED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybrid.matrix.space.base import Kept, Place, State, Watch
+from hybrid.matrix.space.base import Kept, State, Watch
 
 
 class Keeper(Watch):
@@ -19,7 +19,7 @@ class Keeper(Watch):
     def unrecorded(self) -> None:
         return None
 
-    def resume(self, space: Place, name: str, size: int, target: float | None) -> Kept | None:
+    def resume(self, xp: Any, name: str, size: int, target: float | None) -> Kept | None:
         return self._kept
 
     def offer(self, state: State) -> None:

@@ -8,7 +8,7 @@ import pytest
 from gpu_kernels import Device, IDRKernels, compress
 from gpu_kernels.krylov import krylov as idr
 from hybrid.matrix.space.idr import Space
-from hybrid.matrix.space.passes import DIRECTIONS, NumPyShadows
+from hybrid.matrix.space.passes import DIRECTIONS, NumPyPasses
 from tests.gpu_kernels.devices import to_numpy
 
 SIZES = (1, 31, 257, 1000)
@@ -16,7 +16,7 @@ LIMIT, KAPPA, LOST = 1e-9, 0.7, 1e8
 SHARES, TAKEN, OMEGA, NORM, GREATEST, FIRST = 0, 4, 8, 9, 10, 11
 LEFT, IMAGES, BETAS, AT_ANCHOR = 12, 16, 32, 36
 GOING, ARRIVED, BROKEN = 0, 1, 2
-PASSES = NumPyShadows()
+PASSES = NumPyPasses()
 
 
 class Case:

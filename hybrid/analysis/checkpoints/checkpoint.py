@@ -30,9 +30,10 @@ from hybrid.analysis.checkpoints.folder import (
     vectors_of,
     write_vectors,
 )
+from hybrid.base.arrays import to_host
 from hybrid.base.errors import CheckpointError, OptionError
 from hybrid.matrix.parts.plan import planned_owners
-from hybrid.matrix.space.base import Array, Kept, Place, State, Watch
+from hybrid.matrix.space.base import Array, IterationRecord, Kept, State, Watch
 from mtbdd.build.model import SymbolicModel
 from mtbdd.offset.states import StateIndex, index_states
 
@@ -76,7 +77,7 @@ Tell = Callable[[str, bool], None]
 """Passes a message about checkpoints on to the user; the truth value says whether something went wrong."""
 
 
-class SolutionRecord:
+class SolutionRecord(IterationRecord):
     """The states of one iteration as files of a folder; see `hybrid.matrix.space.base.IterationRecord`.
 
     The folder is the same for all processes, the files' names begin with `name`; `schedule` says when states
@@ -88,17 +89,17 @@ class SolutionRecord:
     ) -> None:
         self._folder, self._name, self._model, self._states = folder, name, model, states
         self._schedule, self._communicator = schedule, model.communicator
-        self._space: Place | None = None
+        self._xp: Any = None
         self._method, self._digest, self._generation = "", "", 0
         self._target: float | None = None
 
     # ------------------------------------------------------------------ reading
 
-    def resume(self, space: Place, name: str, size: int, target: float | None) -> Kept | None:
+    def resume(self, xp: Any, name: str, size: int, target: float | None) -> Kept | None:
         """See `IterationRecord.resume`."""
         if self._communicator.any(size != self._states.size):
             return None
-        self._space, self._method, self._target = space, name, target
+        self._xp, self._method, self._target = xp, name, target
         self._digest = states_digest(self._states)
         told = self._description()
         if told is None:
@@ -106,10 +107,10 @@ class SolutionRecord:
         self._generation = told.generation
         if (told.method, told.target, told.states) != (name, target, self._states.total):
             return None
-        vectors = {vector: space.xp.zeros(size) for vector in told.vectors}
+        vectors = {vector: xp.zeros(size) for vector in told.vectors}
         failure: str | None = None
         try:
-            self._read(told, space, vectors)
+            self._read(told, xp, vectors)
         except CheckpointError as fault:
             failure = str(fault)
         failure = self._communicator.first_text(failure)
@@ -139,18 +140,18 @@ class SolutionRecord:
             raise damaged(self._path(), f"it cannot be read ({text[1:]})")
         return Description.of(text, self._path())
 
-    def _read(self, told: Description, space: Place, vectors: Mapping[str, Array]) -> None:
+    def _read(self, told: Description, xp: Any, vectors: Mapping[str, Array]) -> None:
         """Fill vectors of the workspace, from this process's file or, if parts have changed, from all."""
         part = told.parts[self._communicator.rank] if len(told.parts) == self._communicator.size else None
         is_same = part is not None and part.states == self._digest and part.size == self._states.size
         if part is not None and self._communicator.all(is_same):
             for name, vector in vectors_of(self._folder, part, told.vectors).items():
                 for place, chunk in vector.chunks():
-                    vectors[name][place] = space.vector(chunk)
+                    vectors[name][place] = xp.asarray(chunk)
             return
 
         def put(name: str, places: NDArray[np.int64], values: NDArray[np.float64]) -> None:
-            vectors[name][space.xp.asarray(places)] = space.vector(values)
+            vectors[name][xp.asarray(places)] = xp.asarray(values)
 
         take_over(self._model, self._states, told, self._folder, put)
 
@@ -158,30 +159,30 @@ class SolutionRecord:
 
     def offer(self, state: State) -> None:
         """See `IterationRecord.offer`."""
-        if self._space is not None and self._schedule.is_due():
-            self._write(self._space, state, False)
+        if self._xp is not None and self._schedule.is_due():
+            self._write(state, False)
 
     def keep(self, state: State, is_finished: bool = False, seconds: float = 0.0) -> None:
         """See `IterationRecord.keep`."""
-        if self._space is None:
+        if self._xp is None:
             return
         least = max(_LEAST_SECONDS, 2 * 8 * self._states.size / _BYTES_PER_SECOND)
         if self._communicator.greatest(seconds) >= least or self._generation:
-            self._write(self._space, state, is_finished, is_last=not is_finished)
+            self._write(state, is_finished, is_last=not is_finished)
 
     def rescue(self, state: State) -> None:
         """See `IterationRecord.rescue`."""
-        if self._space is not None and self._communicator.size == 1:
-            self._write(self._space, state, False, is_last=True)
+        if self._xp is not None and self._communicator.size == 1:
+            self._write(state, False, is_last=True)
 
-    def _write(self, space: Place, state: State, is_finished: bool, is_last: bool = False) -> None:
+    def _write(self, state: State, is_finished: bool, is_last: bool = False) -> None:
         """Write a state, all processes together; if one fails, warn, and keep the state written before."""
         vectors, numbers = state()
         generation = self._generation + 1
         file = self._folder / f"{self._name}.{generation}.{self._communicator.rank}.bin"
         own, failure = b"", None
         try:
-            checks = write_vectors(file, (_chunks(space, vector) for vector in vectors.values()))
+            checks = write_vectors(file, (_chunks(vector) for vector in vectors.values()))
             own = json.dumps(asdict(KeptPart(file.name, self._states.size, self._digest, checks))).encode()
         except OSError as fault:
             failure = str(fault)
@@ -220,10 +221,10 @@ class _Found(dict[str, Any]):
         raise damaged(self._path, f"expected {name} in it")
 
 
-def _chunks(space: Place, vector: Array) -> Iterator[NDArray[Any]]:
+def _chunks(vector: Array) -> Iterator[NDArray[Any]]:
     """Yield a vector's chunks on the host."""
     for begin in range(0, len(vector), CHUNK):
-        yield space.to_host(vector[begin : begin + CHUNK])
+        yield to_host(vector[begin : begin + CHUNK])
 
 
 def _progress(told: Description) -> str:

@@ -10,10 +10,11 @@ import importlib.util
 from gpu_kernels import current_device, device_problem
 from hybrid.base.errors import OptionError
 from hybrid.base.units import counted
-from hybrid.matrix.backends.base import Backend, Product
+from hybrid.matrix.backends.base import Backend
 from hybrid.matrix.backends.device import GpuBackend
 from hybrid.matrix.backends.host import CpuBackend, ReferenceBackend
 from hybrid.matrix.cpu.threads import available_cores, thread_count
+from hybrid.matrix.space.base import Product
 from mtbdd.language.errors import suggestion
 
 __all__ = [

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import ClassVar, Protocol, Self, runtime_checkable
+from typing import ClassVar, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-from hybrid.base.halo import ArrivingVector, Halo, HostHalo
+from hybrid.base.halo import Halo, HostHalo
 from hybrid.base.option_types import BackendName
 from hybrid.matrix.injection.injected import TaskList, cut_tasks, inject_level
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.policy import LevelChoice
 from hybrid.matrix.levels.task_table import TaskTable
-from hybrid.matrix.space.base import MatrixOperator
+from hybrid.matrix.space.base import MatrixOperator, Product
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.together import EmptySweeps, TogetherWorkspace
 from hybrid.matrix.space.workspace import Workspace
@@ -27,54 +24,11 @@ from mtbdd.offset.divided import DividedMTBDD
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.places import HOST, VectorPlace
 
-Float64Array = NDArray[np.float64]
-
 MatrixTable = LevelCurve | TaskTable
 """Levels in the representation in which the matrix or the layers will be held."""
 
 _TASK_BUILD_BYTES = 85
 """What expanding submatrices, listing paths and cutting them takes at its peak, an entry or instance."""
-
-
-class Product(Protocol):
-    """A matrix as a backend holds it."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the representation (MemR)."""
-
-    def multiply(self, x: Float64Array, out: Float64Array) -> None:
-        """Write M x to ``out``."""
-
-    def multiply_many(self, x: Float64Array, out: Float64Array) -> None:
-        """Write M X to ``out``, contiguous in rows; shapes (n_columns, k) and (n_rows, k)."""
-
-    def relax(
-        self, x: Float64Array, b: Float64Array | None, diagonal: Float64Array, omega: float, out: Float64Array
-    ) -> tuple[float, float]:
-        """Write a relaxation step to ``out`` and return the greatest absolute and relative change."""
-
-
-@runtime_checkable
-class ProductMeanwhile(Product, Protocol):
-    """A product that takes rows without elements of others first, on devices while these are under way."""
-
-    @property
-    def stretches(self) -> NDArray[np.int64]:
-        """Ranges of own elements that have to be in the whole vector, shape (stretches, 2)."""
-
-    def multiply_meanwhile(self, x: ArrivingVector, out: Float64Array) -> None:
-        """Do what `multiply` does."""
-
-    def relax_meanwhile(
-        self,
-        x: ArrivingVector,
-        b: Float64Array | None,
-        diagonal: Float64Array,
-        omega: float,
-        out: Float64Array,
-    ) -> tuple[float, float]:
-        """Do what `relax` does."""
 
 
 class Backend(Record, ABC):

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, cast
 from gpu_kernels import current_device
 from hybrid.base.arrays import lies_on_device
 from hybrid.base.halo import Halo
-from hybrid.matrix.backends.base import Backend, MatrixTable, Product
+from hybrid.matrix.backends.base import Backend, MatrixTable
 from hybrid.matrix.backends.host import CpuBackend
 from hybrid.matrix.injection.injected import TaskList
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.policy import LevelChoice
-from hybrid.matrix.space.base import MatrixOperator
+from hybrid.matrix.space.base import MatrixOperator, Product
 from hybrid.matrix.space.workspace import Workspace
 from mtbdd.base.communicator import Communicator
 from mtbdd.offset.divided import DividedMTBDD

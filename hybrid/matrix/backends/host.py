@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from hybrid.base.errors import OptionError
 from hybrid.base.units import bytes_text, seconds_text
-from hybrid.matrix.backends.base import Backend, MatrixTable, Product
+from hybrid.matrix.backends.base import Backend, MatrixTable
 from hybrid.matrix.injection.injected import TaskList, inject_level
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.policy import LevelChoice, choose_level, rank_by_time
 from hybrid.matrix.levels.table import BestLevel, weigh
 from hybrid.matrix.reference import ReferenceProduct
-from hybrid.matrix.space.base import MatrixOperator
+from hybrid.matrix.space.base import MatrixOperator, Product
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.swept import RowSweeps
 from mtbdd.base.communicator import ALONE

@@ -14,62 +14,9 @@ from hybrid.matrix.cpu.arguments import Each
 from hybrid.matrix.cpu.pool import run_in_parts, run_rows
 from hybrid.matrix.cpu.threads import thread_count, threads_for
 
-# Passes of IDR(s) over vectors on all cores of the host.
-
 Vector = NDArray[np.float64]
 
 _NOTHING = np.zeros(0)
-
-
-class CpuShadows:
-    """See `hybrid.matrix.space.passes.ShadowPasses`; sums do not depend on the number of threads."""
-
-    def shadow_sums(self, x: Vector, weights: Vector | None) -> Vector:
-        """Return the scalar products with the shadow vectors, and of x with itself."""
-        kernel = _kernels_for(x).shadow_sums_rows
-        scale, weighed = (_NOTHING, False) if weights is None else (weights, True)
-        return _sums(kernel, x.size, DIRECTIONS + 1, x, scale, weighed)
-
-    def clear(self, u: Vector, g: Vector) -> None:
-        """Write zeros."""
-
-        def fill(begin: int, end: int, _: int) -> None:
-            u[:, begin:end] = 0.0
-            g[:, begin:end] = 0.0
-
-        run_in_parts(u.shape[1], fill, 2 * DIRECTIONS)
-
-    def aim(self, first: int, shares: Vector, omega: float, r: Vector, u: Vector, g: Vector) -> None:
-        """Write the next direction."""
-        kernel = _kernels_for(r).turn_rows
-        run_rows(kernel, r.size, first - 1, False, _NOTHING, _NOTHING, shares, omega, u, g, r, _NOTHING)
-
-    def settle(
-        self,
-        last: int,
-        taken: Vector,
-        betas: Vector,
-        shares: Vector,
-        omega: float,
-        u: Vector,
-        g: Vector,
-        r: Vector,
-        x: Vector,
-    ) -> None:
-        """Take shares of the vectors before from the last ones, move along them, and aim anew."""
-        kernel = _kernels_for(r).turn_rows
-        run_rows(kernel, r.size, last, True, taken, betas, shares, omega, u, g, r, x)
-
-    def step_sums(self, t: Vector, r: Vector, weights: Vector | None) -> Vector:
-        """Return ``t . r``, ``t . t`` and ``r . r``."""
-        kernel = _kernels_for(r).step_sums_rows
-        scale, weighed = (_NOTHING, False) if weights is None else (weights, True)
-        return _sums(kernel, r.size, 3, t, r, scale, weighed)
-
-    def step(self, omega: float, t: Vector, r: Vector, x: Vector) -> None:
-        """Move along the residual."""
-        kernel = _kernels_for(r).step_rows
-        run_rows(kernel, r.size, omega, t, r, x)
 
 
 def _kernels_for(x: Vector) -> Any:
@@ -96,7 +43,7 @@ _PART = 1 << 15
 
 
 class CpuPasses:
-    """See `hybrid.matrix.space.passes.Passes`; the same bits, with compiled loops."""
+    """See `hybrid.matrix.space.passes.Passes`; compiled loops, the same bits with any number of threads."""
 
     def agreed(self, changes: Vector) -> Vector:
         """Return the changes themselves."""
@@ -179,6 +126,51 @@ class CpuPasses:
 
         run_rows(difference_rows, x.size, x, out)
 
-    def shadows(self) -> CpuShadows:
-        """Return the passes of IDR(s)."""
-        return CpuShadows()
+    # ------------------------------------------------------------------ of IDR(s)
+
+    def shadow_sums(self, x: Vector, weights: Vector | None) -> Vector:
+        """Return the scalar products with the shadow vectors, and of x with itself."""
+        kernel = _kernels_for(x).shadow_sums_rows
+        scale, weighed = (_NOTHING, False) if weights is None else (weights, True)
+        return _sums(kernel, x.size, DIRECTIONS + 1, x, scale, weighed)
+
+    def clear(self, u: Vector, g: Vector) -> None:
+        """Write zeros."""
+
+        def fill(begin: int, end: int, _: int) -> None:
+            u[:, begin:end] = 0.0
+            g[:, begin:end] = 0.0
+
+        run_in_parts(u.shape[1], fill, 2 * DIRECTIONS)
+
+    def aim(self, first: int, shares: Vector, omega: float, r: Vector, u: Vector, g: Vector) -> None:
+        """Write the next direction."""
+        kernel = _kernels_for(r).turn_rows
+        run_rows(kernel, r.size, first - 1, False, _NOTHING, _NOTHING, shares, omega, u, g, r, _NOTHING)
+
+    def settle(
+        self,
+        last: int,
+        taken: Vector,
+        betas: Vector,
+        shares: Vector,
+        omega: float,
+        u: Vector,
+        g: Vector,
+        r: Vector,
+        x: Vector,
+    ) -> None:
+        """Take shares of the vectors before from the last ones, move along them, and aim anew."""
+        kernel = _kernels_for(r).turn_rows
+        run_rows(kernel, r.size, last, True, taken, betas, shares, omega, u, g, r, x)
+
+    def step_sums(self, t: Vector, r: Vector, weights: Vector | None) -> Vector:
+        """Return ``t . r``, ``t . t`` and ``r . r``."""
+        kernel = _kernels_for(r).step_sums_rows
+        scale, weighed = (_NOTHING, False) if weights is None else (weights, True)
+        return _sums(kernel, r.size, 3, t, r, scale, weighed)
+
+    def step(self, omega: float, t: Vector, r: Vector, x: Vector) -> None:
+        """Move along the residual."""
+        kernel = _kernels_for(r).step_rows
+        run_rows(kernel, r.size, omega, t, r, x)

@@ -1,4 +1,4 @@
-"""Compiled passes of IDR(s) over vectors, rows begin .. end; see `hybrid.matrix.space.passes.ShadowPasses`.
+"""Compiled passes of IDR(s) over vectors, rows begin .. end; see `hybrid.matrix.space.passes.Passes`.
 
 Rows are taken block by block: a block of the vectors that are written stays in the first-level cache while
 others are added. Sums are those of pieces, which the rows of a call begin and end with.

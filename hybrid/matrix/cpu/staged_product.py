@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ from hybrid.base.halo import ArrivingVector
 from hybrid.matrix.cpu.arguments import Each, Fixed
 from hybrid.matrix.cpu.pool import run_kernel
 from hybrid.matrix.reference import relax_in_place
+from hybrid.matrix.space.base import Product
 from mtbdd.base.records import Record
 
 # A product in stages: early rows read own elements where they are, late rows a copy beside those of others.
@@ -143,7 +144,7 @@ NO_STEP: Operands = (False, _NOTHING, False, _NOTHING, 1.0)
 """A product alone."""
 
 
-class StagedProduct(ABC):
+class StagedProduct(Product):
     """Products and steps by a kernel that takes the rows in stages.
 
     Parameters
@@ -176,7 +177,7 @@ class StagedProduct(ABC):
             self._multiply_exactly(x, out)
 
     def multiply_meanwhile(self, x: ArrivingVector, out: Float64Array) -> None:
-        """Write M x to ``out``, rows without late columns first; every row has the bits of `multiply`."""
+        """See `Product.multiply_meanwhile`; every row has the bits of `multiply`."""
         changes = self._stages.run(partial(self._run, NO_STEP, out), x)
         if not math.isfinite(changes[:, 2].sum()):
             self._multiply_exactly(x.received(), out)
@@ -206,7 +207,7 @@ class StagedProduct(ABC):
         omega: float,
         out: Float64Array,
     ) -> tuple[float, float]:
-        """Return what `relax` does, in the order of `multiply_meanwhile`."""
+        """See `Product.relax_meanwhile`."""
         changes = self._stages.run(partial(self._run, _step(b, diagonal, omega), out), x)
         if (greatest := greatest_changes(changes)) is not None:
             return greatest

@@ -57,7 +57,8 @@ class DevicePasses:
     """
 
     def __init__(self, device: Device) -> None:
-        self._device, self._shadows = device, DeviceShadows(device)
+        self._device = device
+        self._kernels: tuple[int, ShadowKernels] | None = None
 
     def add_scaled(self, weight: float, x: Array, total: Array) -> None:
         """See `Passes.add_scaled`."""
@@ -82,7 +83,7 @@ class DevicePasses:
 
     def dot(self, x: Array, y: Array) -> float:
         """See `Passes.dot`; the order of the sum depends on the size alone."""
-        return float(self._shadows.step_sums(x, y, None)[0])
+        return float(self.step_sums(x, y, None)[0])
 
     def agreed(self, changes: Numbers) -> Numbers:
         """See `Passes.agreed`."""
@@ -105,30 +106,18 @@ class DevicePasses:
         """See `Passes.subtract_from`."""
         self._device.xp.subtract(x, out, out=out)
 
-    def shadows(self) -> DeviceShadows:
-        """See `Passes.shadows`."""
-        return self._shadows
-
-
-class DeviceShadows:
-    """See `hybrid.matrix.space.passes.ShadowPasses`; of vectors on a device."""
-
-    def __init__(self, device: Device) -> None:
-        self._device = device
-        self._kernels: tuple[int, ShadowKernels] | None = None
-
     def shadow_sums(self, x: Array, weights: Array | None) -> Numbers:
-        """See `ShadowPasses.shadow_sums`."""
+        """See `Passes.shadow_sums`."""
         found: Numbers = to_host(self._of(x).shadow_sums(x, weights))
         return found
 
     def clear(self, u: Array, g: Array) -> None:
-        """See `ShadowPasses.clear`."""
+        """See `Passes.clear`."""
         u[...] = 0.0
         g[...] = 0.0
 
     def aim(self, first: int, shares: Numbers, omega: float, r: Array, u: Array, g: Array) -> None:
-        """See `ShadowPasses.aim`."""
+        """See `Passes.aim`."""
         self._of(r).aim(first, shares, omega, r, u, g)
 
     def settle(
@@ -143,19 +132,19 @@ class DeviceShadows:
         r: Array,
         x: Array,
     ) -> None:
-        """See `ShadowPasses.settle`."""
+        """See `Passes.settle`."""
         kernels = self._of(r)
         kernels.settle(last, taken, float(betas[last]), u, g, r, x)
         if last + 1 < DIRECTIONS:
             kernels.aim(last + 1, shares, omega, r, u, g)
 
     def step_sums(self, t: Array, r: Array, weights: Array | None) -> Numbers:
-        """See `ShadowPasses.step_sums`."""
+        """See `Passes.step_sums`."""
         found: Numbers = to_host(self._of(t).step_sums(t, r, weights))
         return found
 
     def step(self, omega: float, t: Array, r: Array, x: Array) -> None:
-        """See `ShadowPasses.step`."""
+        """See `Passes.step`."""
         self._of(t).step(omega, t, r, x)
 
     def _of(self, x: Array) -> ShadowKernels:
@@ -433,7 +422,7 @@ class DividedSystem(DeviceSystem):
     ) -> IDR:
         """See `System.idr`; in double precision."""
         images = self._images(len(start), anchor)
-        return IDR(self._space.passes.shadows(), images, self._space.vector(start), limit, weights)
+        return IDR(self._space.passes, images, self._space.vector(start), limit, weights)
 
     def repeated(self) -> RepeatedSystem:
         """See `System.repeated`."""

@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpu_kernels import (
     BlockTasks,
@@ -27,10 +26,11 @@ from hybrid.base.halo import ArrivingVector
 from hybrid.matrix.gpu.halo import ArrivingOnDevice
 from hybrid.matrix.gpu.workspace import DeviceWorkspace, relax_once
 from hybrid.matrix.injection.injected import TaskList, cut_tasks, inject_level
+from hybrid.matrix.space.base import Product
 from mtbdd.offset.offset import OffsetMTBDD
 
 
-class GpuProduct:
+class GpuProduct(Product):
     """Multiplies vectors on the device by a matrix laid out there.
 
     Parameters
@@ -156,15 +156,13 @@ def tasks_on_device(
 
 
 class DividedGpuProduct(GpuProduct):
-    """See `GpuProduct` and `hybrid.matrix.backends.base.ProductMeanwhile`.
+    """See `GpuProduct`.
 
     Notes
     -----
     Tiles read the own elements of x and those of others where they are.  Pairs and tasks, which read one
     vector, wait first, for a vector of both; their steps relax rows in a launch of its own.
     """
-
-    stretches: NDArray[np.int64] = np.zeros((0, 2), np.int64)
 
     def run_meanwhile(self, step: Step, x: ArrivingVector, out: Array) -> None:
         """Queue a step over all rows. Synchronises: where elements of others come by way of the hosts."""
@@ -188,13 +186,13 @@ class DividedGpuProduct(GpuProduct):
         return self.device.xp.empty(self.matrix.n_rows)
 
     def multiply_meanwhile(self, x: ArrivingVector, out: Array) -> None:
-        """See `ProductMeanwhile`."""
+        """See `Product.multiply_meanwhile`."""
         self.run_meanwhile(product_step(), x, out)
 
     def relax_meanwhile(
         self, x: ArrivingVector, b: Array | None, diagonal: Array, omega: float, out: Array
     ) -> tuple[float, float]:
-        """See `ProductMeanwhile`."""
+        """See `Product.relax_meanwhile`."""
 
         def run(step: Step, _: Any, target: Array) -> None:
             self.run_meanwhile(step, x, target)

@@ -72,7 +72,7 @@ Run = Callable[[Step, Array, Array], None]
 _Vectors = tuple[Array, Array, Array | None]
 
 
-class DeviceSteps:
+class DeviceSteps(Steps):
     """Steps of one kind on the device.
 
     Parameters

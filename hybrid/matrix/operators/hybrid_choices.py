@@ -15,7 +15,7 @@ from hybrid.base.arrays import few_values
 from hybrid.base.halo import ArrivingVector
 from hybrid.base.option_types import LevelOption, Representation
 from hybrid.matrix.backends import Backend, CpuBackend
-from hybrid.matrix.backends.base import MatrixTable, Product
+from hybrid.matrix.backends.base import MatrixTable
 from hybrid.matrix.backends.host import select_level
 from hybrid.matrix.cpu.pool import run_rows
 from hybrid.matrix.explicit.operators import MOST_WRITTEN
@@ -24,6 +24,7 @@ from hybrid.matrix.levels.task_table import layer_tasks
 from hybrid.matrix.operators.hybrid_matrix import DividedMatrix, HybridMatrix, operator_of
 from hybrid.matrix.operators.inject import inject_transposed
 from hybrid.matrix.operators.layer_choices import LayerChoices
+from hybrid.matrix.space.base import Product
 from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator, ChoiceProblem
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.together import TogetherWorkspace

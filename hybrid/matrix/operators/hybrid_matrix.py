@@ -17,7 +17,7 @@ from hybrid.base.notebook import block, facts_table, memory_picture
 from hybrid.base.operands import TransposedProtocol, aligned_empty, as_columns, as_vector, check_out
 from hybrid.base.option_types import Representation
 from hybrid.matrix.backends import Backend, Product
-from hybrid.matrix.backends.base import MatrixTable, ProductMeanwhile
+from hybrid.matrix.backends.base import MatrixTable
 from hybrid.matrix.injection.injected import InjectedMatrix, TaskList, cut_tasks, inject_level
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.policy import LevelChoice
@@ -435,10 +435,8 @@ class DividedMatrix:
         carried = f", elements are carried {self.halo.way}" if self.halo.way else ""
         self.backend_reason = f"{divided.communicator.size} parts share the states{carried}"
         self.nbytes = 0 if matrix is None else matrix.nbytes
-        product = None if matrix is None else matrix.product
-        self._meanwhile = product if isinstance(product, ProductMeanwhile) else None
-        if self._meanwhile is not None:
-            self.halo.cover(self._meanwhile.stretches)
+        if matrix is not None:
+            self.halo.cover(matrix.product.stretches)
 
     @property
     def nnz(self) -> int:
@@ -475,9 +473,7 @@ class DividedMatrix:
             if self.matrix is None:
                 out[...] = 0.0
                 return relax_in_place(x, b, diagonal, float(omega), out)
-            if self._meanwhile is not None:
-                return self._meanwhile.relax_meanwhile(arriving, b, diagonal, float(omega), out)
-            return self.matrix.product.relax(arriving.received(), b, diagonal, float(omega), out)
+            return self.matrix.product.relax_meanwhile(arriving, b, diagonal, float(omega), out)
 
     def workspace(self) -> Workspace:
         """Return memory and operations for a solution of all processes."""
@@ -488,8 +484,6 @@ class DividedMatrix:
         """Write the own elements of ``M x`` to `out`, those first that need nothing of others."""
         if self.matrix is None:
             out[...] = 0.0
-        elif self._meanwhile is not None:
-            self._meanwhile.multiply_meanwhile(x, out)
         else:
-            self.matrix.product.multiply(x.received(), out)
+            self.matrix.product.multiply_meanwhile(x, out)
         return out

@@ -13,12 +13,13 @@ from hybrid.base.check_options import check_representation
 from hybrid.base.operands import as_columns, as_vector, check_out
 from hybrid.base.option_types import BackendName, LevelOption, Representation
 from hybrid.matrix.backends import Backend, choose_backend
-from hybrid.matrix.backends.base import MatrixTable, Product
+from hybrid.matrix.backends.base import MatrixTable
 from hybrid.matrix.backends.host import select_level
 from hybrid.matrix.explicit.extract import ModelTransitions
 from hybrid.matrix.levels.curve import level_curve
 from hybrid.matrix.levels.task_table import task_table
 from hybrid.matrix.operators.hybrid_matrix import Float64Array, HybridMatrix
+from hybrid.matrix.space.base import Product
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.workspace import Workspace
 from mtbdd.build.numbering import inverse

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import math
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels import seconds_loading
 from hybrid.base.errors import OptionError
+from hybrid.base.halo import ArrivingVector
 from mtbdd.base.budget import seconds_compiling
 from mtbdd.base.communicator import communicator_of
 from mtbdd.base.errors import option
@@ -47,25 +49,13 @@ State = Callable[[], tuple[Mapping[str, Array], Numbers]]
 """Returns the vectors, shape (n,), float64, and the numbers from which a method can go on; called at once."""
 
 
-class Place(Protocol):
-    """Reads and writes vectors of a `hybrid.matrix.space.workspace.Workspace`."""
-
-    xp: Any
-
-    def vector(self, values: Any) -> Array:
-        """Return a copy in the workspace."""
-
-    def to_host(self, array: Array) -> Any:
-        """Return a NumPy array."""
-
-
 class Kept(Record, eq=False):
     """The recorded state of an earlier run's iteration.
 
     Attributes
     ----------
     vectors : dict of str to array, shape (n,)
-        In the workspace; theirs who asked.
+        Arrays of the module that was asked for; theirs who asked.
     numbers : dict of str to float
     is_finished : bool
         Whether the iteration had arrived.
@@ -76,16 +66,16 @@ class Kept(Record, eq=False):
     is_finished: bool
 
 
-class IterationRecord(Protocol):
-    """The record of one solution; processes that share the states call it together."""
+class IterationRecord:
+    """The record of one solution, which processes that share the states call together; keeps nothing."""
 
-    def resume(self, space: Place, name: str, size: int, target: float | None) -> Kept | None:
+    def resume(self, xp: Any, name: str, size: int, target: float | None) -> Kept | None:
         """Return what has been kept, if anything; to be called first.
 
         Parameters
         ----------
-        space : Place
-            Where the vectors shall be.
+        xp : module
+            Whose arrays the vectors shall be, NumPy or CuPy.
         name : str
             Of the method: what another one has left is of no use.
         size : int
@@ -98,6 +88,7 @@ class IterationRecord(Protocol):
         CheckpointError
             What is there is damaged.
         """
+        return None
 
     def offer(self, state: State) -> None:
         """Keep a state if it is time to."""
@@ -320,24 +311,6 @@ class Solution(Record):
         return self.seconds / self.iterations if self.iterations else None
 
 
-class Method(Protocol):
-    """The interface of a method.
-
-    Attributes
-    ----------
-    vectors : int
-        Vectors of the system's size that it holds at once, its operands among them: what it asks room for
-        before it begins, and what the account of its work tells.
-    """
-
-    vectors: ClassVar[int]
-
-    @property
-    def name(self) -> str:
-        """Name on the command line, or of what is told."""
-        ...
-
-
 class MatrixOperator(Protocol):
     """The interface of a matrix that methods iterate with.
 
@@ -359,6 +332,47 @@ class MatrixOperator(Protocol):
     ) -> tuple[float, float]:
         """Write ``(1 - omega) x + omega (M x + b) / diagonal`` to `out`; return greatest differences."""
         ...
+
+
+class Product(Protocol):
+    """A matrix as a backend holds it.
+
+    Attributes
+    ----------
+    stretches : ndarray of int64, shape (stretches, 2)
+        Ranges of own elements that have to be in the whole vector before `multiply_meanwhile`.
+    """
+
+    stretches: NDArray[np.int64] = np.zeros((0, 2), np.int64)
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes of the representation (MemR)."""
+
+    @abstractmethod
+    def multiply(self, x: Vector, out: Vector) -> None:
+        """Write M x to ``out``."""
+
+    @abstractmethod
+    def multiply_many(self, x: Vector, out: Vector) -> None:
+        """Write M X to ``out``, contiguous in rows; shapes (n_columns, k) and (n_rows, k)."""
+
+    @abstractmethod
+    def relax(
+        self, x: Vector, b: Vector | None, diagonal: Vector, omega: float, out: Vector
+    ) -> tuple[float, float]:
+        """Write a relaxation step to ``out`` and return the greatest absolute and relative change."""
+
+    def multiply_meanwhile(self, x: ArrivingVector, out: Vector) -> None:
+        """Do what `multiply` does, rows that need no elements of others first where that is possible."""
+        self.multiply(x.received(), out)
+
+    def relax_meanwhile(
+        self, x: ArrivingVector, b: Vector | None, diagonal: Vector, omega: float, out: Vector
+    ) -> tuple[float, float]:
+        """Do what `relax` does, in the order of `multiply_meanwhile`."""
+        return self.relax(x.received(), b, diagonal, omega, out)
 
 
 class Clock:
@@ -419,12 +433,12 @@ class Clock:
         """What to follow the parts of a solution with, which have no record of their own."""
         return self._progress if self._watch is None else self._watch.unrecorded
 
-    def resumed(self, space: Place, name: str, size: int) -> Kept | None:
+    def resumed(self, xp: Any, name: str, size: int) -> Kept | None:
         """Return what an earlier run has left of this iteration; see `IterationRecord.resume`."""
         if self._record is None:
             return None
         with self._apart():
-            return self._record.resume(space, name, size, self._target)
+            return self._record.resume(xp, name, size, self._target)
 
     def offer(self, state: State) -> None:
         """Offer the state after a look, for runs to come."""

@@ -12,11 +12,10 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from hybrid.matrix.space.base import Clock, Kept, Numbers, State, Status
+from hybrid.matrix.space.base import Clock, Kept, State, Status
 from hybrid.matrix.space.bounded_solution import (
     FLOOR,
     NEGLIGIBLE,
@@ -49,49 +48,6 @@ class Outcome:
     more_vectors: int = 0
 
 
-class Guess(Protocol):
-    """Finds upper bounds close to iterates from below, and verifies them.
-
-    Attributes
-    ----------
-    total : array, shape (n,), or None
-        Every iterate that a step starts from is added to it.
-    """
-
-    @property
-    def total(self) -> Array | None: ...  # noqa: D102
-
-    @property
-    def scratch(self) -> Array:
-        """A vector that is free between two calls, shape (n,)."""
-
-    def difference(self, absolute: float, relative: float) -> float:
-        """Return the change of a step that is compared with the target."""
-
-    def verified(
-        self, x: Array, y: Array, made: int, outcome: Outcome, positive: Array | None, last: bool = False
-    ) -> float | None:
-        """Leave a verified upper bound close to x in y and return None, or the difference to go on to.
-
-        Parameters
-        ----------
-        made : int
-            Steps behind x.
-        outcome : Outcome
-            Its difference is that of the last step; steps of its own are added to its iterations.
-        positive : array, shape (n,), or None
-            Where underflow counts, ones where the solution is positive.
-        last : bool
-            The iteration ends here: any upper bound will do that a few steps find, however far it is from x.
-        """
-
-    def restart(self) -> None:
-        """Forget the iterates; the next ones begin at 0."""
-
-    def spare(self) -> Pair:
-        """Return two vectors that are free from now on."""
-
-
 STAGE = "stage"
 """Name of the number by which a state tells that its iteration was in a leap, and where in it."""
 
@@ -111,7 +67,7 @@ class Held(Record, eq=False):
     made : int
         How many.
     positive : array, shape (n,), or None
-        See `Guess.verified`.
+        See `hybrid.solvers.around.Guess.verified`.
     state : callable
         Where the iteration is, for records; of its vectors only x and `total` are left as they are.
     target : float
@@ -128,21 +84,12 @@ class Held(Record, eq=False):
     target: float = math.inf
 
 
-class Rising(Steps, Protocol):
-    """Steps from below whose values rise at least as fast as those of `BellmanOperator.down`.
+class Leap:
+    """Finds both bounds at once from an iterate; what it does not try itself it leaves to another leap.
 
-    Their changes do not tell how far values are from a step of all states at once.
-    """
-
-    def told(self) -> Numbers:
-        """Return the numbers that runs to come need."""
-
-    def take(self, numbers: Numbers) -> None:
-        """Go on where an earlier run was, as far as it tells where."""
-
-
-class Leap(Protocol):
-    """Finds both bounds at once from an iterate; see :class:`hybrid.solvers.krylov_bounds.KrylovBounds`.
+    Parameters
+    ----------
+    otherwise : Leap, optional
 
     Attributes
     ----------
@@ -152,42 +99,27 @@ class Leap(Protocol):
         Held at once besides those of the iteration.
     """
 
-    width: float
-    more_vectors: int
+    def __init__(self, otherwise: Leap | None = None) -> None:
+        self._otherwise = otherwise
+        self.width, self.more_vectors = math.inf, 0
+        self._is_due = False  # an own try comes next, to which the iterate does not matter
 
     @property
     def from_anywhere(self) -> bool:
         """Whether the next try takes iterates that are zero where the solution is not."""
+        return self._is_due or (self._otherwise is not None and self._otherwise.from_anywhere)
 
     def begin(self, made: int) -> None:
         """Take note that an earlier run has made so many steps."""
-
-    def budget(self, held: Held, difference: float) -> float:
-        """Return the products that a try is worth now; y, the iterate before, and `spare` are overwritten."""
-
-    def solve(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None = None) -> int:
-        """Try; return the products made."""
-
-
-class FallbackLeap:
-    """The base of a `Leap` that leaves to another one what it does not try itself.
-
-    Parameters
-    ----------
-    otherwise : Leap, optional
-    """
-
-    def __init__(self, otherwise: Leap | None) -> None:
-        self._otherwise = otherwise
-        self.width, self.more_vectors = math.inf, 0
-
-    def begin(self, made: int) -> None:
-        """See `Leap.begin`."""
         if self._otherwise is not None:
             self._otherwise.begin(made)
 
-    def _solved_otherwise(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None) -> int:
-        """See `Leap.solve`."""
+    def budget(self, held: Held, difference: float) -> float:
+        """Return the products that a try is worth now; y, the iterate before, and `spare` are overwritten."""
+        return 0.0 if self._otherwise is None else self._otherwise.budget(held, difference)
+
+    def solve(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None = None) -> int:
+        """Try; return the products made."""
         self.width = math.inf
         if self._otherwise is None:
             return 0
@@ -234,8 +166,12 @@ class BellmanOperator(ABC):
         """Steps whose results are never too great, but for `underflow`."""
 
     @property
-    def rising(self) -> Rising | None:
-        """What iterates from below rise by where there are better steps than `down`; rounded down as well."""
+    def rising(self) -> Steps | None:
+        """What iterates from below rise by where there are better steps than `down`; rounded down as well.
+
+        Values rise at least as fast as by those of `down`; changes do not tell how far values are from a step
+        of all states at once.
+        """
         return None
 
     @property
@@ -321,7 +257,7 @@ class BellmanOperator(ABC):
         guess, x, y : array, shape (n,)
             x is a lower bound; y is overwritten in any case.
         positive : array, shape (n,), or None
-            See `Guess.verified`.
+            See `hybrid.solvers.around.Guess.verified`.
 
         Lemma: park (docs/bounds.md).
         """

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels.runtime.coded import array_module
 from hybrid.base.arrays import extremes
-from hybrid.matrix.space.base import Criterion, Method, Solution, Vector
+from hybrid.matrix.space.base import Criterion, Solution, Vector
 from hybrid.matrix.space.workspace import Array, Workspace
 from mtbdd.base.communicator import ALONE, Communicator
 from mtbdd.offset.places import is_any
@@ -62,13 +62,13 @@ class BoundedSolution(Solution):
     ----------
     lower, upper : ndarray of float64, shape (n,)
         The exact solution lies between them; `values` is their middle.  All are where the operands are.
-    solved_by : Method or None
-        The method that took over from the one that was asked; None: none did.
+    solved_by : tuple of str and int, or None
+        Name and vectors of the method that took over from the one that was asked; None: none did.
     """
 
     lower: Vector
     upper: Vector
-    solved_by: Method | None = None
+    solved_by: tuple[str, int] | None = None
 
 
 def positive_after(

@@ -21,7 +21,7 @@ from hybrid.matrix.space.bellman import BellmanOperator
 from hybrid.matrix.space.bounded_solution import least_closure, underflow_of
 from hybrid.matrix.space.direct import FactoredSystem, factored_system
 from hybrid.matrix.space.host import HostWorkspace
-from hybrid.matrix.space.workspace import Array, Pair, Workspace
+from hybrid.matrix.space.workspace import Array, Pair, Steps, Workspace
 from mtbdd.base.communicator import ALONE, Communicator
 from mtbdd.base.records import Record
 
@@ -99,7 +99,7 @@ class Improvement(Record, eq=False):
     descending: bool | None = None
 
 
-class ChoiceSteps:
+class ChoiceSteps(Steps):
     """Steps of a choice operator with one rounding; see :class:`hybrid.matrix.space.workspace.Steps`.
 
     Parameters
@@ -113,7 +113,12 @@ class ChoiceSteps:
 
     def __init__(self, operator: ChoiceOperator, factor: float, least: Array | None = None) -> None:
         self._operator, self._factor, self._least = operator, factor, least
-        self.changes: Array = operator.changes
+        self._changes: Array = operator.changes
+
+    @property
+    def changes(self) -> Array:
+        """See `Steps.changes`."""
+        return self._changes
 
     def sweep(self, pair: Pair, done: int, count: int, total: Array | None = None) -> None:
         """See `Steps.sweep`; iterates are not added up."""
@@ -121,18 +126,13 @@ class ChoiceSteps:
         operator = self._operator
         if self._least is None:
             operator.repeat(pair, done, count, self._factor)
-            self.changes = operator.changes
+            self._changes = operator.changes
             return
         for k in range(done, done + count):
             operator.repeat(pair, k, 1, self._factor)
             x, y = pair[1 - k % 2], pair[k % 2]
             operator.space.xp.maximum(x, self._least, out=x)
-            self.changes = operator.space.distance(x, y)
-
-    @property
-    def course(self) -> Array:
-        """Not known: these steps do not end by themselves."""
-        raise NotImplementedError
+            self._changes = operator.space.distance(x, y)
 
 
 # The rows of a policy as a matrix, on those of all choices.
@@ -182,7 +182,7 @@ _TURNS = (4, 12, 16)  # steps of a trial after which the direction changes, twic
 _AGAIN = 8  # times the steps before the last trial, or of the first one, until the next one begins
 
 
-class GaussSeidelSteps:
+class GaussSeidelSteps(Steps):
     """Steps of a choice operator that rise; see :class:`hybrid.matrix.space.workspace.Steps`.
 
     Parameters
@@ -223,11 +223,6 @@ class GaussSeidelSteps:
         """See `Steps.changes`."""
         return self._operator.changes
 
-    @property
-    def course(self) -> Array:
-        """Not known: these steps do not end by themselves."""
-        raise NotImplementedError
-
     def sweep(self, pair: Pair, done: int, count: int, total: Array | None = None) -> None:
         """See `Steps.sweep`; iterates are not added up."""
         assert total is None
@@ -260,11 +255,11 @@ class GaussSeidelSteps:
     # ------------------------------------------------------------------ for records
 
     def told(self) -> Numbers:
-        """Return the numbers that runs to come need."""
+        """See `Steps.told`."""
         return {"descending": float(self.descending), "total": self._before, "gains": self._gains}
 
     def take(self, numbers: Numbers) -> None:
-        """Go on where an earlier run was, if it tells where; else the direction is the first one."""
+        """See `Steps.take`; by default the direction is the first one."""
         self.descending = bool(numbers.get("descending", 1.0))
         self._before, self._gains = numbers.get("total", 0.0), numbers.get("gains", 0.0)
 

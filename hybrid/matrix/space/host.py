@@ -71,7 +71,7 @@ class UniformisedRepetition:
 # Steps of one kind on the host, one after the other; see :class:`hybrid.matrix.space.workspace.Steps`.
 
 
-class HostRelaxation:
+class HostRelaxation(Steps):
     """Jacobi and JOR steps; their changes come with them.
 
     Parameters
@@ -112,7 +112,7 @@ class HostRelaxation:
         return np.append(float(self._made), self.changes)
 
 
-class HostUniformised:
+class HostUniformised(Steps):
     """Steps of the uniformised chain; changes are measured when they are asked for.
 
     Parameters
@@ -335,7 +335,7 @@ class HostSystem:
         """Return IDR(s)'s recurrence."""
         images = self.images(anchor, self._single if is_single else None)
         real = np.float32 if is_single else np.float64
-        return IDR(self._passes.shadows(), images, _copy(start), limit, weights, real)
+        return IDR(self._passes, images, _copy(start), limit, weights, real)
 
     def images(self, anchor: int | None, multiply: Multiply | None = None) -> HostImages:
         """Return what recurrences multiply with."""

@@ -29,7 +29,6 @@ small norm means a residual that is small beside x in every row, and not only wh
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -38,7 +37,7 @@ from numpy.typing import NDArray
 
 from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.space.base import Vector
-from hybrid.matrix.space.passes import Passes, ShadowPasses
+from hybrid.matrix.space.passes import Passes
 from hybrid.matrix.space.recurrence import Standing
 from hybrid.matrix.space.workspace import Steps
 
@@ -136,7 +135,7 @@ class Space:
         return math.isfinite(self.omega)
 
 
-class HostRecurrence(ABC):
+class HostRecurrence:
     """The base of recurrences with numbers on the host: products, and the residual of the system as it is.
 
     Parameters
@@ -149,6 +148,7 @@ class HostRecurrence(ABC):
 
     x: Array
     r: Array
+    spare: Array
 
     def __init__(self, images: Images, plain: Images | None) -> None:
         self._images, self._plain = images, plain
@@ -158,11 +158,6 @@ class HostRecurrence(ABC):
     def products(self) -> int:
         """Products made for images, and those that measured."""
         return self._images.made + (0 if self._plain is None else self._plain.made)
-
-    @property
-    @abstractmethod
-    def spare(self) -> Array:
-        """A vector that is free between two calls."""
 
     def plain_residual(self) -> Array:
         """See `Recurrence.plain_residual`."""
@@ -177,7 +172,7 @@ class IDR(HostRecurrence):
 
     Parameters
     ----------
-    passes : ShadowPasses
+    passes : Passes
     images : Images
     start : array, shape (n,), float64
     limit : float
@@ -200,7 +195,7 @@ class IDR(HostRecurrence):
 
     def __init__(
         self,
-        passes: ShadowPasses,
+        passes: Passes,
         images: Images,
         x: Array,
         limit: float,
@@ -217,14 +212,10 @@ class IDR(HostRecurrence):
         self._fall, self._fresh = FALL, self.r
         if real is not np.float64:
             self._fall, self._fresh = SINGLE_FALL, np.empty_like(x)
+        self.spare = self._t if self._fresh is self.r else self._fresh
         self._space = Space()
         self._first = self._norm = self._greatest = math.inf
         self._iterations, self._ended, self._broken = 0, True, False
-
-    @property
-    def spare(self) -> Array:
-        """A vector that is free between two calls."""
-        return self._t if self._fresh is self.r else self._fresh
 
     def restart(self) -> float:
         """Begin with the residual of x, and return its norm, weighed."""
@@ -386,13 +377,9 @@ class HostBiCGStab(HostRecurrence):
         self._limit, self._orthogonal = limit, orthogonal
         self.x = x
         self.r, self._shadow, self._p, self._v, self._t = (np.empty_like(x) for _ in range(5))
+        self.spare = self._t
         self._rho = self._first = self._norm = math.inf
         self._iterations, self._ended, self._broken = 0, True, False
-
-    @property
-    def spare(self) -> Array:
-        """A vector that is free between two calls."""
-        return self._t
 
     def restart(self) -> float:
         """Begin with the residual of x, and return its norm."""

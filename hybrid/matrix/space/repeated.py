@@ -172,7 +172,7 @@ class RepeatedSystem:
         def make() -> RepeatedIDR:
             images, plain = self._images(b, anchor)
             x = self._copied(start)
-            return RepeatedIDR(self._passes.shadows(), images, x, limit, weights, plain=plain)
+            return RepeatedIDR(self._passes, images, x, limit, weights, plain=plain)
 
         return self._together(make)
 

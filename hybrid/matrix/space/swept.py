@@ -178,7 +178,7 @@ class SweptSystem:
         """See `Preconditioner.idr`."""
         images, plain = self._images(b, anchor)
         copy = np.array(start, dtype=np.float64, order="C")
-        return IDR(self._passes.shadows(), images, copy, limit, weights, plain=plain)
+        return IDR(self._passes, images, copy, limit, weights, plain=plain)
 
     def bicgstab(
         self, b: Vector | None, start: Vector, limit: float, orthogonal: float, anchor: int | None = None

@@ -11,7 +11,7 @@ from hybrid.base.halo import Halo
 from hybrid.matrix.reference import relax_in_place
 from hybrid.matrix.space.base import MatrixOperator, Vector
 from hybrid.matrix.space.host import HostWorkspace
-from hybrid.matrix.space.passes import Passes, ShadowPasses
+from hybrid.matrix.space.passes import Passes
 from hybrid.matrix.space.swept import RowSweeps
 from hybrid.matrix.space.workspace import Array, Workspace
 from mtbdd.base.communicator import Communicator
@@ -159,6 +159,8 @@ class EmptySweeps:
 class TogetherPasses:
     """See `Passes`; sums are added up in the order of the processes.
 
+    Every process has the same signs of shadow vectors for its own elements.
+
     Parameters
     ----------
     passes : Passes
@@ -170,6 +172,7 @@ class TogetherPasses:
         self._own, self._all = passes, communicator
         self.add_scaled, self.uniformise, self.each = passes.add_scaled, passes.uniformise, passes.each
         self.image, self.subtract_from = passes.image, passes.subtract_from
+        self.clear, self.aim, self.settle, self.step = passes.clear, passes.aim, passes.settle, passes.step
 
     def greatest_changes(self, new: Vector, old: Vector) -> Vector:
         """See `Passes.greatest_changes`."""
@@ -196,25 +199,12 @@ class TogetherPasses:
         """See `Passes.dot`."""
         return float(self._all.total([self._own.dot(x, y)])[0])
 
-    def shadows(self) -> TogetherShadows:
-        """See `Passes.shadows`."""
-        return TogetherShadows(self._own.shadows(), self._all)
-
-
-class TogetherShadows:
-    """See `ShadowPasses`; every process has the same signs for its own elements."""
-
-    def __init__(self, shadows: ShadowPasses, communicator: Communicator) -> None:
-        self._own, self._all = shadows, communicator
-        self.clear, self.aim = shadows.clear, shadows.aim
-        self.settle, self.step = shadows.settle, shadows.step
-
     def shadow_sums(self, x: Vector, weights: Vector | None) -> Vector:
-        """See `ShadowPasses.shadow_sums`."""
+        """See `Passes.shadow_sums`."""
         return self._all.total(self._own.shadow_sums(x, weights))
 
     def step_sums(self, t: Vector, r: Vector, weights: Vector | None) -> Vector:
-        """See `ShadowPasses.step_sums`."""
+        """See `Passes.step_sums`."""
         return self._all.total(self._own.step_sums(t, r, weights))
 
 

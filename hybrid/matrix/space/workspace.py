@@ -8,13 +8,14 @@ uses of it what NumPy and CuPy have in common, and writes to existing arrays.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hybrid.matrix.space.base import Criterion, Vector
+from hybrid.matrix.space.base import Criterion, Numbers, Vector
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from mtbdd.base.communicator import ALONE, Communicator
 
@@ -28,9 +29,10 @@ Pair = tuple[Array, Array]
 """Two vectors that take turns: the iterate after k steps lies in number ``k % 2``."""
 
 
-class Steps(Protocol):
+class Steps(ABC):
     """Steps of one kind, ``x <- f(x)``, with their changes measured."""
 
+    @abstractmethod
     def sweep(self, pair: Pair, done: int, count: int, total: Array | None = None) -> None:
         """Queue steps number ``done + 1 .. done + count``; waits for nothing.
 
@@ -43,6 +45,7 @@ class Steps(Protocol):
         """
 
     @property
+    @abstractmethod
     def changes(self) -> Array:
         """Greatest absolute and relative change of the last step, shape (2,).
 
@@ -53,6 +56,15 @@ class Steps(Protocol):
     @property
     def course(self) -> Array:
         """Steps made until the criterion ended them, then `changes`; shape (3,)."""
+        raise NotImplementedError("these steps do not end by themselves")
+
+    def told(self) -> Numbers:
+        """Return the numbers that runs to come need: of steps that are not all alike."""
+        return {}
+
+    def take(self, numbers: Numbers) -> None:
+        """Go on where an earlier run was, as far as it tells where."""
+        return
 
 
 class System(Protocol):

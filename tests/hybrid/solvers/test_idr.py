@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hybrid.base.operands import PIECE
-from hybrid.matrix.cpu.passes import CpuShadows
+from hybrid.matrix.cpu.passes import CpuPasses
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.idr import IDR, Space
-from hybrid.matrix.space.passes import DIRECTIONS, NumPyShadows, signs
+from hybrid.matrix.space.passes import DIRECTIONS, NumPyPasses, signs
 from tests.builders.linear_systems import Dense, linear_system
 
 
@@ -43,7 +43,7 @@ def test_signs_are_shared_out_evenly_and_alone() -> None:
 @pytest.mark.parametrize("size", [1, 1000, 3 * PIECE + 17])
 @pytest.mark.parametrize("weighed", [False, True])
 def test_passes_on_all_cores_are_those_in_numpy(rng: np.random.Generator, size: int, weighed: bool) -> None:
-    ours, plain = CpuShadows(), NumPyShadows()
+    ours, plain = CpuPasses(), NumPyPasses()
     x, t, weights = rng.normal(size=(3, size))
     scale = weights if weighed else None
     np.testing.assert_allclose(ours.shadow_sums(x, scale), plain.shadow_sums(x, scale), rtol=1e-9, atol=1e-9)
@@ -67,7 +67,7 @@ def test_passes_on_all_cores_are_those_in_numpy(rng: np.random.Generator, size: 
 
 @pytest.mark.parametrize("size", [1, 1000, 3 * PIECE + 17])
 def test_passes_of_single_precision_are_those_of_double(rng: np.random.Generator, size: int) -> None:
-    passes = CpuShadows()
+    passes = CpuPasses()
     x, t = rng.normal(size=(2, size)).astype(np.float32)
     vectors = [*rng.normal(size=(2, DIRECTIONS, size)), *rng.normal(size=(2, size))]
     shares, taken = rng.uniform(-1.0, 1.0, (2, DIRECTIONS))

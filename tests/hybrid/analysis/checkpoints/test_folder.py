@@ -219,52 +219,40 @@ class _Always:
         raise AssertionError(text)
 
 
-class _Host:
-    """Vectors as NumPy's arrays."""
-
-    xp = np
-
-    def vector(self, values: Any) -> Any:
-        return np.array(values)
-
-    def to_host(self, array: Any) -> Any:
-        return array
-
-
 def record(folder: Path, model: Any, states: StateIndex | None = None) -> SolutionRecord:
     return SolutionRecord(folder, "one", model, model.index if states is None else states, _Always())
 
 
 def test_what_another_iteration_has_left_is_not_gone_on_with(tmp_path: Path) -> None:
     """Neither what another method has left, nor what was to be less close, nor values of other states."""
-    model, space = walk(), _Host()
+    model = walk()
     size = model.index.size
     first = record(tmp_path, model)
-    assert first.resume(space, "steps", size, 1e-6) is None
+    assert first.resume(np, "steps", size, 1e-6) is None
     first.keep(lambda: ({"x": np.arange(float(size))}, {"made": 7.0}), True, 2.0)
-    same = record(tmp_path, model).resume(space, "steps", size, 1e-6)
+    same = record(tmp_path, model).resume(np, "steps", size, 1e-6)
     assert same is not None and same.is_finished
     assert same.vectors["x"].tolist() == list(range(size))
-    assert record(tmp_path, model).resume(space, "interval", size, 1e-6) is None
-    assert record(tmp_path, model).resume(space, "steps", size, 1e-9) is None
-    assert record(tmp_path, model).resume(space, "steps", size, None) is None
+    assert record(tmp_path, model).resume(np, "interval", size, 1e-6) is None
+    assert record(tmp_path, model).resume(np, "steps", size, 1e-9) is None
+    assert record(tmp_path, model).resume(np, "steps", size, None) is None
     fewer = index_states(model.manager, model.reachable & ~model.initial)
-    assert record(tmp_path, model, fewer).resume(space, "steps", fewer.size, 1e-6) is None
+    assert record(tmp_path, model, fewer).resume(np, "steps", fewer.size, 1e-6) is None
 
 
 def test_what_is_not_gone_on_with_is_not_written_over(tmp_path: Path) -> None:
     """A file that a description names stays as it is until there is another description."""
-    model, space = walk(), _Host()
+    model = walk()
     size = model.index.size
     first = record(tmp_path, model)
-    first.resume(space, "steps", size, 1e-6)
+    first.resume(np, "steps", size, 1e-6)
     first.keep(lambda: ({"x": np.zeros(size)}, {}), True, 2.0)
     other = record(tmp_path, model)
-    assert other.resume(space, "interval", size, 1e-6) is None
+    assert other.resume(np, "interval", size, 1e-6) is None
     other.keep(lambda: ({"x": np.ones(size)}, {}), True, 2.0)
     (file,) = tmp_path.glob("*.bin")
     assert file.name == "one.2.0.bin"
-    found = record(tmp_path, model).resume(space, "interval", size, 1e-6)
+    found = record(tmp_path, model).resume(np, "interval", size, 1e-6)
     assert found is not None
     assert found.vectors["x"].tolist() == [1.0] * size
 

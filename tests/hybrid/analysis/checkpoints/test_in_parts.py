@@ -16,7 +16,6 @@ from gpu_kernels import Device
 from hybrid.analysis.checkpoints.checkpoint import Checkpoint
 from hybrid.base.errors import CheckpointError
 from hybrid.checking.in_parts import in_parts
-from hybrid.matrix.space.host import HostWorkspace
 from mtbdd.build.model import SymbolicModel
 from mtbdd.offset.states import index_states, states_from
 from tests.builders.killing import Killed, Killer
@@ -136,16 +135,16 @@ def test_every_element_comes_to_its_state(
 
     def write(part: SymbolicModel) -> None:
         kept, size, own = record(part)
-        assert kept.resume(HostWorkspace(None), "method", size, None) is None  # type: ignore[arg-type]
+        assert kept.resume(np, "method", size, None) is None
         kept.keep(lambda: ({"x": own, "twice": 2.0 * own}, {"made": 3}), seconds=1.0)
 
     def read(part: SymbolicModel) -> None:
         kept, size, own = record(part)
-        found = kept.resume(HostWorkspace(None), "method", size, None)  # type: ignore[arg-type]
+        found = kept.resume(np, "method", size, None)
         assert found is not None and found.numbers["made"] == 3
         np.testing.assert_array_equal(found.vectors["x"], own)
         np.testing.assert_array_equal(found.vectors["twice"], 2.0 * own)
-        assert kept.resume(HostWorkspace(None), "another", size, None) is None  # type: ignore[arg-type]
+        assert kept.resume(np, "another", size, None) is None
 
     in_parts(model, before, write)
     in_parts(model, after, read)
@@ -163,7 +162,7 @@ def test_another_division_is_refused(after: int, tmp_path: Path) -> None:
         states = part.index
         record = checkpoint.following(None, states).record
         assert record is not None
-        found = record.resume(HostWorkspace(None), "method", states.size, None)  # type: ignore[arg-type]
+        found = record.resume(np, "method", states.size, None)
         record.keep(lambda: ({"x": np.arange(float(states.size))}, {}), seconds=1.0)
         return found
 

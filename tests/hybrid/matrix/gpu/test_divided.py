@@ -41,7 +41,7 @@ from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.operators.hybrid_matrix import DividedMatrix
 from hybrid.matrix.space.host import workspace_of
-from hybrid.matrix.space.passes import DIRECTIONS, NumPyShadows
+from hybrid.matrix.space.passes import DIRECTIONS, NumPyPasses
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.solvers.average_krylov import LEAN_VECTORS, LeanCourse
 from hybrid.solvers.average_reward import AverageCourse, AverageReward
@@ -141,7 +141,7 @@ def test_without_early_items_all_rows_wait(device: Device, rng: np.random.Genera
 def test_passes_on_a_device_are_those_in_numpy(
     device: Device, size: int, weighed: bool, wide: bool, rng: np.random.Generator
 ) -> None:
-    plain, xp = NumPyShadows(), device.xp
+    plain, xp = NumPyPasses(), device.xp
     x, t, weights = rng.normal(size=(3, size))
     diagonal = 1.0 + rng.integers(3, size=size)
     ours = ShadowKernels(device, size, compress(device, diagonal), wide)
