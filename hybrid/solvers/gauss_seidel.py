@@ -11,7 +11,7 @@ colours (`hybrid.matrix.gpu.colours`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,18 +20,16 @@ import numpy as np
 from hybrid.matrix.injection.injected import TaskList
 from hybrid.matrix.reference import relax_in_place
 from hybrid.matrix.space.base import (
-    Clock,
     Criterion,
     MatrixOperator,
-    Numbers,
     Progress,
     Solution,
-    Status,
     Vector,
     true_residual,
 )
 from hybrid.matrix.space.host import HostWorkspace, workspace_of
-from hybrid.solvers.iteration import iterate
+from hybrid.matrix.space.workspace import Pair
+from hybrid.solvers.iteration import iterate, repeated
 
 if TYPE_CHECKING:
     from hybrid.matrix.gpu.colours import ColouredRows, ColouredTiles
@@ -85,34 +83,23 @@ class GaussSeidel:
         if coloured is not None and getattr(matrix, "backend", None) == "gpu":
             return self._by_colours(coloured(), diagonal, b, start, progress)
         sweep = _sweep_of(matrix)
-        HostWorkspace(matrix).reserve(self.vectors, diagonal.size)
-        space, clock = HostWorkspace(matrix), Clock(progress)
-        kept = clock.resumed(space.xp, self.name, diagonal.size)
-        x = np.array(start, dtype=np.float64) if kept is None else kept.vectors["x"]
-        before = iteration = 0 if kept is None else int(kept.numbers["iterations"])
-        status, difference = Status.MAX_ITERATIONS, math.inf
+        space, size = HostWorkspace(matrix), diagonal.size
+        space.reserve(self.vectors, size)
 
-        def state() -> tuple[Mapping[str, Vector], Numbers]:
-            return {"x": x}, {"iterations": iteration}
+        def begin(kept: Vector | None) -> Pair:
+            x = np.array(start, dtype=np.float64) if kept is None else kept
+            return x, x
 
-        while iteration < max(self.criterion.max_iterations, before + 1):
-            iteration += 1
-            absolute, relative = sweep(x, b, diagonal, self.omega)
-            difference = self.criterion.difference(absolute, relative)
-            if not math.isfinite(absolute):
-                status = Status.DIVERGED
-                break
-            if difference < self.criterion.epsilon:
-                status = Status.CONVERGED
-                break
-            clock.offer(state)
-            clock.tick(iteration, difference)
-        if status is not Status.DIVERGED:
-            clock.keep(state, status is Status.CONVERGED)
-        seconds = clock.seconds
-        with np.errstate(invalid="ignore", over="ignore"):
-            residual = true_residual(matrix, x, b, diagonal, np.empty_like(x))
-        return Solution(x, status, iteration, seconds, difference, residual, products=iteration - before + 1)
+        def advance(pair: Pair, made: int, most: int) -> Sequence[float]:
+            return made + 1, *sweep(pair[0], b, diagonal, self.omega)
+
+        def residual(x: Vector, _: Vector) -> float:
+            with np.errstate(invalid="ignore", over="ignore"):
+                return true_residual(matrix, x, b, diagonal, np.empty(size))
+
+        return repeated(
+            space, size, begin, advance, residual, space.to_host, self.criterion, progress, self.name
+        )
 
     def _by_colours(
         self,

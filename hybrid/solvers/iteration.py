@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,7 +20,6 @@ from hybrid.matrix.space.base import (
     Vector,
     Watch,
 )
-from hybrid.matrix.space.bellman import Outcome
 from hybrid.matrix.space.choice_operator import ChoiceOperator
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.workspace import Array, Pair, Steps, System, Workspace
@@ -56,21 +55,67 @@ def iterate(
     name : str
         Of the method, for records.
     """
+
+    def begin(x: Array | None) -> Pair:
+        return space.vector(start) if x is None else x, space.xp.empty(len(start))
+
+    def advance(pair: Pair, made: int, most: int) -> Sequence[float]:
+        steps.sweep(pair, made, space.stretch(most))
+        return space.read(steps.course)
+
+    def residual(x: Array, scratch: Array) -> float:
+        return space.read(system.residual(x, scratch))[0]
+
+    def result(x: Array) -> Vector:
+        found: Vector = space.result(x, like)
+        return found
+
+    return repeated(space, len(start), begin, advance, residual, result, criterion, progress, name)
+
+
+def repeated(
+    space: Workspace,
+    size: int,
+    begin: Callable[[Array | None], Pair],
+    advance: Callable[[Pair, int, int], Sequence[float]],
+    residual: Callable[[Array, Array], float],
+    result: Callable[[Array], Vector],
+    criterion: Criterion,
+    progress: Progress | None,
+    name: str,
+) -> Solution:
+    """Make steps until two iterates are close; the one place that decides how it ended.
+
+    Parameters
+    ----------
+    space : Workspace
+        Of vectors of `size` elements.
+    begin : callable
+        Returns the first iterate, or the one given that an earlier run has left, and room for the next one;
+        the same vector twice where steps are made in place.
+    advance : callable
+        Makes steps: ``advance(pair, made, most)``, most of them; returns all made, and both changes.
+    residual : callable
+        Returns that of a vector; another one is overwritten.
+    result : callable
+        Returns the last iterate as results are given.
+    criterion : Criterion
+    name : str
+        Of the method, for records.
+    """
     clock = Clock(progress)
-    kept = clock.resumed(space.xp, name, len(start))
-    x = space.vector(start) if kept is None else kept.vectors["x"]
-    pair = x, space.xp.empty(len(start))
+    kept = clock.resumed(space.xp, name, size)
+    pair = begin(None if kept is None else kept.vectors["x"])
     before = 0 if kept is None else int(kept.numbers["iterations"])
-    most, iterations = max(criterion.max_iterations - before, 1), 0
+    most, made = max(criterion.max_iterations - before, 1), 0
     status, difference = Status.MAX_ITERATIONS, math.inf
 
     def state() -> tuple[Mapping[str, Array], Numbers]:
-        return {"x": pair[iterations % 2]}, {"iterations": before + iterations}
+        return {"x": pair[made % 2]}, {"iterations": before + made}
 
-    while status is Status.MAX_ITERATIONS and iterations < most:
-        steps.sweep(pair, iterations, space.stretch(most - iterations))
-        made, absolute, relative = space.read(steps.course)
-        iterations, difference = int(made), criterion.difference(absolute, relative)
+    while status is Status.MAX_ITERATIONS and made < most:
+        done, absolute, relative = advance(pair, made, most - made)
+        made, difference = int(done), criterion.difference(absolute, relative)
         # Asked first: infinity over infinity would pass for no difference.
         if not math.isfinite(absolute):
             status = Status.DIVERGED
@@ -78,16 +123,14 @@ def iterate(
             status = Status.CONVERGED
         else:
             clock.offer(state)
-        clock.tick(before + iterations, difference)
+        clock.tick(before + made, difference)
     if status is not Status.DIVERGED:
         clock.keep(state, status is Status.CONVERGED)
-    seconds, looks = clock.seconds, space.synchronisations
-    x, scratch = pair[iterations % 2], pair[1 - iterations % 2]
-    (residual,) = space.read(system.residual(x, scratch))
-    values = space.result(x, like)
+    seconds, looks, x = clock.seconds, space.synchronisations, pair[made % 2]
+    left = residual(x, pair[1 - made % 2])
     return Solution(
-        values, status, before + iterations, seconds, difference, residual, synchronisations=looks,
-        products=iterations + 1,
+        result(x), status, before + made, seconds, difference, left, synchronisations=looks,
+        products=made + 1,
     )  # fmt: skip
 
 
@@ -108,40 +151,22 @@ class ValueIteration(Record):
 
     def solve(self, system: ChoiceOperator, progress: Progress | None = None) -> Solution:
         """Iterate from 0."""
-        clock, space = Clock(progress), system.space
+        space, pace, criterion = system.space, CheckInterval(system.space.stride), self.criterion
         space.reserve(self.vectors, system.size)
-        kept = clock.resumed(space.xp, self.name, system.size)
-        pair: Pair = (system.zeros() if kept is None else kept.vectors["x"]), system.zeros()
-        outcome, pace = Outcome(), CheckInterval(space.stride)
-        before = 0 if kept is None else int(kept.numbers["iterations"])
-        most = max(self.criterion.max_iterations - before, 1)
 
-        def state() -> tuple[Mapping[str, Array], Numbers]:
-            return {"x": pair[outcome.iterations % 2]}, {"iterations": before + outcome.iterations}
+        def begin(x: Array | None) -> Pair:
+            return system.zeros() if x is None else x, system.zeros()
 
-        while outcome.status is Status.MAX_ITERATIONS and outcome.iterations < most:
-            count = pace.steps(most - outcome.iterations)
-            system.repeat(pair, outcome.iterations, count)
-            outcome.iterations += count
+        def advance(pair: Pair, made: int, most: int) -> Sequence[float]:
+            count = pace.steps(most)
+            system.repeat(pair, made, count)
             absolute, relative = space.read(system.changes)
-            outcome.difference = self.criterion.difference(absolute, relative)
-            if not math.isfinite(absolute):
-                outcome.status = Status.DIVERGED
-            elif outcome.difference < self.criterion.epsilon:
-                outcome.status = Status.CONVERGED
-            else:
-                clock.offer(state)
-            pace.look(outcome.iterations, outcome.difference, self.criterion.epsilon)
-            clock.tick(before + outcome.iterations, outcome.difference)
-        if outcome.status is not Status.DIVERGED:
-            clock.keep(state, outcome.status is Status.CONVERGED)
-        k = outcome.iterations % 2
-        seconds, looks = clock.seconds, space.synchronisations
-        residual = system.residual(pair[k], pair[1 - k])
-        return Solution(
-            space.to_host(pair[k]), outcome.status, before + outcome.iterations, seconds, outcome.difference,
-            residual, synchronisations=looks, products=outcome.iterations + 1,
-        )  # fmt: skip
+            pace.look(made + count, criterion.difference(absolute, relative), criterion.epsilon)
+            return made + count, absolute, relative
+
+        return repeated(
+            space, system.size, begin, advance, system.residual, space.to_host, criterion, progress, self.name
+        )
 
 
 # What iterations come to, look by look, for those who want to see how they converge.
