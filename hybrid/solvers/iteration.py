@@ -114,7 +114,8 @@ def repeated(
         return {"x": pair[made % 2]}, {"iterations": before + made}
 
     while status is Status.MAX_ITERATIONS and made < most:
-        done, absolute, relative = advance(pair, made, most - made)
+        left = most - made
+        done, absolute, relative = advance(pair, made, left)
         made, difference = int(done), criterion.difference(absolute, relative)
         # Asked first: infinity over infinity would pass for no difference.
         if not math.isfinite(absolute):
@@ -127,9 +128,9 @@ def repeated(
     if status is not Status.DIVERGED:
         clock.keep(state, status is Status.CONVERGED)
     seconds, looks, x = clock.seconds, space.synchronisations, pair[made % 2]
-    left = residual(x, pair[1 - made % 2])
+    scratch = pair[1 - made % 2]
     return Solution(
-        result(x), status, before + made, seconds, difference, left, synchronisations=looks,
+        result(x), status, before + made, seconds, difference, residual(x, scratch), synchronisations=looks,
         products=made + 1,
     )  # fmt: skip
 
