@@ -186,7 +186,7 @@ SHORT = ("README.md", "SECURITY.md", "docs/index.md")
 
 # How many there may be: these numbers only fall. Lower one when fewer are left.
 MOST_LONG_ON_PAGES = 281
-MOST_LONG_IN_MODULES = 64
+MOST_LONG_IN_MODULES = 46
 MOST_RIDDLES_ON_PAGES = 3
 MOST_OPENINGS = {"Module": 1, "ClassDef": 1}
 

@@ -1,11 +1,11 @@
 """Kernels compiled ahead: other processes make the operations that this one will make, all at once.
 
-CuPy writes a kernel for every operation and kind of array, and compiles it on its first use: on a fresh
-machine some hundred, one after the other. Threads do not help, for the compiler works for one of them at a
-time; processes do. They leave their kernels in CuPy's cache on disk, where this process finds them, and it
-leaves a mark beside them of the attempt. All of this happens once a machine and version. Where many processes
-begin on an empty cache, one of them does it. Several processes for each would take all cores and much of the
-card.
+CuPy writes a kernel for every operation and kind of array, and compiles it on its first use. On a fresh
+machine that is some hundred, one after the other. Threads do not help, for the compiler works for one of them
+at a time; processes do. They leave their kernels in CuPy's cache on disk, where this process finds them, and
+it leaves a mark beside them of the attempt. All of this happens once a machine and version. Where many
+processes begin on an empty cache, one of them does it. Several processes for each would take all cores and
+much of the card.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Memoryless schedulers that attain optimal values: one choice for every state.
 
-In unknown states the choice is a best one at the bound on the safe side, the lower one for a maximum, the
-upper one for a minimum. With ``x <= f(x)``, taking best choices at x earns at least x, and likewise from
-above. Inside an end component that was made one state, choices lead surely to the member with the best way
-out. Where the graph alone decided, they follow the sets that it decided by.
+In unknown states the choice is a best one at the bound on the safe side: the lower bound for a maximum, the
+upper for a minimum. With ``x <= f(x)``, taking best choices at x earns at least x, and likewise from above.
+Inside an end component that was made one state, choices lead surely to the member with the best way out.
+Where the graph alone decided, they follow the sets that it decided by.
 """
 
 from __future__ import annotations

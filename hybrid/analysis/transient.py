@@ -1,8 +1,8 @@
 """A chain that runs for a number of steps or a length of time, backwards from values at the end.
 
-``x_{k+1} = P x_k + b`` over a set of states; b is what leaving the set is worth.  A CTMC is
-uniformised with a rate q above all exit rates, ``P = I + (M - diag(d)) / q``, and its state after
-the time t is that after a Poisson number of steps with mean q t ([Tealdi13] §2.3.2).
+``x_{k+1} = P x_k + b`` over a set of states; b is what leaving the set is worth. A CTMC is uniformised with a
+rate q above all exit rates, ``P = I + (M - diag(d)) / q``, and its state after the time t is that after a
+Poisson number of steps of mean q t ([Tealdi13] §2.3.2).
 
 Bounds. All numbers are non-negative, so every step adds a relative rounding error, of at most `slack`. For
 values bounded by c it also adds at most ``absolute * c``, which is the better bound after many steps.
@@ -11,8 +11,7 @@ on its way.
 
 A step may be left out: x then stands for its result, which is off by the change that the step would make.
 Steps are left out when the changes are negligible, or less than the rounding errors of making them. Each left
-out adds the change that the last one made, and the errors of a step, as if it had been made (a sound
-steady-state detection).
+out adds the change of the last one, and the errors of a step (a sound steady-state detection).
 
 Zeros. A value that is computed as zero is zero if nothing on the way can have underflown. Otherwise the graph
 decides, by steps of zeros and ones.

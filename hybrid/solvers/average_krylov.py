@@ -1,7 +1,7 @@
 """Poisson's equation of an average by IDR(s) or BiCGStab.
 
-For rates M without diagonal between the states of one closed class, exit rates d and rewards r the average g
-and the bias h satisfy ``d * h = M h + r - g``. The equation is singular: h is known up to a constant. With
+Let M be the rates within one closed class, without diagonal, d the exit rates and r the rewards. The average
+g and the bias h satisfy ``d * h = M h + r - g``. The equation is singular: h is known up to a constant. With
 the constant chosen so that ``h[s] = g`` for some state s it is ``d * h = M h - h[s] + r``. That has one
 solution. The difference u of two satisfies ``d * u = M u - u[s]``, and the stationary mean of both sides
 gives ``u[s] = 0``. The rest, ``d * u = M u``, has constants alone as solutions, and u is zero in s. Whatever

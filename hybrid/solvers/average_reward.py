@@ -8,8 +8,8 @@ bounds meet when h solves Poisson's equation.
 A good h comes from relaxed steps of the jump chain, which stiff rates do not slow down as they slow
 uniformisation. The jump chain averages over visits and not over time, so two vectors are iterated. These are
 h for r, and w for the constant reward 1, whose increments are the mean duration of a visit. For any number g,
-h - g w belongs to r - g. Once w's increments are nearly constant w is kept as it is, h - g w goes on alone,
-and what g lacks is taken out of h with w now and then.
+h - g w belongs to r - g. Once w's increments are nearly constant w is kept as it is, and h - g w goes on
+alone. The error of g is taken out of h with w now and then.
 
 Where the matrix has a preconditioner that is worth it (:mod:`hybrid.matrix.space.recurrence`), IDR(s) begins
 with that. Else, where the widths of the bounds promise a gain, IDR(s) goes on from h

@@ -3,10 +3,10 @@
 An iteration that contracts has differences ``d(k) ~ rho^k``, and their logarithms tell what steps are left.
 Before it contracts, values grow like a power of k, ``d(k) ~ p / k``: some rows have not reached their end yet
 (a queue that fills, a file that is sent). A forecast from these logarithms is always far, and always wrong. A
-try of a Krylov method is mostly in vain there: of rows so far from the end its k products know no more than k
-steps. The reciprocals distinguish the two without a product. ``1 / d`` grows by the same amount in every step
-while values grow like a power, and by more and more once the iteration contracts. Where a front has just
-passed, it jumps, which is no pace either.
+try of a Krylov method is mostly in vain there, because its k products reach no further than k steps. The
+reciprocals distinguish the two without a product. ``1 / d`` grows by the same amount in every step while
+values grow like a power, and by more and more once the iteration contracts. Where a front has just passed, it
+jumps, which is no pace either.
 
 The one rule that decides is that of :class:`Rule`: what it takes to finish by steps against what a try takes.
 """

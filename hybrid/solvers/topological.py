@@ -14,7 +14,7 @@ of strips before it. A matrix that is written out is one strip.
 Bounds. With M and b non-negative the solution grows with the right-hand side. So lower bounds follow from the
 lower bounds of solved rows, and upper ones from the upper. Rounding is directed as in
 `hybrid.matrix.space.bounded_solution`. If the lower right-hand side is at least ``1 - delta`` times the upper
-one, so is the solution, and one iteration serves both. Over choices the same is true of gains: with u the
+one, so is the solution, and one iteration serves both. Over choices the same is true of gains. With u the
 solution for the upper ones, ``(1 - delta) u`` is no more than a step from it.
 """
 

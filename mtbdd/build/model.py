@@ -1,7 +1,7 @@
 """The symbolic model: everything that later stages ask for.
 
-The transition matrix as an MTBDD and as an offset-labelled MTBDD (in an MDP one for every layer
-of choices), sets of states for labels and expressions.
+It has the transition matrix as an MTBDD and as an offset-labelled MTBDD, in an MDP one for every layer of
+choices. Labels and expressions are sets of states.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Reachable states: on sets of states, or state by state where sets do not pay.
 
-A symbolic search costs about a unit of work for every node of the sets that it starts from; a search state by
-state costs one for every state. Where the first has done much work and has still found far fewer states than
-that, the second takes over for as many states as bound its work by a multiple of that of the first. Should it
-not end there, the first goes on, and so in turn with growing bounds. No model costs more than a multiple of
-the better of both. All bounds are counts, none a time, so that every run does the same.
+A symbolic search costs about a unit of work for every node of the sets that it starts from. A search state by
+state costs one for every state. Where the first has done much work and found far fewer states than that, the
+second takes over. Its work is bounded by a multiple of that of the first. Should it not end there, the first
+goes on, and so in turn with growing bounds. No model costs more than a multiple of the better of both. All
+bounds are counts, none a time, so that every run does the same.
 """
 
 from __future__ import annotations

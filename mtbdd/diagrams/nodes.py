@@ -1,6 +1,6 @@
 """A decision diagram read out of the BDD package as arrays, one row a node.
 
-The package's own text dump is written at C speed and parsed as one block of numbers, so a diagram of 10^5
+The package's own text dump is written at C speed and parsed as one block of numbers. So a diagram of 10^5
 nodes is read in tens of milliseconds. Reading its nodes one by one from Python would cost several
 microseconds each.
 """

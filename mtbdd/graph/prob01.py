@@ -1,10 +1,10 @@
 """Graph questions answered on sets: who can reach what, who surely does, bottom components.
 
-All of them look only at which transitions exist.  Prob0 and Prob1 are the usual backward
-fixed points ([Tealdi13] §2.3; for MDPs, where a scheduler picks the choices, in Forejt et
-al., "Automated verification techniques for probabilistic systems", 2011, algorithms 1 to 4);
-bottom strongly connected components are found by forward and backward sets from one state
-at a time.  A set of states is a `mtbdd.diagrams.manager.Node` over row bits, within the reachable states.
+All of them look only at which transitions exist. Prob0 and Prob1 are the usual backward fixed points
+([Tealdi13] §2.3; for MDPs, where a scheduler picks the choices, in Forejt et al., "Automated verification
+techniques for probabilistic systems", 2011, algorithms 1 to 4). Bottom strongly connected components are
+found by forward and backward sets from one state at a time. A set of states is a
+`mtbdd.diagrams.manager.Node` over row bits, within the reachable states.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ step lays open.
 
 For that the steps are one relation, whose index bits distinguish them, and their choices are one set. A round
 is one product instead of one a step, and common parts of steps are visited once. Where states are removed one
-by one over very many rounds, steps in turn need fewer rounds: each starts from all that those before it
-removed.
+by one over very many rounds, steps in turn need fewer of them. Each starts from all removals of those before
+it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Values of expressions over arrays, with a bound on what rounding costs them.
 
 Numbers are computed in doubles together with a bound on their absolute error (running error analysis,
-[Higham02] §3.3).  Where that leaves a comparison or an integer part open, or a number without correct
-leading digits, the expression is evaluated once more on the real numbers, for these entries alone.
+[Higham02] §3.3). That may leave a comparison or an integer part open, or a number without correct leading
+digits. For these entries alone the expression is evaluated once more on the real numbers.
 """
 
 from __future__ import annotations

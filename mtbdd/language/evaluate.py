@@ -1,7 +1,7 @@
 """Values of expressions, for single values of the variables and for whole arrays of them.
 
 Arrays hold booleans, 64-bit integers or doubles. Entries without a value (a division of zero by zero, a
-modulus that is not positive, an integer too large) are NaN, so that an array evaluated over more than the
+modulus that is not positive, an integer too large) are NaN. So an array evaluated over more than the
 meaningful combinations raises nothing. A single value without one is a fault. Within an expression, integers
 beside such entries are extended doubles, whose 64 bits of mantissa hold every integer of 64 bits.
 """

@@ -6,10 +6,10 @@ done by the array module of the vectors, so that they stay on a device if they l
 
 **Error.** In the maximum norm (transposed: the sum norm) P stretches no vector by more than a factor s, see
 :mod:`hybrid.analysis.linear.uniformisation`; s is 1 up to rounding for a generator. A step computes ``P x``
-with an error of at most ``step_error`` times the norm of x, and carries the errors before it on, stretched by
-s at most. Weights left out, the tails of the distribution among them, cost their sum times the greatest norm
-that vectors can have there. Steps that are left out because a step changes x by c at most cost c each, and
-the error of the step that was looked at.
+with an error of at most ``step_error`` times the norm of x, and carries earlier errors on, stretched by s at
+most. Weights left out, the tails of the distribution among them, cost their sum times the greatest norm that
+vectors can have there. Steps are left out once a step changes x by c at most. They cost c each, and the error
+of that step.
 """
 
 from __future__ import annotations

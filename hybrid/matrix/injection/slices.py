@@ -2,9 +2,8 @@
 
 In the matrices of probabilistic models most entries lie on diagonals: neighbouring states take the same
 command to targets that are the same distance away. So the rows of a row type are cut into slices of eight,
-the width of a vector register. The entries of a slice with equal slot and equal distance ``column - row``
-form one *term*, a vector of eight coefficients, zero where a row has no such entry. It multiplies eight
-consecutive elements of x.
+the width of a vector register. The entries of a slice with equal slot and equal ``column - row`` form one
+*term*: eight coefficients, zero where a row has no such entry. It multiplies eight consecutive elements of x.
 
 A term says nothing about where it lies, so equal terms and equal lists of terms are stored once for the whole
 matrix. The coefficient vectors are in one dictionary, the lists (*patterns*) in another. What remains of a

@@ -1,7 +1,7 @@
 """Bounds on relative rounding errors of sums of non-negative products in double precision.
 
-A sum of k products of doubles has a relative error of at most about k units of rounding, in any order, if all
-terms are non-negative. (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1.)
+A sum of k products of doubles has a relative error of at most about k units of rounding, if no term is
+negative, whatever the order. (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1.)
 """
 
 from __future__ import annotations

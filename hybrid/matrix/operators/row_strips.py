@@ -2,8 +2,8 @@
 
 Groups of rows are the states that share a prefix, and so are the columns of their submatrices. A group leads
 to those in whose columns it has a submatrix. Components of this graph hold the components of the matrix.
-Where no component of groups has many rows, as where a protocol counts what it has sent, strips of such
-components are solved one after another.
+Where no component of groups has many rows, as in protocols that count messages, strips of such components are
+solved one after another.
 """
 
 from __future__ import annotations

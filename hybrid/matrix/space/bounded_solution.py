@@ -1,9 +1,9 @@
 """Solutions between bounds, and how rounding enters them.
 
 All quantities here are sums of products of non-negative numbers. So one evaluation of
-``(M x + b) / diagonal`` in double precision has a relative error below a `slack` that depends on the number
-of terms alone. Therefore the diagonal scaled by ``1 + slack`` never gives too much, and scaled by
-``1 - slack`` never too little. Rounding is directed without changing a kernel.
+``(M x + b) / diagonal`` in double precision has a relative error below a `slack`, a function of the number of
+terms. Therefore the diagonal scaled by ``1 + slack`` never gives too much, and scaled by ``1 - slack`` never
+too little. Rounding is directed without changing a kernel.
 
 The slack bounds every order of the additions, so that it holds for all kernels: row by row on the CPU, by
 tiles on a GPU, with atomic additions. A fused multiply-add rounds once where two operations round twice, and

@@ -1,6 +1,6 @@
 """IDR(s)'s recurrence with bi-orthogonal images: s = 4 directions, vectors and numbers on the host.
 
-Residuals lie in ever smaller spaces: those of ``(I - omega A)`` times the vectors of the space before that
+Residuals lie in ever smaller spaces. Each is ``(I - omega A)`` times those vectors of the space before that
 are orthogonal to the s shadow vectors. Directions u_k and their images g_k = A u_k are chosen so that g_k is
 orthogonal to the shadow vectors before the k-th. Let m[i, k] be the product of the i-th with g_k; then the
 matrix of a space is triangular. A cycle is s products with directions and one with the residual, where omega

@@ -5,8 +5,8 @@ P is what a sweep solves: the diagonal less what rows refer to before them in it
 solution. The change of a sweep without b is the product with its matrix, ``I - P^-1 N``, but for the sign. A
 sweep costs more than a product with M, which reads terms for several groups at once.
 
-The quality of an order is the mean number of jumps of the chain that one sweep follows: those until the first
-one against the order, from a random state. A sweep from 0 with the diagonal on its right-hand side has that
+The quality of an order is the mean number of jumps of the chain that one sweep follows, until the first one
+against the order, from a random state. A sweep from 0 with the diagonal on its right-hand side has that
 number in every state. Where a solution is wanted relative to a shape, as that of probabilities far apart,
 Doob's transform counts: the jumps of the chain with the rates ``M[i, j] shape[j] / shape[i]``, which goes
 where the values come from.
