@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-__all__ = ["COINS", "GRAPHS", "GRID", "LOOPING_CHOICES", "ROOMS", "ROUND", "SLOW_WAY", "WAITING_ROOM"]
+__all__ = [
+    "COINS",
+    "GRAPHS",
+    "GRID",
+    "LOOPING_CHOICES",
+    "PAIRS",
+    "ROOMS",
+    "ROUND",
+    "SLOW_WAY",
+    "WAITING_ROOM",
+]
 
 # From 0 and 1 one can walk to and fro for nothing; 1 has a way out at a cost of 5, 0 another one of 7.
 WAITING_ROOM = """
@@ -116,3 +126,15 @@ GRAPHS = {
     "ends": """mdp module m x : [0..3]; y : [0..3]; [] x<3 -> (x'=x+1); [] x>0 & y<2 -> (x'=x-1);
         [go] y<3 -> 0.5:(y'=y+1) + 0.5:(x'=0); [stay] y=3 -> true; endmodule""",
 }
+
+# Two components: a pair that turns, which may be left, and a slow one with two speeds.
+PAIRS = """mdp
+module m x:[0..4];
+  [] x=0 -> 0.5:(x'=1)+0.5:(x'=3);
+  [a] x=1 -> (x'=2); [leave] x=1 -> (x'=3);
+  [b] x=2 -> (x'=1); [c] x=2 -> 0.3:(x'=1)+0.7:(x'=2);
+  [] x=3 -> (x'=4);
+  [] x=4 -> (x'=3); [] x=4 -> 0.5:(x'=3)+0.5:(x'=4);
+endmodule
+label "up" = x=2|x=4;
+rewards "r" x=2 : 3; [a] true : 1; x=4 : 0.7; endrewards"""

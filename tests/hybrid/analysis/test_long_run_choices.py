@@ -11,18 +11,8 @@ import pytest
 import hybrid
 from hybrid.analysis import long_run_choices
 from hybrid.solvers import component_averages
+from tests.builders.mdp_texts import PAIRS
 
-# Two components: a pair that turns, which may be left, and a slow one with two speeds.
-PAIRS = """mdp
-module m x:[0..4];
-  [] x=0 -> 0.5:(x'=1)+0.5:(x'=3);
-  [a] x=1 -> (x'=2); [leave] x=1 -> (x'=3);
-  [b] x=2 -> (x'=1); [c] x=2 -> 0.3:(x'=1)+0.7:(x'=2);
-  [] x=3 -> (x'=4);
-  [] x=4 -> (x'=3); [] x=4 -> 0.5:(x'=3)+0.5:(x'=4);
-endmodule
-label "up" = x=2|x=4;
-rewards "r" x=2 : 3; [a] true : 1; x=4 : 0.7; endrewards"""
 KNOWN: dict[str, Fraction | bool] = {
     'Smax=? [ "up" ]': Fraction(28, 39),  # a half of 10/13 and of 2/3
     'Smin=? [ "up" ]': Fraction(1, 2),

@@ -17,7 +17,7 @@ from mtbdd.base.budget import BudgetError
 from mtbdd.build.model import SymbolicModel
 from tests.builders.chain_texts import GAMBLER, QUEUE
 from tests.builders.known_answers import OF_CHAINS, OF_MDPS
-from tests.builders.mdp_texts import ROUND
+from tests.builders.mdp_texts import PAIRS, ROUND
 from tests.builders.models import build
 from tests.builders.stopping import Stop, StopAfter
 from tests.exploring import each
@@ -26,6 +26,9 @@ WINDOWS = [
     (ROUND, 'Pmax=? [ F{"r"}<=5 s=2 ]', Fraction(63, 64)),
     (ROUND, 'Pmin=? [ G{"r"}<=5 s!=2 ]', Fraction(1, 64)),
     (ROUND, 'quantile(B, Pmax>=0.98 [ F{"r"}<=B s=2 ])', Fraction(5)),
+    (PAIRS, 'Smax=? [ "up" ]', Fraction(28, 39)),
+    (PAIRS, 'R{"r"}max=? [ LRA ]', Fraction(293, 195)),
+    (PAIRS, 'R{"r"}min=? [ LRA ]', Fraction(7, 20)),
     (QUEUE, "P=? [ F<=4 n=4 ]", None),
     (QUEUE, "P=? [ F[1,4] n=4 ]", None),
     (QUEUE, 'R{"length"}=? [ C<=30 ]', None),
