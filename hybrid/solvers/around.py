@@ -194,6 +194,37 @@ def verified_around(
     return width if math.isfinite(width) and least >= 0.0 else None
 
 
+_DOUBLINGS = 5  # tries with a doubled c
+
+
+def bounds_around(
+    operator: BellmanOperator,
+    criterion: Criterion,
+    x: Array,
+    y: Array,
+    z: Array,
+    w: Array,
+    c: float,
+    positive: Array | None,
+    bound: Array,
+    out: Array,
+    end: float = math.inf,
+) -> float | None:
+    """Do as `verified_around` does with c or more, while the operator has made fewer than `end` products.
+
+    Lemma: around-a-guess (docs/bounds.md).
+    """
+    for _ in range(_DOUBLINGS):
+        if operator.products + 2 > end:
+            break
+        # lemma: around-a-guess, next-to-underflow
+        width = verified_around(operator, criterion, x, y, z, w, c, positive, bound, out)
+        if width is not None:
+            return width
+        c *= 2.0
+    return None
+
+
 # Guesses of upper bounds beside iterates from below, which steps of an iteration lead to.
 
 _GUESSES = 4  # tries with a doubled c before more iterations are made

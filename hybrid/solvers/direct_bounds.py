@@ -7,7 +7,7 @@ right, an answer takes at most twice the time of the quicker of the two.  Few eq
 
 Let ``|f(z) - z| <= eta v`` and ``v + A_i w <= w + s v`` for the choices i that matter.  Then z + c w goes
 down in a step, and z - c w goes up, for c above ``eta / (1 - s)``.  One step of each, with rounding directed,
-tells whether that is so (:func:`hybrid.solvers.around.verified_around`); nothing is believed of the factors.
+tells whether that is so (:func:`hybrid.solvers.around.bounds_around`); nothing is believed of the factors.
 
 Over choices z comes from policy iteration (R. Howard, Dynamic Programming and Markov Processes, 1960).  w is
 that of the last policy for a minimum, and for a maximum of the one that goes furthest.
@@ -26,7 +26,7 @@ from hybrid.matrix.space.bounded_solution import WIDEST
 from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator
 from hybrid.matrix.space.direct import FEW, FactoredSystem, nanoseconds_to_write
 from hybrid.matrix.space.workspace import Array
-from hybrid.solvers.around import verified_around
+from hybrid.solvers.around import bounds_around
 from mtbdd.base.memory import free_memory_bytes
 
 _STEP = 5e4  # nanoseconds of a step, whatever its size; one more for every entry
@@ -37,7 +37,6 @@ _POLICIES = 200  # of an iteration, at most
 _FEWER = 0.5  # share of the few equations up to which some eight policies take no longer than one inverse
 _LOOSE = 0.75  # share of its right-hand side by which w may be off
 _PLAIN = 1e8  # times w, beside which no gain counts
-_DOUBLINGS = 5  # tries with a doubled c
 _TIED = 4.0  # times c, within which choices count as the best ones for another w
 _ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the residual is off by
 _EXHAUSTED = 4.0  # times what rounding may make of a residual, below which it falls no more
@@ -285,20 +284,14 @@ class _Solution:
         Lemma: around-a-guess (docs/bounds.md).
         """
         held, bound, scratch = self._held, np.empty_like(z), np.empty_like(z)
-        for _ in range(_DOUBLINGS):
-            if self._operator.products + 2 > self._end:
-                break
-            # lemma: around-a-guess, next-to-underflow
-            width = verified_around(
-                self._operator, self._criterion, held.x, held.y, z, w, c, positive, bound, scratch
-            )
-            if width is not None:
-                if width <= self._closest:
-                    held.x[...] = bound  # lemma: around-a-guess
-                    return width
-                break
-            c *= 2.0
-        return math.inf
+        # lemma: around-a-guess, next-to-underflow
+        width = bounds_around(
+            self._operator, self._criterion, held.x, held.y, z, w, c, positive, bound, scratch, self._end
+        )
+        if width is None or width > self._closest:
+            return math.inf
+        held.x[...] = bound  # lemma: around-a-guess
+        return width
 
     @property
     def _is_maximum(self) -> bool:

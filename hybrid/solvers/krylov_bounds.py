@@ -27,7 +27,7 @@ from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.idr import IDR_VECTORS
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from hybrid.matrix.space.workspace import OPERANDS, Array, Workspace
-from hybrid.solvers.around import verified_around
+from hybrid.solvers.around import bounds_around
 from hybrid.solvers.forecast import AGAIN, Forecast
 
 # A recurrence followed until it has arrived by a measure of its user's, or leads nowhere.
@@ -326,7 +326,6 @@ _SETTLED = 0.5  # relative change of a step beyond which the iterate has not the
 _SHAPES = 3  # the iterate's, and those that z has where the iterate's are far from it
 _OUTGROWN = 2.0  # times the shape that z may be
 _SHARE = 0.125  # of the steps made that the first w may take
-_GUESSES = 5  # tries with a doubled c
 _ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the residual is off by
 
 
@@ -507,27 +506,13 @@ class KrylovBounds(Leap):
         positive: Array | None,
     ) -> None:
         """Verify bounds around z, and take them if they are close, or as close as rounding lets them come."""
-        exhausted = eta <= self._noise()
-        c = (eta + self._noise()) / (1.0 - loose)
-        for _ in range(_GUESSES):
-            width = verified_around(
-                self._operator,
-                self._criterion,
-                x,
-                y,
-                recurrence.x,
-                w,
-                c,
-                positive,
-                recurrence.r,
-                recurrence.spare,
-            )
-            if width is not None:
-                if width <= (max(WIDEST, self._criterion.epsilon) if exhausted else self._criterion.epsilon):
-                    x[...] = recurrence.r
-                    self.width = width
-                return
-            c *= 2.0
+        operator, criterion = self._operator, self._criterion
+        closest = max(WIDEST, criterion.epsilon) if eta <= self._noise() else criterion.epsilon
+        c, z, bound = (eta + self._noise()) / (1.0 - loose), recurrence.x, recurrence.r
+        width = bounds_around(operator, criterion, x, y, z, w, c, positive, bound, recurrence.spare)
+        if width is not None and width <= closest:
+            x[...] = bound
+            self.width = width
 
     def _width(self, eta: float, loose: float) -> float:
         """Return how far bounds are apart for a residual."""

@@ -28,7 +28,7 @@ from hybrid.matrix.space.idr import IDR_VECTORS
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from hybrid.matrix.space.repeated import STEPS, RepeatedIDR
 from hybrid.matrix.space.workspace import Array, Pair, System
-from hybrid.solvers.around import Guess, verified_around
+from hybrid.solvers.around import Guess, bounds_around
 from hybrid.solvers.forecast import AGAIN, POLICIES, Forecast
 from hybrid.solvers.krylov_bounds import follow
 
@@ -184,6 +184,8 @@ class PolicyCourse:
         Whether recurrences have several steps for a product.
     more_vectors : int
         Held at once besides those of IDR(s).
+    end : float
+        What the operator may count of products.
     """
 
     def __init__(
@@ -196,7 +198,7 @@ class PolicyCourse:
         by_steps: bool = False,
     ) -> None:
         self._operator, self._held, self._most, self._clock = operator, held, most, clock
-        self._change, self._begun = change, operator.products
+        self._change, self._begun, self.end = change, operator.products, operator.products + most
         self.z: Array = held.x.copy()
         self._ones, self._zeros = operator.space.ones(operator.size), operator.zeros()
         self._gains, self._weights = operator.zeros(), operator.zeros()
@@ -412,7 +414,6 @@ _SETTLED = 0.1  # relative change of a step beyond which no policy is worth solv
 _PRICE = 2.0  # of a product of IDR(s) in steps over choices
 _ROUGH = 1e-3  # residual of z from which w is looked for
 _MARGIN = 0.4  # of epsilon that half of the width may take
-_MOST_DOUBLINGS = 5  # tries with a doubled c
 _TIED = 4.0  # times c, within which choices count as the best ones for another w
 _ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the residual is off by
 
@@ -506,13 +507,7 @@ class PolicyBounds(Leap):
         self, held: Held, course: PolicyCourse, w: Array, c: float, bound: Array, scratch: Array
     ) -> float | None:
         """Verify bounds around z, with c or more; return their distance, the lower one in `bound`."""
-        for _ in range(_MOST_DOUBLINGS):
-            if not course.has_left(2):
-                return None
-            width = verified_around(
-                self._operator, self._criterion, held.x, held.y, course.z, w, c, held.positive, bound, scratch
-            )
-            if width is not None:
-                return width
-            c *= 2.0
-        return None
+        x, y, z, positive = held.x, held.y, course.z, held.positive
+        return bounds_around(
+            self._operator, self._criterion, x, y, z, w, c, positive, bound, scratch, course.end
+        )

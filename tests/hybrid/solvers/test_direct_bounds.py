@@ -17,7 +17,7 @@ from hybrid.matrix.space.base import Clock, Criterion, Status
 from hybrid.matrix.space.bellman import Held
 from hybrid.matrix.space.direct import FactoredSystem, factored_system
 from hybrid.matrix.space.directed_system import DirectedSystem
-from hybrid.solvers import Optimistic, direct_bounds
+from hybrid.solvers import Optimistic, around
 from hybrid.solvers.around import verified_around
 from hybrid.solvers.direct_bounds import DirectBounds
 
@@ -172,6 +172,6 @@ def test_what_underflow_adds_counts_where_values_are_near_to_it(monkeypatch):
         told.append(arguments[7])
         return verified_around(*arguments)
 
-    monkeypatch.setattr(direct_bounds, "verified_around", noted)
+    monkeypatch.setattr(around, "verified_around", noted)
     assert directly(operator)[0] <= 1e-9
     assert [positive.tolist() for positive in told] == [[1.0] * 12]
