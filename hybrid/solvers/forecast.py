@@ -18,6 +18,9 @@ import math
 
 from mtbdd.base.records import Record
 
+from hybrid.matrix.space.base import Criterion
+from hybrid.matrix.space.bellman import Held, Leap
+
 AGAIN = 4
 """Times the products before a vain try after which the next one is made."""
 
@@ -187,3 +190,57 @@ class Forecast:
         (begin, before), (end, now) = self._seen[place - 1], self._seen[min(place, len(self._seen) - 1)]
         low, high = math.exp(self._least - before), math.exp(self._least - now)
         return low + (high - low) * (products - begin) / (end - begin)
+
+
+_LOOK = 10  # steps between two looks at the pace
+
+
+class ForetoldLeap(Leap):
+    """A leap that a forecast of the steps left speaks for.
+
+    Parameters
+    ----------
+    criterion : Criterion
+    always : bool
+        Whether to begin as soon as that is possible.
+    price, rule
+        As for `Forecast`.
+    settled : float
+        Relative change of a step beyond which no try is worth it.
+    """
+
+    def __init__(
+        self, criterion: Criterion, always: bool, price: float, settled: float, rule: Rule = CHAINS
+    ) -> None:
+        super().__init__()
+        self._criterion, self._always, self._settled = criterion, always, settled
+        self._forecast = Forecast(criterion.epsilon, price, criterion.max_iterations, rule=rule)
+        self._looked = self._not_before = 0
+        self._change = math.inf  # of the last step before
+
+    def begin(self, made: int) -> None:
+        """See `Leap.begin`."""
+        self._forecast.begun = made
+
+    def budget(self, held: Held, difference: float) -> float:
+        """Return the products that a try is worth now, 0 if none; a forecast in ten steps.
+
+        Parameters
+        ----------
+        held : Held
+            Its `spare` and `y` are overwritten; y is the iterate before.
+        difference : float
+            Greatest relative change of the last step.
+        """
+        made = held.made
+        if made - self._looked < _LOOK or not difference < self._settled:
+            return 0.0
+        self._looked, self._change = made, difference
+        left = self._forecast.left(made, difference, held.target)
+        if made < self._not_before:
+            return 0.0
+        return math.inf if self._always else self._worth(held, difference, left)
+
+    def _worth(self, held: Held, difference: float, left: float) -> float:
+        """Return the products that a try is worth where so many steps are left."""
+        return self._forecast.budget(left)

@@ -21,14 +21,14 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from hybrid.matrix.space.base import Clock, Criterion, Kept, Numbers, State
-from hybrid.matrix.space.bellman import STAGE, BellmanOperator, Held, Leap
+from hybrid.matrix.space.bellman import STAGE, BellmanOperator, Held
 from hybrid.matrix.space.bounded_solution import WIDEST, width_of
 from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.idr import IDR_VECTORS
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from hybrid.matrix.space.workspace import OPERANDS, Array, Workspace
 from hybrid.solvers.around import bounds_around
-from hybrid.solvers.forecast import AGAIN, Forecast
+from hybrid.solvers.forecast import AGAIN, ForetoldLeap
 
 # A recurrence followed until it has arrived by a measure of its user's, or leads nowhere.
 
@@ -329,7 +329,7 @@ _SHARE = 0.125  # of the steps made that the first w may take
 _ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the residual is off by
 
 
-class KrylovBounds(Leap):
+class KrylovBounds(ForetoldLeap):
     """Finds both bounds at once, where the pace of an iteration tells that many of its steps are left.
 
     See :class:`hybrid.matrix.space.bellman.Leap`.
@@ -351,41 +351,13 @@ class KrylovBounds(Leap):
         always: bool,
         price: float = 1.0,
     ) -> None:
-        super().__init__()
-        self._operator, self._criterion = operator, criterion
-        self._always = always
-        self._forecast = Forecast(criterion.epsilon, price, criterion.max_iterations)
-        self._looked = self._examined = self._not_before = 0
+        super().__init__(criterion, always, price, _SETTLED)
+        self._operator, self._examined = operator, 0
         self._reach = self._stretch = math.inf
-        self._change = math.inf  # of the last step before
 
-    def begin(self, made: int) -> None:
-        """See `Leap.begin`."""
-        self._forecast.begun = made
-
-    def budget(self, held: Held, difference: float) -> float:
-        """Return the products that a try is worth now, 0 if none.
-
-        Parameters
-        ----------
-        held : Held
-            Its `spare` and `y` are overwritten; y is the iterate before.
-        difference : float
-            Greatest relative change of the last step.
-
-        Notes
-        -----
-        Besides a forecast in ten steps, some passes over vectors whenever the steps have doubled.
-        """
+    def _worth(self, held: Held, difference: float, left: float) -> float:
+        """See `ForetoldLeap`; some passes over vectors whenever the steps have doubled."""
         made = held.made
-        if made - self._looked < _LOOK or not difference < _SETTLED:
-            return 0.0
-        self._looked, self._change = made, difference
-        left = self._forecast.left(made, difference, held.target)
-        if made < self._not_before:
-            return 0.0
-        if self._always:
-            return math.inf
         # Where it is that small the sum of the iterates is a w.
         more = 0.0 if made * difference <= LOOSE else _FIRST
         budget = self._forecast.budget(left, more)

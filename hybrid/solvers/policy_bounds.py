@@ -21,7 +21,7 @@ import math
 import numpy as np
 
 from hybrid.matrix.space.base import Clock, Criterion, Kept
-from hybrid.matrix.space.bellman import Held, Leap, Outcome
+from hybrid.matrix.space.bellman import Held, Outcome
 from hybrid.matrix.space.bounded_solution import width_of
 from hybrid.matrix.space.choice_operator import ChoiceOperator
 from hybrid.matrix.space.idr import IDR_VECTORS
@@ -29,7 +29,7 @@ from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from hybrid.matrix.space.repeated import STEPS, RepeatedIDR
 from hybrid.matrix.space.workspace import Array, Pair, System
 from hybrid.solvers.around import Guess, bounds_around
-from hybrid.solvers.forecast import AGAIN, POLICIES, Forecast
+from hybrid.solvers.forecast import AGAIN, POLICIES, ForetoldLeap
 from hybrid.solvers.krylov_bounds import follow
 
 # Guesses of upper bounds in the shape of what a step adds up to, over choices.
@@ -409,7 +409,6 @@ class PolicyCourse:
 MORE_VECTORS = IDR_VECTORS + OWN_VECTORS + 2
 """Vectors held besides those of the iteration: the recurrence's, those of a course, a shape and a bound."""
 
-_LOOK = 10  # steps between two looks at the pace
 _SETTLED = 0.1  # relative change of a step beyond which no policy is worth solving for
 _PRICE = 2.0  # of a product of IDR(s) in steps over choices
 _ROUGH = 1e-3  # residual of z from which w is looked for
@@ -418,7 +417,7 @@ _TIED = 4.0  # times c, within which choices count as the best ones for another 
 _ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the residual is off by
 
 
-class PolicyBounds(Leap):
+class PolicyBounds(ForetoldLeap):
     """Finds both bounds at once; see :class:`hybrid.matrix.space.bellman.Leap`.
 
     Parameters
@@ -431,29 +430,8 @@ class PolicyBounds(Leap):
     """
 
     def __init__(self, operator: ChoiceOperator, criterion: Criterion, always: bool) -> None:
-        super().__init__()
-        self._operator, self._criterion, self._always = operator, criterion, always
-        self._forecast = Forecast(criterion.epsilon, _PRICE, criterion.max_iterations, rule=POLICIES)
-        self._looked = self._not_before = 0
-        self._change = math.inf
-        self._by_steps = False
-
-    def begin(self, made: int) -> None:
-        """See `Leap.begin`."""
-        self._forecast.begun = made
-
-    def budget(self, held: Held, difference: float) -> float:
-        """Return the products that a try is worth now, 0 if none; a forecast in ten steps."""
-        made = held.made
-        if made - self._looked < _LOOK or not difference < _SETTLED:
-            return 0.0
-        self._looked, self._change = made, difference
-        left = self._forecast.left(made, difference, held.target)
-        if made < self._not_before:
-            return 0.0
-        if self._always:
-            return math.inf
-        return self._forecast.budget(left)
+        super().__init__(criterion, always, _PRICE, _SETTLED, POLICIES)
+        self._operator, self._by_steps = operator, False
 
     def solve(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None = None) -> int:
         """Try to find bounds; return the products made; see `Leap.solve`.
