@@ -327,6 +327,19 @@ def test_weights_take_no_longer_than_the_iteration_before_them() -> None:
         assert difference == 0 or found == difference / 16.0
 
 
+# lemma: park
+def test_weights_that_no_step_verifies_give_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    dense, gains = np.full((1, 1, 1), 0.5), np.full((1, 1), 0.5)
+    offers = [LayerChoices(0, None, from_dense(dense[0]), gains[0], None)]
+    operator = make_operator("cpu", Choices(offers, dense, gains, True))
+    for holds in (True, False):
+        outcome, x, y = Outcome(), np.ones(1), np.empty(1)
+        outcome.iterations, outcome.difference = 60, 1e-12
+        monkeypatch.setattr(operator, "verifies", lambda *_, holds=holds: holds)
+        found = WeightGuess(operator, Criterion(1e-6)).verified(x, y, 60, outcome, None)
+        assert (found is None) is holds
+
+
 @both
 def test_wrong_guesses_pass_no_verification(monkeypatch: pytest.MonkeyPatch, maximise: bool) -> None:
     """Whatever a course claims to have found, bounds are verified."""
