@@ -13,6 +13,7 @@ from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.cpu.arguments import Each
 from hybrid.matrix.cpu.pool import run_in_parts, run_rows
 from hybrid.matrix.cpu.threads import thread_count, threads_for
+from hybrid.matrix.space.passes import Passes
 
 Vector = NDArray[np.float64]
 
@@ -42,16 +43,8 @@ _PART = 1 << 15
 """Elements of a part of elementwise work in NumPy: enough to do without the interpreter for a while."""
 
 
-class CpuPasses:
+class CpuPasses(Passes):
     """See `hybrid.matrix.space.passes.Passes`; compiled loops, the same bits with any number of threads."""
-
-    def agreed(self, changes: Vector) -> Vector:
-        """Return the changes themselves."""
-        return changes
-
-    def element(self, x: Vector, place: int) -> float:
-        """Return one element."""
-        return float(x[place])
 
     def add_scaled(self, weight: float, x: Vector, total: Vector) -> None:
         """Add ``weight * x`` to `total`."""

@@ -41,10 +41,17 @@ class Passes(Protocol):
         """Return ``sum of x * y``: a sum of those of pieces (`PIECE`), whatever the number of threads."""
 
     def agreed(self, changes: Vector) -> Vector:
-        """Return the greatest of every change that processes have measured."""
+        """Return the greatest of every change that processes have measured: there is one process."""
+        return changes
 
     def element(self, x: Vector, place: int) -> float:
         """Return one element; the place is negative where another process has it."""
+        return float(x[place])
+
+    def clear(self, u: Vector, g: Vector) -> None:
+        """Write zeros; memory that nobody has written to yet is had by the threads that will."""
+        u[...] = 0.0
+        g[...] = 0.0
 
     def each(self, work: Callable[..., object], *vectors: Vector) -> None:
         """Call `work` with the same part of every vector, for all parts; it writes elementwise, in place."""
@@ -59,9 +66,6 @@ class Passes(Protocol):
 
     def shadow_sums(self, x: Vector, weights: Vector | None) -> Vector:
         """Return the scalar products with the shadow vectors, and of x with itself, shape (s + 1,)."""
-
-    def clear(self, u: Vector, g: Vector) -> None:
-        """Write zeros; memory that nobody has written to yet is had by the threads that will."""
 
     def aim(self, first: int, shares: Vector, omega: float, r: Vector, u: Vector, g: Vector) -> None:
         """Write ``omega r + sum over j >= first of shares[j] (u[j] - omega g[j])`` to ``u[first]``."""
@@ -91,7 +95,7 @@ class Passes(Protocol):
         """Move by ``omega r``: ``x += omega r``, then ``r -= omega t``."""
 
 
-class NumPyPasses:
+class NumPyPasses(Passes):
     """See `Passes`; on one thread, part by part, so that temporary results stay in the cache."""
 
     def add_scaled(self, weight: float, x: Vector, total: Vector) -> None:
@@ -139,14 +143,6 @@ class NumPyPasses:
         pieces = range(0, x.size, PIECE)
         return float(np.array([np.dot(x[k : k + PIECE], y[k : k + PIECE]) for k in pieces]).sum())
 
-    def agreed(self, changes: Vector) -> Vector:
-        """Return the changes themselves."""
-        return changes
-
-    def element(self, x: Vector, place: int) -> float:
-        """Return one element."""
-        return float(x[place])
-
     def each(self, work: Callable[..., object], *vectors: Vector) -> None:
         """Call `work` with the same part of every vector, for all parts."""
         for part in parts(vectors[0].size):
@@ -175,11 +171,6 @@ class NumPyPasses:
             found[:DIRECTIONS] += signs(begin, begin + part.size) @ part
             found[DIRECTIONS] += part @ part
         return found
-
-    def clear(self, u: Vector, g: Vector) -> None:
-        """Write zeros."""
-        u[...] = 0.0
-        g[...] = 0.0
 
     def aim(self, first: int, shares: Vector, omega: float, r: Vector, u: Vector, g: Vector) -> None:
         """Write the direction."""
