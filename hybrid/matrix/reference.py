@@ -44,20 +44,6 @@ def multiply_by_paths(injected: InjectedMatrix, x: Float64Array) -> Float64Array
     return y
 
 
-def multiply_transposed_by_paths(injected: InjectedMatrix, x: Float64Array) -> Float64Array:
-    """Return the transpose of M times x, shape (n_columns,), from the same submatrices and paths."""
-    y = np.zeros(injected.shape[1])
-    for number, instances in injected.instances_by_submatrix():
-        submatrix = injected.submatrix(number)
-        step = max(1, _BLOCK_ENTRIES // len(submatrix.value))
-        for begin in range(0, len(instances), step):
-            some = instances[begin : begin + step]
-            rows = some["row"][:, None].astype(np.int64) + submatrix.row
-            columns = some["column"][:, None].astype(np.int64) + submatrix.column
-            np.add.at(y, columns, x[rows] * submatrix.value)
-    return y
-
-
 def multiply_by_tasks(tasks: TaskList, x: Float64Array) -> Float64Array:
     """Return M x, shape (n_rows,), task by task; a task adds to its own 256 rows only."""
     y = np.zeros(tasks.shape[0])
