@@ -7,10 +7,14 @@ instance and every entry (i, j) of its submatrix S.
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.matrix.injection.injected import InjectedMatrix, TaskList
+from hybrid.matrix.injection.submatrices import Submatrix
 from hybrid.matrix.space.base import Product
 
 Float64Array = NDArray[np.float64]
@@ -22,6 +26,28 @@ _PIECE = 1 << 14
 """Elements relaxed at once: their temporary results stay in the cache."""
 
 
+class _Group(NamedTuple):
+    """A submatrix, where each of its rows begins, and its k instances: rows and columns, shape (k, 1)."""
+
+    submatrix: Submatrix
+    starts: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    row: NDArray[np.int64]
+    column: NDArray[np.int64]
+
+
+def _groups_of(injected: InjectedMatrix) -> list[_Group]:
+    """Return submatrices with the paths that lead to them.  Time: O(entries of submatrices + instances)."""
+    found = []
+    for number, instances in injected.instances_by_submatrix():
+        submatrix = injected.submatrix(number)
+        # Entries are sorted by row, so that the products of a row are neighbours and are added up before y.
+        starts = np.flatnonzero(np.diff(submatrix.row, prepend=-1))
+        row, column = (instances[name][:, None].astype(np.int64) for name in ("row", "column"))
+        found.append(_Group(submatrix, starts, submatrix.row[starts].astype(np.int64), row, column))
+    return found
+
+
 def multiply_by_paths(injected: InjectedMatrix, x: Float64Array) -> Float64Array:
     """Return M x, shape (n_rows,), submatrix by submatrix over the paths that lead to it.
 
@@ -29,18 +55,19 @@ def multiply_by_paths(injected: InjectedMatrix, x: Float64Array) -> Float64Array
     -----
     Time: O(non-zeros of M), with a Python step for every submatrix.
     """
-    y = np.zeros(injected.shape[0])
-    for number, instances in injected.instances_by_submatrix():
-        submatrix = injected.submatrix(number)
-        # Entries are sorted by row, so that the products of a row are neighbours and are added up before y.
-        starts = np.flatnonzero(np.diff(submatrix.row, prepend=-1))
-        rows = submatrix.row[starts].astype(np.int64)
-        step = max(1, _BLOCK_ENTRIES // len(submatrix.value))
-        for begin in range(0, len(instances), step):
-            some = instances[begin : begin + step]
-            columns = some["column"][:, None].astype(np.int64) + submatrix.column
-            sums = np.add.reduceat(x[columns] * submatrix.value, starts, axis=1)
-            np.add.at(y, some["row"][:, None].astype(np.int64) + rows, sums)
+    return _multiply_groups(_groups_of(injected), x, injected.shape[0])
+
+
+def _multiply_groups(groups: list[_Group], x: Float64Array, size: int) -> Float64Array:
+    """Return M x, shape (size,); see `multiply_by_paths`."""
+    y = np.zeros(size)
+    for group in groups:
+        value = group.submatrix.value
+        step = max(1, _BLOCK_ENTRIES // len(value))
+        for begin in range(0, len(group.row), step):
+            columns = group.column[begin : begin + step] + group.submatrix.column
+            sums = np.add.reduceat(x[columns] * value, group.starts, axis=1)
+            np.add.at(y, group.row[begin : begin + step] + group.rows, sums)
     return y
 
 
@@ -99,6 +126,11 @@ class ReferenceProduct(Product):
     def __init__(self, held: InjectedMatrix | TaskList) -> None:
         self.held = held
 
+    @cached_property
+    def _groups(self) -> list[_Group]:
+        assert isinstance(self.held, InjectedMatrix)
+        return _groups_of(self.held)
+
     @property
     def nbytes(self) -> int:
         """Bytes of submatrices and instances, and of task pointers where there are tasks."""
@@ -108,7 +140,10 @@ class ReferenceProduct(Product):
         """Write M x to ``out``."""
         held = self.held
         with np.errstate(invalid="ignore", over="ignore"):
-            out[:] = multiply_by_tasks(held, x) if isinstance(held, TaskList) else multiply_by_paths(held, x)
+            if isinstance(held, TaskList):
+                out[:] = multiply_by_tasks(held, x)
+            else:
+                out[:] = _multiply_groups(self._groups, x, held.shape[0])
 
     def multiply_many(self, x: Float64Array, out: Float64Array) -> None:
         """Write M X to ``out``, column by column."""

@@ -16,10 +16,9 @@ from __future__ import annotations
 import bisect
 import math
 
-from mtbdd.base.records import Record
-
 from hybrid.matrix.space.base import Criterion
 from hybrid.matrix.space.bellman import Held, Leap
+from mtbdd.base.records import Record
 
 AGAIN = 4
 """Times the products before a vain try after which the next one is made."""
