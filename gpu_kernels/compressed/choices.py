@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from gpu_kernels.compressed.steps import NULL, ChoiceStep, step_macros
-from gpu_kernels.compressed.tiles import TileMatrix, Tuning
-from gpu_kernels.explicit.rows import ScanPlan
 from gpu_kernels.runtime._launch import blocks_for, check_vector, index_bits, index_type, loop_bits, macros
-from gpu_kernels.runtime.compile_queue import Module
 from gpu_kernels.runtime.device import Device
+
+if TYPE_CHECKING:
+    from gpu_kernels.compressed.steps import ChoiceStep
+    from gpu_kernels.compressed.tiles import TileMatrix, Tuning
+    from gpu_kernels.explicit.rows import ScanPlan
+    from gpu_kernels.runtime.compile_queue import Module
 
 # Value iteration with all choices written out: arrays and launch (cuda/choice_rows.cu).
 
@@ -132,6 +134,8 @@ class ChoiceRows:
         -----
         12 to 13 bytes more a transition. Synchronises: no.
         """
+        from gpu_kernels.explicit.rows import ScanPlan
+
         xp, entries = device.xp, len(self.columns)
         flags = xp.zeros(entries, np.uint8)
         starts = self.offsets[:-1]
@@ -187,6 +191,8 @@ def run_choice_rows(device: Device, rows: ChoiceRows, step: ChoiceStep, x: Array
     Synchronises: no. Time: O(transitions). One launch; with a plan one more for the products, and two a level
     of the scan.
     """
+    from gpu_kernels.compressed.steps import NULL
+
     size = rows.size
     step.check(device, size, x, out)
     lanes = rows.state_lanes, rows.choice_lanes
@@ -274,6 +280,8 @@ class ChoiceGains:
 
     def tables(self, plain: bool) -> tuple[Any, Any]:
         """Return codes and gains as kernel arguments."""
+        from gpu_kernels.compressed.steps import NULL
+
         return NULL if self.codes is None else self.codes, self.blank if plain else self.gains
 
 
@@ -310,6 +318,8 @@ def run_choices(
     -----
     Synchronises: no. One launch, and a second one if some rows belong to no group. Time: O(transitions).
     """
+    from gpu_kernels.compressed.steps import NULL
+
     marks = _marks_of(matrix)
     step.check(device, matrix.n_rows, x, out)
     _check_gains(device, matrix, gains)
@@ -362,6 +372,8 @@ def likely_modules(
     tuple of (str, str, dict)
         Of tiles with a byte a term and one round, and gains with a byte a state.
     """
+    from gpu_kernels.compressed.steps import step_macros
+
     tiles = {
         "LAYERS": layers, "SCALED": 0, "THREADS": tuning.threads, "MIN_BLOCKS": tuning.min_blocks,
         "MEMBERS": tuning.members, "LOOK_UPS": 1, "ROUNDS": 0, "INDEX_BITS": index_bits, "CODE_BITS": 8,
@@ -404,6 +416,8 @@ def mark_entries(device: Device, matrix: TileMatrix) -> Array:
     -----
     Synchronises: no.
     """
+    from gpu_kernels.compressed.steps import ChoiceStep
+
     if matrix.layers > _MOST_MARKS:
         raise ValueError(f"matrix: expected at most {_MOST_MARKS} layers, got {matrix.layers}")
     marks, found = _marks_of(matrix), device.xp.zeros(matrix.n_rows, np.uint64)
@@ -432,6 +446,8 @@ def finish_choices(device: Device, step: ChoiceStep, x: Array, out: Array, wide:
     -----
     Synchronises: no.
     """
+    from gpu_kernels.compressed.steps import ChoiceStep
+
     size = len(out)
     step.check(device, size, x, out)
     if size == 0:

@@ -11,7 +11,6 @@ import logging
 import re
 import time
 from collections.abc import Callable
-from importlib import resources
 from typing import Any
 
 _log = logging.getLogger(__name__)
@@ -63,6 +62,8 @@ _PREAMBLE = """\
 
 @functools.cache
 def _file_text(name: str) -> str:
+    from importlib import resources
+
     return resources.files("gpu_kernels").joinpath("cuda", name).read_text(encoding="utf-8")
 
 

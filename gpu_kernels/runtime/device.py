@@ -8,18 +8,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
 from gpu_kernels.runtime._loader import Kernel, Macros, raw_kernel
 from gpu_kernels.runtime.availability import unavailable_reason
-from gpu_kernels.runtime.transfers import (
-    OpenWindow,
-    SideStream,
-    Transfers,
-    Window,
-)
+
+if TYPE_CHECKING:
+    from gpu_kernels.runtime.transfers import OpenWindow, SideStream, Transfers, Window
 
 # A CUDA graph whose launches keep the priorities of the streams that they were recorded on.
 
@@ -201,6 +198,8 @@ class CudaDevice:
 
     def transfers(self, outgoing: int, incoming: int) -> Transfers:
         """Return room on the host that is locked in memory, and a stream of its own for copies."""
+        from gpu_kernels.runtime.transfers import Transfers
+
         return Transfers(outgoing, incoming)
 
     def card_identity(self) -> bytes:
@@ -209,14 +208,20 @@ class CudaDevice:
 
     def side_stream(self) -> SideStream:
         """Return a stream whose launches go before those of the current one where both could."""
+        from gpu_kernels.runtime.transfers import SideStream
+
         return SideStream()
 
     def window(self, words: int, elements: int) -> Window:
         """Return memory of the card; see `gpu_kernels.runtime.transfers.Window`."""
+        from gpu_kernels.runtime.transfers import Window
+
         return Window(words, elements)
 
     def open_window(self, handle: bytes) -> OpenWindow:
         """Open memory of another card; see `gpu_kernels.runtime.transfers.OpenWindow`."""
+        from gpu_kernels.runtime.transfers import OpenWindow
+
         return OpenWindow(handle)
 
 

@@ -9,7 +9,6 @@ from hybrid.properties.automata.reduction import component_fates
 from mtbdd.base.records import Record
 from mtbdd.build.automaton_product import AutomatonProduct
 from mtbdd.diagrams.manager import Node
-from mtbdd.graph.components import model_end_components
 
 
 class AcceptedPart(Record, eq=False):
@@ -66,6 +65,8 @@ def accepting_sets(
 
 def _bottom_components(product: AutomatonProduct, acceptance: Acceptance, left: Node) -> Node:
     """Return the bottom components of a chain whose marks are accepted."""
+    from mtbdd.graph.components import model_end_components
+
     manager = product.model.manager
     found = model_end_components(product.model, left)
     accepted = [found.single.states & _pointwise(product, acceptance)]
@@ -101,6 +102,8 @@ def meeting_parts(
     Components lie in a set and take allowed choices. Those of one state come together, as the first part;
     pairs without a component are left out.
     """
+    from mtbdd.graph.components import model_end_components
+
     false, marks = product.model.manager.false, product.marks
     for finite, infinite in acceptance.pairs():
         inside = within & ~product.model.manager.disjunction(marks[i] for i in mark_list(finite))

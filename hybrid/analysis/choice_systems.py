@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
-from hybrid.analysis.systems import in_strips
-from hybrid.analysis.transient import RecordedSteps
-from hybrid.analysis.transient_errors import Course
 from hybrid.base.check_options import ENCLOSING, METHODS, advised
 from hybrid.base.errors import NotConvergedError, UnsupportedError
 from hybrid.base.state_values import StateValues
@@ -39,21 +36,20 @@ from hybrid.matrix.space.bounded_solution import UNIT, positive_after
 from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator, ChoiceProblem, Quotient
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.workspace import Array
-from hybrid.solvers.iteration import ValueIteration
-from hybrid.solvers.strips import Strips, WholeStrip
 from mtbdd.base.memory import free_memory_bytes
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
-from mtbdd.graph.components import EndComponents
-from mtbdd.offset.divided import DividedMTBDD
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.states import StateIndex
 
 if TYPE_CHECKING:
     from gpu_kernels import ChoiceRows
-    from hybrid.matrix.operators.device_choices import DeviceChoices
-    from hybrid.matrix.operators.explicit_choices import DeviceRows, ExplicitChoices
+    from hybrid.matrix.operators.device_choices import DeviceChoices, DeviceRows
+    from hybrid.matrix.operators.explicit_choices import ExplicitChoices
     from hybrid.matrix.operators.hybrid_choices import HybridChoices
+    from hybrid.solvers.around import BoundingMethod
+    from hybrid.solvers.strips import Strips
+    from mtbdd.graph.components import EndComponents
 
     HeldChoices = HybridChoices | ExplicitChoices | DeviceRows | DeviceChoices
 
@@ -78,6 +74,8 @@ def choice_flow(
     given or `work` takes the account, of a product that is the answer and not a part of a system.
     Probabilities that add up to 1 only roughly are scaled to do so.
     """
+    from mtbdd.offset.divided import DividedMTBDD
+
     if columns.total == 0 or rows.total == 0:
         return np.zeros(rows.size)
     matrix = model.submatrix(rows, columns, layer=layer)
@@ -95,6 +93,8 @@ def choice_flow(
 
 def _product(matrix: OffsetMTBDD, options: CheckOptions, weights: Vector | None, work: Work | None) -> Vector:
     """Return the product with weights, or with ones, on the host."""
+    from mtbdd.offset.divided import DividedMTBDD
+
     engine = options.matrix_backend(None if isinstance(matrix, DividedMTBDD) else matrix.n_rows)
     if engine.name == "gpu" or (options.backend == "auto" and engine.name != "reference"):
         reason = "single products over the layers of an MDP are made on the host"
@@ -238,22 +238,26 @@ def _built(
 
     `offers` returns the choices of all layers, with a row for every unknown state if it is asked for them.
     """
-    # Imported here: chains start quicker without.
-    from hybrid.matrix.operators.device_choices import DeviceChoices, fused_choices
-    from hybrid.matrix.operators.explicit_choices import ExplicitChoices, device_rows, write_choices
+    # Imported here: chains start quicker without, and few choices of the host without a device's.
     from hybrid.matrix.operators.hybrid_choices import hybrid_choices, why_ineligible
 
     if options.engine == "explicit":
         layer_choices = offers(False)
         written: DeviceRows | ExplicitChoices
         if engine.name == "gpu":
+            from hybrid.matrix.operators.device_choices import device_rows
+
             written = device_rows(layer_choices, problem)
         else:
+            from hybrid.matrix.operators.explicit_choices import ExplicitChoices, write_choices
+
             written = ExplicitChoices(write_choices(layer_choices, problem.size), problem)
         written.backend_reason = engine.reason
         return written
     refusal = why_ineligible(engine, problem)
     if refusal is None and options.representation == "row-types":
+        from hybrid.matrix.operators.device_choices import DeviceChoices, fused_choices
+
         found = fused_choices(offers(True), problem, engine, options.level)
         if isinstance(found, DeviceChoices):
             return found
@@ -304,6 +308,8 @@ def solve_choices(
     There are no bounds (NaN) if the method gives none. All values are at most `upper_bound`, if that is known
     beforehand; `what` is the quantity in words, for messages; `states` are the unknown ones, for checkpoints.
     """
+    from hybrid.solvers.iteration import ValueIteration
+
     check_method(options)
     sound = options.bounding_method()
     if sound is None:
@@ -315,7 +321,12 @@ def solve_choices(
         work.estimate(system.space.read(system.changes)[1])
         work.products += 1
         return StateValues.exact(solution.values).without_bounds()
-    method = in_strips(_strips_of(system, options, states), sound, options)
+    method: BoundingMethod = sound
+    strips = _strips_of(system, options, states)
+    if strips is not None:
+        from hybrid.solvers.topological import Topological
+
+        method = Topological(options.criterion, strips, sound)
     found = method.bounds(system, upper_bound, work.following(states))
     name, _ = found.solved_by or (method.name, method.vectors)
     vectors = BOUND_VECTORS + found.more_vectors
@@ -335,6 +346,7 @@ def _strips_of(system: ChoiceOperator, options: CheckOptions, states: StateIndex
     from hybrid.matrix.operators.choice_strips import ChoiceStrips
     from hybrid.matrix.operators.explicit_choices import ExplicitChoices
     from hybrid.matrix.operators.hybrid_choices import HybridChoices
+    from hybrid.solvers.strips import WholeStrip
 
     strips: Strips | None = None
     if isinstance(system, ExplicitChoices):
@@ -363,6 +375,10 @@ def after_steps(
     and what underflow adds. Computed zeros are exact unless something on the way can have underflown; then
     the steps are made once more, with zeros and ones. `states` are the unknown ones, for checkpoints.
     """
+    from hybrid.analysis.transient import RecordedSteps
+    from hybrid.analysis.transient_errors import Course
+    from hybrid.solvers.iteration import ValueIteration
+
     space, clock = system.space, Clock(work.following(states), steps=steps)
     alike = space.communicator
     pair = space.vector(start), space.xp.empty(system.size)

@@ -26,10 +26,9 @@ from hybrid.base.arrays import extremes, inner
 from hybrid.base.errors import NotConvergedError, OptionError, UnsupportedError
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.operators.rounding import step_slack
+from hybrid.matrix.space.base import Status
 from hybrid.matrix.space.bounded_solution import NEGLIGIBLE, TINY, middle_of, underflow_of
 from hybrid.matrix.space.host import workspace_of
-from hybrid.solvers import Status
-from hybrid.solvers.poisson import poisson_weights
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import enclosed_rewards
 from mtbdd.diagrams.manager import Node
@@ -78,6 +77,8 @@ def transient_distribution(
     one product a step, the steps of the last time serving all, and O(sqrt(q t)) more vectors to add for each
     time, q being the uniformisation rate.
     """
+    from hybrid.solvers.poisson import poisson_weights
+
     _refuse_choices(model, "the distribution after a time")
     continuous = model.type is ModelType.CTMC
     times = times_of(time, "time")

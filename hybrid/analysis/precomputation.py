@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,12 @@ from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
 from mtbdd.graph import prob01 as graph
-from mtbdd.graph.components import EndComponents, MaximalEndComponent, model_end_components
 from mtbdd.graph.prob01 import remove_choices
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.states import StateIndex, states_from
+
+if TYPE_CHECKING:
+    from mtbdd.graph.components import EndComponents
 
 # Who may lead to a state: the layers of a decision process cut at a level, in lists by column.
 #
@@ -376,6 +378,8 @@ def end_components(
     Only states from which a scheduler may stay in the set are searched, and often there are none. Time: that
     of `staying_states`, and of :func:`mtbdd.graph.components.model_end_components` on them.
     """
+    from mtbdd.graph.components import EndComponents, MaximalEndComponent, model_end_components
+
     staying = staying_states(model, within, allowed)
     if staying == model.manager.false:
         none = MaximalEndComponent(staying, tuple(staying for _ in model.layers))

@@ -20,7 +20,6 @@ from hybrid.properties.tree import Path, Quantified
 from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
-from mtbdd.graph.components import model_end_components
 from mtbdd.graph.prob01 import some_always, some_next, some_until, successors
 from mtbdd.language.syntax import Expression, Unary
 
@@ -48,6 +47,8 @@ def repeated_probabilities(a: Asked) -> StateValues:
 
 def repeated_target(model: SymbolicModel, states: Node, always: bool) -> Node:
     """Return the end components, as one set, where ``G F states`` (`always`: ``F G states``) can hold."""
+    from mtbdd.graph.components import model_end_components
+
     if always and model.is_mdp:
         return model_end_components(model, states).states
     components = model_end_components(model)

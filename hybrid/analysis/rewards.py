@@ -9,31 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.choice_systems import (
-    after_steps,
-    check_method,
-    choice_operator,
-    solve_choices,
-)
-from hybrid.analysis.ltl import model_formula, model_product
 from hybrid.analysis.operator_values import Asked, Scope
-from hybrid.analysis.precomputation import end_components, prob1a, prob1e, staying_choices
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
 from hybrid.analysis.systems import expected_place, is_constant, is_zero, made_again, solve_linear
-from hybrid.analysis.transient import TransientAnalysis
 from hybrid.base.arrays import extremes, to_host
 from hybrid.base.errors import PropertyError, UnsupportedError
 from hybrid.base.state_values import StateValues
-from hybrid.matrix.operators.layer_choices import RewardOf
 from hybrid.matrix.operators.rounding import Discount, scaled_bounds
-from hybrid.properties.automata.translation import prefixes
 from mtbdd.base.communicator import ALONE, Communicator
 from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import enclosed_rewards, relative_units, reward_rates
 from mtbdd.diagrams.manager import Node
-from mtbdd.graph.components import EndComponents, MaximalEndComponent, model_end_components
 from mtbdd.graph.prob01 import backward, prob0, prob1
 from mtbdd.language.model_syntax import ELAPSED
 from mtbdd.language.syntax import ModelType
@@ -42,6 +30,8 @@ from mtbdd.offset.states import StateIndex, index_states, states_from
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker
+    from hybrid.matrix.operators.layer_choices import RewardOf
+    from mtbdd.graph.components import EndComponents, MaximalEndComponent
 
 
 # What choices earn, and what the graph decides of optimal expected rewards.
@@ -70,6 +60,8 @@ class RewardSystem(Record, eq=False):
 
 def reward_system(model: SymbolicModel, structure: int, target: Node, maximise: bool) -> RewardSystem:
     """Return what the graph decides of a reward until a set is reached, and what it leaves."""
+    from hybrid.analysis.precomputation import end_components, prob1a, prob1e, staying_choices
+
     finite = (prob1a if maximise else prob1e)(model, model.reachable, target)
     unknown = index_states(model.manager, finite & ~target)
     if maximise or unknown.total == 0:
@@ -81,6 +73,8 @@ def reward_system(model: SymbolicModel, structure: int, target: Node, maximise: 
 
 def zero_reward_mecs(model: SymbolicModel, structure: int) -> Node:
     """Return the states where a scheduler may stay for ever and earn nothing."""
+    from hybrid.analysis.precomputation import end_components
+
     enabled = [layer.enabled for layer in model.layers]
     free = free_choices(model, model.reachable, enabled, [rewards_of(model, structure)])
     return end_components(model, model.reachable, free).states
@@ -91,6 +85,8 @@ def greatest_totals(model: SymbolicModel, structure: int) -> tuple[Node, Node]:
 
     In the others nothing can be earned.
     """
+    from mtbdd.graph.components import model_end_components
+
     manager = model.manager
     paid = paid_choices(model, structure)
     ends = model_end_components(model)
@@ -174,6 +170,8 @@ def reachability_rewards(
     be earned: then it need not add up to anything. Negative rewards of an MDP are refused. The values are
     those of a scope, by default every state; a `maker` is given the choices of an optimal scheduler.
     """
+    from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
+
     scope = scope or Scope.every(model)
     if not model.is_mdp:
         return _on_chain(model, structure, target, options, work, scope)
@@ -244,6 +242,9 @@ def total_rewards(a: Asked) -> StateValues:
     The least is finite where a scheduler surely reaches an end component whose choices are free, and is what
     it costs to get there.
     """
+    from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
+    from hybrid.analysis.precomputation import end_components
+
     model, structure, options, work, scope = a.model, a.formula.place, a.options, a.work, a.scope
     if not model.is_mdp:
         return _total_on_chain(model, structure, options, work, scope)
@@ -293,6 +294,9 @@ def cosafe_rewards(a: Asked) -> StateValues:
     satisfy it. Infinite where the formula does not hold almost surely: by some scheduler of an MDP
     (greatest), by every one (least). An optimal scheduler of an MDP remembers what the automaton has read.
     """
+    from hybrid.analysis.ltl import model_formula, model_product
+    from hybrid.properties.automata.translation import prefixes
+
     model, structure, maximise = a.model, a.formula.place, a.maximise
     options, work, maker = a.options, a.work, a.maker
     formula = model_formula(model, a.formula.target, a.states, keeps_steps=True)
@@ -345,6 +349,8 @@ def discounted_rewards(a: Asked) -> StateValues:
     The reward of the k-th step counts ``discount**k`` times, k from 0; optimal schedulers forget the past.
     Exact zeros where nothing can be earned.
     """
+    from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
+
     model, structure, options, work = a.model, a.formula.place, a.options, a.work
     d = Discount.of(a.number(a.formula.discount))
     none = np.zeros(model.index.size)
@@ -399,6 +405,8 @@ def cumulative_rewards(a: Asked) -> StateValues:
 
     Transition rewards count for transitions made by then.
     """
+    from hybrid.analysis.transient import TransientAnalysis
+
     model, structure, time, options, work, scope = a.timed_reward()
     if model.is_mdp:
         found = _gathered_over_choices(model, structure, int(time), a.maximise, options, work)
@@ -422,6 +430,8 @@ def instantaneous_rewards(a: Asked) -> StateValues:
 
     Transition rewards have no part in it.  Errors are those of `cumulative_rewards`.
     """
+    from hybrid.analysis.transient import TransientAnalysis
+
     model, structure, time, options, work, scope = a.timed_reward()
     if model.is_mdp:
         return scope.of_values(_later_over_choices(model, structure, int(time), a.maximise, options, work))
@@ -447,6 +457,8 @@ def _gathered_over_choices(
     model: SymbolicModel, structure: int, steps: int, maximise: bool, options: CheckOptions, work: Work
 ) -> StateValues:
     """Go back step by step, the best choice taken in every state."""
+    from hybrid.analysis.choice_systems import after_steps, choice_operator
+
     if steps == 0:
         return StateValues.exact(np.zeros(model.index.size))
     gain = rewards_of(model, structure)
@@ -459,6 +471,8 @@ def _later_over_choices(
     model: SymbolicModel, structure: int, steps: int, maximise: bool, options: CheckOptions, work: Work
 ) -> StateValues:
     """Go back step by step, the best choice taken in every state."""
+    from hybrid.analysis.choice_systems import after_steps, choice_operator
+
     rewards, error = enclosed_rewards(model, structure, model.index, 0, moves=False)
     alike = model.communicator
     units = alike.greatest(relative_units(not_negative(rewards, alike), error))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels import CodedVector
 from gpu_kernels.runtime.coded import array_module
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
@@ -18,37 +17,33 @@ from hybrid.base.arrays import extremes, total
 from hybrid.base.errors import NotConvergedError, PropertyError
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.cpu.csr import csr_of
-from hybrid.matrix.explicit.operators import ExplicitOperator, write_out
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.operators.hybrid_matrix import DividedMatrix, HybridMatrix
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.rounding import Discount, step_slack
-from hybrid.matrix.operators.row_strips import RowStrips
-from hybrid.matrix.space.base import Clock, Solution
+from hybrid.matrix.space.base import Clock, Solution, Status
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.workspace import OPERANDS
-from hybrid.solvers import AverageReward, Status
-from hybrid.solvers.around import BoundingMethod
-from hybrid.solvers.optimistic import Optimistic
-from hybrid.solvers.strips import Strips, WholeStrip
-from hybrid.solvers.topological import Topological
 from mtbdd.base.communicator import Communicator
 from mtbdd.base.errors import option
 from mtbdd.base.memory import require_memory
 from mtbdd.build.model import SymbolicModel
-from mtbdd.offset.divided import DividedMTBDD
 from mtbdd.offset.offset import SCALED_UNITS, OffsetMTBDD, row_entries
 from mtbdd.offset.places import HOST, VectorPlace, all_finite, is_all, is_any
 from mtbdd.offset.states import StateIndex
 
 if TYPE_CHECKING:
+    from hybrid.matrix.explicit.operators import ExplicitOperator
     from hybrid.matrix.gpu.sweeps import DeviceStrips
+    from hybrid.solvers.around import BoundingMethod
+    from hybrid.solvers.average_reward import AverageReward
+    from hybrid.solvers.strips import Strips
+
+    Matrix = HybridMatrix | DividedMatrix | ExplicitOperator
 
 # Matrices as the options of a check have them held, and where the vectors beside them are made.
-
-Matrix = HybridMatrix | DividedMatrix | ExplicitOperator
 
 _SMALL = 1 << 18
 """States below which a device that nobody asked for takes no system."""
@@ -68,6 +63,8 @@ def injected(matrix: OffsetMTBDD, options: CheckOptions, beside: bool = False, s
     matrix, or for the vectors that any method keeps on the host, that is told as a MemoryError; in all
     processes that share it, if one of them has none.
     """
+    from mtbdd.offset.divided import DividedMTBDD
+
     backend = options.matrix_backend(None if isinstance(matrix, DividedMTBDD) else matrix.n_rows, steps)
     expects_room = not beside or backend.place is HOST
     if isinstance(matrix, DividedMTBDD):
@@ -84,6 +81,8 @@ def injected(matrix: OffsetMTBDD, options: CheckOptions, beside: bool = False, s
     if expects_room:
         _require_room(matrix)
     if options.engine == "explicit":
+        from hybrid.matrix.explicit.operators import write_out
+
         written = write_out(matrix, backend.name, options.storage)
         written.backend_reason = backend.reason
         return written
@@ -298,7 +297,12 @@ def solve_linear(
         work.products += 1
         return StateValues.exact(solution.values).without_bounds()
     if options.method == "auto":
-        method = in_strips(_strips_of(matrix), _in_device_strips(matrix, method), options)
+        method = _in_device_strips(matrix, method)
+        strips = _strips_of(matrix)
+        if strips is not None:
+            from hybrid.solvers.topological import Topological
+
+            method = Topological(options.criterion, strips, method)
     slack = step_slack(matrix, row_entries(model.transitions)) + units * UNIT  # lemma: rounding
 
     # Gains and losses apart: bounds from below and above need right-hand sides without negative elements.
@@ -323,21 +327,24 @@ def solve_linear(
     )
 
 
-def in_strips(strips: Strips | None, otherwise: BoundingMethod, options: CheckOptions) -> BoundingMethod:
-    """Return solution strip by strip where there are strips."""
-    return otherwise if strips is None else Topological(options.criterion, strips, otherwise)
-
-
 def _strips_of(matrix: Matrix) -> Strips | None:
     """Return the strips of a matrix on the host that is written out, or whose groups promise a gain."""
     if csr_of(matrix) is not None:
+        from hybrid.solvers.strips import WholeStrip
+
         return WholeStrip(matrix)
     found = _row_types(matrix)
-    return None if found is None or matrix.place is not HOST else RowStrips.where_they_pay(*found)
+    if found is None or matrix.place is not HOST:
+        return None
+    from hybrid.matrix.operators.row_strips import RowStrips
+
+    return RowStrips.where_they_pay(*found)
 
 
 def _in_device_strips(matrix: Matrix, method: BoundingMethod) -> BoundingMethod:
     """Return the method, of a matrix on a device with the device's strips."""
+    from hybrid.solvers.optimistic import Optimistic
+
     found = _row_types(matrix)
     if found is None or matrix.place is HOST or not isinstance(method, Optimistic):
         return method
@@ -427,6 +434,8 @@ def solve_stationary(
     The distribution, shape (component.size,), float64, sums to 1; it lies on the host, or `beside` the
     matrix.
     """
+    from gpu_kernels import CodedVector
+
     if component.total == 1:
         return np.ones(component.size), component
     entries = model.submatrix(component, component, diagonal=False, transposed=True)

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,6 @@ from hybrid.analysis.transient_errors import Course, StepErrors, least_positive
 from hybrid.base.arrays import elements, extremes, to_host
 from hybrid.base.errors import NotConvergedError
 from hybrid.base.state_values import StateValues
-from hybrid.matrix.explicit.operators import ExplicitOperator
 from hybrid.matrix.operators.hybrid_matrix import DividedMatrix, HybridMatrix
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.rounding import far_from_underflow, step_slack, widened
@@ -47,6 +46,9 @@ from mtbdd.build.model import SymbolicModel
 from mtbdd.language.syntax import ModelType
 from mtbdd.offset.offset import SCALED_UNITS, row_entries
 from mtbdd.offset.states import StateIndex
+
+if TYPE_CHECKING:
+    from hybrid.matrix.explicit.operators import ExplicitOperator
 
 # Steps of a window as a record has them: where they are, and what they came to.
 

@@ -17,21 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.choice_systems import (
-    after_steps,
-    check_method,
-    choice_flow,
-    choice_operator,
-    solve_choices,
-)
 from hybrid.analysis.operator_values import Asked, Scope, until_form
-from hybrid.analysis.precomputation import decided_states, end_components, never_reached
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
 from hybrid.analysis.systems import flow_into, solve_linear
-from hybrid.analysis.transient import TransientAnalysis
 from hybrid.base.state_values import StateValues
-from hybrid.matrix.operators.layer_choices import choice_slack
 from hybrid.matrix.operators.rounding import ratio_units, widened
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.properties.tree import TimeBound
@@ -39,7 +29,6 @@ from mtbdd.base.communicator import ALONE, Communicator
 from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
-from mtbdd.graph.components import EndComponents
 from mtbdd.graph.prob01 import backward, prob0, prob1
 from mtbdd.language.syntax import Literal, ModelType
 from mtbdd.offset.offset import SCALED_UNITS, row_entries
@@ -47,6 +36,7 @@ from mtbdd.offset.states import StateIndex, index_states, states_from
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker
+    from mtbdd.graph.components import EndComponents
 
 
 Vector = NDArray[np.float64]
@@ -76,6 +66,8 @@ def until_probabilities(
         return StateValues.exact(known)
     one = index_states(model.manager, system.one)
     if model.is_mdp:
+        from hybrid.analysis.choice_systems import check_method, choice_flow, choice_operator, solve_choices
+
         check_method(options)
 
         def entering(layer: int, rows: StateIndex) -> Vector:
@@ -109,6 +101,8 @@ class UntilSystem(Record, eq=False):
 def until_system(model: SymbolicModel, safe: Node, target: Node, maximise: bool) -> UntilSystem:
     """Return what the graph decides of ``safe U target`` and what it leaves."""
     if model.is_mdp:
+        from hybrid.analysis.precomputation import decided_states
+
         zero, one = decided_states(model, safe, target, maximise)
     else:
         zero = prob0(model, safe, target)
@@ -116,6 +110,8 @@ def until_system(model: SymbolicModel, safe: Node, target: Node, maximise: bool)
     unknown = model.reachable & ~zero & ~one
     components = None
     if model.is_mdp and maximise and unknown != model.manager.false:
+        from hybrid.analysis.precomputation import end_components
+
         components = end_components(model, unknown)
     return UntilSystem(zero, one, index_states(model.manager, unknown), components)
 
@@ -137,6 +133,9 @@ def next_probabilities(a: Asked) -> StateValues:
     Two products a layer, those of an MDP on the host. Exact 0 and 1 where the graph decides, else with the
     bounds of their rounding errors.
     """
+    from hybrid.analysis.choice_systems import choice_flow
+    from hybrid.matrix.operators.layer_choices import choice_slack
+
     model, target, options, work = a.model, a.states(a.path.right), a.options, a.work
     if not model.is_mdp:
         return a.scope.of_values(_next_on_chain(model, target, options, work))
@@ -248,6 +247,9 @@ def _before(
     a: Asked, safe: Node, target: Node, window: Window, later: StateValues, maximise: bool
 ) -> StateValues:
     """Return the values of all states when the window is ahead of them, from those when it begins."""
+    from hybrid.analysis.precomputation import never_reached
+    from hybrid.analysis.transient import TransientAnalysis
+
     model, nowhere = a.model, np.zeros(a.model.index.size)
     later_states = states_from(model.manager, model.index, later.upper > 0)
     if model.communicator.any(np.isnan(later.upper).any()):
@@ -276,6 +278,9 @@ def _before(
 
 def _within(a: Asked, safe: Node, target: Node, length: float, maximise: bool, scope: Scope) -> StateValues:
     """Return the probability of ``safe U target`` within some steps or time, in the states of a scope."""
+    from hybrid.analysis.precomputation import never_reached
+    from hybrid.analysis.transient import TransientAnalysis
+
     model, options = a.model, a.options
     known = scope.indicator(target).astype(np.float64)
     maybe_states = model.reachable & ~target & ~never_reached(model, safe, target, maximise)
@@ -305,6 +310,9 @@ def _course(
     a: Asked, within: StateIndex, target: Node | None, maximise: bool, steps: float
 ) -> Callable[[np.ndarray, int], StateValues]:
     """Return what goes at most so many steps back from values over a set; entering the target is one."""
+    from hybrid.analysis.choice_systems import after_steps, choice_flow, choice_operator
+    from hybrid.analysis.transient import TransientAnalysis
+
     model, options, work = a.model, a.options, a.work
     entered = None if target is None else index_states(model.manager, target)
     if not model.is_mdp:

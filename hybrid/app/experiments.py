@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from hybrid.analysis.run.options import CheckOptions, ExperimentKeywords, LoadKeywords, chosen_options
 from hybrid.base.errors import HybridError, OptionError
-from hybrid.base.notebook import block, paragraph, rows_table
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.models.loading import load
@@ -60,6 +58,8 @@ class ExperimentTable(list[dict[str, Any]]):
         return "\n".join([self._title(), *lines, *rest])
 
     def _repr_html_(self) -> str:
+        from hybrid.base.notebook import block, paragraph, rows_table
+
         header, rows, more = self._shown(_ROWS_SHOWN)
         table = rows_table(header, [[_plain(cell) for cell in row] for row in rows], more) if rows else ""
         return block("experiment", paragraph(self._title()), table)
@@ -124,6 +124,8 @@ class ExperimentTable(list[dict[str, Any]]):
         """
         names = list(dict.fromkeys(name for record in self for name in record))
         with Path(path).open("w", newline="", encoding="utf-8") as lines:
+            import csv
+
             writer = csv.DictWriter(lines, names)
             writer.writeheader()
             writer.writerows(self)

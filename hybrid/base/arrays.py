@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtbdd.base.sorting import sorted_values
 from mtbdd.offset.tuples import numbered
 
 # The distinct values of an array that mostly has few.
@@ -29,7 +30,7 @@ def few_values(array: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.integer]]:
     Places are uint16 or int64. Time: O(n log m) for m values while they are few: new ones are gathered from
     samples until none is left; otherwise O(n log n).
     """
-    found = np.unique(array[:_SAMPLE])
+    found = sorted_values(array[:_SAMPLE])
     places = np.empty(len(array), dtype=np.uint16)
     begin = moved = 0
     while len(found) <= _FEW and begin < len(array):

@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.run.work import Reduction, Work
 from hybrid.base.errors import HybridError, UnsupportedError
-from hybrid.base.notebook import block, facts_table, rows_table
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.base.units import json_number
 from hybrid.checking.filters import Listing
 from mtbdd.base.memory import current_store
 from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
-from mtbdd.build.state_order import for_users
 
 if TYPE_CHECKING:
     from hybrid.analysis.quantified import Witness
@@ -68,6 +66,8 @@ class EveryState:
 
         Raises UnsupportedError where several processes share the states.
         """
+        from mtbdd.build.state_order import for_users
+
         if self.model.communicator.size > 1:
             raise UnsupportedError(
                 "the values of all states are not brought together from parts: write them to a file "
@@ -221,6 +221,8 @@ class Answer(Record):
         return f"<Answer {_shortened(what)}: {self._result()}>"
 
     def _repr_html_(self) -> str:
+        from hybrid.base.notebook import block, facts_table, rows_table
+
         work, facts = self.statistics, [] if self.name is None else [("name", self.name)]
         facts += [("property", self.property), ("result", self._result())]
         facts += [("warning", warning) for warning in self.warnings]

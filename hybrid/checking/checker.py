@@ -16,7 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hybrid.analysis.operator_values import Scope
-from hybrid.analysis.quantified import witness as witness_of
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
 from hybrid.base.communicators.threads import failure_of_all
@@ -163,6 +162,8 @@ class Checker(FormulaChecker):
             if self._exact is not None and not isinstance(summary.value, bool):
                 exact = self._exact.answer(prop.formula)
             if self._with_witness and isinstance(prop.formula, Quantified):
+                from hybrid.analysis.quantified import witness as witness_of
+
                 shown = witness_of(self.model, prop.formula, self.states)
             check_stored()
         except BudgetError:

@@ -19,7 +19,6 @@ from mtbdd.base.communicator import Communicator
 from mtbdd.base.errors import option
 from mtbdd.base.records import Record
 from mtbdd.build.model import PartModel, SymbolicModel
-from mtbdd.build.state_order import in_order
 from mtbdd.diagrams.manager import Node
 from mtbdd.language.errors import format_state
 from mtbdd.offset.states import StateIndex, index_states, states_from
@@ -285,6 +284,8 @@ def summarise(
     that count. Raises PropertyError where no state is left, or the operator does not fit the values, and
     UnknownError where the result is a truth value that the bounds do not decide.
     """
+    from mtbdd.build.state_order import in_order
+
     indices = np.flatnonzero(model.indicator(states, within))
     if model.communicator.size > 1:
         if isinstance(model, PartModel) and operator in _ORDERED and states != model.manager.false:
@@ -319,6 +320,8 @@ def _of_all(
 
     Their values are brought together in every process, zeros that `print` leaves out not among them.
     """
+    from mtbdd.build.state_order import in_order
+
     if operator not in ("print", "printall"):
         together, index = gathered_whole(model, found, states, within)
         summary = summarise(model.whole, operator, together, states, index)

@@ -11,22 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.operator_values import Scope, operator_values
-from hybrid.analysis.quantified import quantified_states
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.work import Work
 from hybrid.base.directed_rounding import outward
 from hybrid.base.errors import NotConvergedError, NotExactError, UnsupportedError
 from hybrid.base.state_values import StateTruth, StateValues
-from hybrid.checking.arithmetic import (
-    apply_arithmetic,
-    apply_call,
-    apply_logic,
-    choose,
-    compare,
-    constant_values,
-    equivalent,
-    negate,
-)
 from hybrid.checking.filters import decided_by_all, selected_by_all, summarise
 from hybrid.matrix.space.base import Watch
 from hybrid.matrix.space.bounded_solution import TINY
@@ -43,7 +32,6 @@ from hybrid.properties.tree import (
 from mtbdd.base.budget import BudgetError
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import expression_enclosure
-from mtbdd.build.state_order import in_order
 from mtbdd.diagrams.manager import Node
 from mtbdd.language.errors import EvaluationError, Fault, format_state
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
@@ -106,6 +94,8 @@ class FormulaChecker:
 
     def states(self, formula: Expression) -> Node:
         """Return the states that satisfy a state formula; UnknownError where bounds do not decide."""
+        from hybrid.analysis.quantified import quantified_states
+
         model = self.model
         if not has_operator(formula):
             return model.states(formula)
@@ -134,6 +124,8 @@ class FormulaChecker:
         scope = self._scope
         if isinstance(formula, STATE_OPERATORS):
             return FORMULAS.of(formula)(self, formula)
+        from hybrid.checking.arithmetic import apply_call, negate
+
         if not has_operator(formula):
             if is_truth_value(formula, self.model):
                 holds = self.model.states(formula, scope.index.states)
@@ -166,6 +158,8 @@ class FormulaChecker:
 
     def _expression(self, formula: Expression) -> StateValues:
         """Return an operator-free number in every state of the present scope."""
+        from hybrid.checking.arithmetic import constant_values
+
         index = self._scope.index
         if isinstance(formula, Literal):
             return constant_values(formula.value, index.size)
@@ -201,6 +195,8 @@ class FormulaChecker:
 
     def _some_state(self, chosen: NDArray[np.bool_]) -> str:
         """Return a state of the present scope that is marked, as text; the same in all processes."""
+        from mtbdd.build.state_order import in_order
+
         own = None
         if chosen.any():
             first = in_order(self.model, np.flatnonzero(chosen), self._scope.index)[:1]
@@ -209,6 +205,8 @@ class FormulaChecker:
 
     def _binary(self, formula: Binary) -> StateValues | StateTruth:
         """Join two operands of which one holds an operator."""
+        from hybrid.checking.arithmetic import apply_arithmetic, apply_logic, compare, equivalent
+
         if formula.operator in _ARITHMETIC:
             return apply_arithmetic(formula.operator, self._number(formula.left), self._number(formula.right))
         left, right = self.evaluate(formula.left), self.evaluate(formula.right)
@@ -229,6 +227,8 @@ class FormulaChecker:
 
     def _conditional(self, formula: Conditional) -> StateValues | StateTruth:
         """Return ``condition ? then : otherwise``."""
+        from hybrid.checking.arithmetic import apply_logic, choose
+
         condition = self.evaluate(formula.condition)
         then, otherwise = self.evaluate(formula.then), self.evaluate(formula.otherwise)
         if not isinstance(condition, StateTruth):
@@ -344,6 +344,8 @@ class FormulaChecker:
         scope: Scope,
     ) -> StateTruth:
         """Compare values in a scope with the operator's bound."""
+        from hybrid.checking.arithmetic import compare, constant_values
+
         if not isinstance(formula.threshold, Literal):
             raise UnsupportedError("the operator's bound is not a constant")
         threshold = float(formula.threshold.value)

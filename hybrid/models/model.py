@@ -14,13 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hybrid.base.errors import PropertyError
-from hybrid.base.notebook import block, facts_table, facts_text, memory_picture
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.matrix.explicit.extract import ModelTransitions
-from mtbdd.build.given_model import Labels, Rewards, induced_chain
 from mtbdd.build.model import SymbolicModel
-from mtbdd.build.numbering import numbering
-from mtbdd.build.state_order import for_diagram, for_users, some_states
 from mtbdd.diagrams.encoding import EncodedVariable
 from mtbdd.diagrams.manager import Node
 from mtbdd.language.syntax import Expression
@@ -29,6 +25,7 @@ if TYPE_CHECKING:
     from hybrid.analysis.run.options import CheckOptions, SolutionKeywords
     from hybrid.analysis.scheduler import Scheduler
     from hybrid.matrix.levels.table import LevelTable
+    from mtbdd.build.given_model import Labels, Rewards
     from mtbdd.build.model import SymbolicModel
     from mtbdd.diagrams.encoding import EncodedVariable
 
@@ -41,6 +38,8 @@ _MOST_VARIABLES = 12  # beyond, the others are counted
 
 def text_of(model: SymbolicModel) -> str:
     """Return a model's type, sizes and variables as a block of text."""
+    from hybrid.base.notebook import facts_text
+
     return facts_text(_facts(model))
 
 
@@ -49,6 +48,8 @@ def html_of(model: SymbolicModel) -> str:
 
     All text of the model is escaped.  Large diagrams have no picture.
     """
+    from hybrid.base.notebook import block, facts_table
+
     return block("model", facts_table(_facts(model)), _picture(model))
 
 
@@ -87,6 +88,8 @@ def _plain(value: bool | int | float) -> str:
 
 def _picture(model: SymbolicModel) -> str:
     """Return the level curve as SVG: bytes in tasks by level, on a logarithmic axis."""
+    from hybrid.base.notebook import memory_picture
+
     matrices = [model.layer_transitions(k) for k in range(len(model.layers))]
     if not matrices[0].n_levels or sum(sum(matrix.nodes) for matrix in matrices) > _MOST_NODES:
         return ""
@@ -130,11 +133,15 @@ class Model(SymbolicModel):
     @property
     def labels(self) -> Labels:
         """Where each label holds: ``model.labels["full"]``, bool, shape (n,)."""
+        from mtbdd.build.given_model import Labels
+
         return Labels(self)
 
     @property
     def rewards(self) -> Rewards:
         """What each state earns by itself: ``model.rewards["cost"]``, float64, shape (n,)."""
+        from mtbdd.build.given_model import Rewards
+
         return Rewards(self)
 
     def state_table(self, states: ArrayLike | slice | None = None) -> NDArray[Any]:
@@ -161,6 +168,8 @@ class Model(SymbolicModel):
         -----
         Time: O(n * variables).
         """
+        from mtbdd.build.state_order import some_states
+
         return some_states(self.index, self.variables, self.numbering, states)
 
     @overload
@@ -192,6 +201,8 @@ class Model(SymbolicModel):
         hybrid.HybridError
             It is no truth value of states.
         """
+        from mtbdd.build.state_order import for_users
+
         if not isinstance(expression, str):
             return super().states(expression, among)
         from hybrid.analysis.run.options import CheckOptions
@@ -243,6 +254,8 @@ class Model(SymbolicModel):
 
     def _numbered(self, matrix: Any) -> ModelTransitions:
         # The matrix must not keep the model itself: the two would hold each other.
+        from mtbdd.build.numbering import numbering
+
         lazy: Callable[[], Any] = partial(numbering, self.encoding, self.index)
         if self.given is not None or "numbering" in self.__dict__:
             lazy = partial(_given, self.numbering)
@@ -281,6 +294,7 @@ class Model(SymbolicModel):
         """
         from hybrid.analysis.long_run import transient_distribution
         from hybrid.analysis.run.options import chosen_options
+        from mtbdd.build.state_order import for_users
 
         if options is None:
             overrides.setdefault("epsilon", _EPSILON)
@@ -311,6 +325,7 @@ class Model(SymbolicModel):
         """
         from hybrid.analysis.long_run import steady_distribution
         from hybrid.analysis.run.options import chosen_options
+        from mtbdd.build.state_order import for_users
 
         if options is None:
             overrides.setdefault("epsilon", _EPSILON)
@@ -341,6 +356,7 @@ class Model(SymbolicModel):
         States that are no longer reached stay.  Time: one conjunction for every value of every layer.
         """
         from hybrid.analysis.memory_scheduler import MemoryScheduler
+        from mtbdd.build.given_model import induced_chain
 
         if isinstance(scheduler, MemoryScheduler):
             if scheduler.owner.manager is not self.manager:
@@ -378,6 +394,7 @@ class Model(SymbolicModel):
             The file cannot be written.
         """
         from hybrid.analysis.run.state_files import write_state_values
+        from mtbdd.build.state_order import for_diagram
 
         vectors = []
         for name, given in (("values", values), ("lower", lower), ("upper", upper)):

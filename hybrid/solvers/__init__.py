@@ -1,15 +1,23 @@
 """Iterative methods, one a file, and the choice among them."""
 
-from hybrid.matrix.space.base import Criterion, MatrixOperator, Solution, Status
-from hybrid.matrix.space.bounded_solution import BoundedSolution
-from hybrid.solvers.average_krylov import GainResult
-from hybrid.solvers.average_reward import AverageReward
-from hybrid.solvers.bicgstab import BiCGStab
-from hybrid.solvers.gauss_seidel import GaussSeidel
-from hybrid.solvers.interval import Interval
-from hybrid.solvers.iteration import Jacobi, Power
-from hybrid.solvers.optimistic import Optimistic
-from hybrid.solvers.topological import Topological
+from __future__ import annotations
+
+from mtbdd.base.lazy_loading import lazy_names
+
+# What `typing` has by this name takes long to import.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from hybrid.matrix.space.base import Criterion, MatrixOperator, Solution, Status
+    from hybrid.matrix.space.bounded_solution import BoundedSolution
+    from hybrid.solvers.average_krylov import GainResult
+    from hybrid.solvers.average_reward import AverageReward
+    from hybrid.solvers.bicgstab import BiCGStab
+    from hybrid.solvers.gauss_seidel import GaussSeidel
+    from hybrid.solvers.interval import Interval
+    from hybrid.solvers.iteration import Jacobi, Power
+    from hybrid.solvers.optimistic import Optimistic
+    from hybrid.solvers.topological import Topological
 
 __all__ = [
     "BiCGStab",
@@ -27,3 +35,24 @@ __all__ = [
     "MatrixOperator",
     "Topological",
 ]
+
+_HOMES = {
+    "AverageReward": "average_reward",
+    "BiCGStab": "bicgstab",
+    "BoundedSolution": "hybrid.matrix.space.bounded_solution",
+    "Criterion": "hybrid.matrix.space.base",
+    "GainResult": "average_krylov",
+    "GaussSeidel": "gauss_seidel",
+    "Interval": "interval",
+    "Jacobi": "iteration",
+    "MatrixOperator": "hybrid.matrix.space.base",
+    "Optimistic": "optimistic",
+    "Power": "iteration",
+    "Solution": "hybrid.matrix.space.base",
+    "Status": "hybrid.matrix.space.base",
+    "Topological": "topological",
+}
+
+if not TYPE_CHECKING:  # type checkers have the imports above
+    # On first use: an answer takes one method.
+    __getattr__ = lazy_names(__name__, _HOMES)

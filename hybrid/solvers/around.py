@@ -19,7 +19,6 @@ from hybrid.matrix.space.base import (
 )
 from hybrid.matrix.space.bellman import BellmanOperator, Outcome
 from hybrid.matrix.space.bounded_solution import BoundedSolution, width_of
-from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.workspace import Array, Pair
 from mtbdd.base.records import Record
 
@@ -63,6 +62,8 @@ class BoundingMethod(ABC):
         progress : callable, optional
             Called with (iteration, difference) about twice a second.
         """
+        from hybrid.matrix.space.directed_system import DirectedSystem
+
         operator = DirectedSystem(matrix, diagonal, b, slack, self.vectors)
         return self.enclosed(operator, upper_bound, progress)
 

@@ -26,7 +26,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -36,12 +36,13 @@ from hybrid.matrix.space.bounded_solution import underflow_of
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.idr import IDR_VECTORS, SINGLE_VECTORS
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
-from hybrid.matrix.space.together import place_of_greatest
 from hybrid.matrix.space.workspace import Array, Steps, Workspace
-from hybrid.solvers.average_krylov import ORTHOGONAL, AnchoredSolution, GainResult, LeanCourse, average_bounds
 from hybrid.solvers.forecast import AGAIN, Forecast
 from hybrid.solvers.price import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, price
 from mtbdd.base.records import Record
+
+if TYPE_CHECKING:
+    from hybrid.solvers.average_krylov import GainResult, LeanCourse
 
 # The iterates behind the bounds on a long-run average: bias, visits, average so far.
 
@@ -117,6 +118,8 @@ class AverageCourse:
         It is IDR(s)'s, of single precision if that is asked for, or by a preconditioner where there is room
         for that, unless there is no room for its vectors, or BiCGStab's is asked for.
         """
+        from hybrid.solvers.average_krylov import ORTHOGONAL
+
         self._let_go()
         (element,) = self.space.read(self.space.element(self._h, anchor))
         self._h += self.space.xp.subtract(self._offset, element)
@@ -262,6 +265,8 @@ class AverageCourse:
 
     def bounds(self, slack: float) -> tuple[Array, Array]:
         """Return the least and greatest rho, widened by the rounding errors of computing them."""
+        from hybrid.solvers.average_krylov import average_bounds
+
         if self._spare is None:
             self.begin()
         operands = self._rewards, self.diagonal
@@ -363,6 +368,8 @@ class AverageReward(Record):
     @staticmethod
     def _lean(space: Workspace, diagonal: Vector, rewards: Vector) -> LeanCourse:
         """Return an iteration with fewer vectors, and tell that it takes the place of another one."""
+        from hybrid.solvers.average_krylov import LeanCourse
+
         _log.info("no room for all vectors of an average: fewer are taken, which may need more time")
         return LeanCourse(space, diagonal, rewards)
 
@@ -370,6 +377,9 @@ class AverageReward(Record):
         self, matrix: MatrixOperator, diagonal: Vector, rewards: Vector, slack: float, clock: Clock
     ) -> GainResult:
         """Iterate, and return the bounds that h gives in the end, wherever that is."""
+        from hybrid.matrix.space.together import place_of_greatest
+        from hybrid.solvers.average_krylov import GainResult, LeanCourse
+
         space = workspace_of(matrix)
         alike = space.communicator
         course: AverageCourse | LeanCourse | None = None
@@ -529,6 +539,8 @@ class AverageReward(Record):
             Whether to begin with single precision, where the workspace takes it.
         preconditioner : Preconditioner, optional
         """
+        from hybrid.solvers.average_krylov import AnchoredSolution
+
         is_single = preconditioner is None and is_single and course.space.takes_single(len(course.diagonal))
         while most > 0.0:
             recurrence = course.anchored(anchor, self.recurrence == "bicgstab", is_single, preconditioner)

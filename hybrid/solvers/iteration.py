@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from hybrid.base.arrays import extremes
 from hybrid.matrix.space.base import (
@@ -20,10 +20,12 @@ from hybrid.matrix.space.base import (
     Vector,
     Watch,
 )
-from hybrid.matrix.space.choice_operator import ChoiceOperator
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.workspace import Array, Pair, Steps, System, Workspace
 from mtbdd.base.records import Record
+
+if TYPE_CHECKING:
+    from hybrid.matrix.space.choice_operator import ChoiceOperator
 
 ITERATE_VECTORS = 4
 """Vectors of the loop: two iterates, diagonal, right-hand side."""

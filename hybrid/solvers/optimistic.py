@@ -28,15 +28,10 @@ from hybrid.matrix.space.bounded_solution import (
     SearchEndedError,
     width_of,
 )
-from hybrid.matrix.space.choice_operator import ChoiceOperator
 from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.workspace import Array, Pair, Steps
 from hybrid.solvers.around import BoundingMethod, Bracket, Guess, keep_bounds, told_again
-from hybrid.solvers.direct_bounds import DirectBounds
-from hybrid.solvers.krylov_bounds import KrylovBounds
-from hybrid.solvers.policy_bounds import PolicyBounds, WeightGuess
 from hybrid.solvers.price import IDR_PRODUCT, SUMMED_STEPS, price
-from hybrid.solvers.strip_leap import StripLeap
 from mtbdd.base.records import Record
 
 if TYPE_CHECKING:
@@ -347,6 +342,11 @@ _MORE_VECTORS = 5  # where values are lost to underflow: a bound, a right-hand s
 
 def guess_for(operator: BellmanOperator, criterion: Criterion) -> Guess:
     """Return the guess of upper bounds for an operator: of one matrix, or over choices."""
+    if isinstance(operator, DirectedSystem):
+        return SumGuess(operator, criterion)
+    from hybrid.matrix.space.choice_operator import ChoiceOperator
+    from hybrid.solvers.policy_bounds import WeightGuess
+
     if isinstance(operator, ChoiceOperator):
         return WeightGuess(operator, criterion)
     return SumGuess(operator, criterion)
@@ -363,8 +363,13 @@ def leap_for(operator: BellmanOperator, criterion: Criterion, always: bool) -> L
         Whether it takes over as soon as it can.
     """
     if isinstance(operator, DirectedSystem):
+        from hybrid.solvers.krylov_bounds import KrylovBounds
+
         cost = price(operator.matrix, operator.space.communicator, IDR_PRODUCT, SUMMED_STEPS)
         return KrylovBounds(operator, criterion, always, cost)
+    from hybrid.matrix.space.choice_operator import ChoiceOperator
+    from hybrid.solvers.policy_bounds import PolicyBounds
+
     if isinstance(operator, ChoiceOperator) and operator.has_policies:
         return PolicyBounds(operator, criterion, always)
     return None
@@ -434,8 +439,12 @@ class Optimistic(Record, BoundingMethod):
             return Bracket(outcome, pair[0], None, guess.spare())
         leap = None if self.krylov == "never" else leap_for(operator, self.criterion, self.krylov == "always")
         if self.strips is not None:
+            from hybrid.solvers.strip_leap import StripLeap
+
             leap = StripLeap(operator, self.criterion, self.strips, leap)
         if self.krylov == "auto" and operator.entries is not None:
+            from hybrid.solvers.direct_bounds import DirectBounds
+
             leap = DirectBounds(operator, self.criterion, leap, self.direct_first)
         climb = Climb(self.criterion, operator, pair, guess, outcome, clock, leap, kept, operator.rising)
         lower, upper = climb.run(operator.down)

@@ -30,7 +30,6 @@ from hybrid.matrix.space.repeated import STEPS, RepeatedIDR
 from hybrid.matrix.space.workspace import Array, Pair, System
 from hybrid.solvers.around import Guess, bounds_around
 from hybrid.solvers.forecast import AGAIN, POLICIES, ForetoldLeap
-from hybrid.solvers.krylov_bounds import follow
 
 # Guesses of upper bounds in the shape of what a step adds up to, over choices.
 #
@@ -388,6 +387,8 @@ class PolicyCourse:
 
     def _followed(self, recurrence: Recurrence, goal: float) -> float | None:
         """Iterate until the residual, weighed, is at most `goal`; see `follow`."""
+        from hybrid.solvers.krylov_bounds import follow
+
         space, weights = self._operator.space, self._weights
 
         def share() -> float:

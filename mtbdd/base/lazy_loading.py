@@ -70,6 +70,10 @@ def deferred(module: str, *names: str) -> Iterator[None]:
 # What `typing` has by this name takes long to import.
 
 
+_WHOLE = ("mtbdd.", "hybrid.")
+"""How names of modules begin that have the package before them."""
+
+
 def lazy_names(
     package: str,
     homes: Mapping[str, str],
@@ -83,7 +87,8 @@ def lazy_names(
     package : str
         Its ``__name__``.
     homes : mapping of str to str
-        For every public name its module: one of `mtbdd`, or one of the package without the package before it.
+        For every public name its module: one of `mtbdd` or `hybrid` by its whole name, or one of the package
+        without the package before it.
     parts : collection of str, or mapping of str to str
         Subpackages that are attributes without an import of their own; a mapping names where each lies within
         the package.
@@ -101,7 +106,7 @@ def lazy_names(
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         home = homes[name]
-        value = getattr(import_module(home if home.startswith("mtbdd.") else f"{package}.{home}"), name)
+        value = getattr(import_module(home if home.startswith(_WHOLE) else f"{package}.{home}"), name)
         setattr(sys.modules[package], name, value)
         return value
 

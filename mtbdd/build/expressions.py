@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtbdd.base.sorting import sorted_values
 from mtbdd.build.order import Effort
 from mtbdd.build.tables import operators, set_from_table, tabulate, tabulated_assignment
 from mtbdd.diagrams.encoding import EncodedVariable, Encoding
@@ -388,7 +389,7 @@ class ExpressionTranslator:
         variables = [self.encoding.by_name[n] for n in names]
         bits = [name for v in variables for name in self.encoding.row_names(v)]
         found, mask = tabulate(self.encoding, e, variables)
-        self.effort.values(np.unique(found.values).size, e.position)
+        self.effort.values(sorted_values(found.values).size, e.position)
         result = from_table(self.encoding.manager, bits, found.values, mask)
         result.units = units_of(found, mask)
         return result

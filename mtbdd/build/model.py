@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,8 @@ from numpy.typing import NDArray
 from mtbdd.base.communicator import Communicator, Share
 from mtbdd.base.memoised import Memoised
 from mtbdd.base.records import Record
-from mtbdd.build.choices import ChoiceLayer, choice_relations
 from mtbdd.build.events import Event
 from mtbdd.build.expressions import ExpressionTranslator
-from mtbdd.build.given import GivenParts
-from mtbdd.build.numbering import numbering
 from mtbdd.diagrams.encoding import Encoding
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import UNITED_UNITS, SymbolicMatrix
@@ -29,10 +27,14 @@ from mtbdd.diagrams.relation import Relation
 from mtbdd.language.model_syntax import ResolvedModel
 from mtbdd.language.syntax import Expression, ModelType
 from mtbdd.offset.convert import entry_units, has_diagonal, offset_label
-from mtbdd.offset.divided import DividedMTBDD, divide, divide_all
 from mtbdd.offset.expansion import expand, expand_sum, expand_values
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.states import StateIndex, index_states
+
+if TYPE_CHECKING:
+    from mtbdd.build.choices import ChoiceLayer
+    from mtbdd.build.given import GivenParts
+    from mtbdd.offset.divided import DividedMTBDD
 
 # The states of a model: their numbers, sets of them, and what they are in variables.
 
@@ -68,6 +70,8 @@ class ModelStates(Memoised):
     @cached_property
     def numbering(self) -> NDArray[np.int64] | None:
         """The index of every state as users number them, shape (n,); None: the same."""
+        from mtbdd.build.numbering import numbering
+
         if self.given is not None and self.given.numbering is not None:
             return self.given.numbering
         return numbering(self.encoding, self.index)
@@ -325,6 +329,8 @@ class SymbolicModel(ModelStates):
 
         Choices of a layer that touch the same bits are one relation, a chain as a whole is one.
         """
+        from mtbdd.build.choices import choice_relations
+
         if self.is_mdp:
             if self.given is not None:
                 return self.given.relations
@@ -467,10 +473,14 @@ class PartModel(SymbolicModel):
         self, entries: SymbolicMatrix, rows: StateIndex, columns: StateIndex, transposed: bool = False
     ) -> DividedMTBDD:
         """See `SymbolicModel.numbered`; of the rows that are own."""
+        from mtbdd.offset.divided import divide
+
         return divide(self.manager, entries, rows, columns, transposed)
 
     def numbered_together(
         self, entries: Sequence[SymbolicMatrix], rows: Sequence[StateIndex], columns: StateIndex
     ) -> list[OffsetMTBDD]:
         """See `SymbolicModel.numbered_together`; all receive the same elements of others."""
+        from mtbdd.offset.divided import divide_all
+
         return list(divide_all(self.manager, entries, rows, columns)) if entries else []

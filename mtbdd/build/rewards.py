@@ -8,20 +8,16 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.build.expressions import RealPartitions
-from mtbdd.build.given import GivenReward
 from mtbdd.build.model import SymbolicModel
-from mtbdd.build.state_order import in_order
-from mtbdd.diagrams.arithmetic import add
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.partition import Partition
-from mtbdd.diagrams.value_diagrams import ZERO, ValueDiagrams
 from mtbdd.language.enclosing import enclose
 from mtbdd.language.errors import BuildError, Fault, format_state
 from mtbdd.language.model_syntax import ELAPSED, RewardItem
@@ -31,6 +27,10 @@ from mtbdd.language.walk import expression_variables, walk
 from mtbdd.offset.expansion import absorbed, written_out
 from mtbdd.offset.places import HOST, all_finite, is_any
 from mtbdd.offset.states import StateIndex
+
+if TYPE_CHECKING:
+    from mtbdd.build.given import GivenReward
+    from mtbdd.diagrams.value_diagrams import ValueDiagrams
 
 # Sums of rewards: exact as long as they are sets by value, with a bound on their error as vectors.
 
@@ -252,6 +252,8 @@ def enclosed_rewards(
     -----
     Time: O(n) for every item with a wide expression; items with few values are added as sets.
     """
+    from mtbdd.build.state_order import in_order
+
     if structure == ELAPSED:
         if moves:
             model.layer(layer)
@@ -384,6 +386,8 @@ def _wide(
     faults: list[Fault],
 ) -> list[tuple[Vector, Vector | None]]:
     """Evaluate one item state by state, with numpy."""
+    from mtbdd.build.state_order import in_order
+
     inside = model.indicator(states, within)
     values, error = expression_enclosure(model, item.value, within)
     values = np.where(inside, values, 0.0)
@@ -477,6 +481,8 @@ def symbolic_reward(model: SymbolicModel, structure: int) -> GivenReward:
     Time: up to a million states, O(states) for every item and bit; beyond, one set for every value that an
     item takes.
     """
+    from mtbdd.build.given import GivenReward
+
     if model.given is not None:
         return model.given.rewards[structure]
     items = model.source.rewards[structure].items
@@ -505,6 +511,8 @@ def symbolic_reward(model: SymbolicModel, structure: int) -> GivenReward:
 
 def _from_vectors(model: SymbolicModel, values: Vector, error: Vector | None) -> SymbolicMatrix:
     """Return the function of the reachable states that takes some values, off by some error."""
+    from mtbdd.diagrams.value_diagrams import ValueDiagrams
+
     work = ValueDiagrams(model.manager.index_level)
     root = from_vector(work, model.index, values)
     return work.store(model.manager, root, relative_units(values, error))
@@ -523,6 +531,8 @@ def from_vector(work: ValueDiagrams, index: StateIndex, values: Vector) -> int:
     -----
     Time: O(states) a bit; memory: two bytes a state and bit.
     """
+    from mtbdd.diagrams.value_diagrams import ZERO
+
     if not index.size:
         return ZERO
     node = np.zeros(1, dtype=np.int64)
@@ -547,6 +557,8 @@ def _summed(
     model: SymbolicModel, structure: int, carriers: Sequence[tuple[str | None, Partition]], moves: bool
 ) -> SymbolicMatrix:
     """Return the sum of state rewards, or of transition rewards times how often their action is taken."""
+    from mtbdd.diagrams.arithmetic import add
+
     parts = [
         item_amounts(model, item, often)
         for item in model.source.rewards[structure].items

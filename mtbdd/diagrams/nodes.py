@@ -8,7 +8,6 @@ microseconds each.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -195,6 +194,8 @@ def dumped_nodes(bdd: Any, u: Node) -> Iterator[BinaryIO]:
             bdd.dump(f"/proc/self/fd/{file.fileno()}", [u], filetype="dddmp")
             yield file
         return
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="mtbdd-") as folder:
         path = Path(folder) / "nodes.dddmp"
         bdd.dump(str(path), [u], filetype="dddmp")

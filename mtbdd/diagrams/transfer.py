@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.base.budget import check_budget
+from mtbdd.base.sorting import sorted_values
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.nodes import TRUE, NodeTable, constant_nodes, dump_nodes, read_nodes, walk_nodes
@@ -67,7 +68,7 @@ def transferred(source: Any, node: Node, target: Any, names: Mapping[str, str]) 
     diagrams that it works on are large.
     """
     table = read_diagram(source, node)
-    levels = np.unique(table.level[_present(table)])
+    levels = sorted_values(table.level[_present(table)])
     variables: dict[int, Node] = {}
     for level in levels.tolist():
         name = source.var_at_level(level)
@@ -125,7 +126,7 @@ def to_dd(
         spelled = {name: bool(number >> (len(index) - 1 - i) & 1) for i, name in enumerate(index)}
         entries = manager.bdd.let(spelled, matrix.node) if index else matrix.node
         table = read_nodes(manager, entries)
-        if any(level not in variables for level in np.unique(table.level[_present(table)]).tolist()):
+        if any(level not in variables for level in sorted_values(table.level[_present(table)]).tolist()):
             raise ValueError("the function depends on column bits: name the column variables, too")
         if entries != manager.false:
             parts.append((value, made_of_table(table, bdd, variables)))
@@ -225,7 +226,7 @@ def united(manager: Manager, states: Node) -> Node:
     for sent in communicator.gather_bytes(arrays.astype(np.int64).tobytes()):
         numbers = np.frombuffer(sent, np.int64)
         level, low, high = numbers[2:].reshape(3, int(numbers[1]))
-        tested = np.unique(level[level != _BOTTOM])
+        tested = sorted_values(level[level != _BOTTOM])
         variables = {n: manager.bdd.var(f"b{n}") for n in tested.tolist()}
         found.append(made_of_table(NodeTable(level, low, high, int(numbers[0])), manager.bdd, variables))
     return manager.disjunction(found)

@@ -18,7 +18,6 @@ from mtbdd.build.model import SymbolicModel
 from mtbdd.build.reach import fixpoint
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.relation import Relation
-from mtbdd.graph.trimming import backward_by_steps
 from mtbdd.offset.states import index_states
 
 # Searches backward over the choices of a decision process, on sets.
@@ -40,6 +39,8 @@ def search_backward(model: SymbolicModel, target: Node, allowed: Sequence[Node])
     -----
     Time: one relational product a step and round.
     """
+    from mtbdd.graph.trimming import backward_by_steps
+
     steps = ((step, allowed[step.layer]) for step in model.choice_relations)
     return backward_by_steps(model.manager, steps, target, model.manager.disjunction(allowed))
 
@@ -224,7 +225,7 @@ def bottom_components(model: SymbolicModel) -> list[Node]:
     """
     _log.info("bottom strongly connected components")
     false = model.manager.false
-    rng = np.random.default_rng(_SEED)
+    rng: np.random.Generator | None = None
     absorbing = absorbing_states(model)
     found = _singletons(model, absorbing)
     remaining = model.reachable
@@ -235,6 +236,7 @@ def bottom_components(model: SymbolicModel) -> list[Node]:
         if is_first and index_states(model.manager.whole, model.initial).size == 1:
             state, ahead = model.initial, model.reachable
         else:
+            rng = rng or np.random.default_rng(_SEED)
             state = _draw(model, remaining, rng)
             ahead = forward(model, state)
         while True:
@@ -242,6 +244,7 @@ def bottom_components(model: SymbolicModel) -> list[Node]:
             outside = ahead & ~behind
             if outside == false:
                 break
+            rng = rng or np.random.default_rng(_SEED)
             state = _draw(model, outside, rng)
             ahead = forward(model, state)
         found.append(ahead)

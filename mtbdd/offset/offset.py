@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.base.records import Record
+from mtbdd.base.sorting import sorted_values
 from mtbdd.offset.tuples import distinct_rows
 
 # One level of a diagram in arrays.
@@ -235,7 +236,7 @@ class OffsetMTBDD(Record, eq=False):
             )
         values = self.terminals
         _require(bool(np.all(np.isfinite(values) & (values != 0))), "terminals must be finite and not zero")
-        _require(len(np.unique(values)) == len(values), "terminals must be distinct")
+        _require(len(sorted_values(values)) == len(values), "terminals must be distinct")
         _require(self.nodes[0] <= 1, f"level 0 holds the root alone, got {self.nodes[0]} nodes")
         if self.nodes[0] == 0:
             _require(not any(self.nodes), "a diagram without a root must have no node on any level")

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.base.records import Record
+from mtbdd.base.sorting import sorted_values
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.nodes import FALSE, distinct_pairs, nodes_of_pairs, read_nodes
-from mtbdd.diagrams.transfer import united
 from mtbdd.offset.offset import MAX_COUNT
 from mtbdd.offset.places import HOST, VectorPlace
 
@@ -254,6 +254,8 @@ def states_from(manager: Manager, index: StateIndex, mask: NDArray[np.bool_]) ->
     below them; then subsets are numbered bottom-up, level by level, equal ones alike.  Time: O(size), and
     O(such prefixes) in numpy for every level, then one package call for every distinct subset.
     """
+    from mtbdd.diagrams.transfer import united
+
     if mask.shape != (index.size,):
         raise ValueError(f"mask: expected shape ({index.size},), got {mask.shape}")
     if manager.share is not None:
@@ -306,7 +308,7 @@ def _whole_nodes(
         if needed:
             above = needed[-1]
             chosen = np.concatenate([chosen, index.low[bit][above], index.high[bit][above]])
-        needed.append(np.unique(chosen[chosen >= 0]))
+        needed.append(sorted_values(chosen[chosen >= 0]))
     found: list[tuple[NDArray[np.int32], list[Node]]] = []
     below = [manager.false, *[manager.true] * needed[-1].size]
     for bit in reversed(range(len(needed))):

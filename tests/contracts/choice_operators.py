@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.matrix.operators.device_choices import device_choices
-from hybrid.matrix.operators.explicit_choices import ExplicitChoices, device_rows, write_choices
+from hybrid.matrix.operators.device_choices import device_choices, device_rows
+from hybrid.matrix.operators.explicit_choices import ExplicitChoices, write_choices
 from hybrid.matrix.operators.hybrid_choices import hybrid_choices
 from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem, Quotient
 from tests.builders.choice_systems import Choices

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from hybrid.base.check_options import (
     ENCLOSING,
@@ -34,11 +34,18 @@ from hybrid.base.option_types import (
     StorageName,
 )
 from hybrid.matrix.backends import Backend, choose_backend
-from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power
-from hybrid.solvers.gauss_seidel import GaussSeidel
+from hybrid.matrix.space.base import Criterion
 from mtbdd.base.errors import option
 from mtbdd.language.errors import suggestion
 from mtbdd.language.limits import Limits
+
+if TYPE_CHECKING:
+    from hybrid.solvers.average_reward import AverageReward
+    from hybrid.solvers.bicgstab import BiCGStab
+    from hybrid.solvers.gauss_seidel import GaussSeidel
+    from hybrid.solvers.interval import Interval
+    from hybrid.solvers.iteration import Jacobi, Power
+    from hybrid.solvers.optimistic import Optimistic
 
 # Keywords of functions that hand them on, as types; `hybrid.check_all` and `hybrid.load` explain each.
 
@@ -109,10 +116,6 @@ class ExperimentKeywords(LoadKeywords, KeptKeywords, total=False):
 
 
 ENGINES = ("auto", "hybrid", "explicit")
-_BOUNDING: dict[str, type[Interval] | type[Optimistic]] = {
-    "interval": Interval,
-    "optimistic": Optimistic,
-}
 FEW_STEPS = 500
 """Steps of few equations that are made sooner than compiled code is loaded."""
 
@@ -265,9 +268,16 @@ class CheckOptions:
 
     def bounding_method(self) -> Interval | Optimistic | None:
         """Return the method with bounds; None if one without bounds was chosen."""
-        if self.method == "auto":
-            return Optimistic(self.criterion, direct_first=True)
-        return _BOUNDING[self.method](self.criterion) if self.method in ENCLOSING else None
+        if self.method == "interval":
+            from hybrid.solvers.interval import Interval
+
+            return Interval(self.criterion)
+        is_auto = self.method == "auto"
+        if is_auto or self.method in ENCLOSING:
+            from hybrid.solvers.optimistic import Optimistic
+
+            return Optimistic(self.criterion, direct_first=is_auto)
+        return None
 
     def average_reward(self) -> AverageReward | None:
         """Return the method with bounds for long-run averages; None if one without bounds was chosen.
@@ -277,6 +287,8 @@ class CheckOptions:
         OptionError
             The method chosen solves other equations than those of averages.
         """
+        from hybrid.solvers.average_reward import AverageReward
+
         self._refuse_for_averages()
         if self.method == "bicgstab":
             return AverageReward(self.criterion, krylov="always", recurrence="bicgstab")
@@ -355,6 +367,10 @@ class CheckOptions:
         OptionError
             The method chosen does not find steady states, or promises bounds.
         """
+        from hybrid.solvers.bicgstab import BiCGStab
+        from hybrid.solvers.gauss_seidel import GaussSeidel
+        from hybrid.solvers.iteration import Jacobi, Power
+
         estimating = advised(name for name, method in METHODS.items() if method.steady)
         if steady:
             self._refuse_for_averages()

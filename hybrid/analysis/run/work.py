@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hybrid.base.errors import NotConvergedError
+from hybrid.matrix.space.base import Criterion, Solution, Status
 from hybrid.matrix.space.bounded_solution import TINY, BoundedSolution
-from hybrid.solvers import Criterion, Solution, Status
 from mtbdd.base.records import Record
 from mtbdd.offset.states import StateIndex
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.app.cli.console import Console
-from hybrid.app.cli.excerpts import Excerpts
 from hybrid.base.errors import OptionError
 from hybrid.properties import Properties, load_properties, parse_properties, resolve_properties
 from hybrid.properties.resolve import with_repeated_names
@@ -165,6 +164,8 @@ def with_hint(error: LanguageError, hint: str) -> LanguageError:
 
 def list_properties(options: argparse.Namespace, console: Console) -> int:
     """Print name, place and text of the properties that are asked for; return the exit status."""
+    from hybrid.app.cli.excerpts import Excerpts
+
     found = read_properties(options)
     assert found is not None  # asked for a list, `read_properties` wants some
     everything = with_repeated_names(found)

@@ -10,9 +10,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from hybrid.analysis.quantified import Witness
 from hybrid.analysis.run.options import SOLUTION_KEYWORDS, CheckOptions
-from hybrid.analysis.run.state_files import check_suffix
 from hybrid.analysis.run.work import Reduction
 from hybrid.app.cli.asked_properties import (
     limited_threads,
@@ -56,6 +54,7 @@ from mtbdd.language.model_syntax import ResolvedModel
 from mtbdd.language.syntax import Expression
 
 if TYPE_CHECKING:
+    from hybrid.analysis.quantified import Witness
     from hybrid.app.cli.certify import Certifier
     from hybrid.base.communicators.mpi import MpiCommunicator
     from hybrid.models.lumping import LumpingChecker
@@ -331,6 +330,7 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
     combinations = expand_ranges(options.const)
     several = len(combinations) > 1
     if options.scheduler is not None:
+        from hybrid.analysis.run.state_files import check_suffix
         from hybrid.analysis.scheduler import SUFFIXES as SCHEDULER_SUFFIXES
 
         check_suffix(options.scheduler, "--scheduler", SCHEDULER_SUFFIXES)
@@ -344,6 +344,8 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
             what = "ranges of constants" if several else " and ".join(f"--{name}" for name in refused)
             raise OptionError(f"--checkpoint keeps the iterations of one run; leave {what} out")
     if options.values is not None:
+        from hybrid.analysis.run.state_files import check_suffix
+
         check_suffix(options.values, "--values")
         if several:
             raise OptionError("--values writes the values of one run; give constants without ranges")

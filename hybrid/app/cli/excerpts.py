@@ -7,7 +7,6 @@ it alone.
 from __future__ import annotations
 
 import argparse
-import gzip
 import re
 import unicodedata
 import zlib
@@ -212,6 +211,8 @@ def _line_of(path: str, number: int) -> str | None:
     if not 0 < number <= _FARTHEST:
         return None
     try:
+        import gzip
+
         with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
             for _ in range(number):
                 line = file.readline(_LONGEST)

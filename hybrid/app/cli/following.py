@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from hybrid.app.cli.console import Console
 from hybrid.matrix.space.base import Watch
-from hybrid.solvers.iteration import Trace
 from mtbdd.base.budget import BudgetError, check_budget
+
+if TYPE_CHECKING:
+    from hybrid.solvers.iteration import Trace
 
 
 class Following(Watch):

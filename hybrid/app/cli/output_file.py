@@ -8,12 +8,10 @@ import errno
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
-from hybrid.analysis.run.state_files import to_disk
 from hybrid.app.cli.console import Console
 from hybrid.base.errors import OptionError
 
@@ -99,6 +97,8 @@ class OutputFile:
         The console is told that the file was written, unless it is a device or a pipe. Where it cannot be,
         what is there stays.
         """
+        from hybrid.analysis.run.state_files import to_disk
+
         if not self._is_open:
             return
         if self.temporary != self._target:
@@ -141,6 +141,8 @@ class OutputFile:
         except OSError:
             if found is None:
                 raise
+            import tempfile
+
             descriptor, elsewhere = tempfile.mkstemp(suffix=self._target.suffix)
             os.close(descriptor)
             return Path(elsewhere)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
 import io
 import json
 import os
@@ -15,7 +14,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hybrid.analysis.run.state_files import write_state_values
 from hybrid.analysis.run.work import Work
 from hybrid.app.cli.bounded import json_line
 from hybrid.app.cli.building import DeviceHint, model_record, model_text
@@ -167,6 +165,8 @@ class Table:
 def _write_whole(file: io.FileIO, rows: Sequence[Sequence[Any]]) -> None:
     """Append rows, or leave the file as it was."""
     lines = io.StringIO()
+    import csv
+
     csv.writer(lines).writerows(rows)
     rest = memoryview(lines.getvalue().encode("utf-8", "backslashreplace"))
     end = os.fstat(file.fileno()).st_size
@@ -505,6 +505,8 @@ def _file_of_values(path: str | None, communicator: Communicator) -> OutputFile 
 
 def _write_values(answer: Answer, path: Path) -> None:
     """Write the values of all states to a file."""
+    from hybrid.analysis.run.state_files import write_state_values
+
     states = answer.every_state
     write_state_values(path, states.model, states.found)
 

@@ -6,16 +6,19 @@ The backend is chosen by one function, for one reason, and never silently anothe
 from __future__ import annotations
 
 import importlib.util
+from typing import TYPE_CHECKING
 
 from gpu_kernels import current_device, device_problem
 from hybrid.base.errors import OptionError
 from hybrid.base.units import counted
 from hybrid.matrix.backends.base import Backend
-from hybrid.matrix.backends.device import GpuBackend
 from hybrid.matrix.backends.host import CpuBackend, ReferenceBackend
-from hybrid.matrix.cpu.threads import available_cores, thread_count
 from hybrid.matrix.space.base import Product
+from mtbdd.base.lazy_loading import lazy_names
 from mtbdd.language.errors import suggestion
+
+if TYPE_CHECKING:
+    from hybrid.matrix.backends.device import GpuBackend
 
 __all__ = [
     "BACKENDS",
@@ -26,6 +29,9 @@ __all__ = [
     "ReferenceBackend",
     "choose_backend",
 ]
+
+if not TYPE_CHECKING:  # type checkers have the import above
+    __getattr__ = lazy_names(__name__, {"GpuBackend": "device"})
 
 BACKENDS = ("auto", "cpu", "gpu", "reference")
 
@@ -73,10 +79,14 @@ def choose_backend(asked: str | Backend, equations: int | None = None) -> Backen
             raise OptionError(
                 f"backend: 'gpu' cannot run here: {problem}; or use 'cpu', or 'auto' for the fastest one"
             )
+        from hybrid.matrix.backends.device import GpuBackend
+
         return GpuBackend()
     if asked == "auto":
         problem = device_problem()
         if problem is None:
+            from hybrid.matrix.backends.device import GpuBackend
+
             return GpuBackend(f"a device is there, {current_device().name}", True)
         if equations is not None and equations <= FEW_EQUATIONS:
             few = f"NumPy solves {counted(equations, 'equation')} before compiled kernels are loaded"
@@ -90,5 +100,7 @@ def choose_backend(asked: str | Backend, equations: int | None = None) -> Backen
 
 def _threads() -> str:
     """Say how many threads work: all cores that the process may use, or as many as were asked for."""
+    from hybrid.matrix.cpu.threads import available_cores, thread_count
+
     asked, cores = thread_count(), available_cores()
     return "all cores" if asked == cores else f"{asked} thread{'s' if asked > 1 else ''} of {cores} cores"

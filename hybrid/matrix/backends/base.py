@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from hybrid.base.halo import Halo, HostHalo
 from hybrid.base.option_types import BackendName
 from hybrid.matrix.injection.injected import TaskList, cut_tasks, inject_level
 from hybrid.matrix.levels.curve import LevelCurve
@@ -14,15 +13,17 @@ from hybrid.matrix.levels.policy import LevelChoice
 from hybrid.matrix.levels.task_table import TaskTable
 from hybrid.matrix.space.base import MatrixOperator, Product
 from hybrid.matrix.space.host import HostWorkspace
-from hybrid.matrix.space.together import EmptySweeps, TogetherWorkspace
 from hybrid.matrix.space.workspace import Workspace
 from mtbdd.base.communicator import Communicator
 from mtbdd.base.errors import option
 from mtbdd.base.memory import require_memory
 from mtbdd.base.records import Record
-from mtbdd.offset.divided import DividedMTBDD
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.places import HOST, VectorPlace
+
+if TYPE_CHECKING:
+    from hybrid.base.halo import Halo
+    from mtbdd.offset.divided import DividedMTBDD
 
 MatrixTable = LevelCurve | TaskTable
 """Levels in the representation in which the matrix or the layers will be held."""
@@ -113,6 +114,8 @@ class Backend(Record, ABC):
 
     def halo(self, divided: DividedMTBDD) -> Halo:
         """Return what a process receives before products with a matrix of which it has its own rows."""
+        from hybrid.base.halo import HostHalo
+
         return HostHalo(divided)
 
     def workspace_together(
@@ -130,6 +133,8 @@ class Backend(Record, ABC):
             From `halo`.
         communicator : Communicator
         """
+        from hybrid.matrix.space.together import EmptySweeps, TogetherWorkspace
+
         space: Workspace = HostWorkspace(operator, sweeps=EmptySweeps)
         if product is not None:
             space = self.workspace(product, operator)

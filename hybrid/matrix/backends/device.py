@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, cast
 
 from gpu_kernels import current_device
 from hybrid.base.arrays import lies_on_device
-from hybrid.base.halo import Halo
 from hybrid.matrix.backends.base import Backend, MatrixTable
 from hybrid.matrix.backends.host import CpuBackend
 from hybrid.matrix.injection.injected import TaskList
@@ -15,14 +14,15 @@ from hybrid.matrix.levels.policy import LevelChoice
 from hybrid.matrix.space.base import MatrixOperator, Product
 from hybrid.matrix.space.workspace import Workspace
 from mtbdd.base.communicator import Communicator
-from mtbdd.offset.divided import DividedMTBDD
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.places import VectorPlace
 
 if TYPE_CHECKING:
     from gpu_kernels import BlockTasks, PairMatrix, TileMatrix
+    from hybrid.base.halo import Halo
     from hybrid.matrix.gpu.halo import DeviceHalo
     from hybrid.matrix.gpu.product import GpuProduct
+    from mtbdd.offset.divided import DividedMTBDD
 
 
 class GpuBackend(Backend):
@@ -98,6 +98,7 @@ class GpuBackend(Backend):
 
     def _in_row_types(self, curve: LevelCurve, level: int) -> Product:
         from hybrid.matrix.gpu.build import build_layout
+        from mtbdd.offset.divided import DividedMTBDD
 
         matrix = curve.matrix
         own = matrix.own_columns if isinstance(matrix, DividedMTBDD) else None
@@ -112,6 +113,7 @@ class GpuBackend(Backend):
 def _product(matrix: OffsetMTBDD, layout: TileMatrix | PairMatrix | BlockTasks) -> GpuProduct:
     """Return the product of a matrix, or of a process's rows of one, as it is laid out."""
     from hybrid.matrix.gpu.product import DividedGpuProduct, GpuProduct
+    from mtbdd.offset.divided import DividedMTBDD
 
     kind = DividedGpuProduct if isinstance(matrix, DividedMTBDD) else GpuProduct
     return kind(current_device(), layout)

@@ -9,20 +9,19 @@ from hybrid.base.units import bytes_text, seconds_text
 from hybrid.matrix.backends.base import Backend, MatrixTable
 from hybrid.matrix.injection.injected import TaskList, inject_level
 from hybrid.matrix.levels.curve import LevelCurve
-from hybrid.matrix.levels.policy import LevelChoice, choose_level, rank_by_time
+from hybrid.matrix.levels.policy import LevelChoice, rank_by_time
 from hybrid.matrix.levels.table import BestLevel, weigh
 from hybrid.matrix.reference import ReferenceProduct
 from hybrid.matrix.space.base import MatrixOperator, Product
 from hybrid.matrix.space.host import HostWorkspace
-from hybrid.matrix.space.swept import RowSweeps
 from mtbdd.base.communicator import ALONE
 from mtbdd.base.records import Record
-from mtbdd.offset.divided import DividedMTBDD
 from mtbdd.offset.offset import OffsetMTBDD
 
 if TYPE_CHECKING:
     # Compiled code is loaded on first use.
     from hybrid.matrix.cpu.layout import CpuLayout
+    from hybrid.matrix.space.swept import RowSweeps
 
 
 # The level of a matrix or of layers; where bytes count, they are those of levels that were built.
@@ -84,6 +83,8 @@ def select_level(
     OptionError
         As :func:`hybrid.matrix.levels.policy.choose_level`.
     """
+    from hybrid.matrix.levels.policy import choose_level
+
     if table.knows_bytes(backend.name):
         return choose_level(table, policy, backend.name, memory_budget), None
     choice = choose_level(table, policy, backend.name)
@@ -177,6 +178,8 @@ class CpuBackend(Backend):
 
 def _early_columns(matrix: OffsetMTBDD) -> int | None:
     """Return how many columns are own ones, whose rows go first; None where all rows go together."""
+    from mtbdd.offset.divided import DividedMTBDD
+
     if not isinstance(matrix, DividedMTBDD) or not matrix.communicator.carries:
         return None
     return matrix.own_columns

@@ -5,13 +5,16 @@ from __future__ import annotations
 import atexit
 import functools
 import os
-import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hybrid.base.errors import OptionError
 from mtbdd.base.kernel_store import kernel_folder, store_of
 from mtbdd.base.memory import cores_of_groups
+
+if TYPE_CHECKING:
+    import subprocess
 
 _SERIAL = 20_000
 """Elements, or terms, below which waking other threads costs more than it saves."""
@@ -158,6 +161,8 @@ def compile_ahead() -> bool:
         return False
     for share in _SHARES[:spare] if spare > 1 else (_ALONE,):
         command = [sys.executable, "-c", f"import {', '.join(share)}"]
+        import subprocess
+
         nothing = subprocess.DEVNULL
         try:
             _started.append(subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing))

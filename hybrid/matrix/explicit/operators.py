@@ -22,7 +22,6 @@ from hybrid.matrix.space.base import DEFAULT_VECTORS
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.workspace import Workspace
 from mtbdd.base.errors import option
-from mtbdd.offset.divided import DividedMTBDD
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.places import HOST, VectorPlace
 
@@ -418,6 +417,8 @@ MOST_WRITTEN = 1 << 22
 
 def entries_on_host(matrix: object) -> int | None:
     """Return the entries of a matrix whose rows `rows_on_host` writes; None where it does not."""
+    from mtbdd.offset.divided import DividedMTBDD
+
     held = csr_of(matrix)
     if held is not None:
         return int(held.csr.nnz)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.injection.submatrices import find_block_classes
 from mtbdd.base.memoised import Memoised
-from mtbdd.offset.divided import StackedLayers
 from mtbdd.offset.offset import OffsetMTBDD
+
+if TYPE_CHECKING:
+    from mtbdd.offset.divided import StackedLayers
 
 _MOST_TIMES = 8
 """How many times as many slots plain row types may have as scaled ones."""
@@ -44,6 +47,8 @@ class TypedMatrix(Memoised):
     """
 
     def __init__(self, held: OffsetMTBDD | StackedLayers) -> None:
+        from mtbdd.offset.divided import StackedLayers
+
         self.stacked = held if isinstance(held, StackedLayers) else None
         self.matrix: OffsetMTBDD = held.matrix if isinstance(held, StackedLayers) else held
         self.plain = RowTypes(find_block_classes(self.matrix, scaled=False))

@@ -23,20 +23,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.errors import OptionError
-from hybrid.matrix.cpu.layout import least_seconds, predict_seconds
 from hybrid.matrix.injection.injected import TASK_ROWS
 from hybrid.matrix.injection.row_types import RowTypes
-from hybrid.matrix.injection.slices import WIDTH
 from hybrid.matrix.injection.typed_matrix import TypedMatrix, row_type_bytes
 from hybrid.matrix.levels.table import CandidateLevel, LevelTable, Weight, sum_levels, total_known
-from mtbdd.offset.divided import StackedLayers, stack_layers
 from mtbdd.offset.offset import OffsetMTBDD
+
+if TYPE_CHECKING:
+    from mtbdd.offset.divided import StackedLayers
 
 _log = logging.getLogger(__name__)
 
@@ -98,6 +98,8 @@ class LevelCurve(LevelTable, eq=False):
 
     def least_seconds(self, level: int, backend: str) -> float:
         """See `LevelTable.least_seconds`."""
+        from hybrid.matrix.cpu.layout import least_seconds
+
         if backend == "gpu":
             from hybrid.matrix.gpu.cost import least_level_seconds
 
@@ -169,6 +171,8 @@ def row_type_weight(types: RowTypes, k: int, number: int, backend: str) -> Weigh
         What the level is called.
     backend : {"cpu", "gpu"}
     """
+    from hybrid.matrix.injection.slices import WIDTH
+
     level, scale = types[k], 1 if types.classes.scaled else 0
     slots, groups = level.group_slots, level.n_groups
     items = int(level.entries.sum()) + slots + int(types.classes.entries(k).sum())
@@ -210,6 +214,8 @@ def level_curve(held: OffsetMTBDD | StackedLayers) -> LevelCurve:
     Time: O(nodes log nodes); that of a candidate is the sweep of
     :class:`hybrid.matrix.injection.row_types.RowTypes` down to it, twice for a matrix and once for layers.
     """
+    from mtbdd.offset.divided import StackedLayers
+
     _log.info("counting paths and row types of levels")
     _total((held.matrix if isinstance(held, StackedLayers) else held).entries_below[0], "non-zeros")
     matrix = TypedMatrix(held)
@@ -252,6 +258,8 @@ def candidate_level(matrix: OffsetMTBDD, k: int, kinds: Sequence[RowTypes], span
     OverflowError
         If a number of paths or entries does not fit 63 bits.
     """
+    from hybrid.matrix.cpu.layout import predict_seconds
+
     below, above = matrix.entries_below[k], matrix.paths_above[k]
     wide = 8 if span >= 2**31 else 4
     own = RecordBytes.of(matrix, k, wide)
@@ -420,6 +428,8 @@ def layer_levels(matrices: Sequence[OffsetMTBDD], backend: str) -> LevelCurve:
         On the gpu those of all layers fused, if every layer has a row for every state and the layers
         are not too many; else those of layers one by one.
     """
+    from mtbdd.offset.divided import stack_layers
+
     if backend == "gpu":
         check_layers(matrices)
         if len(matrices) <= MOST_LAYERS and all(m.n_rows == m.n_columns for m in matrices):

@@ -1,15 +1,17 @@
-"""Fused choices on the device: one launch over the matrices of all layers, the best taken on the way."""
+"""Choices on a device: the matrices of all layers fused in one launch, or written out, one row a choice."""
 
 from __future__ import annotations
 
 import weakref
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from gpu_kernels import (
     ChoiceGains,
+    ChoiceRows,
     ChoiceStep,
     CodedVector,
     Device,
@@ -24,11 +26,14 @@ from gpu_kernels import (
     finish_iteration,
     made_for,
     mark_entries,
+    run_choice_rows,
     run_choices,
 )
+from gpu_kernels.runtime.csr import index_types
 from hybrid.base.arrays import to_host
 from hybrid.base.option_types import LevelOption
 from hybrid.matrix.backends import Backend
+from hybrid.matrix.explicit.extract import explicit_sizes
 from hybrid.matrix.gpu.admission import SMALL_ENTRIES
 from hybrid.matrix.gpu.build import code_gains, gain_items
 from hybrid.matrix.gpu.divided_workspace import DividedDeviceWorkspace
@@ -37,6 +42,7 @@ from hybrid.matrix.gpu.sweeps import DeviceSteps, Unfused
 from hybrid.matrix.gpu.workspace import DeviceWorkspace
 from hybrid.matrix.levels.curve import MOST_LAYERS
 from hybrid.matrix.levels.probe import build_choices
+from hybrid.matrix.operators.explicit_choices import merged_gains, write_choices
 from hybrid.matrix.operators.hybrid_choices import (
     NOTHING_TO_MULTIPLY,
     Ineligible,
@@ -44,8 +50,9 @@ from hybrid.matrix.operators.hybrid_choices import (
     why_ineligible,
 )
 from hybrid.matrix.operators.layer_choices import LayerChoices
-from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem, Improvement
+from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator, ChoiceProblem, Improvement
 from hybrid.matrix.space.workspace import Array, Pair
+from mtbdd.base.errors import option
 from mtbdd.offset.divided import DividedMTBDD
 
 # Steps over choices on the device, whatever form the choices have there.
@@ -380,3 +387,76 @@ class DividedDeviceChoices(DeviceChoices):
             run_choices(*operands, arriving.others, "early")
             with arriving.behind():
                 run_choices(*operands, arriving.others, "late")
+
+
+# Choices written out on a device.
+
+
+class DeviceRows(DeviceOperator):
+    """See `DeviceOperator`; the choices of all layers as compressed sparse rows.
+
+    Parameters
+    ----------
+    device : Device
+    rows : ChoiceRows
+    problem : ChoiceProblem
+    """
+
+    level = None
+    storage = "csr"
+
+    def __init__(self, device: Device, rows: ChoiceRows, problem: ChoiceProblem) -> None:
+        super().__init__(device, problem)
+        self._rows = rows
+        self.nbytes, self.operand_bytes = rows.matrix_bytes, rows.operand_bytes
+
+    def regained(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> DeviceRows:
+        """Return the choices on the same matrices with other gains, groups or optimum."""
+        gains = self._device.xp.asarray(merged_gains(layer_choices))
+        return DeviceRows(self._device, replace(self._rows, gains=gains), problem)
+
+    def _run(self, step: ChoiceStep, x: Array, out: Array) -> None:
+        run_choice_rows(self._device, self._rows, step, x, out)
+
+
+def device_rows(layer_choices: list[LayerChoices], problem: ChoiceProblem) -> DeviceRows:
+    """Write the choices of all layers out and put them on the current device.
+
+    Parameters
+    ----------
+    layer_choices : list of LayerChoices
+    problem : ChoiceProblem
+
+    Raises
+    ------
+    MemoryError
+        If the device or the host has no room, before anything is allocated; with required and available
+        bytes.
+
+    Notes
+    -----
+    Time: O(transitions + states * layers), on the host; O(transitions) a step.
+    """
+    device = current_device()
+    required, available = device_bytes(layer_choices, problem.size), device.free_bytes()
+    if required > available:
+        raise MemoryError(
+            f"the choices of {problem.size} states, written out, need {required} bytes on {device.name}, "
+            f"{available} are free; use {option('engine', 'hybrid')}, {option('backend', 'cpu')}, "
+            "or a smaller model"
+        )
+    return DeviceRows(device, write_choices(layer_choices, problem.size).to_device(device), problem)
+
+
+def device_bytes(layer_choices: list[LayerChoices], size: int) -> int:
+    """Return the bytes that a device needs for the choices of all layers and the vectors of a solution.
+
+    Notes
+    -----
+    Time: O(nodes + states * layers).
+    """
+    entries = sum(explicit_sizes(offer.matrix).entries for offer in layer_choices if offer.matrix is not None)
+    choices = sum(int(np.isfinite(offer.gain).sum()) for offer in layer_choices)
+    index = int(np.dtype(index_types(size, max(entries, choices))[0]).itemsize)
+    # The targets have 32 bits there; every choice has a gain and a layer, too.
+    return 12 * entries + (index + 10) * choices + (index + 8 * BOUND_VECTORS) * (size + 1)

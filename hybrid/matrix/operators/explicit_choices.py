@@ -1,4 +1,4 @@
-"""Choices written out, one row a choice: steps over them on the host, compiled, and on a device."""
+"""Choices written out, one row a choice: compiled steps over them on the host."""
 
 from __future__ import annotations
 
@@ -8,21 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels import ChoiceRows, ChoiceStep, Device, current_device, run_choice_rows
-from gpu_kernels.runtime.csr import index_types
+from gpu_kernels import ChoiceRows
 from hybrid.matrix.cpu.passes import CpuPasses
-from hybrid.matrix.cpu.pool import run_rows
 from hybrid.matrix.explicit.extract import LayerRows, explicit_matrix, explicit_sizes, merge_layers
-from hybrid.matrix.operators.device_choices import DeviceOperator
 from hybrid.matrix.operators.hybrid_choices import NoMatrix, finish_on_host, run_state_by_state
 from hybrid.matrix.operators.layer_choices import LayerChoices
-from hybrid.matrix.space.choice_operator import (
-    BOUND_VECTORS,
-    NO_CHOICE,
-    ChoiceOperator,
-    ChoiceProblem,
-    Improvement,
-)
+from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator, ChoiceProblem, Improvement
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.workspace import Array
 from mtbdd.base.errors import option
@@ -58,10 +49,11 @@ class ExplicitChoices(ChoiceOperator):
 
     def regained(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> ExplicitChoices:
         """Return the choices on the same matrices with other gains, groups or optimum."""
-        return ExplicitChoices(replace(self.rows, gains=_merged_gains(layer_choices)), problem)
+        return ExplicitChoices(replace(self.rows, gains=merged_gains(layer_choices)), problem)
 
     def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
         from hybrid.matrix.cpu import choice_kernels as kernels
+        from hybrid.matrix.cpu.pool import run_rows
 
         step: Any = kernels.explicit_step
         rows, chosen = self.rows, self._no_policy if policy is None else policy
@@ -116,62 +108,6 @@ class ExplicitChoices(ChoiceOperator):
         self.changes = finish_on_host(x, out, factor, shape)
 
 
-class DeviceRows(DeviceOperator):
-    """See `DeviceOperator`; the choices of all layers as compressed sparse rows.
-
-    Parameters
-    ----------
-    device : Device
-    rows : ChoiceRows
-    problem : ChoiceProblem
-    """
-
-    level = None
-    storage = "csr"
-
-    def __init__(self, device: Device, rows: ChoiceRows, problem: ChoiceProblem) -> None:
-        super().__init__(device, problem)
-        self._rows = rows
-        self.nbytes, self.operand_bytes = rows.matrix_bytes, rows.operand_bytes
-
-    def regained(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> DeviceRows:
-        """Return the choices on the same matrices with other gains, groups or optimum."""
-        gains = self._device.xp.asarray(_merged_gains(layer_choices))
-        return DeviceRows(self._device, replace(self._rows, gains=gains), problem)
-
-    def _run(self, step: ChoiceStep, x: Array, out: Array) -> None:
-        run_choice_rows(self._device, self._rows, step, x, out)
-
-
-def device_rows(layer_choices: list[LayerChoices], problem: ChoiceProblem) -> DeviceRows:
-    """Write the choices of all layers out and put them on the current device.
-
-    Parameters
-    ----------
-    layer_choices : list of LayerChoices
-    problem : ChoiceProblem
-
-    Raises
-    ------
-    MemoryError
-        If the device or the host has no room, before anything is allocated; with required and available
-        bytes.
-
-    Notes
-    -----
-    Time: O(transitions + states * layers), on the host; O(transitions) a step.
-    """
-    device = current_device()
-    required, available = device_bytes(layer_choices, problem.size), device.free_bytes()
-    if required > available:
-        raise MemoryError(
-            f"the choices of {problem.size} states, written out, need {required} bytes on {device.name}, "
-            f"{available} are free; use {option('engine', 'hybrid')}, {option('backend', 'cpu')}, "
-            "or a smaller model"
-        )
-    return DeviceRows(device, write_choices(layer_choices, problem.size).to_device(device), problem)
-
-
 def write_choices(layer_choices: list[LayerChoices], size: int) -> ChoiceRows:
     """Write the choices of all layers out, on the host.
 
@@ -194,7 +130,7 @@ def write_choices(layer_choices: list[LayerChoices], size: int) -> ChoiceRows:
     return merge_layers([_layer_rows(o) for o in sorted(layer_choices, key=lambda offer: offer.layer)], size)
 
 
-def _merged_gains(layer_choices: list[LayerChoices]) -> Vector:
+def merged_gains(layer_choices: list[LayerChoices]) -> Vector:
     """Return the gains of choices in the order in which `write_choices` writes them."""
     owners, layers, gains = [], [], []
     for offer in layer_choices:
@@ -220,20 +156,6 @@ def _layer_rows(offer: LayerChoices) -> LayerRows:
     lengths = np.diff(matrix.row_starts)[has]
     values = matrix.values if offer.factor is None else matrix.values * np.repeat(offer.factor[has], lengths)
     return LayerRows(offer.layer, states, lengths, matrix.columns, values, offer.gain[has])
-
-
-def device_bytes(layer_choices: list[LayerChoices], size: int) -> int:
-    """Return the bytes that a device needs for the choices of all layers and the vectors of a solution.
-
-    Notes
-    -----
-    Time: O(nodes + states * layers).
-    """
-    entries = sum(explicit_sizes(offer.matrix).entries for offer in layer_choices if offer.matrix is not None)
-    choices = sum(int(np.isfinite(offer.gain).sum()) for offer in layer_choices)
-    index = int(np.dtype(index_types(size, max(entries, choices))[0]).itemsize)
-    # The targets have 32 bits there; every choice has a gain and a layer, too.
-    return 12 * entries + (index + 10) * choices + (index + 8 * BOUND_VECTORS) * (size + 1)
 
 
 def _check_room(layer_choices: list[LayerChoices], size: int) -> None:

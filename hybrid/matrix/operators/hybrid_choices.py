@@ -17,21 +17,17 @@ from hybrid.base.option_types import LevelOption, Representation
 from hybrid.matrix.backends import Backend, CpuBackend
 from hybrid.matrix.backends.base import MatrixTable
 from hybrid.matrix.backends.host import select_level
-from hybrid.matrix.cpu.pool import run_rows
-from hybrid.matrix.explicit.operators import MOST_WRITTEN
 from hybrid.matrix.levels.curve import layer_curve
-from hybrid.matrix.levels.task_table import layer_tasks
 from hybrid.matrix.operators.hybrid_matrix import DividedMatrix, HybridMatrix, operator_of
 from hybrid.matrix.operators.inject import inject_transposed
 from hybrid.matrix.operators.layer_choices import LayerChoices
 from hybrid.matrix.space.base import Product
 from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator, ChoiceProblem
 from hybrid.matrix.space.host import HostWorkspace
-from hybrid.matrix.space.together import TogetherWorkspace
 from hybrid.matrix.space.workspace import Array, Workspace
 from mtbdd.base.communicator import Communicator
 from mtbdd.base.records import Record
-from mtbdd.offset.divided import DividedMTBDD
+from mtbdd.base.sorting import sorted_values
 
 # Work on host vectors that steps over choices share: the end of a step, and steps state by state.
 
@@ -243,7 +239,7 @@ def coded_gains(gain: Vector, factor: Vector | None) -> tuple[NDArray[Any] | Non
 def _seems_few(column: Vector, limit: int) -> bool:
     """Whether the first elements do not tell that a vector has more values than a dictionary pays for."""
     for part in _SAMPLES:
-        count = len(np.unique(column[:part]))
+        count = len(sorted_values(column[:part]))
         if count > limit or _REPEATED * count <= part:
             break
     return count <= limit
@@ -312,6 +308,8 @@ def hybrid_choices(
     The level is the one that :func:`hybrid.matrix.levels.policy.choose_level` finds on the matrices' common
     curve.
     """
+    from mtbdd.offset.divided import DividedMTBDD
+
     if refusal is not None:
         engine = refusal.applied_to(engine)
     injected: dict[int, HybridMatrix | DividedMatrix] = {}
@@ -334,6 +332,8 @@ def _held(
     wanted: Sequence[LayerChoices], engine: Backend, level: LevelOption, representation: Representation
 ) -> tuple[Backend, list[HybridMatrix]]:
     """Return the backend and the matrices of layers that have entries, their representations built."""
+    from hybrid.matrix.levels.task_table import layer_tasks
+
     matrices = [o.matrix for o in wanted if o.matrix is not None]
     if not matrices:
         return engine, []
@@ -420,6 +420,8 @@ class HybridChoices(ChoiceOperator):
     @property
     def entries(self) -> int | None:
         """See `BellmanOperator.entries`."""
+        from hybrid.matrix.explicit.operators import MOST_WRITTEN
+
         if self.write is None:
             return None
         own = (layer.matrix.nnz for layer in self.layers if layer.matrix is not None)
@@ -460,6 +462,8 @@ class HybridChoices(ChoiceOperator):
         self, e: HeldLayer, product: Array | None, gains: Array, policy: Array | None, first: bool, out: Array
     ) -> None:
         """Take one layer's choices into account."""
+        from hybrid.matrix.cpu.pool import run_rows
+
         if not self._compiled:
             self._take_by_arrays(e, product, gains, policy, first, out)
             return
@@ -526,6 +530,8 @@ class HybridChoices(ChoiceOperator):
 
 def _space_of_none(problem: ChoiceProblem) -> Workspace:
     """Return the workspace of a system without a matrix."""
+    from hybrid.matrix.space.together import TogetherWorkspace
+
     space = HostWorkspace(NoMatrix(problem.size))
     if problem.communicator.size == 1:
         return space

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from gpu_kernels import current_device
 from hybrid.base.arrays import lies_on_device, on_host, through_host
-from hybrid.base.halo import ArrivingVector, Halo
-from hybrid.base.notebook import block, facts_table, memory_picture
 from hybrid.base.operands import TransposedProtocol, aligned_empty, as_columns, as_vector, check_out
 from hybrid.base.option_types import Representation
 from hybrid.matrix.backends import Backend, Product
@@ -21,18 +19,18 @@ from hybrid.matrix.backends.base import MatrixTable
 from hybrid.matrix.injection.injected import InjectedMatrix, TaskList, cut_tasks, inject_level
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.policy import LevelChoice
-from hybrid.matrix.levels.task_table import TaskTable
 from hybrid.matrix.reference import ReferenceProduct, relax_in_place
 from mtbdd.base.communicator import Communicator
 from mtbdd.base.records import Record
 from mtbdd.offset.convert import diagonal_of
-from mtbdd.offset.divided import DividedMTBDD
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.places import HOST, VectorPlace
 
 if TYPE_CHECKING:
+    from hybrid.base.halo import ArrivingVector, Halo
     from hybrid.matrix.gpu.colours import ColouredTiles
     from hybrid.matrix.space.workspace import Workspace
+    from mtbdd.offset.divided import DividedMTBDD
 
 
 # Sizes of a matrix and of its representation, and the choices behind them.
@@ -127,11 +125,15 @@ class HybridMatrix(TransposedProtocol):
     @property
     def representation(self) -> Representation:
         """How the matrix is held, one of `hybrid.base.check_options.REPRESENTATIONS`."""
+        from hybrid.matrix.levels.task_table import TaskTable
+
         return "tasks" if isinstance(self.curve, TaskTable) else "row-types"
 
     @property
     def storage(self) -> str | None:
         """The name "tasks" where the matrix is held in tasks; None where it is held in row types."""
+        from hybrid.matrix.levels.task_table import TaskTable
+
         return "tasks" if isinstance(self.curve, TaskTable) else None
 
     @property
@@ -164,6 +166,8 @@ class HybridMatrix(TransposedProtocol):
         )
 
     def _repr_html_(self) -> str:
+        from hybrid.base.notebook import block, facts_table, memory_picture
+
         facts = [
             ("shape", f"{self.shape[0]:,} x {self.shape[1]:,}"),
             ("non-zeros", f"{self.nnz:,}"),
@@ -389,6 +393,8 @@ def operator_of(
     halo : Halo, optional
         See `DividedMatrix`.
     """
+    from mtbdd.offset.divided import DividedMTBDD
+
     if isinstance(matrix, DividedMTBDD):
         return DividedMatrix(held, matrix, engine, halo)
     assert held is not None

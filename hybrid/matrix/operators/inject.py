@@ -17,12 +17,10 @@ from hybrid.matrix.backends.base import MatrixTable
 from hybrid.matrix.backends.host import select_level
 from hybrid.matrix.explicit.extract import ModelTransitions
 from hybrid.matrix.levels.curve import level_curve
-from hybrid.matrix.levels.task_table import task_table
 from hybrid.matrix.operators.hybrid_matrix import Float64Array, HybridMatrix
 from hybrid.matrix.space.base import Product
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.workspace import Workspace
-from mtbdd.build.numbering import inverse
 from mtbdd.offset.offset import OffsetMTBDD
 
 # A model's whole matrix over vectors that go by the states' numbers, where the diagram has another order.
@@ -44,6 +42,8 @@ class NumberedMatrix(HybridMatrix):
 
     @cached_property
     def _numbers(self) -> NDArray[np.int64]:
+        from mtbdd.build.numbering import inverse
+
         return inverse(self.places)
 
     def _multiply_many(self, x: ArrayLike) -> Float64Array:
@@ -136,6 +136,8 @@ def inject(
     TypeError
         If the matrix is not an OffsetMTBDD.
     """
+    from hybrid.matrix.levels.task_table import task_table
+
     if not isinstance(matrix, OffsetMTBDD):
         raise TypeError(
             f"matrix: expected an offset-labelled MTBDD (mtbdd.OffsetMTBDD), such as model.transitions, "

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,12 @@ from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.partition import Partition
-from mtbdd.graph.components import EndComponents
 from mtbdd.offset.expansion import expand_sum
 from mtbdd.offset.offset import OffsetMTBDD, row_entries
 from mtbdd.offset.states import StateIndex, index_states
+
+if TYPE_CHECKING:
+    from mtbdd.graph.components import EndComponents
 
 Vector = NDArray[np.float64]
 RewardOf = Callable[[int, StateIndex], Vector]

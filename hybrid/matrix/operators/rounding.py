@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.state_values import StateValues
-from hybrid.matrix.explicit.operators import ExplicitOperator
 from hybrid.matrix.operators.hybrid_matrix import DividedMatrix, HybridMatrix
 from hybrid.matrix.space.bounded_solution import UNIT
 from mtbdd.base.communicator import communicator_of
 from mtbdd.base.records import Record
 from mtbdd.language.reals import doubles_around, real_of
 from mtbdd.offset.offset import SCALED_UNITS, OffsetMTBDD, row_entries
+
+if TYPE_CHECKING:
+    from hybrid.matrix.explicit.operators import ExplicitOperator
 
 # What a step leaves of a reward's worth, and what it takes, with the errors of both.
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from gpu_kernels.runtime.coded import array_module
 from hybrid.base.arrays import extremes
-from hybrid.matrix.explicit.operators import entries_on_host, rows_on_host
 from hybrid.matrix.space.base import MatrixOperator, Vector
 from hybrid.matrix.space.bellman import BellmanOperator
 from hybrid.matrix.space.bounded_solution import NEGLIGIBLE, least_closure, underflow_of
@@ -67,10 +66,14 @@ class DirectedSystem(BellmanOperator):
     @property
     def entries(self) -> int | None:
         """See `BellmanOperator.entries`."""
+        from hybrid.matrix.explicit.operators import entries_on_host
+
         return entries_on_host(self.matrix)
 
     def written(self, policy: Array | None = None) -> FactoredSystem:
         """See `BellmanOperator.written`."""
+        from hybrid.matrix.explicit.operators import rows_on_host
+
         return factored_system(rows_on_host(self.matrix), self.diagonal, self.b)
 
     def result(self, x: Array) -> Array:

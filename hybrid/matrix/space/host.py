@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hybrid.matrix.space.base import Criterion, MatrixOperator, Vector, true_residual
-from hybrid.matrix.space.idr import IDR, HostBiCGStab, HostImages
 from hybrid.matrix.space.passes import NumPyPasses, Passes
-from hybrid.matrix.space.repeated import OMEGA, RepeatedSystem, repeat
-from hybrid.matrix.space.swept import RowSweeps, SweptSystem
 from hybrid.matrix.space.workspace import Pair, Steps, Workspace
 from mtbdd.base.errors import option
 from mtbdd.base.memory import require_memory
+
+if TYPE_CHECKING:
+    from hybrid.matrix.space.idr import IDR, HostBiCGStab, HostImages
+    from hybrid.matrix.space.repeated import RepeatedSystem
+    from hybrid.matrix.space.swept import RowSweeps, SweptSystem
 
 # Several steps of a uniformised chain on the host, as one.
 
@@ -60,6 +62,8 @@ class UniformisedRepetition:
         return found
 
     def _repeat(self, x: Vector, b: Vector | None, out: Vector) -> None:
+        from hybrid.matrix.space.repeated import repeat
+
         def step(x: Vector, out: Vector) -> None:
             self._multiply(x, out)
             self._passes.uniformise(x, b, self._diagonal, self._weight, out)
@@ -322,6 +326,8 @@ class HostSystem:
         self, start: Vector, limit: float, orthogonal: float, anchor: int | None = None
     ) -> HostBiCGStab:
         """Return BiCGStab's recurrence."""
+        from hybrid.matrix.space.idr import HostBiCGStab
+
         return HostBiCGStab(self._passes, self.images(anchor), _copy(start), limit, orthogonal)
 
     def idr(
@@ -333,17 +339,23 @@ class HostSystem:
         is_single: bool = False,
     ) -> IDR:
         """Return IDR(s)'s recurrence."""
+        from hybrid.matrix.space.idr import IDR
+
         images = self.images(anchor, self._single if is_single else None)
         real = np.float32 if is_single else np.float64
         return IDR(self._passes, images, _copy(start), limit, weights, real)
 
     def images(self, anchor: int | None, multiply: Multiply | None = None) -> HostImages:
         """Return what recurrences multiply with."""
+        from hybrid.matrix.space.idr import HostImages
+
         product = multiply or self._matrix.multiply
         return HostImages(self._passes, product, self._diagonal, self.relaxation(), anchor)
 
     def preconditioner(self, shape: Vector | None = None) -> SweptSystem | None:
         """See `System.preconditioner`: sweeps."""
+        from hybrid.matrix.space.swept import SweptSystem
+
         sweeps = self._sweeps()
         if sweeps is None:
             return None
@@ -355,6 +367,8 @@ class HostSystem:
 
     def repeated(self) -> RepeatedSystem:
         """See `System.repeated`: steps of the uniformised chain."""
+        from hybrid.matrix.space.repeated import OMEGA, RepeatedSystem
+
         passes = self._passes
         weight = OMEGA / float(passes.extremes(self._diagonal)[1])
 

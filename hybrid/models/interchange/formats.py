@@ -7,14 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybrid.base.errors import InterchangeError, OptionError
-from hybrid.models.interchange.explicit_model import ExplicitModel
 from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language.syntax import ModelType
 from mtbdd.language.tokens import near_file
+
+if TYPE_CHECKING:
+    from hybrid.models.interchange.explicit_model import ExplicitModel
 
 _PACKED = (".gz", ".xz")
 
@@ -151,6 +153,8 @@ def read_model(
     InterchangeError
         The file is damaged, holds no model, or is of a format that is only written.
     """
+    from hybrid.models.interchange.explicit_model import ExplicitModel
+
     found = format_of(path)
     if found is None or found.reader is None:
         readable = ", ".join(suffix for suffix, known in FORMATS.items() if known.reader is not None)
@@ -257,6 +261,8 @@ def write_target(model: SymbolicModel | ExplicitModel, target: Target, *, force:
 
     Raises InterchangeError: the model does not fit the format, or the file cannot be written.
     """
+    from hybrid.models.interchange.explicit_model import ExplicitModel
+
     assert target.format.writer is not None
     write = _function(target.format.writer)
     if target.structure is not None and isinstance(model, ExplicitModel):

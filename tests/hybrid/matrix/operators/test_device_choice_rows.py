@@ -11,7 +11,8 @@ import pytest
 import hybrid
 from gpu_kernels import Device, use_device
 from hybrid.base.errors import OptionError
-from hybrid.matrix.operators.explicit_choices import DeviceRows, device_bytes, device_rows, write_choices
+from hybrid.matrix.operators.device_choices import DeviceRows, device_bytes, device_rows
+from hybrid.matrix.operators.explicit_choices import write_choices
 from hybrid.matrix.space.choice_operator import ChoiceProblem
 from tests.builders.choice_systems import random_choices
 from tests.builders.known_answers import OF_MDPS
