@@ -147,6 +147,34 @@ def spending(budget: Budget | None) -> Iterator[None]:
         _budget.reset(token)
 
 
+class GrownError(Exception):
+    """Work that was ended because what it makes has become too large."""
+
+
+@dataclass(frozen=True)
+class _Growth(Budget):
+    """A budget that ends work, by `GrownError`, once a size exceeds `most`; that around it holds as well."""
+
+    size: Callable[[], int] = lambda: 0
+    most: int = 0
+    outer: Budget | None = None
+
+    def check(self) -> None:
+        if self.outer is not None:
+            self.outer.check()
+        if self.size() > self.most:
+            raise GrownError
+
+
+@contextmanager
+def ended_beyond(most: int, size: Callable[[], int]) -> Iterator[None]:
+    """End the work in a block by `GrownError`, where it looks at its budget, once a size exceeds `most`."""
+    outer = _budget.get()
+    course = Course() if outer is None else outer.course
+    with spending(_Growth(None, None, time.monotonic(), course=course, size=size, most=most, outer=outer)):
+        yield
+
+
 def check_budget() -> None:
     """Raise `BudgetError` if a budget holds here and is spent."""
     budget = _budget.get()

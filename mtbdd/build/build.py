@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
 
-from mtbdd.base.budget import check_budget
+from mtbdd.base.budget import GrownError, check_budget, ended_beyond
 from mtbdd.base.errors import either
 from mtbdd.base.records import Record
 from mtbdd.build.choices import ChoiceLayer, ChoicePart, pack_choices, translate_choices
@@ -204,6 +205,9 @@ def deadlock_warnings(source: ResolvedModel, encoding: Encoding, deadlocks: Node
     return [f"{many} no outgoing transition and got a self-loop, for example {text}"]
 
 
+_GROWN, _TRIED = 4, 50_000
+"""Another order is given up beyond so many times the nodes of the first, and so many nodes."""
+
 _LARGE = 10_000  # nodes of all events' relations together from which other variable orders are tried
 
 
@@ -261,12 +265,13 @@ class _Translated(Record):
     size: int  # nodes of all relations together
 
 
-def _translate(source: ResolvedModel, order: Order, package: str) -> _Translated:
-    """Translate a model's commands in a given variable order."""
+def _translate(source: ResolvedModel, order: Order, package: str, most: int = sys.maxsize) -> _Translated:
+    """Translate a model's commands in a given variable order; `GrownError` beyond so many nodes."""
     encoding = Encoding(order_variables(source, order), package, [v.name for v in source.variables])
     translator = ExpressionTranslator(encoding)
     is_mdp = source.type is ModelType.MDP
-    events = translate_choices(source, translator) if is_mdp else translate_events(source, translator)
+    with ended_beyond(most, lambda: len(encoding.manager.bdd)):
+        events = translate_choices(source, translator) if is_mdp else translate_events(source, translator)
     relations = [Relation.of(encoding, e.touched, e.rates.support) for e in events]
     relations = [t for t in relations if t.node != encoding.manager.false]
     return _Translated(translator, events, relations, sum(encoding.manager.size(t.node) for t in relations))
@@ -275,8 +280,12 @@ def _translate(source: ResolvedModel, order: Order, package: str) -> _Translated
 def _smaller(source: ResolvedModel, package: str, given: _Translated) -> _Translated:
     """Return the translation in the best other order if it is at most half as large, else the given one."""
     best: _Translated | None = None
+    most = max(_GROWN * len(given.translator.encoding.manager.bdd), _TRIED)
     for order in ("reversed", "force"):
-        other = _translate(source, order, package)
+        try:
+            other = _translate(source, order, package, most)
+        except GrownError:
+            continue
         if best is None or other.size < best.size:
             best = other
         if best.size <= min(_LARGE, given.size // 2):

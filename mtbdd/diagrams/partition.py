@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtbdd.base.budget import check_budget
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.nodes import distinct_pairs
 
@@ -142,6 +143,7 @@ class Partition:
         """
         if not self.pieces or not other.pieces:
             return (self if self.pieces else other).nonzero()
+        check_budget()
         mine, theirs = self.support, other.support
         both = mine & theirs
         pieces: dict[Any, list[Node]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mtbdd.base.budget import Budget, BudgetError, GrownError, check_budget, ended_beyond, spending
 from mtbdd.build.build import build_model
 from mtbdd.build.order import order_variables
 from mtbdd.language import parse_model, resolve
@@ -91,3 +92,25 @@ def test_names_that_are_no_order_are_refused(order: tuple[str, ...]) -> None:
     model = resolve(parse_model("dtmc module m x:[0..1]; y:[0..1]; [] true -> true; endmodule"), {})
     with pytest.raises(ValueError, match="expected the variables x, y, each once"):
         order_variables(model, order)
+
+
+def test_another_order_is_given_up_where_its_diagrams_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = resolve(parse_model(copies(6)))
+    monkeypatch.setattr("mtbdd.build.build._LARGE", 500)
+    monkeypatch.setattr("mtbdd.build.build._GROWN", 0)
+    monkeypatch.setattr("mtbdd.build.build._TRIED", 20)
+    chosen = build_model(source)
+    assert [v.name for v in chosen.encoding.variables] == [v.name for v in source.variables]
+
+
+def test_a_budget_around_work_that_may_grow_holds_within_it() -> None:
+    with pytest.raises(GrownError), ended_beyond(3, lambda: 4):
+        check_budget()
+    with ended_beyond(4, lambda: 4):
+        check_budget()
+    with (
+        pytest.raises(BudgetError),
+        spending(Budget(1.0, None, -10.0)),
+        ended_beyond(4, lambda: 4),
+    ):
+        check_budget()
