@@ -127,8 +127,8 @@ def automaton_moves(automaton: DeterministicAutomaton) -> list[list[AutomatonMov
 
 # The product of a model and an automaton, with the automaton's bits where the level curve wants them.
 
-MOST_COMPARED = 1 << 20
-"""States of a model up to which both orders are built; beyond, the automaton's bits stand above."""
+COMPARED = range(1 << 14, (1 << 20) + 1)
+"""States of a model for which both orders are built; of fewer and more the automaton's bits stand above."""
 
 
 def model_product(
@@ -144,11 +144,11 @@ def model_product(
 
     State 0 of the automaton is the initial one; for `structures`, `labels` and `start` see
     `automaton_product`. The explicit engine, which writes the matrix out, takes the order with the
-    automaton's bits above. Time: two products and their level curves.
+    automaton's bits above, and so do few states. Time: two products and their level curves.
     """
     moves, n_marks = automaton_moves(automaton), automaton.n_marks
     above = automaton_product(model, propositions, moves, n_marks, structures, labels=labels, start=start)
-    if len(moves) == 1 or options.engine == "explicit" or model.n_states > MOST_COMPARED:
+    if len(moves) == 1 or options.engine == "explicit" or model.n_states not in COMPARED:
         chosen = above
     else:
         below = automaton_product(model, propositions, moves, n_marks, structures, True, labels, start)

@@ -98,6 +98,8 @@ def test_every_pair_moves_as_its_parts_do(text: str, package: str, formula: str,
 def test_the_order_with_the_lower_minimum_is_taken(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model, automaton = build(text), automaton_of("a U (b | (X X a))")
     nodes = propositions(model, automaton)
+    every = "hybrid.analysis.ltl.COMPARED", range(1 << 20)
+    monkeypatch.setattr(*every)
     for below, sizes in ((False, [5, 6]), (True, [6, 5])):
         left = iter(sizes)
         monkeypatch.setattr("hybrid.analysis.ltl._least_bytes", lambda product, left=left: next(left))
@@ -106,6 +108,9 @@ def test_the_order_with_the_lower_minimum_is_taken(text: str, monkeypatch: pytes
         assert (own.bits[0] > 0) == below
     assert model_product(model, automaton, nodes, CheckOptions.of(engine="explicit")).first is not None
     monkeypatch.undo()
+    few = model_product(model, automaton, nodes, CheckOptions.of())
+    assert few.model.encoding.by_name["automaton_" if "automaton :" in text else "automaton"].bits[0] == 0
+    monkeypatch.setattr(*every)
     chosen = model_product(model, automaton, nodes, CheckOptions.of())
     moves = automaton_moves(automaton)
     both = [automaton_product(model, nodes, moves, automaton.n_marks, below=below) for below in (False, True)]
