@@ -217,7 +217,7 @@ class _Refinement:
         self._residues = self._residues_of(terms, seed)
         self._store = self._made(_LEAST_ROOM)
         self._live = 0
-        self._pairs: Words = np.zeros((0, 2), dtype=np.uint64)
+        self._parents: Words = np.zeros((0, 2), dtype=np.uint64)
         self._classes = self._loaded(work, classes)
         self._partition = self._with_words(self._classes, lambda words: self._seeded(words, seed))
 
@@ -225,57 +225,59 @@ class _Refinement:
 
     def found(self) -> ChainPartition:
         """Refine until nothing changes, and prove the blocks."""
-        sums = 0
         exits = self._negated_exits() if self._skip else 0
         n_blocks, rounds, step = len(self._words(self._partition)), 0, self._partition
         while True:
             check_budget()
             rounds += 1
-            sums = self._sum(sums, self._times(step))
+            change = self._times(step)
             if exits:
-                sums = self._sum(sums, self._combined(self._kernels.MULTIPLY, exits, step))
-            both = self._paired(sums)
-            leaves = self._leaves(both)
+                change = self._sum(change, self._combined(self._kernels.MULTIPLY, exits, step))
+            split = self._split(change)
+            leaves = self._leaves(split)
             is_stable, n_blocks = len(leaves) == n_blocks, len(leaves)
             if n_blocks >= self._most:
                 raise TooManyBlocksError(n_blocks, rounds)
             if is_stable:
                 return self._with_proof(rounds)
-            self._partition, step = self._renamed(both, leaves)
-            self._partition, self._classes, sums, step, exits = self._kept(
-                self._partition, self._classes, sums, step, exits
-            )
+            new = self._renamed(split, leaves)
+            step = self._combined(self._kernels.DIFFER, new, self._partition)
+            self._partition, self._classes, step, exits = self._kept(new, self._classes, step, exits)
 
-    def _paired(self, sums: int) -> int:
-        """Return the function of pairs of a block and a sum, and remember which pair a word is."""
-        both, log = self._noted(lambda: self._combined(self._kernels.PAIR, self._partition, sums))
-        words, first = np.unique(log[:, 3], return_index=True)
-        is_new = ~np.isin(words, self._pairs[:, 0])
-        words, first = words[is_new], first[is_new]
-        at = np.searchsorted(self._pairs[:, 0], words)
-        self._pairs = np.insert(self._pairs, at, np.stack([words, log[first, 1]], axis=1), axis=0)
-        return both
+    def _split(self, change: int) -> int:
+        """Return the partition split by how the sums of its states change, and remember what was split.
 
-    def _renamed(self, both: int, leaves: Numbers) -> tuple[int, int]:
-        """Return the new partition, and the difference of its words to the old one's.
-
-        The largest part of a block keeps its word.
+        States of a block had the same sums before. Those whose sums stay as they are keep their word.
         """
-        share = np.zeros(both + 1)
-        self._kernels.measured(self._store, both, self._marks(both), share)
-        new = self._store.word[leaves]
-        old = self._pairs[np.searchsorted(self._pairs[:, 0], new), 1]
-        order = np.lexsort((share[leaves], old))
-        keep = order[np.append(np.diff(old[order]) != 0, True)]
-        new[keep] = old[keep]
-        prime = np.uint64((1 << 61) - 1)
-        change = np.where(new >= old, new - old, prime - (old - new))
-        by_node = np.zeros(both + 1, dtype=np.uint64)
-        found = []
-        for values in (new, change):
-            by_node[leaves] = values
-            found.append(self._relabelled(both, by_node))
-        return found[0], found[1]
+        found, log = self._noted(lambda: self._combined(self._kernels.SPLIT, self._partition, change))
+        words, first = np.unique(log[:, 3], return_index=True)
+        is_new = ~np.isin(words, self._parents[:, 0])
+        words, first = words[is_new], first[is_new]
+        at = np.searchsorted(self._parents[:, 0], words)
+        self._parents = np.insert(self._parents, at, np.stack([words, log[first, 1]], axis=1), axis=0)
+        return found
+
+    def _renamed(self, split: int, leaves: Numbers) -> int:
+        """Return a split partition in which every block's word is that of a part.
+
+        Where no part kept it, the largest one has it.
+        """
+        words, before = self._store.word[leaves], self._words(self._partition)
+        left = np.setdiff1d(before, words)
+        if not left.size:
+            return split
+        place = np.minimum(np.searchsorted(self._parents[:, 0], words), len(self._parents) - 1)
+        parent = self._parents[place, 1]
+        is_part = ~np.isin(words, before) & np.isin(parent, left)
+        share = np.zeros(split + 1)
+        self._kernels.measured(self._store, split, self._marks(split), share)
+        parts = np.flatnonzero(is_part)
+        parts = parts[np.lexsort((share[leaves[parts]], parent[parts]))]
+        largest = parts[np.append(np.diff(parent[parts]) != 0, True)]
+        words[largest] = parent[largest]
+        by_node = np.zeros(split + 1, dtype=np.uint64)
+        by_node[leaves] = words
+        return self._relabelled(split, by_node)
 
     def _negated_exits(self) -> int:
         """Return minus the sum of every state's entries."""

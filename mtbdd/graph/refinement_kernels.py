@@ -19,8 +19,11 @@ _P = (1 << 61) - 1
 _LOW31 = (1 << 31) - 1
 _LOW30 = (1 << 30) - 1
 
-ADD, MULTIPLY, PAIR, PRODUCT = 0, 1, 2, 3
-"""Operations on leaves: of residues, and the word of a pair of words; of a product, with a matrix."""
+ADD, MULTIPLY, DIFFER, PAIR, SPLIT, PRODUCT = 0, 1, 2, 3, 4, 5
+"""Operations on leaves: of residues, and the word of a pair of words; of a product, with a matrix.
+
+Functions that differ are 0 in the same states. A word that is split by 0 stays as it is.
+"""
 
 SIZE, LOGGED, LEFT = 0, 1, 2
 """Places in the record of a store: nodes, operations noted, steps until the caller is asked."""
@@ -158,8 +161,10 @@ def combined(store, n_bits, operation, a, b):  # type: ignore[no-untyped-def]
     if a == 0:
         return np.int64(b) if operation == ADD else np.int64(0)
     if b == 0 and operation != PAIR:
-        return np.int64(a) if operation == ADD else np.int64(0)
-    if operation != PAIR and a > b:
+        return np.int64(a) if operation != MULTIPLY else np.int64(0)
+    if a == b and operation == DIFFER:
+        return np.int64(0)
+    if operation <= MULTIPLY and a > b:
         a, b = b, a
     first = (np.uint64(a) << np.uint64(32)) | np.uint64(b)
     place = np.int64(mixed(first + np.uint64(operation)) & np.uint64(len(store.results) - 1))
@@ -179,6 +184,8 @@ def combined(store, n_bits, operation, a, b):  # type: ignore[no-untyped-def]
             word = plus(x, y)
         elif operation == MULTIPLY:
             word = times(x, y)
+        elif operation == DIFFER:
+            word = plus(x, np.uint64(_P) - y)
         else:
             word = pair_word(x, y)
         if not _note(store, operation, x, y, word):
@@ -292,13 +299,13 @@ def relabelled(store, n_bits, marks, words, image):  # type: ignore[no-untyped-d
     for node in range(len(marks)):
         if not marks[node]:
             continue
+        low, high = np.int64(image[store.low[node]]), np.int64(image[store.high[node]])
         if store.level[node] == n_bits:
             found = leaf(store, n_bits, words[node])
+        elif low == store.low[node] and high == store.high[node]:
+            found = node
         else:
-            found = node_of(
-                store, np.int64(store.level[node]), np.int64(image[store.low[node]]),
-                np.int64(image[store.high[node]]),
-            )  # fmt: skip
+            found = node_of(store, np.int64(store.level[node]), low, high)
         if found < 0:
             return False
         image[node] = found

@@ -35,6 +35,9 @@ from mtbdd.offset.states import index_states
 _MOST_COUNT = 1 << 40
 """Greatest common denominator, and greatest multiple of its inverse, of entries that are counted with it."""
 
+_LEAST_ROOM, _MOST_ROOM = 1 << 20, 1 << 26
+"""Nodes that are made at least, and at most, before a list is tried."""
+
 _LEAST = 2.0**-1000  # lemma: formal-sums
 """Sums of entries are greater: smaller ones are rounded by more than a unit."""
 
@@ -84,7 +87,7 @@ def listed_quotient(
     earned = [_Earned(classes, number) for number in rewards]
     entries = _Entries(matrix.terminals, units)
     found = coarsest_partition(
-        matrix, entries.terms, classes.work, classes.root, skip_own=skip_own, most=most
+        matrix, entries.terms, classes.work, classes.root, skip_own=skip_own, most=most, room=_room(model)
     )
     starts, columns, values, is_exact = entries.rows(found)
     told = classes.table[found.classes]
@@ -108,6 +111,11 @@ def listed_quotient(
     held = {e.number: e.of_blocks(listed, told) for e in earned}
     structures = (held.get(k, ExplicitReward(r.name)) for k, r in enumerate(model.source.rewards))
     return replace(listed, rewards=tuple(structures)), found
+
+
+def _room(model: SymbolicModel) -> int:
+    """Return the nodes that may be made: one a state takes as long as the list of all transitions."""
+    return min(_MOST_ROOM, max(_LEAST_ROOM, model.n_states))
 
 
 def _units_of_members(units: float, is_exact: bool) -> float:
