@@ -19,6 +19,7 @@ from tests.attack.in_parts import run_in_parts
 from tests.attack.in_strips import run_in_strips
 from tests.attack.judge import VERDICTS
 from tests.attack.open_faults import OPEN_CASES
+from tests.attack.quotients import run_in_quotients
 from tests.attack.resumed import run_resumed
 
 __all__ = ["WAYS", "Summary", "attack", "reported", "run_block"]
@@ -78,6 +79,7 @@ WAYS: dict[str, tuple[Callable[[Case], Record], str]] = {
     "in-parts": (run_in_parts, "ask in 2 to 7 parts, states dealt to them at random"),
     "in-strips": (run_in_strips, "solve component by component, in strips of a few states"),
     "directed": (run_directed, "ask of models that are built no further than the question needs"),
+    "quotients": (run_in_quotients, "ask of bisimulation quotients, from diagrams and from lists in turn"),
     "resumed": (run_resumed, "end checks at random looks, and go on from checkpoints, some of other strips"),
 }
 """Other ways to run cases, and what they do."""
