@@ -122,7 +122,7 @@ def check_all(
     bisimulation : bool
         Answer each property from the quotient of the model by the coarsest strong bisimulation that the
         property cannot tell from it, ``answer.reduction``.  It is made from the diagrams of a chain of
-        more than 2^20 states, else from the list of all transitions.
+        more than 2^22 states, else from the list of all transitions.
     checkpoint : str or path-like, optional
         A folder in which iterations are kept while they run.  A call with the same model, properties, method
         and precision goes on where the last one was; `ranks` may be others.

@@ -29,8 +29,8 @@ _OF_ROUNDING = (UnknownError, RewardSplitError)
 _SHARE = 0.5
 """Blocks a state from which the model itself is checked."""
 
-_LISTED = 1 << 20
-"""States of a chain up to which its quotient is made from a list."""
+_LISTED = 1 << 22
+"""States of a chain up to which its quotient is made from a list: some 5 microseconds a state."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -192,7 +192,7 @@ def attempt(asked: Asked, skip_own: bool = False) -> bisimulation._Refinement:
 
 
 # lemma: formal-sums
-def test_blocks_whose_states_have_different_sums_are_not_with_proof(rng: np.random.Generator) -> None:
+def test_blocks_whose_states_have_different_sums_are_not_proved(rng: np.random.Generator) -> None:
     asked = Asked(rng, 5, 8)
     assert asked.found().count > 2
     for skip_own in (False, True):
@@ -200,7 +200,7 @@ def test_blocks_whose_states_have_different_sums_are_not_with_proof(rng: np.rand
             attempt(asked, skip_own)._with_proof(0)  # the classes, which are not stable
 
 
-def test_blocks_over_two_classes_are_not_with_proof(rng: np.random.Generator) -> None:
+def test_blocks_over_two_classes_are_not_proved(rng: np.random.Generator) -> None:
     """Rows add up to the same number, so that one block of all states is stable."""
     asked = Asked(rng)
     asked.symbolic = symbolic_matrix(asked.manager, np.diag(np.minimum(asked.classes, 1.0)))
