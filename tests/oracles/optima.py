@@ -19,12 +19,14 @@ from tests.oracles.mdps import ExplicitMdp
 
 __all__ = [
     "assert_encloses",
+    "averages",
     "best",
     "checked",
     "persistent",
     "reachability_rewards",
     "repeated",
     "rewarded_schedulers",
+    "shares",
     "states_of",
     "steps_back",
     "total_rewards",
@@ -98,6 +100,27 @@ def total_rewards(mdp: ExplicitMdp, structure: int, maximise: bool) -> list[Exac
         target = set().union(*idle) if idle else set()
         found.append(chain_oracles.reachability_rewards(chain, earned, target, False))
     return best(found, maximise)
+
+
+def averages(mdp: ExplicitMdp, structure: int, maximise: bool) -> list[Exact]:
+    """Return the optimal long-run averages of a reward."""
+    return best([_averages(*of) for of in rewarded_schedulers(mdp, structure)], maximise)
+
+
+def shares(mdp: ExplicitMdp, states: set[int], maximise: bool) -> list[Exact]:
+    """Return the optimal shares of time spent in a set in the long run."""
+    inside = [Fraction(s in states) for s in range(len(mdp.choices))]
+    chains = ([row for _, row in picked] for picked in product(*mdp.choices))
+    return best([_averages(chain, inside) for chain in chains], maximise)
+
+
+def _averages(chain: Chain, earned: list[Fraction]) -> list[Exact]:
+    """Return the long-run averages of what a chain's states earn, from every state."""
+    found: list[Exact] = []
+    for start in range(len(chain)):
+        spent = chain_oracles.stationary_distribution(chain, {start: Fraction(1)}, False)
+        found.append(sum((p * r for p, r in zip(spent, earned, strict=True)), Fraction(0)))
+    return found
 
 
 def repeated(mdp: ExplicitMdp, states: set[int], maximise: bool) -> list[Exact]:

@@ -16,7 +16,7 @@ from hybrid.analysis.exact.optima import Exact, Option, solve_optima
 from hybrid.analysis.exact.reading import ExactModel
 from hybrid.analysis.exact.systems import Budget
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.base.errors import NotExactError, UnsupportedError
+from hybrid.base.errors import NotExactError
 from hybrid.checking.checker import Checker
 from hybrid.properties import parse_properties, resolve_properties
 from mtbdd.build.model import SymbolicModel
@@ -61,6 +61,15 @@ def test_probabilities_without_bounds(text: str, maximise: bool) -> None:
     assert exact_values(model, f"P{word(maximise)}=? [ G F x<=1 ]") == optima.repeated(mdp, places, maximise)
     found = optima.persistent(mdp, places, maximise)
     assert exact_values(model, f"P{word(maximise)}=? [ F G x<=1 ]") == found
+
+
+@RANDOM
+@given(text=mdps(), maximise=st.booleans())
+def test_long_run_averages(text: str, maximise: bool) -> None:
+    model, mdp = build_mdp(text)
+    inside = optima.states_of(mdp, lambda v: v["x"] <= 1)
+    assert exact_values(model, f"S{word(maximise)}=? [ x<=1 ]") == optima.shares(mdp, inside, maximise)
+    assert exact_values(model, f"R{word(maximise)}=? [ S ]") == optima.averages(mdp, 0, maximise)
 
 
 @RANDOM
@@ -187,13 +196,6 @@ def test_a_budget_is_kept_and_traps_are_refused() -> None:
         solve_optima(game, True, Budget(1))
     with pytest.raises(NotExactError, match="cannot leave"):
         solve_optima([[Option(half, {0: Fraction(1)})]], True, Budget(100))
-
-
-def test_long_runs_have_no_exact_optimum() -> None:
-    model = read(SLOW_WAY)
-    for text in ("S=? [ x=2 ]", 'R{"tries"}max=? [ S ]'):
-        with pytest.raises(UnsupportedError, match="long-run"):
-            exact_values(model, text)
 
 
 def test_infinite_values() -> None:
