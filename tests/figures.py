@@ -306,7 +306,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
             "hybrid.analysis.exact.reading:MAX_TRANSITIONS",
             "hybrid.analysis.exact.formulas:MAX_UNKNOWN",
         ),
-        "up to {:,} transitions and {:,} unknown states. Long-run": (
+        "up to {:,} transitions and {:,} unknown states. For long-run": (
             "hybrid.analysis.exact.reading:MAX_TRANSITIONS",
             "hybrid.analysis.exact.optima:MAX_UNKNOWN",
         ),
