@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import hybrid
+from gpu_kernels import use_device
 from hybrid.analysis import long_run_choices
 from hybrid.analysis.exact import averages
 from hybrid.solvers import component_averages
 from tests.builders.mdp_texts import PAIRS
+from tests.gpu_kernels.host_device import HostDevice
 
 # Components that are worth leaving, or passed through, on the way to a better one that is surely reached.
 WAY = """mdp module m x:[0..6];
@@ -131,6 +133,14 @@ def test_other_places_are_refused_by_name() -> None:
     model = hybrid.parse(PAIRS)
     with pytest.raises(hybrid.HybridError, match="not found in parts by this version: choose one process"):
         hybrid.check(model, 'Smax=? [ "up" ]', ranks=2)
+
+
+def test_a_device_that_nobody_asked_for_is_left_alone() -> None:
+    model = hybrid.parse(PAIRS)
+    with use_device(HostDevice()):
+        answer = hybrid.check(model, 'Smax=? [ "up" ]')
+    assert answer.lower <= Fraction(28, 39) <= answer.upper
+    assert answer.statistics.backend == "cpu"
 
 
 # ------------------------------------------------------------------ what bounds rest on
