@@ -151,7 +151,6 @@ class GrownError(Exception):
     """Work that was ended because what it makes has become too large."""
 
 
-@dataclass(frozen=True)
 class _Growth(Budget):
     """A budget that ends work, by `GrownError`, once a size exceeds `most`; that around it holds as well."""
 
