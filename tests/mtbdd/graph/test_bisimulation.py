@@ -265,6 +265,18 @@ def test_a_word_that_stands_for_two_sums_is_found_out() -> None:
     assert formal_sums([*first, (product, 1, 0, 0)], [1, 1], 3)[1] == 0
 
 
+@pytest.mark.parametrize(
+    ("other", "skip", "agree"),
+    [(0, False, True), (1, False, False), (2, False, False), (1, True, True), (2, True, False)],
+)
+def test_words_of_one_block_agree_by_their_sums(other: int, skip: bool, agree: bool) -> None:
+    """Word 0 is once block 0, word 1 twice, word 2 once block 1; `skip` leaves block 0 itself out."""
+    starts, ends = np.array([0, 1, 2]), np.array([1, 2, 3])
+    keys, counts = np.array([0, 0, 1]), np.array([1, 2, 1])
+    blocks, words = np.zeros(2, dtype=np.int64), np.array([0, other])
+    assert kernels.agreeing(blocks, words, skip, 1, starts, ends, keys, counts) == agree
+
+
 def test_counts_that_are_too_large_are_refused(rng: np.random.Generator) -> None:
     add, product = kernels.ADD, kernels.PRODUCT
     twice = [(product, 0, 0, 0), (add, 0, 0, 1)]
