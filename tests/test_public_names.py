@@ -98,7 +98,7 @@ hybrid.check(model, "P=? [ F x=1 ]", metod="x")  # refused
 hybrid.check(model, "P=? [ F x=1 ]", method="x")  # refused
 hybrid.check(model, "P=? [ F x=1 ]", epsilon="1e-8")  # refused
 hybrid.check(model, "P=? [ F x=1 ]", backend="tpu")  # refused
-hybrid.check(model, "P=? [ F x=1 ]", engine="symbolic")  # refused
+hybrid.check(model, "P=? [ F x=1 ]", engine="diagrams")  # refused
 hybrid.check(model, "P=? [ F x=1 ]", level=3, throw=False, progress=lambda count, difference: None)
 hybrid.check(model, "P=? [ F x=1 ]", level="fast")  # refused
 hybrid.check_all(model, Path("m.props"), representation="tasks", values=True, scheduler=True)

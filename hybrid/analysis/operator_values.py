@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -198,6 +199,13 @@ def operator_values(
     operators without bounds, else one with memory. Refused are operators without an algorithm, and negative
     rewards of an MDP.
     """
+    scope = scope or Scope.every(model)
+    if options.engine == "symbolic":
+        on_diagrams = import_module("hybrid.analysis.on_diagrams")  # which takes its questions from here
+        values: StateValues = on_diagrams.diagram_values(model, formula, states, options, work, scope).at(
+            scope
+        )
+        return values
     refuse_decision_process(formula, model.type)
     quantity, function = asked_quantity(formula), VALUES.of(formula)
     path, negations = formula.path if isinstance(formula, Probability) else None, 0
@@ -211,7 +219,6 @@ def operator_values(
     elif path is not None and quantity is not registry.LTL:
         path, negations = without_negations(path)
     maximise = (not model.is_mdp or maximises(formula)) != (negations % 2 == 1)
-    scope = scope or Scope.every(model)
     found = function(Asked(model, formula, path, maximise, states, options, work, maker, scope))
     for _ in range(negations):
         found = found.complement()

@@ -210,8 +210,9 @@ _RECORDS = (
         "engine",
         "hybrid",
         "the matrix compressed, or written out: on the cpu, with --backend gpu on the device; auto "
-        "writes out what diagrams do not compress, and says so",
-        choices=("auto", "hybrid", "explicit", "symbolic"),  # the last is refused with its reason
+        "writes out what diagrams do not compress, and says so; symbolic: vectors are diagrams as well, "
+        "for huge and regular models",
+        choices=("auto", "hybrid", "explicit", "symbolic"),
     ),
     OptionRecord(
         "backend",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 Engine = Literal["hybrid", "explicit"]
-CheckEngine = Literal["auto", "hybrid", "explicit"]
+CheckEngine = Literal["auto", "hybrid", "explicit", "symbolic"]
 BackendName = Literal["auto", "cpu", "gpu", "reference"]
 LevelOption = Literal["auto", "min-memory", "min-time"] | int
 MethodName = Literal["auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic"]

@@ -28,7 +28,7 @@ from hybrid.base.errors import (
 )
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking.answer import Answer, EveryState
-from hybrid.checking.filters import Summary, summarise
+from hybrid.checking.filters import OF_ENDS, Summary, summarise, summarise_ends
 from hybrid.checking.formulas import FormulaChecker
 from hybrid.checking.in_parts import failure_of, refuse_options
 from hybrid.properties.tree import (
@@ -45,7 +45,9 @@ from mtbdd.base.budget import BudgetError
 from mtbdd.base.errors import option
 from mtbdd.base.memory import check_stored, free_memory_bytes, stored_bytes
 from mtbdd.build.model import SymbolicModel
+from mtbdd.diagrams.manager import Node
 from mtbdd.language.syntax import Expression
+from mtbdd.offset.states import index_states
 
 if TYPE_CHECKING:
     from hybrid.analysis.checkpoints.checkpoint import Checkpoint
@@ -94,6 +96,9 @@ def with_engine(options: CheckOptions, model: SymbolicModel) -> tuple[CheckOptio
 
 _log = logging.getLogger(__name__)
 
+_MANY = 1 << 20
+"""States beyond which the values of the engine symbolic are not read one by one."""
+
 _FINE = 1e-12  # precision of the second attempt at a comparison that the first one left unknown
 
 
@@ -116,7 +121,7 @@ class Checker(FormulaChecker):
         witness: bool = False,
         checkpoint: Checkpoint | None = None,
     ) -> None:
-        refuse_options(model, options, scheduler)
+        refuse_options(model, options, scheduler, checkpoint is not None)
         options, self._engine_reason = with_engine(options, model)
         super().__init__(model, options, progress, values)
         self._checkpoint = checkpoint
@@ -259,6 +264,12 @@ class Checker(FormulaChecker):
 
     def _summary(self, formula: Expression) -> Summary:
         """Return the answer's value: a filter's result, or the value in the initial states."""
+        on_diagrams = self.options.engine == "symbolic" and not self.options.exact
+        if on_diagrams and isinstance(formula, (MultiObjective, Quantile)):
+            raise UnsupportedError(
+                "multi(...) and quantile(...) are not answered by the engine symbolic: choose "
+                f"{option('engine', 'hybrid')}"
+            )
         if isinstance(formula, MultiObjective):
             if self.options.exact:
                 raise NotExactError("several objectives are not answered in rational numbers")
@@ -277,10 +288,29 @@ class Checker(FormulaChecker):
             operator, operand, states = formula.operator, formula.operand, self._filtered(formula)
         self._top, self._whole = operand, None
         looked_at = states | self.model.initial if operator in ("print", "printall") else states
+        if on_diagrams and index_states(self.model.manager, looked_at).total > _MANY:
+            return self._wide_summary(operator, operand, states)
         scope = Scope.of(self.model, looked_at)
         with self._within(scope):
             found = self.evaluate(operand)
         return summarise(self.model, operator, found, states, scope.index)
+
+    def _wide_summary(self, operator: str, operand: Expression, states: Node) -> Summary:
+        """Return the least, the greatest or the range of the values of many states, from their diagrams."""
+        if operator not in OF_ENDS or not isinstance(operand, (Probability, Reward)):
+            raise UnsupportedError(
+                f"the engine symbolic answers filters over more than {_MANY:,} states for P and R alone, by "
+                f"{', '.join(OF_ENDS[1:])}: choose {option('engine', 'hybrid')}"
+            )
+        from hybrid.analysis.on_diagrams import diagram_values
+
+        scope = Scope.every(self.model)
+        found = diagram_values(self.model, operand, self.states, self.options, self._work, scope)
+        ends: StateValues | StateTruth = found.extremes(states)
+        if operand.comparison is not None:
+            assert isinstance(ends, StateValues)
+            ends = self._against_bound(operand, operand.comparison, ends, scope)
+        return summarise_ends(self.model, operator, ends)
 
 
 def _every_state(

@@ -362,6 +362,19 @@ def _reduce(
     return _of_numbers(model, operator, found.at(indices), indices, within)
 
 
+OF_ENDS = ("initial", "forall", "exists", "min", "max", "range")
+"""Filter operators whose result depends on the least and the greatest values alone."""
+
+
+def summarise_ends(model: SymbolicModel, operator: str, found: StateValues | StateTruth) -> Summary:
+    """Return what one of `OF_ENDS` makes of states of which `found` has the least and the greatest values."""
+    if isinstance(found, StateTruth):
+        return _of_truth(operator, found)
+    summary = _of_numbers(model, operator, found, np.arange(found.values.size), model.index)
+    span = summary.range
+    return summary if span is None else replace(summary, range=replace(span, states=None))
+
+
 # ------------------------------------------------------------------ truth values
 
 

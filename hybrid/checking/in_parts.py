@@ -89,7 +89,7 @@ def options_on_disk(options: CheckOptions) -> CheckOptions:
 
 def _named(options: CheckOptions, **more: bool) -> str:
     """Return what is asked for that the hybrid engine's iterations do not offer, and more that is refused."""
-    refused = {"engine": options.engine == "explicit", **more, "exact": options.exact}
+    refused = {"engine": options.engine in ("explicit", "symbolic"), **more, "exact": options.exact}
     return " and ".join(option(name) for name, is_asked in refused.items() if is_asked)
 
 
@@ -116,13 +116,22 @@ def arrays_on_disk(folder: str | os.PathLike[str] | None) -> Iterator[None]:
 _FEW_WORDS = 40  # letters of a message that says nothing of use
 
 
-def refuse_options(model: SymbolicModel, options: CheckOptions, scheduler: bool) -> None:
+def refuse_options(
+    model: SymbolicModel, options: CheckOptions, scheduler: bool, checkpoint: bool = False
+) -> None:
     """Refuse what does not go together, by OptionError: with the kind of the model, or with schedulers.
 
-    That is a format of matrices for an MDP, whose choices are no matrix, and a scheduler of an exact answer.
+    That is a format of matrices for an MDP, whose choices are no matrix, a scheduler of an exact answer, and
+    what keeps arrays where vectors are diagrams.
     """
     if options.exact and scheduler:
         raise OptionError(f"schedulers come with bounds: leave {option('exact')} out")
+    if options.engine == "symbolic" and (scheduler or checkpoint):
+        asked = option("scheduler" if scheduler else "checkpoint")
+        raise OptionError(
+            f"{asked} keeps arrays, and the engine symbolic has none: choose "
+            f"{option('engine', 'hybrid')}, or leave {asked} out"
+        )
     if model.is_mdp and options.storage not in ("auto", "csr"):
         raise OptionError(
             f"storage {options.storage!r} holds the matrix of a chain; the choices of an MDP are written out "

@@ -33,7 +33,7 @@ BEYOND_DOUBLES = re.compile(
     "less than 1.79e308|at least 2.23e-308|rewards of both signs cancel|infinite values that cancel"
     "|too small a double to be written out"
 )
-_INAPPLICABLE = re.compile("averages in the long run have none")
+_INAPPLICABLE = re.compile("averages in the long run have none|not answered by the engine symbolic")
 _REFUSED = re.compile(r"rewards below zero that may be earned for ever")
 
 

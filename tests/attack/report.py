@@ -21,6 +21,7 @@ from tests.attack.judge import VERDICTS
 from tests.attack.open_faults import OPEN_CASES
 from tests.attack.quotients import run_in_quotients
 from tests.attack.resumed import run_resumed
+from tests.attack.symbolic import run_symbolic
 
 __all__ = ["WAYS", "Summary", "attack", "reported", "run_block"]
 
@@ -80,6 +81,7 @@ WAYS: dict[str, tuple[Callable[[Case], Record], str]] = {
     "in-strips": (run_in_strips, "solve component by component, in strips of a few states"),
     "directed": (run_directed, "ask of models that are built no further than the question needs"),
     "quotients": (run_in_quotients, "ask of bisimulation quotients, from diagrams and from lists in turn"),
+    "symbolic": (run_symbolic, "ask in the symbolic engine, whose vectors are diagrams"),
     "resumed": (run_resumed, "end checks at random looks, and go on from checkpoints, some of other strips"),
 }
 """Other ways to run cases, and what they do."""

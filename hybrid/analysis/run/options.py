@@ -115,7 +115,7 @@ class ExperimentKeywords(LoadKeywords, KeptKeywords, total=False):
     """Keywords of `hybrid.experiment`."""
 
 
-ENGINES = ("auto", "hybrid", "explicit")
+ENGINES = ("auto", "hybrid", "explicit", "symbolic")
 FEW_STEPS = 500
 """Steps of few equations that are made sooner than compiled code is loaded."""
 
@@ -134,9 +134,10 @@ class CheckOptions:
 
     Attributes
     ----------
-    engine : {"hybrid", "explicit", "auto"}
+    engine : {"hybrid", "explicit", "symbolic", "auto"}
         The matrix as a decision diagram above explicit blocks, or written out; "auto" writes out matrices
-        whose diagrams are about as large, see `hybrid.checking.checker`.
+        whose diagrams are about as large, see `hybrid.checking.checker`. With "symbolic" vectors are decision
+        diagrams as well, always between bounds, see `hybrid.analysis.on_diagrams`.
     backend : {"auto", "cpu", "gpu", "reference"}
         The explicit engine is not on "reference"; with it and with the method gauss-seidel "auto" is the cpu.
         What was chosen, and why, is told by ``answer.statistics``.
@@ -199,14 +200,8 @@ class CheckOptions:
         if self.omega is not None and self.method == "auto":
             object.__setattr__(self, "method", "jor")
         _ = self.criterion  # refuses senseless limits
-        asked: str = self.engine
-        if asked == "symbolic":
-            raise OptionError(
-                "engine 'symbolic' is not offered by this version: vectors as decision diagrams grow as "
-                "large as plain ones once their values differ; choose hybrid or explicit"
-            )
         if self.engine not in ENGINES:
-            offered = "auto, hybrid or explicit"
+            offered = "auto, hybrid, explicit or symbolic"
             near = suggestion(str(self.engine), ENGINES)
             raise OptionError(
                 f"engine {self.engine!r} is not offered by this version; choose {offered}{near}"
@@ -230,6 +225,7 @@ class CheckOptions:
             raise OptionError(
                 "the explicit engine runs on the cpu or on the gpu, not on reference; choose one"
             )
+        self._check_symbolic()
         check_representation(self.representation)
         if self.engine == "explicit" and self.representation != "row-types":
             raise OptionError(
@@ -255,6 +251,21 @@ class CheckOptions:
             )
         if self.omega is not None and not 0 < self.omega < 2:
             raise OptionError(f"omega must lie between 0 and 2, got {self.omega}")
+
+    def _check_symbolic(self) -> None:
+        """Refuse what goes with arrays alone where vectors are diagrams."""
+        if self.engine != "symbolic" or self.exact:
+            return
+        if METHODS[self.method].linear != WITH_BOUNDS:
+            raise OptionError(
+                f"the engine symbolic gives bounds, and the method {self.method} gives none: choose "
+                f"{option('engine', 'hybrid')}, or leave the {option('method')} out"
+            )
+        if self.backend in ("gpu", "reference"):
+            raise OptionError(
+                f"the engine symbolic runs on the cpu, not on {self.backend}: choose "
+                f"{option('engine', 'hybrid')}, or leave the {option('backend')} out"
+            )
 
     @classmethod
     def of(cls, *values: Any, **options: Unpack[SolutionKeywords]) -> CheckOptions:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hybrid.matrix.explicit.operators import ExplicitOperator
     from hybrid.matrix.operators.hybrid_matrix import DividedMatrix, HybridMatrix
     from hybrid.matrix.space.choice_operator import ChoiceOperator
+    from hybrid.solvers.diagram_iteration import DiagramSystem
 
 # What a quotient saved, and what it took.
 
@@ -145,7 +146,7 @@ class Work:
     def note(
         self,
         method: str,
-        operator: HybridMatrix | DividedMatrix | ExplicitOperator | ChoiceOperator,
+        operator: HybridMatrix | DividedMatrix | ExplicitOperator | ChoiceOperator | DiagramSystem,
         iterations: int,
         seconds: float,
         base_bytes: int,

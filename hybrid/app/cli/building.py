@@ -146,6 +146,11 @@ def built_model(
     return model
 
 
+def _is_symbolic(options: argparse.Namespace) -> bool:
+    """Whether a model is built as diagrams because its vectors shall be some."""
+    return options.build == "auto" and getattr(options, "engine", None) == "symbolic"
+
+
 def _loaded(
     options: argparse.Namespace,
     constants: Mapping[str, Any] | None,
@@ -160,7 +165,7 @@ def _loaded(
         fix_deadlocks=not options.no_fix_deadlocks,
         package=options.package,
         order=options.order,
-        build=options.build,
+        build="symbolic" if _is_symbolic(options) else options.build,
         ignore_unknown=spare,
         progress=told,
         type=options.type,

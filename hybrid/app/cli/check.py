@@ -355,7 +355,7 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
         from gpu_kernels import begin_warm_up
 
         begin_warm_up("solutions")
-    elif options.backend in ("auto", "cpu") and options.engine != "explicit" and communicator is None:
+    elif options.backend in ("auto", "cpu") and options.engine in _COMPILED and communicator is None:
         compile_ahead()  # many processes would all do so
     properties = read_properties(options)
     asked = () if properties is None else _chosen(properties, options)
@@ -450,6 +450,9 @@ def _built(
             pass
         raise
 
+
+_COMPILED = ("auto", "hybrid")
+"""Engines whose functions are compiled ahead."""
 
 _OF_ALL_STATES = (
     "build_full", "no_fix_deadlocks", "values", "scheduler", "certificate", "witness", "checkpoint",

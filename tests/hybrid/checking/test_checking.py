@@ -209,7 +209,9 @@ def test_deadlocks_are_absorbing(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"engine": "symbolic"}, "choose hybrid or explicit"),
+        ({"engine": "symbolic", "method": "jor"}, "gives bounds"),
+        ({"engine": "symbolic", "backend": "reference"}, "runs on the cpu"),
+        ({"engine": "diagrams"}, "choose auto, hybrid, explicit or symbolic"),
         ({"backend": "abacus"}, "abacus"),
         ({"engine": "explicit", "backend": "reference"}, "runs on the cpu"),
         ({"method": "magic"}, "magic"),

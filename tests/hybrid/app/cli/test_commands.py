@@ -471,7 +471,7 @@ def test_files_that_are_no_models(capsys, tmp_path):
         ["P=? [ F s=1 ]", "--const", "N"],
         ["P=? [ F s=1 ]", "--const", "nowhere=3"],
         ["P=? [ F s=1 ]", "--backend", "gpu"],
-        ["P=? [ F s=1 ]", "--engine", "symbolic"],
+        ["P=? [ F s=1 ]", "--engine", "symbolic", "--method", "jor"],
         ["P=? [ F s=1 ]", "--method", "gauss-seidel", "--backend", "gpu"],
         ["P=? [ F s=1 ]", "--method", "gauss-seidel", "--omega", "2"],
         ["P=? [ F s=1 ]", "--storage", "msr"],

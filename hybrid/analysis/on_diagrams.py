@@ -1,0 +1,506 @@
+"""Quantities whose vectors are decision diagrams: until, steps, and expected rewards, between bounds.
+
+Each number has a bound on both sides: entries by their units, rows divided by their sums, steps as
+`hybrid.solvers.diagram_iteration` rounds them. The graph decides on sets, as for the other engines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.analysis.operator_values import Asked, Scope, maximises, until_form
+from hybrid.analysis.precomputation import decided_states, end_components, prob1a, prob1e, staying_choices
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.work import Work
+from hybrid.analysis.until import Window
+from hybrid.base.directed_rounding import divided, outward
+from hybrid.base.errors import NotConvergedError, UnsupportedError
+from hybrid.base.state_values import StateValues
+from hybrid.matrix.space.base import Clock, Status
+from hybrid.matrix.space.bounded_solution import UNIT
+from hybrid.properties import registry
+from hybrid.properties.registry import Capability, asked_quantity, refuse_decision_process, without_negations
+from hybrid.properties.tree import Probability, Reward, SteadyState
+from hybrid.solvers.diagram_iteration import (
+    UNREACHED,
+    DiagramBounds,
+    DiagramChoice,
+    DiagramIteration,
+    DiagramSystem,
+    in_steps,
+)
+from mtbdd.base.errors import option
+from mtbdd.build.model import SymbolicModel
+from mtbdd.build.rewards import symbolic_reward
+from mtbdd.diagrams.manager import Node
+from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.diagrams.node_store import DOWN, UP, Diagram, NodeStore
+from mtbdd.diagrams.value_diagrams import ValueDiagrams
+from mtbdd.graph.prob01 import prob0, prob1
+from mtbdd.language.model_syntax import ELAPSED
+from mtbdd.language.syntax import Expression, ModelType
+
+Values = NDArray[np.float64]
+Enclosure = tuple[Diagram, Diagram]
+"""A function that is at most the exact one, and one that is at least it."""
+
+MOST_LISTED = 1 << 22
+"""States whose values are read one by one, at most."""
+
+VALUES = Capability["DiagramValues"](
+    lambda e, reason: UnsupportedError(f"{reason}: choose {option('engine', 'hybrid')}"),
+    "{} is not answered by the engine symbolic",
+)
+"""Functions from `Asked` to bounds that are diagrams."""
+
+
+@dataclass(frozen=True, eq=False)
+class DiagramValues:
+    """Bounds on a quantity in every reachable state.
+
+    Attributes
+    ----------
+    model : SymbolicModel
+    lower : Diagram
+        Over row bits.
+    upper : Diagram or None
+        None where no bound below `most` was found.
+    unknown : Node
+        The states whose bounds these are; in the others the graph decides.
+    one, infinite : Node
+        Where the value is 1, and where it is infinite; it is 0 in the rest.
+    most : float
+        What no value exceeds: 1, or infinity.
+    is_open : bool
+        Whether values of `unknown` lie strictly between 0 and `most`.
+    complements : int
+        How often the value is to be taken from 1.
+    """
+
+    model: SymbolicModel
+    lower: Diagram
+    upper: Diagram | None
+    unknown: Node
+    one: Node
+    infinite: Node
+    most: float
+    is_open: bool = False
+    complements: int = 0
+
+    def complement(self) -> DiagramValues:
+        """Return one minus the values."""
+        return replace(self, complements=self.complements + 1)
+
+    def at(self, scope: Scope) -> StateValues:
+        """Return the values in the states of a scope; UnsupportedError where these are too many."""
+        index = scope.index
+        if index.size > MOST_LISTED:
+            raise UnsupportedError(
+                f"values of {index.size:,} states one by one: expected {MOST_LISTED:,} at most; ask about "
+                f"fewer, or choose {option('engine', 'hybrid')}"
+            )
+        inside = scope.indicator(self.unknown)
+        known = scope.indicator(self.one).astype(np.float64)
+        known[scope.indicator(self.infinite)] = np.inf
+        bits = index.bits_at(np.flatnonzero(inside))
+        lower = _values_at(self.model, self.lower, bits)
+        upper = self.upper
+        above = np.full(lower.size, self.most) if upper is None else _values_at(self.model, upper, bits)
+        return self._finished(self._bounded(lower, above).spread(inside, known))
+
+    def extremes(self, states: Node) -> StateValues:
+        """Return values with the least and the greatest bounds of those in a set, which is not empty.
+
+        Their minimum and maximum are those of the set, and comparisons hold for all or some of them if they
+        do in the set.
+        """
+        manager, ends = self.model.manager, [np.zeros((0, 2))]
+        some = states & self.unknown
+        if some != manager.false:
+            mark = _indicator(self.model, some)
+            found = []
+            for part in (self.lower, self.upper):
+                if part is None:
+                    found.append(np.array([self.most, self.most]))
+                    continue
+                values, marked = part.leaf_pairs(mark)
+                own = values[marked == 1.0]
+                found.append(np.array([own.min(), own.max()]))
+            ends.append(np.stack(found, axis=1))
+        rest = states & ~self.unknown
+        for own, value in (
+            (rest & self.one, 1.0),
+            (rest & self.infinite, np.inf),
+            (rest & ~self.one & ~self.infinite, 0.0),
+        ):
+            if own != manager.false:
+                ends.append(np.full((1, 2), value))
+        lower, upper = np.concatenate(ends).T
+        n_known = sum(len(part) for part in ends[2 if some != manager.false else 1 :])
+        bounded = np.arange(lower.size) < lower.size - n_known
+        known = lower.copy()
+        return self._finished(self._bounded(lower[bounded], upper[bounded]).spread(bounded, known))
+
+    def _bounded(self, lower: Values, upper: Values) -> StateValues:
+        if np.array_equal(lower, upper):
+            found = StateValues.exact(lower)
+        else:
+            with np.errstate(invalid="ignore"):
+                middle = np.where(np.isinf(upper), lower, lower + 0.5 * (upper - lower))
+            found = StateValues(np.clip(middle, lower, upper), lower, upper)
+        return found.within(0.0, self.most) if self.is_open else _cut(found, self.most)
+
+    def _finished(self, found: StateValues) -> StateValues:
+        for _ in range(self.complements):
+            found = found.complement()
+        return found
+
+
+def _cut(found: StateValues, most: float) -> StateValues:
+    """Return values of at most a number."""
+    if found.is_exact:
+        return StateValues.exact(np.minimum(found.values, most))
+    return StateValues(*(np.minimum(part, most) for part in (found.values, found.lower, found.upper)))
+
+
+def _values_at(model: SymbolicModel, x: Diagram, bits: NDArray[np.bool_]) -> Values:
+    """Return a function's values for some assignments of the row bits."""
+    node = np.full(bits.shape[0], x.n_nodes - 1, dtype=np.int64)
+    for bit in range(bits.shape[1]):
+        here = x.nodes[node, 0] == model.manager.row_level(bit)
+        node = np.where(here, x.nodes[node, 1 + bits[:, bit].astype(np.int64)], node)
+    found: Values = x.values[x.nodes[node, 1]]
+    return found
+
+
+def diagram_values(
+    model: SymbolicModel,
+    formula: Probability | Reward | SteadyState,
+    states: Callable[[Expression], Node],
+    options: CheckOptions,
+    work: Work,
+    scope: Scope,
+) -> DiagramValues:
+    """Return the values of P or R as diagrams; asked are those of a scope.
+
+    Raises UnsupportedError for what the engine does not answer, and NotConvergedError.
+    """
+    refuse_decision_process(formula, model.type)
+    function = VALUES.of(formula)
+    path, negations = formula.path if isinstance(formula, Probability) else None, 0
+    if path is not None and asked_quantity(formula) is not registry.NOW:
+        path, negations = without_negations(path)
+    maximise = (not model.is_mdp or maximises(formula)) != (negations % 2 == 1)
+    found = function(Asked(model, formula, path, maximise, states, options, work, None, scope))
+    for _ in range(negations):
+        found = found.complement()
+    return found
+
+
+# ------------------------------------------------------------------ matrices and rewards
+
+
+def _loaded(model: SymbolicModel, matrix: SymbolicMatrix) -> Diagram:
+    work = ValueDiagrams(model.manager.index_level)
+    return Diagram.of(work, work.load(matrix))
+
+
+def _indicator(model: SymbolicModel, states: Node) -> Diagram:
+    """Return 1 in some states, and 0 elsewhere."""
+    return _loaded(model, SymbolicMatrix(model.manager, states, np.ones(1)))
+
+
+def _widened(x: Diagram, units: float) -> Enclosure:
+    """Return bounds on numbers that are off by at most so many units.
+
+    Lemma: entry-units (docs/bounds.md).
+    """
+    if units == 0.0:
+        return x, x
+
+    def off(values: Values) -> tuple[Values, Values]:
+        return outward(values, np.abs(values) * (units * UNIT))  # lemma: entry-units
+
+    lower = x.mapped(lambda values: np.maximum(off(values)[0], 0.0))
+    return lower, x.mapped(lambda values: off(values)[1])
+
+
+def _products(f: Enclosure, g: Enclosure, summed: Sequence[int] = ()) -> Enclosure:
+    """Return bounds on a product, summed over the bits of some levels."""
+    found = []
+    for part, rounding in enumerate((DOWN, UP)):
+        store = NodeStore(f[part].bottom, rounding)
+        found.append(store.extract(store.product(f[part], g[part], summed)))
+    return found[0], found[1]
+
+
+def _sums(f: Enclosure, g: Enclosure) -> Enclosure:
+    """Return bounds on a sum.
+
+    Lemma: diagram-rounding (docs/bounds.md).
+    """
+    found = []
+    for part, rounding in enumerate((DOWN, UP)):
+        store = NodeStore(f[part].bottom, rounding)
+        found.append(store.extract(store.sum(store.insert(f[part]), store.insert(g[part]))))
+    return found[0], found[1]
+
+
+def _inverse(x: Enclosure) -> Enclosure:
+    """Return bounds on one over a function, where that is not 0."""
+
+    def over(values: Values, side: int) -> Values:
+        zero = values == 0
+        return np.where(zero, 0.0, divided(np.ones_like(values), np.where(zero, 1.0, values))[side])
+
+    return x[1].mapped(lambda v: over(v, 0)), x[0].mapped(lambda v: over(v, 1))
+
+
+def _columns(model: SymbolicModel) -> dict[int, int]:
+    manager = model.manager
+    return {manager.row_level(i): manager.column_level(i) for i in range(manager.n_bits)}
+
+
+def _probabilities(model: SymbolicModel, layer: int, rows: Node) -> tuple[Enclosure, Enclosure | None]:
+    """Return the rows of some states, divided by their sums, and one over these sums; None where all are 1.
+
+    Lemmas: entry-units, diagram-rounding (docs/bounds.md).
+    """
+    matrix = model.layer(layer).matrix.only(rows)
+    entries = _widened(_loaded(model, matrix), matrix.units)
+    bottom = model.manager.index_level
+    one = Diagram(bottom, np.array([[bottom, 0, 0]], dtype=np.int32), np.ones(1))
+
+    sums = _products(entries, (one, one), list(_columns(model).values()))
+    if all(set(part.values.tolist()) <= {0.0, 1.0} for part in sums):
+        return entries, None
+    inverse = _inverse(sums)
+    return _products(entries, inverse), inverse
+
+
+def _gain(
+    model: SymbolicModel, structure: int, layer: int, rows: Node, inverse: Enclosure | None
+) -> Enclosure:
+    """Return what a step or a stay in some states earns.
+
+    Lemma: entry-units (docs/bounds.md).
+    """
+    if structure == ELAPSED:
+        one = _indicator(model, rows)
+        found = (one, one)
+    else:
+        reward = symbolic_reward(model, structure)
+        parts = [m.only(rows) for m in (reward.states, reward.choices[layer]) if m is not None]
+        found = _none(model)
+        for part in parts:
+            own = _loaded(model, part)
+            if bool((own.values < 0).any()) or not np.isfinite(part.units):
+                raise UnsupportedError(
+                    f"rewards below zero are not answered by the engine symbolic: choose "
+                    f"{option('engine', 'hybrid')}"
+                )
+            widened = _widened(own, part.units)  # lemma: entry-units
+            found = _sums(found, widened)
+    if model.type is ModelType.CTMC and inverse is not None:
+        return _products(found, inverse)
+    return found
+
+
+def _none(model: SymbolicModel) -> Enclosure:
+    """Return the vector 0."""
+    zero = _indicator(model, model.manager.false)
+    return zero, zero
+
+
+def _system(
+    a: Asked,
+    rows: Node,
+    known: Node,
+    maximise: bool,
+    structure: int | None = None,
+    allowed: Sequence[Node] | None = None,
+) -> DiagramSystem:
+    """Return the equations of some states, known to be 1 in others; what a structure earns counts."""
+    model = a.model
+    choices = []
+    for layer, own in enumerate(model.layers):
+        enabled = rows & (own.enabled if allowed is None else allowed[layer])
+        if enabled == model.manager.false and model.is_mdp:
+            continue
+        matrix, inverse = _probabilities(model, layer, enabled)
+        gain = None if structure is None else _gain(model, structure, layer, enabled, inverse)
+        barred = None
+        missing = rows & ~enabled
+        if not maximise and missing != model.manager.false:
+            barred = _indicator(model, missing).mapped(lambda values: values * UNREACHED)
+        choices.append(DiagramChoice(matrix, gain, barred))
+    return DiagramSystem(choices, maximise, _indicator(model, known), _columns(model), model.n_states)
+
+
+def _solved(a: Asked, system: DiagramSystem, what: str) -> DiagramBounds:
+    """Iterate until the bounds are close."""
+    criterion = a.options.criterion
+    clock = Clock(a.work.progress, criterion.epsilon)
+    found = DiagramIteration(system, criterion, clock).run()
+    _account(a.work, system, found.lower, "optimistic", found.iterations, found.products, found.seconds)
+    if found.status not in (Status.CONVERGED, Status.INTERRUPTED):
+        error = NotConvergedError(what, found.status, found.iterations, found.difference)
+        a.work.settle_for(error, True)
+    return found
+
+
+def _account(
+    work: Work,
+    system: DiagramSystem,
+    x: Diagram,
+    method: str,
+    iterations: int,
+    products: int,
+    seconds: float,
+) -> None:
+    work.note(method, system, iterations, seconds, 2 * (x.nodes.nbytes + x.values.nbytes))
+    work.products += products
+
+
+# ------------------------------------------------------------------ quantities
+
+
+@VALUES.answers(registry.NOW)
+def _now(a: Asked) -> DiagramValues:
+    false, (zero, _) = a.model.manager.false, _none(a.model)
+    return DiagramValues(a.model, zero, zero, false, a.states(a.path), false, 1.0)
+
+
+@VALUES.answers(registry.UNTIL)
+def _until(a: Asked) -> DiagramValues:
+    safe, target, complement = until_form(a.model, a.path, a.states)
+    found = _until_values(a, safe, target, a.maximise != complement)
+    return found.complement() if complement else found
+
+
+def _until_values(a: Asked, safe: Node, target: Node, maximise: bool) -> DiagramValues:
+    """Return the probability of ``safe U target``; a scope without undecided states needs no iteration."""
+    model, false = a.model, a.model.manager.false
+    if model.is_mdp:
+        zero, one = decided_states(model, safe, target, maximise)
+    else:
+        zero = prob0(model, safe, target)
+        one = prob1(model, safe, target, zero)
+    unknown = model.reachable & ~zero & ~one
+    if not a.scope.meets(unknown):
+        nothing, _ = _none(model)
+        return DiagramValues(model, nothing, nothing, false, one, false, 1.0)
+    found = _solved(a, _system(a, unknown, one, maximise), "until probabilities")
+    return DiagramValues(model, found.lower, found.upper, unknown, one, false, 1.0, is_open=True)
+
+
+@VALUES.answers(registry.NEXT)
+def _next(a: Asked) -> DiagramValues:
+    return _after(a, a.model.reachable, a.states(a.path.right), 1, a.maximise)
+
+
+@VALUES.answers(registry.WINDOW)
+def _window(a: Asked) -> DiagramValues:
+    _refuse_times(a.model)
+    model, window = a.model, Window.of(a.path.bound, False)
+    safe, target, complement = until_form(model, a.path, a.states)
+    maximise = a.maximise != complement
+    if window.upper is not None and window.upper < window.lower:
+        found = _now(replace(a, path=None, states=lambda _: model.manager.false))
+    elif window.upper is None:
+        found = _until_values(replace(a, scope=Scope.every(model)), safe, target, maximise)
+    else:
+        rows, length = safe & ~target, int(window.upper - window.lower)
+        one = _indicator(model, target)
+        system = _system(a, rows, target, maximise)
+        found = _stepped(a, system, (one, one), length, 1.0)
+    if window.lower > 0:
+        system = _system(a, safe, model.manager.false, maximise)
+        found = _stepped(a, system, _everywhere(found), int(window.lower), 1.0)
+    return found.complement() if complement else found
+
+
+def _everywhere(found: DiagramValues) -> Enclosure:
+    """Return the bounds of all states, those that the graph decides among them."""
+    model = found.model
+    if found.unknown == model.manager.false:
+        one = _indicator(model, found.one)
+        return one, one
+    # Vectors of an until have the known states among their own.
+    return found.lower, _indicator(model, model.reachable) if found.upper is None else found.upper
+
+
+def _after(a: Asked, rows: Node, target: Node, steps: int, maximise: bool) -> DiagramValues:
+    """Return the probability to be in a set after some steps."""
+    start = _indicator(a.model, target)
+    return _stepped(a, _system(a, rows, a.model.manager.false, maximise), (start, start), steps, 1.0)
+
+
+def _stepped(a: Asked, system: DiagramSystem, start: Enclosure, steps: int, most: float) -> DiagramValues:
+    """Return the values that so many steps make of others."""
+    model, false = a.model, a.model.manager.false
+    clock = Clock(a.work.progress, steps=steps)
+    lower, upper, products = in_steps(system, start, steps, clock)
+    _account(a.work, system, lower, "steps", steps, products, clock.seconds)
+    return DiagramValues(model, lower, upper, model.reachable, false, false, most)
+
+
+def _refuse_times(model: SymbolicModel) -> None:
+    """Refuse windows of time, which take Poisson weights."""
+    if model.type is ModelType.CTMC:
+        raise UnsupportedError(
+            "windows of time of a CTMC are not answered by the engine symbolic: choose "
+            f"{option('engine', 'hybrid')}"
+        )
+
+
+@VALUES.answers(registry.CUMULATIVE)
+def _cumulative(a: Asked) -> DiagramValues:
+    _refuse_times(a.model)
+    model, structure, steps, *_ = a.timed_reward()
+    system = _system(a, model.reachable, model.manager.false, a.maximise, structure)
+    return _stepped(a, system, _none(model), int(steps), np.inf)
+
+
+@VALUES.answers(registry.REACHED, registry.ELAPSED_TIME)
+def _reached(a: Asked) -> DiagramValues:
+    model, structure, manager = a.model, a.formula.place, a.model.manager
+    target, allowed = a.states(a.formula.target.right), None
+    if not model.is_mdp:
+        finite = prob1(model, model.reachable, target, prob0(model, model.reachable, target))
+    elif a.maximise:
+        finite = prob1a(model, model.reachable, target)
+    else:
+        finite = prob1e(model, model.reachable, target)
+        allowed = staying_choices(model, finite)
+    unknown, infinite = finite & ~target, model.reachable & ~finite
+    if not a.scope.meets(unknown):
+        return DiagramValues(model, *_none(model), manager.false, manager.false, infinite, np.inf)
+    if allowed is not None:
+        _refuse_free(model, structure, unknown, allowed)
+    system = _system(a, unknown, manager.false, a.maximise, structure, allowed)
+    found = _solved(a, system, "reachability rewards")
+    return DiagramValues(model, found.lower, found.upper, unknown, manager.false, infinite, np.inf)
+
+
+def _refuse_free(model: SymbolicModel, structure: int, unknown: Node, allowed: Sequence[Node]) -> None:
+    """Refuse a least reward where a scheduler may stay for ever and earn nothing: equations do not see it."""
+    if structure == ELAPSED:
+        return
+    reward, manager = symbolic_reward(model, structure), model.manager
+    free = []
+    for layer, own in enumerate(allowed):
+        paid = manager.false
+        for part in (reward.states, reward.choices[layer]):
+            if part is not None:
+                paid = paid | part.support()
+        free.append(own & unknown & ~paid)
+    if end_components(model, unknown, free).states != manager.false:
+        raise UnsupportedError(
+            "least rewards where a scheduler may stay for nothing are not answered by the engine symbolic: "
+            f"choose {option('engine', 'hybrid')}"
+        )

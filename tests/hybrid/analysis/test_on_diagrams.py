@@ -1,0 +1,183 @@
+"""The symbolic engine, whose vectors are diagrams, against the reference backend and exact values."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import hybrid
+from hybrid.solvers.diagram_iteration import rounded_values
+from mtbdd.diagrams.node_store import DOWN, UP, Diagram
+from tests.attack.cases import draw_case
+from tests.attack.symbolic import run_symbolic
+
+CHAIN = """dtmc module m s:[0..7] init 0;
+  [] s<6 -> 0.3:(s'=s+1) + 0.5:(s'=max(s-1,0)) + 0.2:(s'=7); [] s>=6 -> true;
+endmodule rewards "r" s<6 : 1.5; [] true : 0.1; endrewards"""
+TREE = """dtmc module m s:[0..15] init 1;
+  [] s<8 -> 0.5:(s'=2*s) + 0.5:(s'=2*s+1); [] s>=8 -> true;
+endmodule rewards "r" s<8 : 3; endrewards"""
+QUEUE = """ctmc module q n:[0..5] init 0; [in] n<5 -> 2.5:(n'=n+1); [out] n>0 -> 3.7:(n'=n-1); endmodule
+  rewards "r" true : n; [out] true : 2; endrewards"""
+CHOICES = """mdp module m s:[0..5] init 0; d:bool init false;
+  [a] s<4 -> 0.4:(s'=s+1) + 0.6:(s'=5); [b] s<4 -> 0.7:(s'=s+1)&(d'=!d) + 0.3:(s'=0); [c] s=2&d -> (s'=4);
+  [] s>=4 -> true;
+endmodule rewards "r" s<4 : 1; [b] true : 0.25; endrewards"""
+
+QUESTIONS = [
+    (CHAIN, "P=? [ F s=6 ]"),
+    (CHAIN, "P=? [ s<5 U s=6 ]"),
+    (CHAIN, "P=? [ G s<7 ]"),
+    (CHAIN, "P=? [ !(F s=6) ]"),
+    (CHAIN, "P=? [ X s=1 ]"),
+    (CHAIN, "P=? [ F<=10 s=6 ]"),
+    (CHAIN, "P=? [ s<5 U[3,9] s=5 ]"),
+    (CHAIN, "P=? [ F>=3 s=6 ]"),
+    (CHAIN, 'R{"r"}=? [ F s>=6 ]'),
+    (CHAIN, 'R{"r"}=? [ F s=6 ]'),
+    (CHAIN, 'R{"r"}=? [ C<=7 ]'),
+    (CHAIN, "T=? [ F s>=6 ]"),
+    (CHAIN, "filter(max, P=? [ F s=6 ], s<5)"),
+    (CHAIN, "P>0.004 [ F s=6 ]"),
+    (CHAIN, "P=? [ s=3 ]"),
+    (QUEUE, "P=? [ n<4 U n=0 ]"),
+    (QUEUE, 'R{"r"}=? [ F n=5 ]'),
+    (QUEUE, "T=? [ F n=5 ]"),
+    (CHOICES, "Pmax=? [ F s=4 ]"),
+    (CHOICES, "Pmin=? [ F s=4 ]"),
+    (CHOICES, "Pmax=? [ F<=5 s=4 ]"),
+    (CHOICES, "Pmin=? [ F<=5 s=4 ]"),
+    (CHOICES, 'R{"r"}min=? [ F s>=4 ]'),
+    (CHOICES, 'R{"r"}max=? [ C<=4 ]'),
+    (CHOICES, 'R{"r"}min=? [ C<=4 ]'),
+]
+
+
+@pytest.mark.parametrize(("text", "question"), QUESTIONS)
+def test_bounds_meet_those_of_the_reference(text: str, question: str) -> None:
+    model = hybrid.parse(text)
+    wanted = hybrid.check(model, question, backend="reference")
+    found = hybrid.check(model, question, engine="symbolic")
+    if isinstance(wanted.value, bool):
+        assert found.value == wanted.value
+        return
+    assert found.lower is not None and found.upper is not None
+    assert found.lower <= wanted.upper and wanted.lower <= found.upper
+    assert found.lower == found.upper or found.upper - found.lower <= 1e-8 * max(found.upper, 1)
+
+
+# lemma: diagram-rounding
+@pytest.mark.parametrize("question", ["P=? [ X s=1 ]", "P=? [ F<=1 s=1 ]", 'R{"r"}=? [ C<=1 ]'])
+def test_decimals_lie_strictly_between_their_bounds(question: str) -> None:
+    text = "dtmc module m s:[0..2]; [] s=0 -> 0.1:(s'=1) + 0.9:(s'=2); [] s>0 -> true; endmodule"
+    model = hybrid.parse(f'{text} rewards "r" s=0 : 0.1; endrewards')
+    found = hybrid.check(model, question, engine="symbolic")
+    assert found.lower is not None and found.upper is not None
+    assert Fraction(found.lower) < Fraction(1, 10) < Fraction(found.upper)
+
+
+# lemma: diagram-series
+def test_a_chain_without_circles_is_a_finite_series() -> None:
+    answer = hybrid.check(hybrid.parse(TREE), 'R{"r"}=? [ F s>=8 ]', engine="symbolic")
+    assert (answer.lower, answer.value, answer.upper) == (9.0, 9.0, 9.0)
+    assert answer.statistics.iterations < 10
+
+
+# lemma: diagram-merging
+def test_merged_values_stay_on_their_side() -> None:
+    values = np.array([0.1, 1 / 3, 2.5, 1e-300])
+    nodes = np.array([[2, i, i] for i in range(4)] + [[1, 0, 1], [1, 2, 3], [0, 4, 5]], dtype=np.int32)
+    x = Diagram(2, nodes, values)
+    below, above = (np.sort(rounded_values(x, rounding, 4).values) for rounding in (DOWN, UP))
+    ordered = np.sort(values)
+    assert (below <= ordered).all()
+    assert (above >= ordered).all()
+    assert (above - below <= ordered / 7).all()
+    assert 2.5 in below and 2.5 in above  # four digits hold it
+    assert below[1] < 0.1 < above[1]
+
+
+def test_many_values_are_merged_and_the_bounds_stay_certain(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = hybrid.parse(CHAIN)
+    exact = hybrid.check(model, "P=? [ F s=6 ]", exact=True)
+    monkeypatch.setattr("hybrid.solvers.diagram_iteration._MANY_VALUES", 2)
+    monkeypatch.setattr("hybrid.solvers.diagram_iteration._SPARE_BITS", -8)
+    found = hybrid.check(model, "P=? [ F s=6 ]", engine="symbolic")
+    assert found.lower <= exact.value <= found.upper
+    assert found.upper - found.lower <= 1e-8 * found.upper
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        (CHAIN, "S=? [ s=7 ]"),
+        (CHAIN, "P=? [ (F s=6) & (G s<7) ]"),
+        (CHAIN, 'R{"r"}=? [ I=3 ]'),
+        (QUEUE, "P=? [ F<=2 n=5 ]"),
+        (QUEUE, 'R{"r"}=? [ C<=2 ]'),
+        (CHOICES, "multi(Pmax=? [ F s=4 ], P>=0.1 [ F s=5 ])"),
+    ],
+)
+def test_what_is_not_answered_names_the_engine_that_does(text: str, question: str) -> None:
+    answer = hybrid.check(hybrid.parse(text), question, engine="symbolic", throw=False)
+    assert "symbolic: choose engine='hybrid'" in str(answer.error)
+
+
+def test_a_least_reward_with_free_circles_is_refused() -> None:
+    text = "mdp module m s:[0..2]; [a] s=0 -> (s'=1); [b] s=1 -> (s'=0); [c] s=0 -> (s'=2); [] s=2 -> true;"
+    model = hybrid.parse(f'{text} endmodule rewards "r" [c] true : 3; endrewards')
+    answer = hybrid.check(model, 'R{"r"}min=? [ F s=2 ]', engine="symbolic", throw=False)
+    assert "stay for nothing" in str(answer.error)
+
+
+def test_rewards_below_zero_are_refused() -> None:
+    model = hybrid.parse(CHAIN.replace("1.5", "-1.5"))
+    answer = hybrid.check(model, 'R{"r"}=? [ F s>=6 ]', engine="symbolic", throw=False)
+    assert "below zero" in str(answer.error)
+
+
+@pytest.mark.parametrize("asked", [{"scheduler": True}, {"checkpoint": "folder"}])
+def test_what_keeps_arrays_is_refused(asked, tmp_path) -> None:
+    if "checkpoint" in asked:
+        asked = {"checkpoint": tmp_path}
+    with pytest.raises(hybrid.HybridError, match="keeps arrays"):
+        hybrid.check(hybrid.parse(CHOICES), "Pmax=? [ F s=4 ]", engine="symbolic", **asked)
+
+
+def test_filters_over_many_states_need_no_list_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = hybrid.parse(CHAIN)
+    monkeypatch.setattr("hybrid.checking.checker._MANY", 2)
+    for operator in ("min", "max", "range"):
+        question = f"filter({operator}, P=? [ F s=6 ], s<5 | s=6)"
+        wanted, found = hybrid.check(model, question), hybrid.check(model, question, engine="symbolic")
+        assert found.lower <= wanted.upper and wanted.lower <= found.upper
+    assert hybrid.check(model, "filter(forall, P>0 [ F s=6 ], s<5)", engine="symbolic").value is True
+    refused = hybrid.check(model, "filter(avg, P=? [ F s=6 ], s<5)", engine="symbolic", throw=False)
+    assert "over more than 2 states" in str(refused.error)
+
+
+def test_a_diagram_larger_than_an_array_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hybrid.solvers.diagram_iteration._SMALL_VECTOR", 8)
+    answer = hybrid.check(hybrid.parse(CHAIN), "P=? [ F s=6 ]", engine="symbolic", throw=False)
+    assert "takes less memory: choose engine='hybrid'" in str(answer.error)
+
+
+def test_iterations_end_at_their_limit_with_what_they_have() -> None:
+    answer = hybrid.check(
+        hybrid.parse(CHAIN),
+        "P=? [ F s=6 ]",
+        engine="symbolic",
+        max_iterations=3,
+        method="optimistic",
+        throw=False,
+    )
+    assert "iteration limit" in str(answer.error)
+    assert 0 <= answer.lower <= Fraction(1, 100) and answer.upper == 1.0
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_attack_cases_agree(number: int) -> None:
+    record = run_symbolic(draw_case(515, number))
+    assert not record.findings
