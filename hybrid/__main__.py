@@ -53,12 +53,12 @@ def main(arguments: list[str] | None = None) -> int:
             from hybrid.app.cli.manual import print_text
 
             return print_text(options)
-        from hybrid.app.cli.bounded import run_bounded
         from hybrid.app.cli.console import Console
+        from hybrid.app.cli.limited_run import run_limited
         from mtbdd.base.errors import on_command_line
 
         with on_command_line(), Console(options.quiet, signals, options.verbose) as console:
-            return run_bounded(lambda: _guarded(options, console, signals, alone), options, console)
+            return run_limited(lambda: _guarded(options, console, signals, alone), options, console)
 
 
 def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool) -> int:

@@ -36,21 +36,21 @@ from examples.generate import coin
 from gpu_kernels import Mode, Step, TileMatrix, current_device, relax_rows, take_card
 from gpu_kernels.explicit import FORMATS
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.systems import injected
+from hybrid.analysis.systems import build_operator
 from hybrid.base.communicators.mpi import mpi_communicator
 from hybrid.base.halo import ArrivingVector
 from hybrid.base.option_types import Engine, StorageName
 from hybrid.checking.in_parts import part_of
 from hybrid.matrix.explicit import explicit_matrix
-from hybrid.matrix.gpu.carriers import joined_links
-from hybrid.matrix.gpu.divided_workspace import DividedDeviceWorkspace, run_divided
+from hybrid.matrix.gpu.distributed_workspace import DistributedDeviceWorkspace, run_distributed
 from hybrid.matrix.gpu.halo import ArrivingOnDevice, DeviceHalo, DevicePlace
-from hybrid.matrix.gpu.product import DividedGpuProduct
-from hybrid.matrix.operators.hybrid_matrix import DividedMatrix
+from hybrid.matrix.gpu.product import DistributedGpuProduct
+from hybrid.matrix.gpu.transports import joined_links
+from hybrid.matrix.operators.hybrid_matrix import DistributedMatrix
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.workspace import Workspace
 from mtbdd.build.model import SymbolicModel
-from mtbdd.offset.divided import DividedMTBDD
+from mtbdd.offset.distributed import DistributedMTBDD
 
 MODELS = {
     "kanban t=7": ("kanban", 7),
@@ -84,9 +84,9 @@ Steps = Callable[[int], None]
 
 
 class ExplicitPart:
-    """A process's rows written out; takes the place of a `DividedGpuProduct`."""
+    """A process's rows written out; takes the place of a `DistributedGpuProduct`."""
 
-    def __init__(self, divided: DividedMTBDD) -> None:
+    def __init__(self, divided: DistributedMTBDD) -> None:
         self._device, rows = current_device(), explicit_matrix(divided, "gpu")
         arrays = rows.row_starts, rows.columns, rows.values
         self.matrix = FORMATS[M1].from_csr(self._device, *arrays, rows.shape[1])
@@ -95,8 +95,8 @@ class ExplicitPart:
     def _product(self) -> Any:
         return self._device.xp.empty(self.matrix.shape[0])
 
-    def run_meanwhile(self, step: Step, x: ArrivingVector, out: Any) -> None:
-        """See `DividedGpuProduct.run_meanwhile`; waits first, for a vector of own and others' elements."""
+    def run_overlapped(self, step: Step, x: ArrivingVector, out: Any) -> None:
+        """See `DistributedGpuProduct.run_overlapped`; waits first, for a vector of all elements."""
         whole = x.received()
         if step.mode == Mode.PRODUCT:
             self.matrix.multiply(self._device, whole, out)
@@ -109,7 +109,7 @@ def steps_of(own: SymbolicModel, engine: Engine = "hybrid") -> tuple[Any, Any, S
     """Return a matrix over a model's states, its exit rates, and what makes steps with them."""
     symbolic = own.submatrix(own.index, own.index, diagonal=False)
     storage = M1 if engine == "explicit" else "auto"
-    matrix = injected(symbolic, CheckOptions.of(engine, "gpu", storage=storage), True)
+    matrix = build_operator(symbolic, CheckOptions.of(engine, "gpu", storage=storage), True)
     place = matrix.place
     rates = place.compressed(own.exit_rates(own.index.at(place)))
     return matrix, rates, in_space(workspace_of(matrix), rates)
@@ -224,10 +224,10 @@ def _alone(model: SymbolicModel, engine: Engine) -> tuple[int | None, float]:
 def explicit_steps(own: SymbolicModel) -> tuple[ExplicitPart, DeviceHalo, Any, Steps]:
     """Return a process's rows written out, who sends what, their exit rates, and what makes steps."""
     divided, device = own.submatrix(own.index, own.index, diagonal=False), current_device()
-    assert isinstance(divided, DividedMTBDD)
+    assert isinstance(divided, DistributedMTBDD)
     product, halo = ExplicitPart(divided), DeviceHalo(device, divided)
-    run = run_divided(device, cast(DividedGpuProduct, product), halo)
-    space = DividedDeviceWorkspace(device, run, own.communicator, halo.host_waits)
+    run = run_distributed(device, cast(DistributedGpuProduct, product), halo)
+    space = DistributedDeviceWorkspace(device, run, own.communicator, halo.host_waits)
     rates = DevicePlace(device).compressed(own.exit_rates(own.index.at(DevicePlace(device))))
     return product, halo, rates, in_space(space, rates)
 
@@ -237,14 +237,14 @@ def _together(
 ) -> tuple[tuple[int, ...], dict[str, float]] | None:
     """Return sizes of the own part and seconds of a step; None where elements do not go this way."""
     alike = own.communicator
-    product: ExplicitPart | DividedGpuProduct
+    product: ExplicitPart | DistributedGpuProduct
     if engine == "explicit":
         product, halo, rates, make = explicit_steps(own)
     else:
         matrix, rates, make = steps_of(own)
-        assert isinstance(matrix, DividedMatrix) and matrix.matrix is not None
+        assert isinstance(matrix, DistributedMatrix) and matrix.matrix is not None
         held = matrix.matrix.product
-        assert isinstance(matrix.halo, DeviceHalo) and isinstance(held, DividedGpuProduct)
+        assert isinstance(matrix.halo, DeviceHalo) and isinstance(held, DistributedGpuProduct)
         product, halo = held, matrix.halo
     if not halo.way.startswith(WAYS[way]):
         return None
@@ -253,7 +253,7 @@ def _together(
         if halo.aside is not None:
             halo.aside.begin()
         join = None if halo.aside is None else halo.aside.join
-        product.run_meanwhile(step, ArrivingOnDevice(x, halo, join), out)
+        product.run_overlapped(step, ArrivingOnDevice(x, halo, join), out)
 
     x = halo.ones().own
 
@@ -268,7 +268,7 @@ def _together(
         for _ in range(number // _RECORDED):
             repeated()
 
-    silent = in_space(DividedDeviceWorkspace(current_device(), run, alike, False), rates)
+    silent = in_space(DistributedDeviceWorkspace(current_device(), run, alike, False), rates)
     together, stepping, exchanging = (seconds(w, alike.greatest) for w in (make, silent, exchanges))
     numbers = {
         "seconds": together,

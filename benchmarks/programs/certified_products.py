@@ -21,7 +21,7 @@ from benchmarks.library.models import example_of
 from benchmarks.library.records import Records, Row
 from hybrid.base.option_types import BackendName
 from hybrid.matrix.gpu.workspace import DeviceSystem
-from hybrid.matrix.operators.row_strips import RowStrips
+from hybrid.matrix.operators.matrix_block_rows import MatrixBlockRows
 from hybrid.matrix.space.host import HostSystem
 from hybrid.solvers.forecast import Forecast
 from hybrid.solvers.policy_bounds import PolicyBounds
@@ -56,7 +56,7 @@ def _untried() -> ExitStack:
     context.enter_context(patch.object(PolicyBounds, "budget", return_value=0.0))
     for system in (HostSystem, DeviceSystem):
         context.enter_context(patch.object(system, "preconditioner", return_value=None))
-    context.enter_context(patch.object(RowStrips, "where_they_pay", return_value=None))
+    context.enter_context(patch.object(MatrixBlockRows, "where_they_pay", return_value=None))
     return context
 
 

@@ -27,7 +27,7 @@ PAD = {1: 255, 2: 65535}
 Array = Any
 
 Part = Literal["all", "early", "late"] | int
-"""Rows that a launch takes: all, those of the early items and of no item, the rest; or those of a strip."""
+"""Rows of a launch: all, those of the early items and of no item, the rest; or those of a block row."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,9 @@ class TileMatrix:
         Whether some tile may have several rounds; read by the kernel for layers alone.
     early : int or None
         So many items at the beginning have entries in own columns alone; None where that is not known.
-    strip_ptr : tuple of int
-        Where the rows are divided into strips, items of strip i are ``strip_ptr[i] .. strip_ptr[i + 1]``.
+    block_row_ptr : tuple of int
+        Where the rows are divided into block rows, items of block row i are
+        ``block_row_ptr[i] .. block_row_ptr[i + 1]``.
     """
 
     n_rows: int
@@ -137,7 +138,7 @@ class TileMatrix:
     look_ups: int = 1
     many_rounds: bool = True
     early: int | None = None
-    strip_ptr: tuple[int, ...] = ()
+    block_row_ptr: tuple[int, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -153,7 +154,7 @@ class TileMatrix:
     def part(self, part: Part) -> tuple[int, int]:
         """Return the range of the items that a launch takes."""
         if isinstance(part, int):
-            return self.strip_ptr[part], self.strip_ptr[part + 1]
+            return self.block_row_ptr[part], self.block_row_ptr[part + 1]
         cut = self.early or 0
         return {"all": (0, len(self.items)), "early": (0, cut), "late": (cut, len(self.items))}[part]
 
@@ -272,8 +273,9 @@ def run_tiles(
     others : ndarray, shape (n_columns - own columns,), as x, optional
         The elements of the columns behind those of x; not read for the early rows.
     part : {"all", "early", "late"} or int
-        Which rows: all, those of the early items and of no item, or the rest; or those of a strip. Rows of no
-        item go with the first strip. Of a step that measures changes these are the greatest of all its parts.
+        Which rows: all, those of the early items and of no item, or the rest; or those of a block row. Rows
+        of no item go with the first block row. Of a step that measures changes these are the greatest of all
+        its parts.
 
     Raises
     ------

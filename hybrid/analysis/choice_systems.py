@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.run.work import Work
+from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.base.check_options import ENCLOSING, METHODS, advised
 from hybrid.base.errors import NotConvergedError, UnsupportedError
 from hybrid.base.state_values import StateValues
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from hybrid.matrix.operators.device_choices import DeviceChoices, DeviceRows
     from hybrid.matrix.operators.explicit_choices import ExplicitChoices
     from hybrid.matrix.operators.hybrid_choices import HybridChoices
-    from hybrid.solvers.around import BoundingMethod
-    from hybrid.solvers.strips import Strips
+    from hybrid.solvers.block_rows import BlockRows
+    from hybrid.solvers.bounding import BoundingMethod
     from mtbdd.graph.components import EndComponents
 
     HeldChoices = HybridChoices | ExplicitChoices | DeviceRows | DeviceChoices
@@ -66,7 +66,7 @@ def choice_flow(
     columns: StateIndex,
     options: CheckOptions,
     weights: Vector | None = None,
-    work: Work | None = None,
+    work: SolveStatistics | None = None,
 ) -> Vector:
     """Return the probability that the choices of a layer enter a set, shape (rows.size,).
 
@@ -74,13 +74,13 @@ def choice_flow(
     given or `work` takes the account, of a product that is the answer and not a part of a system.
     Probabilities that add up to 1 only roughly are scaled to do so.
     """
-    from mtbdd.offset.divided import DividedMTBDD
+    from mtbdd.offset.distributed import DistributedMTBDD
 
     if columns.total == 0 or rows.total == 0:
         return np.zeros(rows.size)
     matrix = model.submatrix(rows, columns, layer=layer)
     flow = None
-    if not isinstance(matrix, DividedMTBDD):
+    if not isinstance(matrix, DistributedMTBDD):
         if matrix.n_entries == 0:
             return np.zeros(rows.size)
         if weights is None and work is None:
@@ -91,11 +91,13 @@ def choice_flow(
     return flow if totals is None else flow / totals
 
 
-def _product(matrix: OffsetMTBDD, options: CheckOptions, weights: Vector | None, work: Work | None) -> Vector:
+def _product(
+    matrix: OffsetMTBDD, options: CheckOptions, weights: Vector | None, work: SolveStatistics | None
+) -> Vector:
     """Return the product with weights, or with ones, on the host."""
-    from mtbdd.offset.divided import DividedMTBDD
+    from mtbdd.offset.distributed import DistributedMTBDD
 
-    engine = options.matrix_backend(None if isinstance(matrix, DividedMTBDD) else matrix.n_rows)
+    engine = options.matrix_backend(None if isinstance(matrix, DistributedMTBDD) else matrix.n_rows)
     if engine.name == "gpu" or (options.backend == "auto" and engine.name != "reference"):
         reason = "single products over the layers of an MDP are made on the host"
         engine = choose_backend("cpu").because(reason)
@@ -218,7 +220,7 @@ class ChoiceMatrices:
             self._built = found = _built(offers, problem, self._options, backend)
         else:
             assert self._layers is not None
-            found = self._built.regained(offers(self._layers[0]), problem)
+            found = self._built.with_rewards(offers(self._layers[0]), problem)
             found.backend_reason = self._built.backend_reason
         if found.write is None and isinstance(found.space, HostWorkspace) and alike.size == 1:
             found.write = lambda: _written(offers(False), problem.size)
@@ -299,7 +301,7 @@ def solve_choices(
     system: ChoiceOperator,
     upper_bound: float | None,
     options: CheckOptions,
-    work: Work,
+    work: SolveStatistics,
     what: str,
     states: StateIndex | None = None,
 ) -> StateValues:
@@ -322,11 +324,11 @@ def solve_choices(
         work.products += 1
         return StateValues.exact(solution.values).without_bounds()
     method: BoundingMethod = sound
-    strips = _strips_of(system, options, states)
-    if strips is not None:
+    block_rows = _strips_of(system, options, states)
+    if block_rows is not None:
         from hybrid.solvers.topological import Topological
 
-        method = Topological(options.criterion, strips, sound)
+        method = Topological(options.criterion, block_rows, sound)
     found = method.bounds(system, upper_bound, work.following(states))
     name, _ = found.solved_by or (method.name, method.vectors)
     vectors = BOUND_VECTORS + found.more_vectors
@@ -335,25 +337,25 @@ def solve_choices(
     return StateValues(found.values, found.lower, found.upper)
 
 
-def _strips_of(system: ChoiceOperator, options: CheckOptions, states: StateIndex | None) -> Strips | None:
-    """Return the strips of choices on the host, where they may promise a gain."""
+def _strips_of(system: ChoiceOperator, options: CheckOptions, states: StateIndex | None) -> BlockRows | None:
+    """Return the block rows of choices on the host, where they may promise a gain."""
     if options.method != "auto" or states is None or system.backend != "cpu":
         return None
     if system.size < _LEAST_STATES or system.problem.communicator.size > 1:
         return None
-    if system.loses_digits:  # strips are written out
+    if system.loses_digits:  # block rows are written out
         return None
-    from hybrid.matrix.operators.choice_strips import ChoiceStrips
+    from hybrid.matrix.operators.choice_block_rows import ChoiceBlockRows
     from hybrid.matrix.operators.explicit_choices import ExplicitChoices
     from hybrid.matrix.operators.hybrid_choices import HybridChoices
-    from hybrid.solvers.strips import WholeStrip
+    from hybrid.solvers.block_rows import SingleBlockRow
 
-    strips: Strips | None = None
+    block_rows: BlockRows | None = None
     if isinstance(system, ExplicitChoices):
-        strips = WholeStrip(system.rows)
+        block_rows = SingleBlockRow(system.rows)
     elif isinstance(system, HybridChoices):
-        strips = ChoiceStrips.where_they_pay(system, states)
-    return None if strips is None or strips.nbytes > free_memory_bytes() // 4 else strips
+        block_rows = ChoiceBlockRows.where_they_pay(system, states)
+    return None if block_rows is None or block_rows.nbytes > free_memory_bytes() // 4 else block_rows
 
 
 def check_method(options: CheckOptions) -> None:
@@ -367,7 +369,7 @@ def check_method(options: CheckOptions) -> None:
 
 
 def after_steps(
-    system: ChoiceOperator, start: Vector, steps: int, work: Work, states: StateIndex | None = None
+    system: ChoiceOperator, start: Vector, steps: int, work: SolveStatistics, states: StateIndex | None = None
 ) -> StateValues:
     """Return ``f(f(... f(start)))``, f of the system applied `steps` times; `start` is not negative.
 
@@ -376,16 +378,16 @@ def after_steps(
     the steps are made once more, with zeros and ones. `states` are the unknown ones, for checkpoints.
     """
     from hybrid.analysis.transient import RecordedSteps
-    from hybrid.analysis.transient_errors import Course
+    from hybrid.analysis.transient_errors import ErrorTerms
     from hybrid.solvers.iteration import ValueIteration
 
     space, clock = system.space, Clock(work.following(states), steps=steps)
     alike = space.communicator
     pair = space.vector(start), space.xp.empty(system.size)
-    record = RecordedSteps(clock, space, pair, Course())
+    record = RecordedSteps(clock, space, pair, ErrorTerms())
     made, is_ended = record.made, False
     # From zeros values only rise, so that those of fewer steps are lower bounds.
-    with nullcontext() if alike.any(start.any()) else clock.gently():
+    with nullcontext() if alike.any(start.any()) else clock.cancellable():
         while made < steps and not (is_ended or record.is_finished):
             count = min(_CHECK_EVERY - made % _CHECK_EVERY, steps - made)
             system.repeat(pair, made, count)
@@ -430,7 +432,7 @@ def after_steps(
 
 
 def note_steps(
-    work: Work, method: str, vectors: int, system: ChoiceOperator, iterations: int, seconds: float
+    work: SolveStatistics, method: str, vectors: int, system: ChoiceOperator, iterations: int, seconds: float
 ) -> None:
     """Add one run of iterations to the account; bytes are sums over the layers."""
     base = 8 * vectors * system.size + system.operand_bytes

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.operator_values import Asked
+from hybrid.analysis.operator_values import OperatorQuery
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.run.work import Work
+from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.analysis.systems import (
+    build_operator,
     expected_place,
-    injected,
     is_constant,
     leaving_rates,
-    made_again,
+    recompute_on,
     solve_gain,
     solve_linear,
     solve_stationary,
@@ -48,7 +48,7 @@ _ABOVE = 1.02  # q over the greatest exit rate, so that no chain is periodic
 _CHECK_EVERY = 32  # steps between questions whether the distribution has settled
 
 
-def times_of(given: float | Sequence[float] | NDArray[Any], name: str) -> Vector:
+def checked_times(given: float | Sequence[float] | NDArray[Any], name: str) -> Vector:
     """Return one time or several, shape () or (k,), finite and none negative; messages call them `name`."""
     try:
         found = np.asarray(given)
@@ -65,7 +65,7 @@ def transient_distribution(
     model: SymbolicModel,
     time: float | Sequence[float] | NDArray[Any],
     options: CheckOptions,
-    work: Work | None = None,
+    work: SolveStatistics | None = None,
 ) -> Vector:
     """Return the probability of being in each state after a time, shape (n,), in index order.
 
@@ -81,7 +81,7 @@ def transient_distribution(
 
     _refuse_choices(model, "the distribution after a time")
     continuous = model.type is ModelType.CTMC
-    times = times_of(time, "time")
+    times = checked_times(time, "time")
     if not continuous and (times != np.floor(times)).any():
         raise OptionError(f"time: expected numbers of steps, whole, not negative; got {time!r}")
     if options.method != "auto":
@@ -89,9 +89,11 @@ def transient_distribution(
             "method: a distribution after a time comes from steps or uniformisation, which have no methods "
             f"to choose from: leave {options.method} out"
         )
-    work = work or Work()
+    work = work or SolveStatistics()
     start = _initial(model)
-    matrix = injected(model.submatrix(model.index, model.index, diagonal=not continuous).transpose(), options)
+    matrix = build_operator(
+        model.submatrix(model.index, model.index, diagonal=not continuous).transpose(), options
+    )
     space = workspace_of(matrix)
     if continuous:
         rates = leaving_rates(model, model.index, options).rates
@@ -138,7 +140,9 @@ def transient_distribution(
     return (rows if divisor is None else rows * divisor).reshape(*times.shape, start.size)
 
 
-def steady_distribution(model: SymbolicModel, options: CheckOptions, work: Work | None = None) -> Vector:
+def steady_distribution(
+    model: SymbolicModel, options: CheckOptions, work: SolveStatistics | None = None
+) -> Vector:
     """Return the long-run probability of each state of a chain, shape (n,), in index order.
 
     Of one that is periodic, the share of time spent in each state; where it has several initial states it
@@ -147,7 +151,7 @@ def steady_distribution(model: SymbolicModel, options: CheckOptions, work: Work 
     outside of them is visited.
     """
     _refuse_choices(model, "the long-run distribution")
-    work = work or Work()
+    work = work or SolveStatistics()
     start = _initial(model)
     components = bottom_components(model)
     bottom = model.manager.disjunction(components)
@@ -166,7 +170,7 @@ def steady_distribution(model: SymbolicModel, options: CheckOptions, work: Work 
 
 
 def _entered(
-    model: SymbolicModel, start: Vector, bottom: StateIndex, options: CheckOptions, work: Work
+    model: SymbolicModel, start: Vector, bottom: StateIndex, options: CheckOptions, work: SolveStatistics
 ) -> Vector:
     """Return the probability of entering the bottom components by each of their states."""
     manager = model.manager
@@ -174,13 +178,13 @@ def _entered(
     if bottom.size == model.n_states:
         return start
     outside = index_states(manager, model.reachable & ~bottom.states)
-    matrix = injected(model.submatrix(outside, outside, diagonal=False).transpose(), options)
+    matrix = build_operator(model.submatrix(outside, outside, diagonal=False).transpose(), options)
     diagonal = leaving_rates(model, outside, options).rates
     solver = options.solver(steady=False)
     found = solver.solve(matrix, diagonal, start[~inside], np.zeros(outside.size), work.following(outside))
     work.note(solver.name, matrix, found.iterations, found.seconds, 8 * solver.vectors * outside.size)
     work.accept("probabilities of bottom components", found)
-    flow = injected(model.submatrix(outside, bottom).transpose(), options)
+    flow = build_operator(model.submatrix(outside, bottom).transpose(), options)
     entered: Vector = start[inside] + flow.multiply(np.ascontiguousarray(found.values))
     total = float(entered.sum())
     if not math.isfinite(total) or total <= 0.0:
@@ -205,7 +209,7 @@ def _refuse_choices(model: SymbolicModel, what: str) -> None:
 Gains = tuple[float, float, float]  # value, lower, upper
 
 
-def steady_probabilities(a: Asked) -> StateValues:
+def steady_probabilities(a: OperatorQuery) -> StateValues:
     """Return, for every state, the long-run probability of a set, of an MDP the optimal one."""
     if a.model.is_mdp:
         from hybrid.analysis.long_run_choices import optimal_probabilities
@@ -229,7 +233,7 @@ def steady_probabilities(a: Asked) -> StateValues:
     return a.scope.of_values(_over_components(model, gains, options, work))
 
 
-def steady_rewards(a: Asked) -> StateValues:
+def steady_rewards(a: OperatorQuery) -> StateValues:
     """Return, for every state, the long-run average of a reward, of an MDP the optimal one."""
     if a.model.is_mdp:
         from hybrid.analysis.long_run_choices import optimal_rewards
@@ -246,7 +250,7 @@ def steady_rewards(a: Asked) -> StateValues:
         if is_constant(model.communicator, rewards):
             found = (model.communicator.greatest(extremes(rewards)[1]),) * 3
         else:
-            earned = made_again(
+            earned = recompute_on(
                 rewards, expected.place, lambda there: enclosed_rewards(model, structure, there)[0]
             )
             del rewards
@@ -266,7 +270,7 @@ def _average(
     index: StateIndex,
     rewards: Callable[[StateIndex], Vector],
     options: CheckOptions,
-    work: Work,
+    work: SolveStatistics,
     what: str,
 ) -> Gains:
     """Return one component's average, without bounds (NaN) if the method chosen gives none.
@@ -285,7 +289,7 @@ def _over_components(
     model: SymbolicModel,
     gains: Callable[[Node, StateIndex], Gains],
     options: CheckOptions,
-    work: Work,
+    work: SolveStatistics,
 ) -> StateValues:
     """Weigh every bottom component's gain by the probability of ending in it.
 
@@ -336,7 +340,7 @@ class _Flow:
     """Rates from some states into others, weighted, and what underflow may cost them."""
 
     def __init__(self, model: SymbolicModel, rows: StateIndex, columns: StateIndex, options: CheckOptions):
-        self._matrix = injected(model.submatrix(rows, columns), options)
+        self._matrix = build_operator(model.submatrix(rows, columns), options)
         # lemma: classes, underflow
         slack = step_slack(self._matrix, row_entries(model.transitions))
         self._alike = model.communicator

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
-from hybrid.analysis.operator_values import Asked
+from hybrid.analysis.operator_values import OperatorQuery
 from hybrid.analysis.precomputation import end_components, prob1e
 from hybrid.analysis.rewards import reward_units
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.scheduler import SchedulerMaker
+from hybrid.analysis.scheduler import SchedulerBuilder
 from hybrid.base.errors import NotConvergedError, PropertyError, UnsupportedError
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.operators.layer_choices import RewardOf
@@ -44,7 +44,7 @@ _SHARE = 0.5  # of epsilon for averages, and for what is made of them: the dista
 _WHAT = "long-run averages"
 
 
-def optimal_probabilities(a: Asked) -> StateValues:
+def optimal_probabilities(a: OperatorQuery) -> StateValues:
     """Return the least or greatest share of time spent in a set in the long run."""
     inside = a.states(a.formula.states)
 
@@ -54,7 +54,7 @@ def optimal_probabilities(a: Asked) -> StateValues:
     return a.scope.of_values(_Averages(a, earned).values())
 
 
-def optimal_rewards(a: Asked) -> StateValues:
+def optimal_rewards(a: OperatorQuery) -> StateValues:
     """Return the least or greatest long-run average of a reward structure; none below zero is earned."""
     model, structure = a.model, a.formula.place
 
@@ -143,7 +143,7 @@ def inside_choices(ends: EndComponents, layers: int) -> tuple[Node, ...]:
 class _Averages:
     """The averages of all components, and what schedulers make of them."""
 
-    def __init__(self, a: Asked, earned: RewardOf) -> None:
+    def __init__(self, a: OperatorQuery, earned: RewardOf) -> None:
         self._model, self._maximise, self._work, self._maker = a.model, a.maximise, a.work, a.maker
         self._options = _host_options(a.model, a.options)
         self._earned = earned
@@ -243,7 +243,7 @@ class _Averages:
 
     def _schedule(
         self,
-        maker: SchedulerMaker,
+        maker: SchedulerBuilder,
         operator: ChoiceOperator,
         found: StateValues,
         policy: Policy,

@@ -13,16 +13,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hybrid.analysis.acceptance_sets import accepting_sets
-from hybrid.analysis.operator_values import Asked
+from hybrid.analysis.operator_values import OperatorQuery
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.run.work import Work
+from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.analysis.until import until_probabilities
 from hybrid.base.errors import PropertyError
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.levels.curve import least_instance_bytes
 from hybrid.properties.automata.automaton import DeterministicAutomaton, cubes, edges
 from hybrid.properties.automata.choosing import ChosenAutomaton, choose_automaton
-from hybrid.properties.automata.formulas import Formula, FormulaStore, from_path
+from hybrid.properties.automata.formulas import FormulaStore, LtlFormula, from_path
 from hybrid.properties.automata.hoa import read_hoa
 from hybrid.properties.automata.reduction import reduced
 from hybrid.properties.tree import AutomatonPath
@@ -36,7 +36,7 @@ from mtbdd.language.names import BUILT_IN_LABELS
 from mtbdd.language.syntax import Expression, LabelReference, ModelType
 
 if TYPE_CHECKING:
-    from hybrid.analysis.scheduler import SchedulerMaker
+    from hybrid.analysis.scheduler import SchedulerBuilder
 
 
 # Formulas of linear temporal logic about a model, and their automata.
@@ -54,7 +54,7 @@ class ModelFormula(Record, eq=False):
     """
 
     store: FormulaStore
-    formula: Formula
+    formula: LtlFormula
     propositions: list[Node]
 
 
@@ -83,14 +83,14 @@ def model_formulas(
     """
     store = FormulaStore(keeps_steps)
     known: list[Node] = []
-    made: dict[Expression, Formula] = {}
+    made: dict[Expression, LtlFormula] = {}
 
-    def proposition(part: Expression) -> Formula:
+    def proposition(part: Expression) -> LtlFormula:
         if part not in made:
             made[part] = literal(states(part) & model.reachable)
         return made[part]
 
-    def literal(holds: Node) -> Formula:
+    def literal(holds: Node) -> LtlFormula:
         for node, value in ((model.manager.false, store.false), (model.reachable, store.true)):
             if holds == node:
                 return value
@@ -175,7 +175,7 @@ def _least_bytes(product: AutomatonProduct) -> int:
     return least_instance_bytes([model.layer_transitions(k) for k in range(len(model.layers))])
 
 
-def ltl_probabilities(a: Asked) -> StateValues:
+def ltl_probabilities(a: OperatorQuery) -> StateValues:
     """Return the probability of a formula of linear temporal logic.
 
     The least of an MDP is one less the greatest of the negation; an optimal scheduler remembers what the
@@ -195,8 +195,8 @@ def automaton_probabilities(
     propositions: Sequence[Node],
     maximise: bool,
     options: CheckOptions,
-    work: Work,
-    maker: SchedulerMaker | None = None,
+    work: SolveStatistics,
+    maker: SchedulerBuilder | None = None,
 ) -> StateValues:
     """Return the probability that a run is accepted, from every state, of an MDP the least or the greatest.
 
@@ -220,8 +220,8 @@ def remembering_probabilities(
     propositions: Sequence[Node],
     negate: bool,
     options: CheckOptions,
-    work: Work,
-    maker: SchedulerMaker,
+    work: SolveStatistics,
+    maker: SchedulerBuilder,
 ) -> StateValues:
     """Return the greatest probability that a run of an MDP is accepted, or with `negate` that it is not.
 
@@ -230,14 +230,14 @@ def remembering_probabilities(
     where there are several.
     """
     from hybrid.analysis.memory_scheduler import Remembering, labels_of, regions_of, stay_accepted
-    from hybrid.analysis.scheduler import SchedulerMaker
+    from hybrid.analysis.scheduler import SchedulerBuilder
 
     structures = range(len(model.source.rewards))
     product = model_product(model, automaton, propositions, options, structures, labels_of(model))
     accepted = accepting_sets(product, automaton, negate)
     regions = regions_of(accepted)
     remembering = Remembering.of(model, product, regions)
-    pairs, own = remembering.pairs, SchedulerMaker(remembering.pairs)
+    pairs, own = remembering.pairs, SchedulerBuilder(remembering.pairs)
     stay_accepted(own, remembering, regions)
     target = remembering.lifted(accepted.states) & pairs.reachable
     found = until_probabilities(pairs, pairs.reachable, target, True, options, work, own)
@@ -248,7 +248,7 @@ def remembering_probabilities(
 # Probabilities of automata that a property names in place of a path formula.
 
 
-def given_automaton_probabilities(a: Asked) -> StateValues:
+def given_automaton_probabilities(a: OperatorQuery) -> StateValues:
     """Return the probability that the automaton of a file accepts a run."""
     automaton, holds = given_automaton(a.model, a.path, a.states)
     return a.scope.of_values(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.acceptance_sets import AcceptedPart, AcceptedSets
-from hybrid.analysis.scheduler import Scheduler, SchedulerMaker
+from hybrid.analysis.scheduler import Scheduler, SchedulerBuilder
 from mtbdd.build.automaton_product import AutomatonMove, AutomatonProduct, automaton_product
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.state_order import for_users
@@ -125,7 +125,7 @@ class Remembering:
         first = lifted(product.first) & counted.first
         return cls(owner, whole, first, lifted, modes, memory, following)
 
-    def finish(self, maker: SchedulerMaker) -> MemoryScheduler:
+    def finish(self, maker: SchedulerBuilder) -> MemoryScheduler:
         """Return the scheduler of what was chosen for the pairs."""
         memory, following = (for_users(self.pairs, vector) for vector in (self.memory, self.following))
         return MemoryScheduler(self.pairs, maker.finish().layers, self.owner, memory, following)
@@ -144,7 +144,7 @@ def regions_of(found: AcceptedSets) -> list[AcceptedPart]:
     return regions
 
 
-def stay_accepted(maker: SchedulerMaker, remembering: Remembering, regions: Sequence[AcceptedPart]) -> None:
+def stay_accepted(maker: SchedulerBuilder, remembering: Remembering, regions: Sequence[AcceptedPart]) -> None:
     """Choose within regions: stay, and go to the set that is waited for."""
     lifted = remembering.lifted
     for region in regions:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.operator_values import Asked, Scope, maximises, until_form
+from hybrid.analysis.operator_values import OperatorQuery, Scope, maximises, until_form
 from hybrid.analysis.precomputation import decided_states, end_components, prob1a, prob1e, staying_choices
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.run.work import Work
-from hybrid.analysis.until import Window
+from hybrid.analysis.run.statistics import SolveStatistics
+from hybrid.analysis.until import TimeWindow
 from hybrid.base.directed_rounding import divided, outward
 from hybrid.base.errors import NotConvergedError, UnsupportedError
 from hybrid.base.state_values import StateValues
@@ -55,7 +55,7 @@ VALUES = Capability["DiagramValues"](
     lambda e, reason: UnsupportedError(f"{reason}: choose {option('engine', 'hybrid')}"),
     "{} is not answered by the engine symbolic",
 )
-"""Functions from `Asked` to bounds that are diagrams."""
+"""Functions from `OperatorQuery` to bounds that are diagrams."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +182,7 @@ def diagram_values(
     formula: Probability | Reward | SteadyState,
     states: Callable[[Expression], Node],
     options: CheckOptions,
-    work: Work,
+    work: SolveStatistics,
     scope: Scope,
 ) -> DiagramValues:
     """Return the values of P or R as diagrams; asked are those of a scope.
@@ -195,7 +195,7 @@ def diagram_values(
     if path is not None and asked_quantity(formula) is not registry.NOW:
         path, negations = without_negations(path)
     maximise = (not model.is_mdp or maximises(formula)) != (negations % 2 == 1)
-    found = function(Asked(model, formula, path, maximise, states, options, work, None, scope))
+    found = function(OperatorQuery(model, formula, path, maximise, states, options, work, None, scope))
     for _ in range(negations):
         found = found.complement()
     return found
@@ -317,7 +317,7 @@ def _none(model: SymbolicModel) -> Enclosure:
 
 
 def _system(
-    a: Asked,
+    a: OperatorQuery,
     rows: Node,
     known: Node,
     maximise: bool,
@@ -341,7 +341,7 @@ def _system(
     return DiagramSystem(choices, maximise, _indicator(model, known), _columns(model), model.n_states)
 
 
-def _solved(a: Asked, system: DiagramSystem, what: str) -> DiagramBounds:
+def _solved(a: OperatorQuery, system: DiagramSystem, what: str) -> DiagramBounds:
     """Iterate until the bounds are close."""
     criterion = a.options.criterion
     clock = Clock(a.work.progress, criterion.epsilon)
@@ -354,7 +354,7 @@ def _solved(a: Asked, system: DiagramSystem, what: str) -> DiagramBounds:
 
 
 def _account(
-    work: Work,
+    work: SolveStatistics,
     system: DiagramSystem,
     x: Diagram,
     method: str,
@@ -370,19 +370,19 @@ def _account(
 
 
 @VALUES.answers(registry.NOW)
-def _now(a: Asked) -> DiagramValues:
+def _now(a: OperatorQuery) -> DiagramValues:
     false, (zero, _) = a.model.manager.false, _none(a.model)
     return DiagramValues(a.model, zero, zero, false, a.states(a.path), false, 1.0)
 
 
 @VALUES.answers(registry.UNTIL)
-def _until(a: Asked) -> DiagramValues:
+def _until(a: OperatorQuery) -> DiagramValues:
     safe, target, complement = until_form(a.model, a.path, a.states)
     found = _until_values(a, safe, target, a.maximise != complement)
     return found.complement() if complement else found
 
 
-def _until_values(a: Asked, safe: Node, target: Node, maximise: bool) -> DiagramValues:
+def _until_values(a: OperatorQuery, safe: Node, target: Node, maximise: bool) -> DiagramValues:
     """Return the probability of ``safe U target``; a scope without undecided states needs no iteration."""
     model, false = a.model, a.model.manager.false
     if model.is_mdp:
@@ -399,14 +399,14 @@ def _until_values(a: Asked, safe: Node, target: Node, maximise: bool) -> Diagram
 
 
 @VALUES.answers(registry.NEXT)
-def _next(a: Asked) -> DiagramValues:
+def _next(a: OperatorQuery) -> DiagramValues:
     return _after(a, a.model.reachable, a.states(a.path.right), 1, a.maximise)
 
 
 @VALUES.answers(registry.WINDOW)
-def _window(a: Asked) -> DiagramValues:
+def _window(a: OperatorQuery) -> DiagramValues:
     _refuse_times(a.model)
-    model, window = a.model, Window.of(a.path.bound, False)
+    model, window = a.model, TimeWindow.of(a.path.bound, False)
     safe, target, complement = until_form(model, a.path, a.states)
     maximise = a.maximise != complement
     if window.upper is not None and window.upper < window.lower:
@@ -434,13 +434,15 @@ def _everywhere(found: DiagramValues) -> Enclosure:
     return found.lower, _indicator(model, model.reachable) if found.upper is None else found.upper
 
 
-def _after(a: Asked, rows: Node, target: Node, steps: int, maximise: bool) -> DiagramValues:
+def _after(a: OperatorQuery, rows: Node, target: Node, steps: int, maximise: bool) -> DiagramValues:
     """Return the probability to be in a set after some steps."""
     start = _indicator(a.model, target)
     return _stepped(a, _system(a, rows, a.model.manager.false, maximise), (start, start), steps, 1.0)
 
 
-def _stepped(a: Asked, system: DiagramSystem, start: Enclosure, steps: int, most: float) -> DiagramValues:
+def _stepped(
+    a: OperatorQuery, system: DiagramSystem, start: Enclosure, steps: int, most: float
+) -> DiagramValues:
     """Return the values that so many steps make of others."""
     model, false = a.model, a.model.manager.false
     clock = Clock(a.work.progress, steps=steps)
@@ -459,7 +461,7 @@ def _refuse_times(model: SymbolicModel) -> None:
 
 
 @VALUES.answers(registry.CUMULATIVE)
-def _cumulative(a: Asked) -> DiagramValues:
+def _cumulative(a: OperatorQuery) -> DiagramValues:
     _refuse_times(a.model)
     model, structure, steps, *_ = a.timed_reward()
     system = _system(a, model.reachable, model.manager.false, a.maximise, structure)
@@ -467,7 +469,7 @@ def _cumulative(a: Asked) -> DiagramValues:
 
 
 @VALUES.answers(registry.REACHED, registry.ELAPSED_TIME)
-def _reached(a: Asked) -> DiagramValues:
+def _reached(a: OperatorQuery) -> DiagramValues:
     model, structure, manager = a.model, a.formula.place, a.model.manager
     target, allowed = a.states(a.formula.target.right), None
     if not model.is_mdp:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.run.work import Work
+from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.base.directed_rounding import divided
 from hybrid.base.errors import PropertyError, UnsupportedError
 from hybrid.base.state_values import StateTruth, StateValues
@@ -32,7 +32,7 @@ from mtbdd.language.syntax import Binary, Expression, Literal
 from mtbdd.offset.states import StateIndex, index_states
 
 if TYPE_CHECKING:
-    from hybrid.analysis.scheduler import SchedulerMaker
+    from hybrid.analysis.scheduler import SchedulerBuilder
 
 
 # The states in which a formula's value is asked for.
@@ -127,15 +127,15 @@ def _positions(model: SymbolicModel, index: StateIndex, subset: StateIndex) -> N
 VALUES = Capability[StateValues](
     lambda e, reason: UnsupportedError(reason), "{} is not supported by checking"
 )
-"""Functions from `Asked` to values in its scope."""
+"""Functions from `OperatorQuery` to values in its scope."""
 VALUES.found_in(
     {
         registry.AUTOMATON: "hybrid.analysis.ltl:given_automaton_probabilities",
         registry.CONDITIONAL: "hybrid.analysis.operator_values:conditional_probabilities",
         registry.LTL: "hybrid.analysis.ltl:ltl_probabilities",
-        registry.REPEATED: "hybrid.analysis.quantified:repeated_probabilities",
+        registry.REPEATED: "hybrid.analysis.ctl:repeated_probabilities",
         registry.NEXT: "hybrid.analysis.until:next_probabilities",
-        registry.REWARD_BOUNDED: "hybrid.analysis.reward_budgets:reward_bounded_probabilities",
+        registry.REWARD_BOUNDED: "hybrid.analysis.reward_bounded:reward_bounded_probabilities",
         registry.WINDOW: "hybrid.analysis.until:window_probabilities",
         registry.UNTIL: "hybrid.analysis.until:unbounded_probabilities",
         registry.STEADY: "hybrid.analysis.long_run:steady_probabilities",
@@ -153,7 +153,7 @@ _REMEMBERING = (registry.NEXT, registry.WINDOW, registry.REWARD_BOUNDED, registr
 _UNSCHEDULED = (registry.CUMULATIVE, registry.TOTAL, registry.INSTANTANEOUS)
 
 
-class Asked(Record):
+class OperatorQuery(Record):
     """The query of an operator; `path` is the path formula of P without the negations in front of it.
 
     `maximise` says which optimum of that path formula, or of a reward, is meant.  Other attributes are as for
@@ -166,11 +166,11 @@ class Asked(Record):
     maximise: bool
     states: Callable[[Expression], Node]
     options: CheckOptions
-    work: Work
-    maker: SchedulerMaker | None
+    work: SolveStatistics
+    maker: SchedulerBuilder | None
     scope: Scope
 
-    def timed_reward(self) -> tuple[SymbolicModel, int, float, CheckOptions, Work, Scope]:
+    def timed_reward(self) -> tuple[SymbolicModel, int, float, CheckOptions, SolveStatistics, Scope]:
         """Return model, reward structure, time, options, work and scope of a reward with a time."""
         time = self.number(self.formula.target.time)
         time = time if isinstance(time, int) else float(time)
@@ -189,8 +189,8 @@ def operator_values(
     formula: Probability | Reward | SteadyState,
     states: Callable[[Expression], Node],
     options: CheckOptions,
-    work: Work,
-    maker: SchedulerMaker | None = None,
+    work: SolveStatistics,
+    maker: SchedulerBuilder | None = None,
     scope: Scope | None = None,
 ) -> StateValues:
     """Return the values of P, S, R or T in a scope, by default every state; of an MDP least or greatest ones.
@@ -219,14 +219,14 @@ def operator_values(
     elif path is not None and quantity is not registry.LTL:
         path, negations = without_negations(path)
     maximise = (not model.is_mdp or maximises(formula)) != (negations % 2 == 1)
-    found = function(Asked(model, formula, path, maximise, states, options, work, maker, scope))
+    found = function(OperatorQuery(model, formula, path, maximise, states, options, work, maker, scope))
     for _ in range(negations):
         found = found.complement()
     return found
 
 
 @VALUES.answers(registry.NOW)
-def _now(a: Asked) -> StateValues:
+def _now(a: OperatorQuery) -> StateValues:
     return StateValues.exact(a.scope.indicator(a.states(a.path)).astype(np.float64))
 
 
@@ -267,7 +267,7 @@ def maximises(formula: Probability | Reward | SteadyState) -> bool:
 _SHARE = 0.25  # of epsilon for each of the two probabilities: the distances of their bounds add up
 
 
-def conditional_probabilities(a: Asked) -> StateValues:
+def conditional_probabilities(a: OperatorQuery) -> StateValues:
     """Return the probability of a path formula of a chain under the condition of another one.
 
     NaN where the condition has probability 0.

@@ -274,7 +274,7 @@ def staying_choices(model: SymbolicModel, states: Node) -> list[Node]:
     outside = model.reachable & ~states
     if outside != model.manager.false:
         for step in model.choice_relations:
-            kept[step.layer] = kept[step.layer] & ~step.before(outside)  # lemma: endings
+            kept[step.layer] = kept[step.layer] & ~step.preimage(outside)  # lemma: endings
     return kept
 
 

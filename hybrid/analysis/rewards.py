@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.operator_values import Asked, Scope
+from hybrid.analysis.operator_values import OperatorQuery, Scope
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.run.work import Work
-from hybrid.analysis.systems import expected_place, is_constant, is_zero, made_again, solve_linear
+from hybrid.analysis.run.statistics import SolveStatistics
+from hybrid.analysis.systems import expected_place, is_constant, is_zero, recompute_on, solve_linear
 from hybrid.base.arrays import extremes, to_host
 from hybrid.base.errors import PropertyError, UnsupportedError
 from hybrid.base.state_values import StateValues
@@ -29,7 +29,7 @@ from mtbdd.offset.places import is_any
 from mtbdd.offset.states import StateIndex, index_states, states_from
 
 if TYPE_CHECKING:
-    from hybrid.analysis.scheduler import SchedulerMaker
+    from hybrid.analysis.scheduler import SchedulerBuilder
     from hybrid.matrix.operators.layer_choices import RewardOf
     from mtbdd.graph.components import EndComponents, MaximalEndComponent
 
@@ -159,8 +159,8 @@ def reachability_rewards(
     target: Node,
     maximise: bool,
     options: CheckOptions,
-    work: Work,
-    maker: SchedulerMaker | None = None,
+    work: SolveStatistics,
+    maker: SchedulerBuilder | None = None,
     scope: Scope | None = None,
 ) -> StateValues:
     """Return the expected reward earned before a set is reached, of an MDP the least or the greatest.
@@ -195,7 +195,12 @@ def reachability_rewards(
 
 
 def _on_chain(
-    model: SymbolicModel, structure: int, target: Node, options: CheckOptions, work: Work, scope: Scope
+    model: SymbolicModel,
+    structure: int,
+    target: Node,
+    options: CheckOptions,
+    work: SolveStatistics,
+    scope: Scope,
 ) -> StateValues:
     """Solve the linear system of the states that reach the set almost surely."""
     zero = prob0(model, model.reachable, target)
@@ -217,13 +222,13 @@ def _on_chain(
     if is_zero(model.communicator, rewards):
         return StateValues.exact(known)
     units = model.communicator.greatest(relative_units(rewards, error))
-    earned = made_again(rewards, expected.place, lambda there: enclosed_rewards(model, structure, there)[0])
+    earned = recompute_on(rewards, expected.place, lambda there: enclosed_rewards(model, structure, there)[0])
     del rewards, error
     solved = solve_linear(model, maybe, earned, None, options, work, "reachability rewards", units=units)
     return scope.among(solved, maybe).spread(scope.indicator(maybe_states), known)
 
 
-def rewards_until(a: Asked) -> StateValues:
+def rewards_until(a: OperatorQuery) -> StateValues:
     """Return the expected reward before a set is reached, as `reachability_rewards` does."""
     target = a.states(a.formula.target.right)
     return reachability_rewards(
@@ -231,7 +236,7 @@ def rewards_until(a: Asked) -> StateValues:
     )
 
 
-def total_rewards(a: Asked) -> StateValues:
+def total_rewards(a: OperatorQuery) -> StateValues:
     """Return the expected reward earned in all time, of an MDP the least or the greatest.
 
     Of a chain it is earned before the states from which nothing more can be earned, and infinite where these
@@ -267,7 +272,7 @@ def total_rewards(a: Asked) -> StateValues:
 
 
 def _total_on_chain(
-    model: SymbolicModel, structure: int, options: CheckOptions, work: Work, scope: Scope
+    model: SymbolicModel, structure: int, options: CheckOptions, work: SolveStatistics, scope: Scope
 ) -> StateValues:
     """Stop where nothing more can be earned."""
     rewards = reward_rates(model, structure, model.index)
@@ -287,7 +292,7 @@ def _total_on_chain(
 _log = logging.getLogger(__name__)
 
 
-def cosafe_rewards(a: Asked) -> StateValues:
+def cosafe_rewards(a: OperatorQuery) -> StateValues:
     """Return the expected reward earned until a co-safe formula holds, of an MDP the least or the greatest.
 
     Zero where the state itself tells that the formula holds; ``X true`` takes the first step, though all runs
@@ -324,13 +329,13 @@ def cosafe_rewards(a: Asked) -> StateValues:
         found = reachability_rewards(product.model, min(structure, 0), won, maximise, options, work)
     else:
         from hybrid.analysis.memory_scheduler import Remembering, labels_of
-        from hybrid.analysis.scheduler import SchedulerMaker
+        from hybrid.analysis.scheduler import SchedulerBuilder
 
         structures = range(len(model.source.rewards))
         labels = labels_of(model)
         product = model_product(model, automaton, formula.propositions, options, structures, labels)
         won = product.stepping_into(told)
-        own = SchedulerMaker(product.model)
+        own = SchedulerBuilder(product.model)
         found = reachability_rewards(product.model, structure, won, maximise, options, work, own)
         maker.remember(Remembering.of(model, product, ()).finish(own))
     return a.scope.of_values(found.at(product.model.indicator(product.first)))
@@ -343,7 +348,7 @@ def cosafe_rewards(a: Asked) -> StateValues:
 # does not raise is an upper bound, and no state earns more than the greatest reward over 1 - d.
 
 
-def discounted_rewards(a: Asked) -> StateValues:
+def discounted_rewards(a: OperatorQuery) -> StateValues:
     """Return the expected discounted reward, of an MDP the least or the greatest.
 
     The reward of the k-th step counts ``discount**k`` times, k from 0; optimal schedulers forget the past.
@@ -378,7 +383,7 @@ def discounted_rewards(a: Asked) -> StateValues:
 
 
 def _discounted_on_chain(
-    model: SymbolicModel, structure: int, discount: Discount, options: CheckOptions, work: Work
+    model: SymbolicModel, structure: int, discount: Discount, options: CheckOptions, work: SolveStatistics
 ) -> StateValues:
     """Solve the linear system of the states from which something can be earned."""
     rewards, error = enclosed_rewards(model, structure, model.index)
@@ -400,7 +405,7 @@ def _discounted_on_chain(
 # Rewards gathered up to a number of steps or a time, and rewards at one moment ([Tealdi13] §2.3).
 
 
-def cumulative_rewards(a: Asked) -> StateValues:
+def cumulative_rewards(a: OperatorQuery) -> StateValues:
     """Return the expected reward of the first steps, or up to a time.
 
     Transition rewards count for transitions made by then.
@@ -425,7 +430,7 @@ def cumulative_rewards(a: Asked) -> StateValues:
     return _by_sign(model.communicator, rewards, error, gathered)
 
 
-def instantaneous_rewards(a: Asked) -> StateValues:
+def instantaneous_rewards(a: OperatorQuery) -> StateValues:
     """Return the expected state reward after some steps, or at a time.
 
     Transition rewards have no part in it.  Errors are those of `cumulative_rewards`.
@@ -454,7 +459,12 @@ def _every_state(model: SymbolicModel, options: CheckOptions) -> StateIndex:
 
 
 def _gathered_over_choices(
-    model: SymbolicModel, structure: int, steps: int, maximise: bool, options: CheckOptions, work: Work
+    model: SymbolicModel,
+    structure: int,
+    steps: int,
+    maximise: bool,
+    options: CheckOptions,
+    work: SolveStatistics,
 ) -> StateValues:
     """Go back step by step, the best choice taken in every state."""
     from hybrid.analysis.choice_systems import after_steps, choice_operator
@@ -468,7 +478,12 @@ def _gathered_over_choices(
 
 
 def _later_over_choices(
-    model: SymbolicModel, structure: int, steps: int, maximise: bool, options: CheckOptions, work: Work
+    model: SymbolicModel,
+    structure: int,
+    steps: int,
+    maximise: bool,
+    options: CheckOptions,
+    work: SolveStatistics,
 ) -> StateValues:
     """Go back step by step, the best choice taken in every state."""
     from hybrid.analysis.choice_systems import after_steps, choice_operator

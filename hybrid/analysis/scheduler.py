@@ -28,7 +28,7 @@ from hybrid.base.state_values import StateValues
 from hybrid.matrix.explicit.extract import LayerRows, explicit_matrix, merge_layers, renumbered
 from hybrid.matrix.space.choice_operator import ChoiceOperator
 from mtbdd.build.choices import ChoicePart
-from mtbdd.build.given import TakenCommands
+from mtbdd.build.diagram_parts import TakenCommands
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.state_order import for_diagram, for_users
 from mtbdd.diagrams.manager import Node
@@ -300,7 +300,7 @@ class Scheduler:
         return f": {', '.join(told)}{more}{unknown}"
 
 
-class SchedulerMaker:
+class SchedulerBuilder:
     """Collects choices as sets, layer by layer; what is chosen first stays."""
 
     def __init__(self, model: SymbolicModel) -> None:

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from gpu_kernels.runtime.coded import array_module
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.run.work import Work
+from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.base.arrays import extremes, total
 from hybrid.base.errors import NotConvergedError, PropertyError
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.cpu.csr import csr_of
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.levels.curve import LevelCurve
-from hybrid.matrix.operators.hybrid_matrix import DividedMatrix, HybridMatrix
+from hybrid.matrix.operators.hybrid_matrix import DistributedMatrix, HybridMatrix
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.rounding import Discount, step_slack
 from hybrid.matrix.space.base import Clock, Solution, Status
@@ -36,12 +36,12 @@ from mtbdd.offset.states import StateIndex
 
 if TYPE_CHECKING:
     from hybrid.matrix.explicit.operators import ExplicitOperator
-    from hybrid.matrix.gpu.sweeps import DeviceStrips
-    from hybrid.solvers.around import BoundingMethod
+    from hybrid.matrix.gpu.repeated_steps import DeviceBlockRows
     from hybrid.solvers.average_reward import AverageReward
-    from hybrid.solvers.strips import Strips
+    from hybrid.solvers.block_rows import BlockRows
+    from hybrid.solvers.bounding import BoundingMethod
 
-    Matrix = HybridMatrix | DividedMatrix | ExplicitOperator
+    Matrix = HybridMatrix | DistributedMatrix | ExplicitOperator
 
 # Matrices as the options of a check have them held, and where the vectors beside them are made.
 
@@ -55,7 +55,9 @@ _HOST_VECTORS = 3
 """Diagonal, right-hand side and solution, where they are on the host."""
 
 
-def injected(matrix: OffsetMTBDD, options: CheckOptions, beside: bool = False, steps: float = 0.0) -> Matrix:
+def build_operator(
+    matrix: OffsetMTBDD, options: CheckOptions, beside: bool = False, steps: float = 0.0
+) -> Matrix:
     """Return the operator with its representation built, so that no set-up hides in the iterations' time.
 
     `beside` says whether the vectors of the solution lie where the matrix does, and not on the host in any
@@ -63,11 +65,11 @@ def injected(matrix: OffsetMTBDD, options: CheckOptions, beside: bool = False, s
     matrix, or for the vectors that any method keeps on the host, that is told as a MemoryError; in all
     processes that share it, if one of them has none.
     """
-    from mtbdd.offset.divided import DividedMTBDD
+    from mtbdd.offset.distributed import DistributedMTBDD
 
-    backend = options.matrix_backend(None if isinstance(matrix, DividedMTBDD) else matrix.n_rows, steps)
+    backend = options.matrix_backend(None if isinstance(matrix, DistributedMTBDD) else matrix.n_rows, steps)
     expects_room = not beside or backend.place is HOST
-    if isinstance(matrix, DividedMTBDD):
+    if isinstance(matrix, DistributedMTBDD):
 
         def own() -> HybridMatrix | None:
             if expects_room:
@@ -77,7 +79,7 @@ def injected(matrix: OffsetMTBDD, options: CheckOptions, beside: bool = False, s
             return inject(matrix, options.level, backend, representation=options.representation).prepare()
 
         held = matrix.communicator.with_room(own)
-        return DividedMatrix(held, matrix, backend if held is None else held.engine)
+        return DistributedMatrix(held, matrix, backend if held is None else held.engine)
     if expects_room:
         _require_room(matrix)
     if options.engine == "explicit":
@@ -107,7 +109,7 @@ def expected_place(options: CheckOptions, size: int) -> VectorPlace:
     return HOST if backend.is_free and size < _SMALL else backend.place
 
 
-def made_again(
+def recompute_on(
     vector: NDArray[np.float64], place: VectorPlace, make: Callable[[StateIndex], NDArray[np.float64]]
 ) -> Callable[[StateIndex], NDArray[np.float64]]:
     """Return what gives a vector over a set where it is asked for; it is kept for that, or made anew.
@@ -119,9 +121,9 @@ def made_again(
     return make
 
 
-def sums_beside(matrix: Matrix) -> NDArray[np.float64]:
+def operator_row_sums(matrix: Matrix) -> NDArray[np.float64]:
     """Return the sums of the rows where the matrix lies, shape (n_rows,)."""
-    if isinstance(matrix, DividedMatrix):
+    if isinstance(matrix, DistributedMatrix):
         return matrix.row_sums()
     sums: NDArray[np.float64] = matrix.multiply(matrix.place.xp.ones(matrix.shape[1]))
     return sums
@@ -163,7 +165,7 @@ def flow_into(
     rows: StateIndex,
     columns: StateIndex,
     options: CheckOptions,
-    work: Work | None = None,
+    work: SolveStatistics | None = None,
 ) -> Vector:
     """Return the total rate from every state of one set into another, shape (rows.size,), in its place.
 
@@ -172,9 +174,9 @@ def flow_into(
     if columns.total == 0:
         nothing: Vector = rows.place.xp.zeros(rows.size)
         return nothing
-    matrix = injected(model.submatrix(rows, columns), options, beside=rows.place is not HOST)
+    matrix = build_operator(model.submatrix(rows, columns), options, beside=rows.place is not HOST)
     clock = Clock(None)
-    flow: Vector = rows.place.array(sums_beside(matrix))
+    flow: Vector = rows.place.array(operator_row_sums(matrix))
     if work is not None:
         work.note("steps", matrix, 1, clock.seconds, 16 * rows.size, is_product=True)
         work.products += 1
@@ -208,7 +210,7 @@ def leaving_rates(model: SymbolicModel, within: StateIndex, options: CheckOption
     loops = model.self_loops(within)
     if model.communicator.any(is_any(loops > within.place.xp.multiply(0.5, rates))):
         beside = within.place is not HOST
-        matrix = injected(model.submatrix(within, model.index, diagonal=False), options, beside)
+        matrix = build_operator(model.submatrix(within, model.index, diagonal=False), options, beside)
         return moving_rates(matrix, within)
     rates -= loops
     return LeavingRates(rates, 0.0)
@@ -219,7 +221,7 @@ def moving_rates(matrix: Matrix, within: StateIndex) -> LeavingRates:
 
     Time: that of one product; nothing is added up on diagrams.
     """
-    return LeavingRates(within.place.array(sums_beside(matrix)), SCALED_UNITS)
+    return LeavingRates(within.place.array(operator_row_sums(matrix)), SCALED_UNITS)
 
 
 _SUMMED_AT_ONCE = 1 << 26  # elements added up together: bounds the temporary memory
@@ -232,7 +234,7 @@ def solve_linear(
     b: Vector | Callable[[StateIndex], Vector],
     upper_bound: float | None,
     options: CheckOptions,
-    work: Work,
+    work: SolveStatistics,
     what: str,
     losses: Vector | None = None,
     units: float = 0.0,
@@ -272,7 +274,7 @@ def solve_linear(
     -----
     Where the matrix lies on a device, so do all vectors.
     """
-    matrix = injected(model.submatrix(maybe, maybe, diagonal=False), options, beside=True)
+    matrix = build_operator(model.submatrix(maybe, maybe, diagonal=False), options, beside=True)
     there = maybe.at(matrix.place)
     place, xp = there.place, there.place.xp
     diagonal, shared = leaving_rates(model, there, options)
@@ -298,11 +300,11 @@ def solve_linear(
         return StateValues.exact(solution.values).without_bounds()
     if options.method == "auto":
         method = _in_device_strips(matrix, method)
-        strips = _strips_of(matrix)
-        if strips is not None:
+        block_rows = _strips_of(matrix)
+        if block_rows is not None:
             from hybrid.solvers.topological import Topological
 
-            method = Topological(options.criterion, strips, method)
+            method = Topological(options.criterion, block_rows, method)
     slack = step_slack(matrix, row_entries(model.transitions)) + units * UNIT  # lemma: rounding
 
     # Gains and losses apart: bounds from below and above need right-hand sides without negative elements.
@@ -327,32 +329,32 @@ def solve_linear(
     )
 
 
-def _strips_of(matrix: Matrix) -> Strips | None:
-    """Return the strips of a matrix on the host that is written out, or whose groups promise a gain."""
+def _strips_of(matrix: Matrix) -> BlockRows | None:
+    """Return the block rows of a matrix on the host that is written out, or whose groups promise a gain."""
     if csr_of(matrix) is not None:
-        from hybrid.solvers.strips import WholeStrip
+        from hybrid.solvers.block_rows import SingleBlockRow
 
-        return WholeStrip(matrix)
+        return SingleBlockRow(matrix)
     found = _row_types(matrix)
     if found is None or matrix.place is not HOST:
         return None
-    from hybrid.matrix.operators.row_strips import RowStrips
+    from hybrid.matrix.operators.matrix_block_rows import MatrixBlockRows
 
-    return RowStrips.where_they_pay(*found)
+    return MatrixBlockRows.where_they_pay(*found)
 
 
 def _in_device_strips(matrix: Matrix, method: BoundingMethod) -> BoundingMethod:
-    """Return the method, of a matrix on a device with the device's strips."""
+    """Return the method, of a matrix on a device with the device's block rows."""
     from hybrid.solvers.optimistic import Optimistic
 
     found = _row_types(matrix)
     if found is None or matrix.place is HOST or not isinstance(method, Optimistic):
         return method
-    return replace(method, strips=lambda: _strips_with_room(*found))
+    return replace(method, block_rows=lambda: _block_rows_with_room(*found))
 
 
 def _row_types(matrix: Matrix) -> tuple[RowTypes, int] | None:
-    """Return the row types and the level to begin with, where SciPy and compiled code may solve strips."""
+    """Return the first row types and level, where SciPy and compiled code may solve block rows."""
     if not (isinstance(matrix, HybridMatrix) and isinstance(matrix.curve, LevelCurve)):
         return None
     if matrix.backend == "reference":
@@ -361,12 +363,12 @@ def _row_types(matrix: Matrix) -> tuple[RowTypes, int] | None:
     return types, level if types.reaches(level) else len(types) - 1
 
 
-def _strips_with_room(types: RowTypes, level: int) -> DeviceStrips | None:
-    """Return the strips of a matrix on a device; None where they promise nothing, or have no room."""
-    from hybrid.matrix.operators.row_strips import device_strips
+def _block_rows_with_room(types: RowTypes, level: int) -> DeviceBlockRows | None:
+    """Return the block rows of a matrix on a device; None where they promise nothing, or have no room."""
+    from hybrid.matrix.operators.matrix_block_rows import device_block_rows
 
     try:
-        return device_strips(types, level)
+        return device_block_rows(types, level)
     except MemoryError:
         return None
 
@@ -397,7 +399,7 @@ def solve_gain(
     rewards: Callable[[StateIndex], Vector],
     method: AverageReward,
     options: CheckOptions,
-    work: Work,
+    work: SolveStatistics,
     what: str,
 ) -> tuple[float, float, float]:
     """Return the long-run average of rewards in a bottom component of two states or more, with its bounds.
@@ -405,7 +407,7 @@ def solve_gain(
     `rewards` is given the component and returns a vector, shape (component.size,), float64, in the
     component's place, per step or unit of time. Where the matrix lies on a device, so do all vectors.
     """
-    matrix = injected(model.submatrix(component, component, diagonal=False), options, beside=True)
+    matrix = build_operator(model.submatrix(component, component, diagonal=False), options, beside=True)
     there = component.at(matrix.place)
     # Nothing leaves a bottom component: its matrix has all entries of its rows.
     (diagonal, shared), earned = moving_rates(matrix, there), rewards(there)
@@ -425,7 +427,7 @@ def solve_stationary(
     model: SymbolicModel,
     component: StateIndex,
     options: CheckOptions,
-    work: Work,
+    work: SolveStatistics,
     what: str,
     beside: bool = False,
 ) -> tuple[Vector, StateIndex]:
@@ -439,7 +441,7 @@ def solve_stationary(
     if component.total == 1:
         return np.ones(component.size), component
     entries = model.submatrix(component, component, diagonal=False, transposed=True)
-    matrix = injected(entries, options, beside)
+    matrix = build_operator(entries, options, beside)
     there = component.at(matrix.place if beside else HOST)
     diagonal = there.place.compressed(leaving_rates(model, there, options).rates)
     solver = options.solver(steady=True)
@@ -477,7 +479,7 @@ def _next_change(matrix: Matrix, diagonal: Vector, b: Vector | None, x: Vector) 
 
 
 def _note(
-    work: Work,
+    work: SolveStatistics,
     name: str,
     vectors: int,
     matrix: Matrix,

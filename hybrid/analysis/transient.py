@@ -28,13 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.run.work import Work
-from hybrid.analysis.systems import injected, leaving_rates
-from hybrid.analysis.transient_errors import Course, StepErrors, least_positive
+from hybrid.analysis.run.statistics import SolveStatistics
+from hybrid.analysis.systems import build_operator, leaving_rates
+from hybrid.analysis.transient_errors import ErrorTerms, StepErrors, least_positive
 from hybrid.base.arrays import elements, extremes, to_host
 from hybrid.base.errors import NotConvergedError
 from hybrid.base.state_values import StateValues
-from hybrid.matrix.operators.hybrid_matrix import DividedMatrix, HybridMatrix
+from hybrid.matrix.operators.hybrid_matrix import DistributedMatrix, HybridMatrix
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.rounding import far_from_underflow, step_slack, widened
 from hybrid.matrix.space.base import Clock, Numbers, State, Status
@@ -61,7 +61,7 @@ class RecordedSteps:
     """
 
     def __init__(
-        self, clock: Clock, space: Workspace, pair: Pair, course: Course, result: Array | None = None
+        self, clock: Clock, space: Workspace, pair: Pair, course: ErrorTerms, result: Array | None = None
     ) -> None:
         self._clock, self._pair, self._course, self._result = clock, pair, course, result
         self.made, self.is_finished = 0, False
@@ -211,7 +211,7 @@ class TransientAnalysis:
     b : ndarray of float64, shape (within.size,), or callable, optional
         Not negative; per step (DTMC) or unit of time (CTMC).  A callable is given the set and returns the
         vector in the set's place.
-    work : Work
+    work : SolveStatistics
         Takes the account.
     places : ndarray of int64, optional
         States of the set whose values are returned; default all of it.
@@ -228,13 +228,13 @@ class TransientAnalysis:
         within: StateIndex,
         b: Vector | Callable[[StateIndex], Vector] | None,
         options: CheckOptions,
-        work: Work,
+        work: SolveStatistics,
         places: NDArray[np.int64] | None = None,
     ) -> None:
         self.continuous = model.type is ModelType.CTMC
         self._work, self._criterion, self._within, self._places = work, options.criterion, within, places
         entered = model.submatrix(within, within, diagonal=not self.continuous)
-        self._matrix = injected(entered, options, beside=True, steps=math.inf)
+        self._matrix = build_operator(entered, options, beside=True, steps=math.inf)
         self.there = within.at(self._matrix.place)
         self._space = workspace_of(self._matrix)
         terminals = np.abs(self._matrix.symbolic.terminals)
@@ -291,7 +291,7 @@ class TransientAnalysis:
     def _leaps(self, start: Array, steps: int) -> DensePowers | None:
         """Return the steps as powers of a dense matrix where that pays: not if values settle before long."""
         size = self._matrix.shape[0]
-        if isinstance(self._matrix, DividedMatrix) or not dense_powers_pay(size, steps):
+        if isinstance(self._matrix, DistributedMatrix) or not dense_powers_pay(size, steps):
             return None
         start = to_host(start)
         divisor, b = to_host(self._divisor), None if self._b is None else to_host(self._b)
@@ -299,7 +299,7 @@ class TransientAnalysis:
         x = leaps.after(start, FEWEST_STEPS // 2)
         change = float(np.abs(leaps.after(x, 1) - x).max())
         there = self._space.vector(x)
-        return None if self._may_stop(there, change, steps - FEWEST_STEPS // 2, Course()) else leaps
+        return None if self._may_stop(there, change, steps - FEWEST_STEPS // 2, ErrorTerms()) else leaps
 
     def _vectors(self, start: Array) -> Pair:
         """Return the start and room for the value after a step, in the workspace."""
@@ -310,7 +310,7 @@ class TransientAnalysis:
         """Return a vector of a device on the host, where the matrix is; one of the host as it is."""
         return x if isinstance(x, np.ndarray) else self.there.place.array(x)
 
-    def _may_stop(self, x: Array, change: float, remaining: int, course: Course) -> bool:
+    def _may_stop(self, x: Array, change: float, remaining: int, course: ErrorTerms) -> bool:
         """Return whether the steps still to come may be left out, and note the error if so."""
         error = self._errors.of_steps_left_out(self._space, x, change, remaining, self._criterion)
         if error is not None:
@@ -364,7 +364,7 @@ class TransientAnalysis:
 
         A start, shape (within.size,), lies on the host, or where it was expected that the matrix lies.
         """
-        course, clock = Course(steps=steps), Clock(self._work.following(self._within), steps=steps)
+        course, clock = ErrorTerms(steps=steps), Clock(self._work.following(self._within), steps=steps)
         leaps = self._leaps(start, steps)
         if leaps is not None:
             start = to_host(start)
@@ -378,7 +378,7 @@ class TransientAnalysis:
         made = record.made
         most = max(extremes(start)[1], 0.0)
         is_rising, is_ended = not self._alike.any(most > 0.0), False
-        with clock.gently() if is_rising else nullcontext():
+        with clock.cancellable() if is_rising else nullcontext():
             while made < steps and not (is_ended or record.is_finished):
                 count = min(space.stride, steps - made)
                 self._steps.sweep(pair, made, count)
@@ -399,7 +399,7 @@ class TransientAnalysis:
         told, greatest = self._told(x), self._alike.greatest(max(most, extremes(x)[1]))
         if is_ended:
             # Values rise, so that those of fewer steps are lower bounds.
-            return self._errors.bounds(told, Course(steps=made), greatest, missing=math.inf)
+            return self._errors.bounds(told, ErrorTerms(steps=made), greatest, missing=math.inf)
         known = self._positive_after(told, start, steps, made)
         return self._errors.bounds(told, course, greatest, positive=known)
 
@@ -443,14 +443,14 @@ class TransientAnalysis:
 
     def _weighted(
         self, start: Array, first: int, weights: Vector, flat: float = 0.0
-    ) -> tuple[Vector, Course, float]:
+    ) -> tuple[Vector, ErrorTerms, float]:
         """Return the sum of ``weights[k] * x_{first + k}`` and of `flat` times all x before, with its course.
 
         Of the sum what is asked for, on the host; last comes the greatest value met.
         """
         last = first + weights.size - 1
         space, clock = self._space, Clock(self._work.following(self._within), steps=last)
-        course = Course(steps=last, terms=last + 1 if flat else weights.size)
+        course = ErrorTerms(steps=last, terms=last + 1 if flat else weights.size)
         pair, result = self._vectors(start), space.xp.zeros(start.size)
         most = max(extremes(start)[1], 0.0)
         greatest = max(self._alike.greatest(most), self._least_bound)
@@ -463,7 +463,7 @@ class TransientAnalysis:
         if leaps is not None and made < first:
             pair[first % 2][...] = self._space.vector(leaps.after(to_host(start), first))
             made, products = first, leaps.products - first
-        with clock.gently():
+        with clock.cancellable():
             while not (is_ended or record.is_finished):
                 x = pair[made % 2]
                 if made == first and flat:

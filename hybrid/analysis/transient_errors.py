@@ -24,7 +24,7 @@ _PART = 1 << 20  # elements looked at together: bounds the temporary memory
 
 
 @dataclass
-class Course:
+class ErrorTerms:
     """Terms of the error of a transient analysis so far.
 
     Attributes
@@ -99,7 +99,7 @@ class StepErrors(Record):
     def bounds(
         self,
         x: Vector,
-        course: Course,
+        course: ErrorTerms,
         greatest: float,
         missing: float = 0.0,
         relative: float = 0.0,

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.operator_values import Asked, Scope, until_form
+from hybrid.analysis.operator_values import OperatorQuery, Scope, until_form
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.run.work import Work
+from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.analysis.systems import flow_into, solve_linear
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.operators.rounding import ratio_units, widened
@@ -35,7 +35,7 @@ from mtbdd.offset.offset import SCALED_UNITS, row_entries
 from mtbdd.offset.states import StateIndex, index_states, states_from
 
 if TYPE_CHECKING:
-    from hybrid.analysis.scheduler import SchedulerMaker
+    from hybrid.analysis.scheduler import SchedulerBuilder
     from mtbdd.graph.components import EndComponents
 
 
@@ -48,8 +48,8 @@ def until_probabilities(
     target: Node,
     maximise: bool,
     options: CheckOptions,
-    work: Work,
-    maker: SchedulerMaker | None = None,
+    work: SolveStatistics,
+    maker: SchedulerBuilder | None = None,
     scope: Scope | None = None,
 ) -> StateValues:
     """Return the probability of ``safe U target``, of an MDP the least or the greatest; on the host.
@@ -119,7 +119,7 @@ def until_system(model: SymbolicModel, safe: Node, target: Node, maximise: bool)
 # ------------------------------------------------------------------ one step
 
 
-def unbounded_probabilities(a: Asked) -> StateValues:
+def unbounded_probabilities(a: OperatorQuery) -> StateValues:
     """Return the probability of a path operator without a bound."""
     safe, target, complement = until_form(a.model, a.path, a.states)
     maximise = a.maximise != complement
@@ -127,7 +127,7 @@ def unbounded_probabilities(a: Asked) -> StateValues:
     return found.complement() if complement else found
 
 
-def next_probabilities(a: Asked) -> StateValues:
+def next_probabilities(a: OperatorQuery) -> StateValues:
     """Return the probability that the next state lies in a set, of an MDP the least or the greatest.
 
     Two products a layer, those of an MDP on the host. Exact 0 and 1 where the graph decides, else with the
@@ -160,7 +160,9 @@ def next_probabilities(a: Asked) -> StateValues:
     return a.scope.of_values(found.spread(undecided, must.astype(np.float64)))
 
 
-def _next_on_chain(model: SymbolicModel, target: Node, options: CheckOptions, work: Work) -> StateValues:
+def _next_on_chain(
+    model: SymbolicModel, target: Node, options: CheckOptions, work: SolveStatistics
+) -> StateValues:
     """Compare the rates into the set and out of it.
 
     Lemmas: rounding, graph (docs/bounds.md).
@@ -184,7 +186,7 @@ def _next_on_chain(model: SymbolicModel, target: Node, options: CheckOptions, wo
 # from then on: the probabilities of the second part are where the first one starts, running backwards.
 
 
-class Window(Record):
+class TimeWindow(Record):
     """When a path operator looks: without end if `upper` is None, never if it is below `lower`.
 
     A `strict` one leaves time 0 out although `lower` is 0 (CTMC).
@@ -195,7 +197,7 @@ class Window(Record):
     strict: bool = False
 
     @classmethod
-    def of(cls, bound: TimeBound | None, continuous: bool) -> Window:
+    def of(cls, bound: TimeBound | None, continuous: bool) -> TimeWindow:
         """Return the window of a resolved bound; in discrete time strict ends move by one step."""
         if bound is None:
             return cls()
@@ -219,15 +221,15 @@ def through(
     return StateValues(0.5 * (low.lower + high.upper), low.lower, high.upper, low.open_lower)
 
 
-def window_probabilities(a: Asked) -> StateValues:
+def window_probabilities(a: OperatorQuery) -> StateValues:
     """Return the probability of a path operator with a window, truncation and rounding in its bounds."""
-    window = Window.of(a.path.bound, a.model.type is ModelType.CTMC)
+    window = TimeWindow.of(a.path.bound, a.model.type is ModelType.CTMC)
     safe, target, complement = until_form(a.model, a.path, a.states)
     found = _in_window(a, safe, target, window, a.maximise != complement)
     return found.complement() if complement else found
 
 
-def _in_window(a: Asked, safe: Node, target: Node, window: Window, maximise: bool) -> StateValues:
+def _in_window(a: OperatorQuery, safe: Node, target: Node, window: TimeWindow, maximise: bool) -> StateValues:
     """Return the probability of ``safe U target`` with the target reached in a window."""
     model, scope = a.model, a.scope
     begins_now = window.lower == 0 and not window.strict
@@ -244,7 +246,7 @@ def _in_window(a: Asked, safe: Node, target: Node, window: Window, maximise: boo
 
 
 def _before(
-    a: Asked, safe: Node, target: Node, window: Window, later: StateValues, maximise: bool
+    a: OperatorQuery, safe: Node, target: Node, window: TimeWindow, later: StateValues, maximise: bool
 ) -> StateValues:
     """Return the values of all states when the window is ahead of them, from those when it begins."""
     from hybrid.analysis.precomputation import never_reached
@@ -276,7 +278,9 @@ def _before(
     return _probabilities(found).spread(inside, nowhere)
 
 
-def _within(a: Asked, safe: Node, target: Node, length: float, maximise: bool, scope: Scope) -> StateValues:
+def _within(
+    a: OperatorQuery, safe: Node, target: Node, length: float, maximise: bool, scope: Scope
+) -> StateValues:
     """Return the probability of ``safe U target`` within some steps or time, in the states of a scope."""
     from hybrid.analysis.precomputation import never_reached
     from hybrid.analysis.transient import TransientAnalysis
@@ -307,7 +311,7 @@ def _within(a: Asked, safe: Node, target: Node, length: float, maximise: bool, s
 
 
 def _course(
-    a: Asked, within: StateIndex, target: Node | None, maximise: bool, steps: float
+    a: OperatorQuery, within: StateIndex, target: Node | None, maximise: bool, steps: float
 ) -> Callable[[np.ndarray, int], StateValues]:
     """Return what goes at most so many steps back from values over a set; entering the target is one."""
     from hybrid.analysis.choice_systems import after_steps, choice_flow, choice_operator

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.operands import aligned_empty
-from mtbdd.offset.divided import DividedMTBDD, places_of
+from mtbdd.offset.distributed import DistributedMTBDD, places_of
 from mtbdd.offset.states import merge_ranges
 
 Vector = NDArray[np.float64]
@@ -96,7 +96,7 @@ class HostHalo(Halo):
 
     Parameters
     ----------
-    divided : DividedMTBDD
+    divided : DistributedMTBDD
         A matrix over these columns; all matrices that share a halo have the same.
 
     Attributes
@@ -107,7 +107,7 @@ class HostHalo(Halo):
         Elements that are received.
     """
 
-    def __init__(self, divided: DividedMTBDD) -> None:
+    def __init__(self, divided: DistributedMTBDD) -> None:
         self._communicator = divided.communicator
         self._outgoing = [places_of(runs) for runs in divided.outgoing]
         self._own, self.size = divided.own_columns, int(sum(divided.incoming))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from hybrid.analysis.run.work import Reduction, Work
+from hybrid.analysis.run.statistics import Reduction, SolveStatistics
 from hybrid.base.errors import HybridError, UnsupportedError
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.base.units import json_number
@@ -21,10 +21,10 @@ from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 
 if TYPE_CHECKING:
-    from hybrid.analysis.quantified import Witness
+    from hybrid.analysis.ctl import Witness
     from hybrid.analysis.scheduler import Scheduler
     from hybrid.checking.filters import Range
-    from hybrid.checking.several import SeveralObjectives
+    from hybrid.checking.multi_objective import MultiObjectiveResult
 
 
 _LISTED = 10  # states of a listing that a notebook shows
@@ -96,7 +96,7 @@ class Answer(Record):
         Bounds that hold for certain, of a range on all values in it; None where the method gives none.
     error : str or None
         Why there is no value: the message of `fault`; bounds that were reached before it are told.
-    statistics : Work
+    statistics : SolveStatistics
         Iterations, seconds, memory.
     seconds : float
         Wall time of everything done for this property.
@@ -113,7 +113,7 @@ class Answer(Record):
         Why there is no value, as it can be raised.
     states : EveryState or None
         Where `values` come from.
-    several : SeveralObjectives or None
+    several : MultiObjectiveResult or None
         Of `multi(...)`: the points, half-spaces and schedulers behind the answer.
     interrupted : bool
         Whether an iteration was ended before its time: `error` says by what; the bounds hold.
@@ -132,7 +132,7 @@ class Answer(Record):
     lower: float | int | bool | None
     upper: float | int | bool | None
     error: str | None
-    statistics: Work
+    statistics: SolveStatistics
     seconds: float
     engine: str
     listing: Sequence[tuple[str, float | int | bool]] = ()
@@ -142,7 +142,7 @@ class Answer(Record):
     fault: HybridError | None = field(default=None, repr=False, compare=False)
     states: EveryState | None = field(default=None, repr=False, compare=False)
     interrupted: bool = False
-    several: SeveralObjectives | None = field(default=None, repr=False, compare=False)
+    several: MultiObjectiveResult | None = field(default=None, repr=False, compare=False)
     exact: Fraction | None = field(default=None, repr=False)
     reduction: Reduction | None = None
     range: Range | None = None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.analysis.operator_values import Scope
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.run.work import Work
+from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.base.communicators.threads import failure_of_all
 from hybrid.base.errors import (
     HybridError,
@@ -51,7 +51,7 @@ from mtbdd.offset.states import index_states
 
 if TYPE_CHECKING:
     from hybrid.analysis.checkpoints.checkpoint import Checkpoint
-    from hybrid.checking.several import SeveralObjectives
+    from hybrid.checking.multi_objective import MultiObjectiveResult
 
 
 # Which engine suits a model: diagrams above blocks, or the matrix written out.
@@ -127,7 +127,7 @@ class Checker(FormulaChecker):
         self._checkpoint = checkpoint
         self._with_scheduler = scheduler
         self._with_witness = witness
-        self._several: SeveralObjectives | None = None
+        self._several: MultiObjectiveResult | None = None
         if options.exact:
             from hybrid.analysis.exact.formulas import ExactFormulas
 
@@ -139,13 +139,13 @@ class Checker(FormulaChecker):
         A comparison that bounds leave unknown is tried again with a smaller epsilon, and on small models
         decided in rational numbers if that does not help. Only failures that concern the property become its
         error; running out of memory, interrupts and defects of the program pass through. An answer whose
-        iteration was ended by a `Watch` has the bounds reached; where nothing is known then, what ended it is
-        raised.
+        iteration was ended by a `ProgressMonitor` has the bounds reached; where nothing is known then, what
+        ended it is raised.
         """
         _log.info("checking %s", prop.text)
         start = time.perf_counter()
         self._unproven = False
-        self._work = Work(
+        self._work = SolveStatistics(
             progress=self._progress, engine_reason=self._engine_reason, warnings=list(prop.warnings)
         )
         is_search = isinstance(prop.formula, (MultiObjective, Quantile))
@@ -167,7 +167,7 @@ class Checker(FormulaChecker):
             if self._exact is not None and not isinstance(summary.value, bool):
                 exact = self._exact.answer(prop.formula)
             if self._with_witness and isinstance(prop.formula, Quantified):
-                from hybrid.analysis.quantified import witness as witness_of
+                from hybrid.analysis.ctl import witness as witness_of
 
                 shown = witness_of(self.model, prop.formula, self.states)
             check_stored()
@@ -273,9 +273,9 @@ class Checker(FormulaChecker):
         if isinstance(formula, MultiObjective):
             if self.options.exact:
                 raise NotExactError("several objectives are not answered in rational numbers")
-            from hybrid.checking.several import several_objectives
+            from hybrid.checking.multi_objective import multi_objective_result
 
-            summary, self._several = several_objectives(
+            summary, self._several = multi_objective_result(
                 self.model, formula, self.states, self.options, self._work, self._with_scheduler
             )
             return summary

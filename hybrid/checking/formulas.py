@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.operator_values import Scope, operator_values
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.run.work import Work
+from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.base.directed_rounding import outward
 from hybrid.base.errors import NotConvergedError, NotExactError, UnsupportedError
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking.filters import decided_by_all, selected_by_all, summarise
-from hybrid.matrix.space.base import Watch
+from hybrid.matrix.space.base import ProgressMonitor
 from hybrid.matrix.space.bounded_solution import TINY
 from hybrid.properties import registry
 from hybrid.properties.registry import Capability, has_operator
@@ -66,8 +66,8 @@ class FormulaChecker:
     """Values of formulas in the states where they are asked for; `hybrid.analysis` answers the operators.
 
     `progress` is called with (iteration, difference) during iterations, which a
-    `hybrid.matrix.space.base.Watch` may end; with `values` the values of all states are kept, however many
-    these are.
+    `hybrid.matrix.space.base.ProgressMonitor` may end; with `values` the values of all states are kept,
+    however many these are.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class FormulaChecker:
         self._unproven = False
         self._exact: ExactFormulas | None = None
         self._scope = Scope.every(model)
-        self._work = Work()
+        self._work = SolveStatistics()
         self._keeps = values or (model.n_states <= KEPT and model.communicator.size == 1)
         self._top: Expression | None = None
         self._whole: StateValues | StateTruth | None = None
@@ -94,7 +94,7 @@ class FormulaChecker:
 
     def states(self, formula: Expression) -> Node:
         """Return the states that satisfy a state formula; UnknownError where bounds do not decide."""
-        from hybrid.analysis.quantified import quantified_states
+        from hybrid.analysis.ctl import ctl_states
 
         model = self.model
         if not has_operator(formula):
@@ -102,7 +102,7 @@ class FormulaChecker:
         if isinstance(formula, Unary) and formula.operator == "!":
             return model.reachable & ~self.states(formula.operand)
         if isinstance(formula, Quantified):
-            return quantified_states(model, formula, self.states)
+            return ctl_states(model, formula, self.states)
         with self._within(Scope.every(self.model)):
             truth = self.evaluate(formula)
         if not isinstance(truth, StateTruth):
@@ -306,7 +306,7 @@ class FormulaChecker:
 
     def _stopped(self) -> BaseException | None:
         """Return what ended an iteration before its time, if anything did."""
-        return self._progress.stopped if isinstance(self._progress, Watch) else None
+        return self._progress.stopped if isinstance(self._progress, ProgressMonitor) else None
 
     @FORMULAS.answers(
         *(
@@ -388,7 +388,7 @@ class FormulaChecker:
                 exact = self._exactly(formula)
                 return found if exact is None else scope.of_values(exact)
             except BudgetError as spent:
-                if not isinstance(self._progress, Watch):
+                if not isinstance(self._progress, ProgressMonitor):
                     raise
                 self._progress.stopped = spent  # the bounds stay
         return found
@@ -448,9 +448,9 @@ class FormulaChecker:
         """Return the values of P, S or R by its algorithm."""
         maker = None
         if formula is self._scheduled:
-            from hybrid.analysis.scheduler import SchedulerMaker
+            from hybrid.analysis.scheduler import SchedulerBuilder
 
-            maker = SchedulerMaker(self.model)
+            maker = SchedulerBuilder(self.model)
         found = operator_values(self.model, formula, self.states, self.options, self._work, maker, scope)
         if maker is not None:
             self._scheduler = maker.finish()

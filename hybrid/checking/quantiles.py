@@ -12,9 +12,9 @@ import numpy as np
 
 from hybrid.analysis.exact.formulas import ExactBudgets, ExactFormulas
 from hybrid.analysis.operator_values import maximises, until_form
-from hybrid.analysis.reward_budgets import BudgetSweep, check_bounded_method
+from hybrid.analysis.reward_bounded import BudgetSweep, check_bounded_method
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.run.work import Work
+from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.analysis.until import until_probabilities
 from hybrid.base.directed_rounding import rounded_down, rounded_up
 from hybrid.base.errors import NotExactError, PropertyError, UnknownError, UnsupportedError
@@ -41,7 +41,7 @@ def quantile(
     formula: Quantile,
     states: Callable[[Expression], Node],
     options: CheckOptions,
-    work: Work,
+    work: SolveStatistics,
     exact: ExactFormulas | None = None,
 ) -> Summary:
     """Answer `quantile(min B, P>=p [ F{"x"}<=B states ])` and its like, resolved.
@@ -64,7 +64,7 @@ class _Search:
         formula: Quantile,
         states: Callable[[Expression], Node],
         options: CheckOptions,
-        work: Work,
+        work: SolveStatistics,
         exact: ExactFormulas | None,
     ) -> None:
         probability = formula.probability
@@ -114,7 +114,7 @@ class _Search:
         )
         opened: int | None = None
         clock, most = Clock(work.progress), options.criterion.max_iterations
-        with clock.gently():
+        with clock.cancellable():
             while True:
                 sweep.advance()
                 k = sweep.budget

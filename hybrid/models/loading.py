@@ -80,7 +80,7 @@ def load(
         Its ``.srew`` and ``.trew`` files, likewise.
     settle : callable, optional
         Tells the states of a text in which its commands shall end, such as
-        `hybrid.models.directed.settled_states` of some questions; None for nowhere.
+        `hybrid.models.settled_states.settled_states` of some questions; None for nowhere.
 
     Returns
     -------
@@ -192,7 +192,7 @@ def _build(
     with limited(limits), spending(_budget(timeout, memory)):
         resolved = resolve(read(), constants, ignore_unknown=ignore_unknown)
         if settle is not None:
-            from hybrid.models.directed import ended_in  # a model for itself needs no properties
+            from hybrid.models.settled_states import ended_in  # a model for itself needs no properties
 
             resolved = ended_in(resolved, settle(resolved))
         made = build_model

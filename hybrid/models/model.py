@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from hybrid.analysis.run.options import CheckOptions, SolutionKeywords
     from hybrid.analysis.scheduler import Scheduler
     from hybrid.matrix.levels.table import LevelTable
-    from mtbdd.build.given_model import Labels, Rewards
     from mtbdd.build.model import SymbolicModel
+    from mtbdd.build.model_from_diagrams import Labels, Rewards
     from mtbdd.diagrams.encoding import EncodedVariable
 
 
@@ -133,14 +133,14 @@ class Model(SymbolicModel):
     @property
     def labels(self) -> Labels:
         """Where each label holds: ``model.labels["full"]``, bool, shape (n,)."""
-        from mtbdd.build.given_model import Labels
+        from mtbdd.build.model_from_diagrams import Labels
 
         return Labels(self)
 
     @property
     def rewards(self) -> Rewards:
         """What each state earns by itself: ``model.rewards["cost"]``, float64, shape (n,)."""
-        from mtbdd.build.given_model import Rewards
+        from mtbdd.build.model_from_diagrams import Rewards
 
         return Rewards(self)
 
@@ -356,7 +356,7 @@ class Model(SymbolicModel):
         States that are no longer reached stay.  Time: one conjunction for every value of every layer.
         """
         from hybrid.analysis.memory_scheduler import MemoryScheduler
-        from mtbdd.build.given_model import induced_chain
+        from mtbdd.build.model_from_diagrams import induced_chain
 
         if isinstance(scheduler, MemoryScheduler):
             if scheduler.owner.manager is not self.manager:

@@ -27,9 +27,9 @@ from mtbdd.language.names import (
     BUILT_IN_LABELS,
     Definitions,
     dependency_order,
+    evaluate_definitions,
     missing_message,
     report_repeated,
-    work_out,
 )
 from mtbdd.language.reals import doubles_around
 from mtbdd.language.scalars import Folder, Scalar
@@ -227,7 +227,7 @@ def resolve_properties(
     """
     try:
         given = constants or {}
-        return _Resolver(_declared_by(given, properties, model), model).resolve(given, keep_faults)
+        return _PropertyResolver(_declared_by(given, properties, model), model).resolve(given, keep_faults)
     except RecursionError:
         message = "expected properties nested less deeply; split them with labels and formulas"
         raise LanguageError([Fault(Position(properties.file, 1, 1), message)]) from None
@@ -283,7 +283,7 @@ class _Outcome:
     faults: tuple[Fault, ...] = ()
 
 
-class _Resolver:
+class _PropertyResolver:
     """The steps of `resolve_properties`, and what they share."""
 
     def __init__(self, properties: Properties, model: ResolvedModel) -> None:
@@ -348,7 +348,9 @@ class _Resolver:
             definitions.types.setdefault(constant.name, constant.type)
         for formula in properties.formulas:
             definitions.types.setdefault(formula.name, None)
-        work_out(properties.constants, properties.formulas, properties.labels, given, definitions, faults)
+        evaluate_definitions(
+            properties.constants, properties.formulas, properties.labels, given, definitions, faults
+        )
 
     # ------------------------------------------------------------------ properties
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid.matrix.space.base import Clock, Criterion, Kept, Numbers, Status, Vector
-from hybrid.matrix.space.recurrence import Recurrence, Standing
+from hybrid.matrix.space.base import Clock, Criterion, Numbers, RecordedState, Status, Vector
+from hybrid.matrix.space.recurrence import Recurrence, RecurrenceStatus
 from hybrid.matrix.space.workspace import OPERANDS, Array, Workspace
 from mtbdd.base.records import Record
 
@@ -118,7 +118,7 @@ ORTHOGONAL = (
 )
 
 
-class Reached(Record):
+class BiasResult(Record):
     """The result of the recurrence.
 
     Attributes
@@ -183,7 +183,7 @@ class AnchoredSolution:
         """Products so far, those of beginnings included."""
         return self.recurrence.products
 
-    def run(self, before: int, most: float, clock: Clock) -> Reached:
+    def run(self, before: int, most: float, clock: Clock) -> BiasResult:
         """Iterate and start anew until the bounds are close, or nothing helps.
 
         Parameters
@@ -199,26 +199,26 @@ class AnchoredSolution:
             # The recurrence drifts away from the residual it stands for: only a fresh one counts.
             if ended is Status.CONVERGED:
                 if self._is_fresh:
-                    return Reached(ended, self._difference, self.products)
+                    return BiasResult(ended, self._difference, self.products)
                 self.recurrence.refresh()
             else:
                 self._norm = self.recurrence.restart()
             difference = self._measure()
             self.first = difference if self.first is None else self.first
             if difference <= self._criterion.epsilon or self._exhausted:
-                return Reached(Status.CONVERGED, difference, self.products)
+                return BiasResult(Status.CONVERGED, difference, self.products)
             if before + self.products >= self._criterion.max_iterations:
-                return Reached(Status.MAX_ITERATIONS, difference, self.products)
+                return BiasResult(Status.MAX_ITERATIONS, difference, self.products)
             in_vain = 0 if difference <= _HELPED * best else in_vain + 1
             if in_vain >= _IN_VAIN or self.products >= most or not math.isfinite(difference):
                 break
             best = difference
             ended = self._iterate(before, most, clock)
             if ended is Status.INTERRUPTED:
-                return Reached(ended, self._measure(), self.products)
+                return BiasResult(ended, self._measure(), self.products)
         # Close by the recurrence alone is not close.
         ended = Status.STAGNATED if ended is Status.CONVERGED else ended
-        return Reached(ended, difference, self.products)
+        return BiasResult(ended, difference, self.products)
 
     def _iterate(self, before: int, most: float, clock: Clock) -> Status:
         """Iterate until the bounds seem close, which is to be seen, or the recurrence ends."""
@@ -270,7 +270,7 @@ class AnchoredSolution:
                 break
         return Status.STAGNATED
 
-    def _is_far(self, standing: Standing) -> bool:
+    def _is_far(self, standing: RecurrenceStatus) -> bool:
         """Whether a look that takes a product can be left out: by the recurrence bounds are far apart."""
         if not self._is_fresh or standing.ended or self._left_out == _LEFT_OUT:
             return False
@@ -304,7 +304,7 @@ LEAN_VECTORS = 8
 
 
 @dataclass(eq=False)
-class LeanCourse:
+class LowMemoryAverage:
     """An average's bias by BiCGStab alone.
 
     Attributes
@@ -336,7 +336,7 @@ class LeanCourse:
         """Bytes held at once beside the matrix."""
         return 8 * (self._vectors - OPERANDS) * len(self.rewards) + self.diagonal.nbytes + self.rewards.nbytes
 
-    def take(self, kept: Kept) -> None:
+    def take(self, kept: RecordedState) -> None:
         """Go on from what an earlier run has left, whichever course it had; constants do not count."""
         self._h, self.products = kept.vectors["h"], int(kept.numbers["products"])
 

@@ -31,18 +31,27 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from hybrid.base.arrays import extremes
-from hybrid.matrix.space.base import Clock, Criterion, Kept, MatrixOperator, Numbers, Progress, Status, Vector
+from hybrid.matrix.space.base import (
+    Clock,
+    Criterion,
+    MatrixOperator,
+    Numbers,
+    Progress,
+    RecordedState,
+    Status,
+    Vector,
+)
 from hybrid.matrix.space.bounded_solution import underflow_of
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.idr import IDR_VECTORS, SINGLE_VECTORS
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from hybrid.matrix.space.workspace import Array, Steps, Workspace
 from hybrid.solvers.forecast import AGAIN, Forecast
-from hybrid.solvers.price import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, price
+from hybrid.solvers.traffic import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, traffic_ratio
 from mtbdd.base.records import Record
 
 if TYPE_CHECKING:
-    from hybrid.solvers.average_krylov import GainResult, LeanCourse
+    from hybrid.solvers.average_krylov import GainResult, LowMemoryAverage
 
 # The iterates behind the bounds on a long-run average: bias, visits, average so far.
 
@@ -52,7 +61,7 @@ _KEPT = 2  # of them that are kept where there is room: w and its increments
 _UNLIKE = 0.125  # of the distance of the bounds: where a front is on its way some error changes by more
 
 
-class AverageCourse:
+class BiasIteration:
     """The two iterations; all vectors and numbers stay in the workspace.
 
     Attributes
@@ -86,7 +95,7 @@ class AverageCourse:
         (offset,) = self.space.read(self._offset)
         return {"h": self._h}, {"offset": offset, "products": self.products}
 
-    def take(self, kept: Kept) -> None:
+    def take(self, kept: RecordedState) -> None:
         """Go on from what an earlier run has left."""
         self._h, self.products = kept.vectors["h"], int(kept.numbers["products"])
         self._offset = self._offset + kept.numbers["offset"]
@@ -348,7 +357,7 @@ class AverageReward(Record):
         If rounding keeps the bounds further apart than epsilon, they are returned as close as they come.
         """
         clock = Clock(progress, self.criterion.epsilon)
-        with clock.gently():
+        with clock.cancellable():
             return self._solved(matrix, diagonal, rewards, slack, clock)
 
     def has_room(self, matrix: MatrixOperator) -> bool:
@@ -366,27 +375,27 @@ class AverageReward(Record):
         return space.has_room(self.vectors, matrix.shape[0])
 
     @staticmethod
-    def _lean(space: Workspace, diagonal: Vector, rewards: Vector) -> LeanCourse:
+    def _lean(space: Workspace, diagonal: Vector, rewards: Vector) -> LowMemoryAverage:
         """Return an iteration with fewer vectors, and tell that it takes the place of another one."""
-        from hybrid.solvers.average_krylov import LeanCourse
+        from hybrid.solvers.average_krylov import LowMemoryAverage
 
         _log.info("no room for all vectors of an average: fewer are taken, which may need more time")
-        return LeanCourse(space, diagonal, rewards)
+        return LowMemoryAverage(space, diagonal, rewards)
 
     def _solved(
         self, matrix: MatrixOperator, diagonal: Vector, rewards: Vector, slack: float, clock: Clock
     ) -> GainResult:
         """Iterate, and return the bounds that h gives in the end, wherever that is."""
-        from hybrid.matrix.space.together import place_of_greatest
-        from hybrid.solvers.average_krylov import GainResult, LeanCourse
+        from hybrid.matrix.space.distributed import place_of_greatest
+        from hybrid.solvers.average_krylov import GainResult, LowMemoryAverage
 
         space = workspace_of(matrix)
         alike = space.communicator
-        course: AverageCourse | LeanCourse | None = None
+        course: BiasIteration | LowMemoryAverage | None = None
         if self.has_room(matrix):
             # What is free may be cut into pieces.
             with suppress(MemoryError):
-                course = alike.with_room(lambda: AverageCourse(space, diagonal, rewards, self.omega))
+                course = alike.with_room(lambda: BiasIteration(space, diagonal, rewards, self.omega))
         if course is None:
             course = self._lean(space, diagonal, rewards)
         anchor, fastest = place_of_greatest(alike, course.diagonal)
@@ -399,16 +408,16 @@ class AverageReward(Record):
             course.take(kept)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             status = Status.CONVERGED if kept is not None and kept.is_finished else None
-            if status is None and isinstance(course, AverageCourse):
+            if status is None and isinstance(course, BiasIteration):
                 moved = IDR_PRODUCT if self.recurrence == "idr" else BICGSTAB_PRODUCT
-                cost = price(matrix, alike, moved, AVERAGE_STEPS)
+                cost = traffic_ratio(matrix, alike, moved, AVERAGE_STEPS)
                 with suppress(MemoryError):
                     status = self._iterate(course, anchor, fastest, floor, clock, kept, cost)
                 if status is None:
                     course = None  # its vectors make room
                     course = self._lean(space, diagonal, rewards)
             if status is None:
-                assert isinstance(course, LeanCourse)
+                assert isinstance(course, LowMemoryAverage)
                 status = course.run(anchor, self.criterion, floor, clock)
         if status in (Status.CONVERGED, Status.MAX_ITERATIONS, Status.INTERRUPTED):
             clock.keep(course.state, status is Status.CONVERGED)
@@ -429,12 +438,12 @@ class AverageReward(Record):
 
     def _iterate(
         self,
-        course: AverageCourse,
+        course: BiasIteration,
         anchor: int,
         fastest: float,
         floor: Floor,
         clock: Clock,
-        kept: Kept | None,
+        kept: RecordedState | None,
         cost: float,
     ) -> Status:
         """Find a bias whose bounds are close, or as close as rounding lets them come.
@@ -506,7 +515,7 @@ class AverageReward(Record):
                 bounds, visits = (Forecast(*limits, course.products) for _ in range(2))
         return Status.MAX_ITERATIONS
 
-    def _preconditioner(self, course: AverageCourse) -> Preconditioner | None:
+    def _preconditioner(self, course: BiasIteration) -> Preconditioner | None:
         """Return the matrix's own, where IDR(s) has room and it is worth it."""
         if self.krylov == "never" or self.recurrence != "idr" or not course.keeps_visits:
             return None
@@ -518,7 +527,7 @@ class AverageReward(Record):
 
     def _solve_by_krylov(
         self,
-        course: AverageCourse,
+        course: BiasIteration,
         anchor: int,
         floor: Floor,
         difference: float,

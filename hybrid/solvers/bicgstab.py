@@ -91,7 +91,7 @@ class BiCGStab(Record):
             first = start if kept is None else kept.vectors["x"]
             recurrence = system.bicgstab(first, self.criterion.epsilon * scale, _ORTHOGONAL)
             before = 0 if kept is None else int(kept.numbers["iterations"])
-            run = _Course(recurrence, scale, before)
+            run = _BiCGStabRun(recurrence, scale, before)
             status = self._repeat(run, clock)
             if status in (Status.CONVERGED, Status.MAX_ITERATIONS):
                 clock.keep(run.state, status is Status.CONVERGED)
@@ -103,7 +103,7 @@ class BiCGStab(Record):
             products=2 * (run.iterations - run.before) + run.restarts + 1,
         )  # fmt: skip
 
-    def _repeat(self, run: _Course, clock: Clock) -> Status:
+    def _repeat(self, run: _BiCGStabRun, clock: Clock) -> Status:
         """Run the recurrence and start it anew until it is clear how it ends."""
         before, in_vain, ended = math.inf, 0, Status.STAGNATED
         for _ in range(_RESTARTS + 1):
@@ -123,7 +123,7 @@ class BiCGStab(Record):
         run.restart()
         return Status.CONVERGED if run.difference < 2.0 * self.criterion.epsilon else ended
 
-    def _run(self, run: _Course, clock: Clock) -> Status:
+    def _run(self, run: _BiCGStabRun, clock: Clock) -> Status:
         """Iterate until the recurrence stops; return what to call it if its result does not do."""
         smallest, found_at = run.difference, run.iterations
         while not run.ended and run.iterations < self.criterion.max_iterations:
@@ -139,7 +139,7 @@ class BiCGStab(Record):
 
 
 @dataclass
-class _Course:
+class _BiCGStabRun:
     """Progress of the recurrence, as its checks have shown."""
 
     recurrence: Recurrence

@@ -111,7 +111,7 @@ class AverageIteration:
         Where rounding keeps the bounds further apart than epsilon, they are returned as close as they come.
         """
         clock = Clock(progress, self._criterion.epsilon)
-        with clock.gently(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        with clock.cancellable(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             status = self._iterated(clock)
         return ComponentAverages(
             self._lower, self._upper, self._bias, status, self._made, clock.seconds, self._difference()

@@ -242,7 +242,7 @@ class DiagramIteration:
 
     def run(self) -> DiagramBounds:
         """Return bounds; their status says how it ended."""
-        with self.clock.gently():
+        with self.clock.cancellable():
             if len(self.system.choices) == 1 and self._added_up():
                 self.found.upper = self._series(UP)[0]
             else:

@@ -7,7 +7,7 @@ right, an answer takes at most twice the time of the quicker of the two.  Few eq
 
 Let ``|f(z) - z| <= eta v`` and ``v + A_i w <= w + s v`` for the choices i that matter.  Then z + c w goes
 down in a step, and z - c w goes up, for c above ``eta / (1 - s)``.  One step of each, with rounding directed,
-tells whether that is so (:func:`hybrid.solvers.around.bounds_around`); nothing is believed of the factors.
+tells whether that is so (:func:`hybrid.solvers.bounding.bounds_around`); nothing is believed of the factors.
 
 Over choices z comes from policy iteration (R. Howard, Dynamic Programming and Markov Processes, 1960).  w is
 that of the last policy for a minimum, and for a maximum of the one that goes furthest.
@@ -20,13 +20,13 @@ import math
 
 import numpy as np
 
-from hybrid.matrix.space.base import Clock, Criterion, Kept
-from hybrid.matrix.space.bellman import BellmanOperator, Held, Leap
+from hybrid.matrix.space.base import Clock, Criterion, RecordedState
+from hybrid.matrix.space.bellman import BellmanOperator, BoundAccelerator, LowerIterationState
 from hybrid.matrix.space.bounded_solution import WIDEST
 from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator
 from hybrid.matrix.space.direct import FEW, FactoredSystem, nanoseconds_to_write
 from hybrid.matrix.space.workspace import Array
-from hybrid.solvers.around import bounds_around
+from hybrid.solvers.bounding import bounds_around
 from mtbdd.base.memory import free_memory_bytes
 
 _STEP = 5e4  # nanoseconds of a step, whatever its size; one more for every entry
@@ -43,22 +43,26 @@ _EXHAUSTED = 4.0  # times what rounding may make of a residual, below which it f
 _DEARER = 8.0  # times the first policy's factors that those of a later one may take
 
 
-class DirectBounds(Leap):
-    """Finds both bounds from factors, where these pay; see :class:`hybrid.matrix.space.bellman.Leap`.
+class DirectBounds(BoundAccelerator):
+    """Both bounds from factors, where these pay; see :class:`hybrid.matrix.space.bellman.BoundAccelerator`.
 
     Parameters
     ----------
     operator : BellmanOperator
         Its equations can be written out: see `BellmanOperator.written`.
     criterion : Criterion
-    otherwise : Leap, optional
+    otherwise : BoundAccelerator, optional
         What may take over besides.
     first : bool
         Whether few equations are solved before steps have been made.
     """
 
     def __init__(
-        self, operator: BellmanOperator, criterion: Criterion, otherwise: Leap | None, first: bool = False
+        self,
+        operator: BellmanOperator,
+        criterion: Criterion,
+        otherwise: BoundAccelerator | None,
+        first: bool = False,
     ) -> None:
         super().__init__(otherwise)
         self._operator, self._criterion = operator, criterion
@@ -68,51 +72,60 @@ class DirectBounds(Leap):
         self._equations: FactoredSystem | None = None
         self._policy: Array | None = None  # that of the equations, over choices
 
-    def budget(self, held: Held, difference: float) -> float:
-        """See `Leap.budget`."""
+    def budget(self, iterate: LowerIterationState, difference: float) -> float:
+        """See `BoundAccelerator.budget`."""
         if self._are_few:
             # Once more after some steps where it fails: another policy may do.
-            self._are_few, self._equations = False, self._written(held)
+            self._are_few, self._equations = False, self._written(iterate)
             self._is_due = self._equations is not None
-        elif held.made >= self._not_before and self._pays(held):
+        elif iterate.made >= self._not_before and self._pays(iterate):
             self._not_before, self._is_due = math.inf, True
-        return math.inf if self._is_due else super().budget(held, difference)
+        return math.inf if self._is_due else super().budget(iterate, difference)
 
-    def _pays(self, held: Held) -> bool:
+    def _pays(self, iterate: LowerIterationState) -> bool:
         """Whether the steps made have taken as long as factors will; until then, when to ask again."""
-        operator, made, entries = self._operator, held.made, self._operator.entries
+        operator, made, entries = self._operator, iterate.made, self._operator.entries
         assert entries is not None
         step = _STEP + entries + _VECTORS * operator.size
         if self._equations is None:
             self._not_before = nanoseconds_to_write(operator.size, entries) / (step * _SHARE)
             if made < self._not_before:
                 return False
-            self._equations = self._written(held)
+            self._equations = self._written(iterate)
         if self._equations is None or self._equations.nbytes > _ROOM * free_memory_bytes():
             self._not_before = math.inf
             return False
         self._not_before = self._equations.nanoseconds / step
         return made >= self._not_before
 
-    def _written(self, held: Held) -> FactoredSystem | None:
+    def _written(self, iterate: LowerIterationState) -> FactoredSystem | None:
         """Return the equations, over choices those of the best at the iterate; None without room."""
         operator = self._operator
         with contextlib.suppress(MemoryError):
             if isinstance(operator, ChoiceOperator):
-                self._policy = operator.choose(held.x)
+                self._policy = operator.choose(iterate.x)
                 operator.products += 1
             return operator.written(self._policy)
         return None
 
-    def solve(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None = None) -> int:
-        """Try to find bounds; return the products made; see `Leap.solve`."""
+    def solve(
+        self,
+        iterate: LowerIterationState,
+        most: float,
+        limit: int,
+        clock: Clock,
+        kept: RecordedState | None = None,
+    ) -> int:
+        """Try to find bounds; return the products made; see `BoundAccelerator.solve`."""
         operator, self.width = self._operator, math.inf
         if not self._is_due or kept is not None:
-            return super().solve(held, most, limit, clock, kept)
+            return super().solve(iterate, most, limit, clock, kept)
         (equations, self._equations), self._is_due = (self._equations, None), False
         assert equations is not None
         before = operator.products
-        solution = _Solution(operator, self._criterion, held, equations, self._policy, before + limit, clock)
+        solution = _Solution(
+            operator, self._criterion, iterate, equations, self._policy, before + limit, clock
+        )
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             self.width = solution.width()
         self.more_vectors = solution.vectors
@@ -137,13 +150,13 @@ class _Solution:
         self,
         operator: BellmanOperator,
         criterion: Criterion,
-        held: Held,
+        iterate: LowerIterationState,
         equations: FactoredSystem,
         policy: Array | None,
         end: int,
         clock: Clock,
     ) -> None:
-        self._operator, self._criterion, self._held, self._clock = operator, criterion, held, clock
+        self._operator, self._criterion, self._iterate, self._clock = operator, criterion, iterate, clock
         self._equations, self._policy, self._end = equations, policy, end
         self._dearest = _DEARER * max(equations.nanoseconds, nanoseconds_to_write(operator.size, 0))
         self._closest = criterion.epsilon
@@ -152,14 +165,14 @@ class _Solution:
 
     def width(self) -> float:
         """Leave bounds in x and y of what is held; return their distance, infinite if there are none."""
-        held, operator, noise = self._held, self._operator, _ROUNDING * self._operator.slack
+        iterate, operator, noise = self._iterate, self._operator, _ROUNDING * self._operator.slack
         z = self._values()
         if z is None:
             return math.inf
         positive = self._positive(z)
         if positive is None and operator.is_near_underflow(z):  # lemma: next-to-underflow
             return math.inf
-        shape = np.maximum(z, held.x)
+        shape = np.maximum(z, iterate.x)
         eta = self._change(z, shape)
         if eta <= _EXHAUSTED * noise:
             # Rounding keeps bounds from being closer.
@@ -272,7 +285,7 @@ class _Solution:
 
         Lemma: next-to-underflow (docs/bounds.md).
         """
-        operator, clock, positive = self._operator, self._clock, self._held.positive
+        operator, clock, positive = self._operator, self._clock, self._iterate.positive
         if positive is not None or not operator.is_near_underflow(z):
             return positive
         positive = operator.positive(lambda: clock.tick(operator.products, math.inf))
@@ -283,14 +296,24 @@ class _Solution:
 
         Lemma: around-a-guess (docs/bounds.md).
         """
-        held, bound, scratch = self._held, np.empty_like(z), np.empty_like(z)
+        iterate, bound, scratch = self._iterate, np.empty_like(z), np.empty_like(z)
         # lemma: around-a-guess, next-to-underflow
         width = bounds_around(
-            self._operator, self._criterion, held.x, held.y, z, w, c, positive, bound, scratch, self._end
+            self._operator,
+            self._criterion,
+            iterate.x,
+            iterate.y,
+            z,
+            w,
+            c,
+            positive,
+            bound,
+            scratch,
+            self._end,
         )
         if width is None or width > self._closest:
             return math.inf
-        held.x[...] = bound  # lemma: around-a-guess
+        iterate.x[...] = bound  # lemma: around-a-guess
         return width
 
     @property

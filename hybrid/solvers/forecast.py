@@ -17,7 +17,7 @@ import bisect
 import math
 
 from hybrid.matrix.space.base import Criterion
-from hybrid.matrix.space.bellman import Held, Leap
+from hybrid.matrix.space.bellman import BoundAccelerator, LowerIterationState
 from mtbdd.base.records import Record
 
 AGAIN = 4
@@ -81,7 +81,7 @@ class Forecast:
     ----------
     epsilon : float
         The number that ends it.
-    price : float
+    traffic_ratio : float
         Time of a product of the Krylov method in products of the iteration, with all that goes with either.
     most : int
         Products that end the iteration in any case.
@@ -100,9 +100,14 @@ class Forecast:
     """
 
     def __init__(
-        self, epsilon: float, price: float = 1.0, most: int = 100_000, begun: int = 0, rule: Rule = CHAINS
+        self,
+        epsilon: float,
+        traffic_ratio: float = 1.0,
+        most: int = 100_000,
+        begun: int = 0,
+        rule: Rule = CHAINS,
     ) -> None:
-        self._target, self._price, self._rule = math.log(epsilon), price, rule
+        self._target, self._price, self._rule = math.log(epsilon), traffic_ratio, rule
         self._late = min(rule.late, int(_OF_LIMIT * most))
         self.begun = begun
         self._seen: list[tuple[int, float]] = []
@@ -194,8 +199,8 @@ class Forecast:
 _LOOK = 10  # steps between two looks at the pace
 
 
-class ForetoldLeap(Leap):
-    """A leap that a forecast of the steps left speaks for.
+class ForetoldLeap(BoundAccelerator):
+    """A accelerator that a forecast of the steps left speaks for.
 
     Parameters
     ----------
@@ -209,24 +214,24 @@ class ForetoldLeap(Leap):
     """
 
     def __init__(
-        self, criterion: Criterion, always: bool, price: float, settled: float, rule: Rule = CHAINS
+        self, criterion: Criterion, always: bool, traffic_ratio: float, settled: float, rule: Rule = CHAINS
     ) -> None:
         super().__init__()
         self._criterion, self._always, self._settled = criterion, always, settled
-        self._forecast = Forecast(criterion.epsilon, price, criterion.max_iterations, rule=rule)
+        self._forecast = Forecast(criterion.epsilon, traffic_ratio, criterion.max_iterations, rule=rule)
         self._looked = self._not_before = 0
         self._change = math.inf  # of the last step before
 
     def begin(self, made: int) -> None:
-        """See `Leap.begin`."""
+        """See `BoundAccelerator.begin`."""
         self._forecast.begun = made
 
-    def budget(self, held: Held, difference: float) -> float:
+    def budget(self, held: LowerIterationState, difference: float) -> float:
         """Return the products that a try is worth now, 0 if none; a forecast in ten steps.
 
         Parameters
         ----------
-        held : Held
+        held : LowerIterationState
             Its `spare` and `y` are overwritten; y is the iterate before.
         difference : float
             Greatest relative change of the last step.
@@ -240,6 +245,6 @@ class ForetoldLeap(Leap):
             return 0.0
         return math.inf if self._always else self._worth(held, difference, left)
 
-    def _worth(self, held: Held, difference: float, left: float) -> float:
+    def _worth(self, held: LowerIterationState, difference: float, left: float) -> float:
         """Return the products that a try is worth where so many steps are left."""
         return self._forecast.budget(left)

@@ -17,7 +17,7 @@ from hybrid.matrix.space.base import CheckInterval, Clock, Criterion, Numbers, P
 from hybrid.matrix.space.bellman import BellmanOperator, Outcome
 from hybrid.matrix.space.bounded_solution import ENCLOSING_VECTORS, BoundedSolution, SearchEndedError
 from hybrid.matrix.space.workspace import Array
-from hybrid.solvers.around import BoundingMethod, Bracket, keep_bounds, told_again
+from hybrid.solvers.bounding import BoundingMethod, BoundVectors, record_bounds, recorded_bounds
 from hybrid.solvers.optimistic import Optimistic
 from mtbdd.base.records import Record
 
@@ -26,7 +26,7 @@ _COARSE = 0.5
 
 
 class Interval(Record, BoundingMethod):
-    """Interval iteration; see :class:`hybrid.solvers.around.BoundingMethod`.
+    """Interval iteration; see :class:`hybrid.solvers.bounding.BoundingMethod`.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Interval(Record, BoundingMethod):
         of epsilon are what double precision allows for, and are returned.
         """
         clock = Clock(progress, self.criterion.epsilon)
-        with clock.gently():
+        with clock.cancellable():
             return self._iterated(operator, upper_bound, clock)
 
     def _iterated(
@@ -58,7 +58,7 @@ class Interval(Record, BoundingMethod):
         space = operator.space
         kept = clock.resumed(space.xp, self.name, operator.size)
         if kept is not None and kept.is_finished:
-            found = told_again(operator, kept)
+            found = recorded_bounds(operator, kept)
             return operator.enclosure(found.outcome, clock, found.lower, found.upper, found.spare)
         if not math.isfinite(operator.negligible):
             outcome, spare = Outcome(Status.NO_BOUND), (operator.zeros(), operator.zeros())
@@ -106,7 +106,7 @@ class Interval(Record, BoundingMethod):
                 if still or outcome.difference <= self.criterion.epsilon:
                     outcome.status = Status.CONVERGED
                     break
-                pace.look(made, outcome.difference, self.criterion.epsilon)
+                pace.observe(made, outcome.difference, self.criterion.epsilon)
             clock.offer(state)
             if clock.tick(outcome.iterations, outcome.difference):
                 outcome.status = Status.INTERRUPTED
@@ -115,8 +115,8 @@ class Interval(Record, BoundingMethod):
             clock.keep(state)
         k = made % 2
         self._widen(operator, lows[k], highs[k], highs[1 - k], outcome, upper_bound, clock)
-        found = Bracket(outcome, lows[k], highs[k], (lows[1 - k], highs[1 - k]))
-        keep_bounds(clock, found)
+        found = BoundVectors(outcome, lows[k], highs[k], (lows[1 - k], highs[1 - k]))
+        record_bounds(clock, found)
         return operator.enclosure(found.outcome, clock, found.lower, found.upper, found.spare)
 
     def _widen(

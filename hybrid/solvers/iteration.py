@@ -15,10 +15,10 @@ from hybrid.matrix.space.base import (
     MatrixOperator,
     Numbers,
     Progress,
+    ProgressMonitor,
     Solution,
     Status,
     Vector,
-    Watch,
 )
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.workspace import Array, Pair, Steps, System, Workspace
@@ -164,7 +164,7 @@ class ValueIteration(Record):
             count = pace.steps(most)
             system.repeat(pair, made, count)
             absolute, relative = space.read(system.changes)
-            pace.look(made + count, criterion.difference(absolute, relative), criterion.epsilon)
+            pace.observe(made + count, criterion.difference(absolute, relative), criterion.epsilon)
             return made + count, absolute, relative
 
         return repeated(
@@ -177,7 +177,7 @@ class ValueIteration(Record):
 _MOST_LOOKS = 1 << 14
 
 
-class Trace(Watch):
+class Trace(ProgressMonitor):
     """Iterations and differences of all solutions that it follows.
 
     Attributes
@@ -196,7 +196,7 @@ class Trace(Watch):
         super().begin(target, steps)
         self.solutions.append([])
 
-    def look(self, iteration: int, difference: float) -> None:
+    def observe(self, iteration: int, difference: float) -> None:
         """Take a look into account; of very many every other one goes, again and again."""
         own = self.solutions[-1]
         own.append((iteration, difference))

@@ -6,7 +6,7 @@ z with ``|b + A z - z| <= eta x``.  Then z + c w goes down in a step, and z - c 
 ``eta / (1 - s)``.  One step of each, with rounding directed, tells whether that is so; nothing is believed of
 w and z.
 
-Why such bounds hold tells :func:`hybrid.solvers.around.verified_around`.
+Why such bounds hold tells :func:`hybrid.solvers.bounding.verify_enclosure`.
 
 Scalar products are weighted with 1 / x, so that residuals become small beside x in every row. Values that are
 far apart then have the same digits. Where z has left the shape of x, z takes the place of x, and w is found
@@ -20,14 +20,14 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from hybrid.matrix.space.base import Clock, Criterion, Kept, Numbers, State
-from hybrid.matrix.space.bellman import STAGE, BellmanOperator, Held
+from hybrid.matrix.space.base import Clock, Criterion, Numbers, RecordedState, State
+from hybrid.matrix.space.bellman import STAGE, BellmanOperator, LowerIterationState
 from hybrid.matrix.space.bounded_solution import WIDEST, width_of
 from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.idr import IDR_VECTORS
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from hybrid.matrix.space.workspace import OPERANDS, Array, Workspace
-from hybrid.solvers.around import bounds_around
+from hybrid.solvers.bounding import bounds_around
 from hybrid.solvers.forecast import AGAIN, ForetoldLeap
 
 # A recurrence followed until it has arrived by a measure of its user's, or leads nowhere.
@@ -111,7 +111,7 @@ def follow(
 _UNLIKE = 0.25  # of the greatest change: in a front that passes row after row some change is off by half
 
 
-def is_steady(space: Workspace, held: Held, difference: float) -> bool:
+def is_steady(space: Workspace, iterate: LowerIterationState, difference: float) -> bool:
     """Return whether the last change of every row is that of all steps, beside the greatest of them.
 
     Rows that changed by d in all k steps have ``sum over j < k of (x_k - x_j) = d k (k + 1) / 2``, and rows
@@ -120,7 +120,7 @@ def is_steady(space: Workspace, held: Held, difference: float) -> bool:
     Parameters
     ----------
     space : Workspace
-    held : Held
+    iterate : LowerIterationState
         Its `spare` and `y` are overwritten; y is the iterate before.
     difference : float
         Greatest relative change of the last step.
@@ -129,9 +129,9 @@ def is_steady(space: Workspace, held: Held, difference: float) -> bool:
     -----
     A look, and nine passes over vectors.
     """
-    xp, x, y, spare, made = space.xp, held.x, held.y, held.spare, float(held.made)
-    assert held.total is not None
-    xp.multiply(held.total, -1.0, out=spare)
+    xp, x, y, spare, made = space.xp, iterate.x, iterate.y, iterate.spare, float(iterate.made)
+    assert iterate.total is not None
+    xp.multiply(iterate.total, -1.0, out=spare)
     space.add_scaled(made, x, spare)
     spare *= 2.0 / (made * (made + 1.0))
     spare += y
@@ -144,7 +144,7 @@ def is_steady(space: Workspace, held: Held, difference: float) -> bool:
 
 # How far a try to find bounds by a Krylov method has come, for its budget and for records.
 
-SPREAD, APPROACH = 1, 2
+SUPERSOLUTION, APPROACH = 1, 2
 """What a try was looking for: w, or z; see `hybrid.solvers.krylov_bounds`."""
 
 
@@ -152,14 +152,14 @@ SWEPT = "swept"
 """Number of a record that tells that recurrences were those of a preconditioner."""
 
 
-class Try:
+class Attempt:
     """Progress of a try, for its budget and for records.
 
     Parameters
     ----------
     operator : BellmanOperator
         Which counts the products.
-    held : Held
+    iterate : LowerIterationState
     most : float
         Products after which the try is given up.
 
@@ -172,9 +172,9 @@ class Try:
         None while products do.
     """
 
-    def __init__(self, operator: BellmanOperator, held: Held, most: float) -> None:
-        self._operator, self._held, self._most = operator, held, most
-        self._begun, self.turn, self.shape = operator.products, 0, held.x
+    def __init__(self, operator: BellmanOperator, iterate: LowerIterationState, most: float) -> None:
+        self._operator, self._iterate, self._most = operator, iterate, most
+        self._begun, self.turn, self.shape = operator.products, 0, iterate.x
         self.preconditioner: Preconditioner | None = None
 
     def leave_out(self, products: int) -> None:
@@ -188,11 +188,11 @@ class Try:
 
     def state(self, found: Mapping[str, Recurrence], stage: int, loose: float = 0.0) -> State:
         """Return the state of a recurrence, for records; w is in its place but for its own recurrence."""
-        held = self._held
+        iterate = self._iterate
 
         def now() -> tuple[Mapping[str, Array], Numbers]:
-            vectors, numbers = held.state()
-            own = {"w": held.spare} | {name: recurrence.x for name, recurrence in found.items()}
+            vectors, numbers = iterate.state()
+            own = {"w": iterate.spare} | {name: recurrence.x for name, recurrence in found.items()}
             shape = {"shape": self.shape} if self.turn else {}
             made = numbers["iterations"] + self._operator.products - self._begun
             told = {STAGE: stage, "turn": self.turn, "loose": loose, "most": self.left, "iterations": made}
@@ -213,7 +213,7 @@ _BRIEF = 20  # products after which a preconditioner is tried
 _LONGER = 2.0  # times as many products with it
 
 
-class Spread:
+class Supersolution:
     """Finds w.
 
     Parameters
@@ -226,7 +226,7 @@ class Spread:
     def __init__(self, operator: DirectedSystem, change: float) -> None:
         self._operator, self._change = operator, change
 
-    def preconditioner(self, shape: Array, course: Try) -> Preconditioner | None:
+    def preconditioner(self, shape: Array, course: Attempt) -> Preconditioner | None:
         """Return the matrix's own for solutions of a shape; None where there is none that is worth it."""
         found = self._operator.system.preconditioner(shape)
         room = IDR_VECTORS + OPERANDS
@@ -236,25 +236,29 @@ class Spread:
         course.leave_out(found.probes)
         return found if found.is_worth_it else None
 
-    def at_first(self, held: Held, y: Array, course: Try, most: float, clock: Clock) -> float | None:
+    def at_first(
+        self, iterate: LowerIterationState, y: Array, course: Attempt, most: float, clock: Clock
+    ) -> float | None:
         """Do as `found` does for x: by products at first, and preconditioned if some of these lead nowhere.
 
         Of some matrices Krylov methods need far fewer products than sweeps (few eigenvalues, which sweeps
         spread); where that is so a few products tell.
         """
-        x, w, space = held.x, held.spare, self._operator.space
+        x, w, space = iterate.x, iterate.spare, self._operator.space
         preconditioner = self.preconditioner(x, course)
         if preconditioner is None:
             return self.found(x, y, w, course, most, clock)
         loose = self.found(x, y, w, course, min(most, _BRIEF), clock)
         if loose is None and most > _BRIEF and not clock.is_ended:
-            begin_spread(space, held)
+            start_supersolution(space, iterate)
             course.preconditioner = preconditioner
             # Sweeps take longer than products where these are quick, and lead to z the sooner where not.
             loose = self.found(x, y, w, course, min(_LONGER * most, course.left), clock)
         return loose
 
-    def found(self, shape: Array, y: Array, w: Array, course: Try, most: float, clock: Clock) -> float | None:
+    def found(
+        self, shape: Array, y: Array, w: Array, course: Attempt, most: float, clock: Clock
+    ) -> float | None:
         """Leave w with about the image `shape` in its place; return by which share of it that is off at most.
 
         Returns
@@ -285,7 +289,7 @@ class Spread:
             tell,
             most,
             clock,
-            course.state({"w": recurrence}, SPREAD),
+            course.state({"w": recurrence}, SUPERSOLUTION),
         )
         if found is None:
             return None
@@ -295,7 +299,7 @@ class Spread:
 
 
 def recurrence_of(
-    operator: DirectedSystem, course: Try, b: Array | None, start: Array, weights: Array
+    operator: DirectedSystem, course: Attempt, b: Array | None, start: Array, weights: Array
 ) -> Recurrence:
     """Return the recurrence for a right-hand side, that of the equation by default."""
     if course.preconditioner is not None:
@@ -304,15 +308,15 @@ def recurrence_of(
     return system.idr(start, 0.0, None, weights)
 
 
-def begin_spread(space: Workspace, held: Held) -> None:
+def start_supersolution(space: Workspace, iterate: LowerIterationState) -> None:
     """Leave in the place of w where it begins: the sum of ``x - x_j`` over all iterates before.
 
     Its image is x but for a change.
     """
-    w = held.spare
-    assert held.total is not None
-    space.xp.multiply(held.total, -1.0, out=w)
-    space.add_scaled(float(held.made), held.x, w)
+    w = iterate.spare
+    assert iterate.total is not None
+    space.xp.multiply(iterate.total, -1.0, out=w)
+    space.add_scaled(float(iterate.made), iterate.x, w)
     space.xp.maximum(w, 0.0, out=w)
 
 
@@ -332,7 +336,7 @@ _ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the
 class KrylovBounds(ForetoldLeap):
     """Finds both bounds at once, where the pace of an iteration tells that many of its steps are left.
 
-    See :class:`hybrid.matrix.space.bellman.Leap`.
+    See :class:`hybrid.matrix.space.bellman.BoundAccelerator`.
 
     Parameters
     ----------
@@ -340,7 +344,7 @@ class KrylovBounds(ForetoldLeap):
     criterion : Criterion
     always : bool
         Whether to begin as soon as that is possible.
-    price : float
+    traffic_ratio : float
         Time of a product of IDR(s) in steps of the iteration.
     """
 
@@ -349,36 +353,43 @@ class KrylovBounds(ForetoldLeap):
         operator: DirectedSystem,
         criterion: Criterion,
         always: bool,
-        price: float = 1.0,
+        traffic_ratio: float = 1.0,
     ) -> None:
-        super().__init__(criterion, always, price, _SETTLED)
+        super().__init__(criterion, always, traffic_ratio, _SETTLED)
         self._operator, self._examined = operator, 0
         self._reach = self._stretch = math.inf
 
-    def _worth(self, held: Held, difference: float, left: float) -> float:
+    def _worth(self, iterate: LowerIterationState, difference: float, left: float) -> float:
         """See `ForetoldLeap`; some passes over vectors whenever the steps have doubled."""
-        made = held.made
+        made = iterate.made
         # Where it is that small the sum of the iterates is a w.
         more = 0.0 if made * difference <= LOOSE else _FIRST
         budget = self._forecast.budget(left, more)
         if budget > 0.0 or not self._forecast.is_long(left, more) or made < 2 * self._examined:
             return budget
         self._examined = made
-        return left if is_steady(self._operator.space, held, difference) else 0.0
+        return left if is_steady(self._operator.space, iterate, difference) else 0.0
 
-    def solve(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None = None) -> int:
+    def solve(
+        self,
+        iterate: LowerIterationState,
+        most: float,
+        limit: int,
+        clock: Clock,
+        kept: RecordedState | None = None,
+    ) -> int:
         """Try to find bounds; return the products made.
 
         Parameters
         ----------
-        held : Held
+        iterate : LowerIterationState
             What the iteration lends.
         most : float
             Products after which it gives up.
         limit : int
             Products that may be made in any case.
         clock : Clock
-        kept : Kept, optional
+        kept : RecordedState, optional
             Where an earlier process was in such a try.
 
         Notes
@@ -386,7 +397,7 @@ class KrylovBounds(ForetoldLeap):
         It has succeeded if `width` is finite.  A look in ten products or more.
         """
         operator, self.width = self._operator, math.inf
-        made, w = held.made, held.spare
+        made, w = iterate.made, iterate.spare
         self._not_before = AGAIN * made
         if not operator.space.has_room(MORE_VECTORS + _OPERANDS, operator.size):
             return 0
@@ -394,21 +405,28 @@ class KrylovBounds(ForetoldLeap):
         before = operator.products
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if kept is None:
-                begin_spread(operator.space, held)
+                start_supersolution(operator.space, iterate)
             else:
                 w[...] = kept.vectors["w"]
-            course = Try(operator, held, min(most, limit))
+            course = Attempt(operator, iterate, min(most, limit))
             # Products that the first w may take: how long it takes tells what z will.
-            self._enclose(held, course, max(_SHARE * made, _LEAST), clock, kept)
+            self._enclose(iterate, course, max(_SHARE * made, _LEAST), clock, kept)
         if course.preconditioner is not None:
             self.more_vectors += course.preconditioner.more_vectors
         return operator.products - before
 
-    def _enclose(self, held: Held, course: Try, soon: float, clock: Clock, kept: Kept | None) -> None:
+    def _enclose(
+        self,
+        iterate: LowerIterationState,
+        course: Attempt,
+        soon: float,
+        clock: Clock,
+        kept: RecordedState | None,
+    ) -> None:
         """Find w and z, and verify bounds around it; `width` is finite if they are."""
-        x, y, w = held.x, held.y, held.spare
+        x, y, w = iterate.x, iterate.y, iterate.spare
         xp, shape = self._operator.space.xp, x
-        spread = Spread(self._operator, self._change)
+        spread = Supersolution(self._operator, self._change)
         if kept is not None:
             course.turn, shape = int(kept.numbers["turn"]), kept.vectors.get("shape", x)
         for turn in range(course.turn, _SHAPES):
@@ -421,7 +439,7 @@ class KrylovBounds(ForetoldLeap):
             if kept is not None and kept.numbers[STAGE] == APPROACH:
                 start, loose = kept.vectors["z"], kept.numbers["loose"]
             if loose is None and turn == 0 and kept is None:
-                loose = spread.at_first(held, y, course, min(course.left, soon), clock)
+                loose = spread.at_first(iterate, y, course, min(course.left, soon), clock)
             elif loose is None:
                 loose = spread.found(shape, y, w, course, course.left, clock)
             kept = None
@@ -433,13 +451,13 @@ class KrylovBounds(ForetoldLeap):
                 return
             # Rounding errors are those of z, and large beside a shape that z has outgrown.
             if self._width(eta, loose) <= self._criterion.epsilon or self._stretch <= _OUTGROWN:
-                self._accept(recurrence, x, y, w, eta, loose, held.positive)
+                self._accept(recurrence, x, y, w, eta, loose, iterate.positive)
                 return
             shape = xp.maximum(recurrence.x, x)
             del recurrence
 
     def _approach(
-        self, recurrence: Recurrence, y: Array, w: Array, loose: float, course: Try, clock: Clock
+        self, recurrence: Recurrence, y: Array, w: Array, loose: float, course: Attempt, clock: Clock
     ) -> float | None:
         """Iterate until z is close enough, or as close as rounding lets it come; return eta."""
         criterion, space, xp = self._criterion, self._operator.space, self._operator.space.xp

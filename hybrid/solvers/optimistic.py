@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from hybrid.matrix.space.base import CheckInterval, Clock, Criterion, Kept, Numbers, Progress, Status
-from hybrid.matrix.space.bellman import STAGE, BellmanOperator, Held, Leap, Outcome
+from hybrid.matrix.space.base import CheckInterval, Clock, Criterion, Numbers, Progress, RecordedState, Status
+from hybrid.matrix.space.bellman import STAGE, BellmanOperator, BoundAccelerator, LowerIterationState, Outcome
 from hybrid.matrix.space.bounded_solution import (
     ENCLOSING_VECTORS,
     TINY,
@@ -30,12 +30,12 @@ from hybrid.matrix.space.bounded_solution import (
 )
 from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.workspace import Array, Pair, Steps
-from hybrid.solvers.around import BoundingMethod, Bracket, Guess, keep_bounds, told_again
-from hybrid.solvers.price import IDR_PRODUCT, SUMMED_STEPS, price
+from hybrid.solvers.bounding import BoundingMethod, BoundVectors, Guess, record_bounds, recorded_bounds
+from hybrid.solvers.traffic import IDR_PRODUCT, SUMMED_STEPS, traffic_ratio
 from mtbdd.base.records import Record
 
 if TYPE_CHECKING:
-    from hybrid.matrix.gpu.sweeps import DeviceStrips
+    from hybrid.matrix.gpu.repeated_steps import DeviceBlockRows
 
 # Guesses of upper bounds in the shape of the error of the iterates, for one matrix.
 #
@@ -102,10 +102,10 @@ class SumGuess(Guess):
 
 # Iterates from below until a guess above them is verified: the climb of optimistic value iteration.
 
-_LOOKS = 16  # in as many steps as have been made, while a leap may take over
+_LOOKS = 16  # in as many steps as have been made, while an accelerator may take over
 
 
-class Climb:
+class LowerIteration:
     """Iterates from 0 until a guess above them is verified.
 
     Parameters
@@ -118,9 +118,9 @@ class Climb:
     outcome : Outcome
         Of all runs.
     clock : Clock
-    leap : Leap, optional
+    accelerator : BoundAccelerator, optional
         What may take over from the first run.
-    kept : Kept, optional
+    kept : RecordedState, optional
         Where an earlier process was in its first run.
     rising : Steps, optional
         What the first run takes in the place of its steps, until a guess is due.
@@ -144,11 +144,11 @@ class Climb:
         guess: Guess,
         outcome: Outcome,
         clock: Clock,
-        leap: Leap | None = None,
-        kept: Kept | None = None,
+        accelerator: BoundAccelerator | None = None,
+        kept: RecordedState | None = None,
         rising: Steps | None = None,
     ) -> None:
-        self.leap, self.rising, self.is_recorded = leap, rising, True
+        self.accelerator, self.rising, self.is_recorded = accelerator, rising, True
         self.criterion, self._operator, self._pair = criterion, operator, pair
         self._guess, self._outcome, self._clock = guess, outcome, clock
         self.positive: Array | None = None
@@ -182,8 +182,8 @@ class Climb:
         pace, outcome.status = CheckInterval(space.stride), Status.MAX_ITERATIONS
         kept, self._kept = self._kept, None
         made = self._made = 0 if kept is None else self._take(kept)
-        if self.leap is not None:
-            self.leap.begin(made)
+        if self.accelerator is not None:
+            self.accelerator.begin(made)
         if kept is not None and STAGE in kept.numbers and self._leaps(made, kept):
             return pair[made % 2], pair[1 - made % 2]
         while outcome.iterations < self.criterion.max_iterations:
@@ -213,7 +213,7 @@ class Climb:
                 self._target = target = min(wanted, 0.5 * target)
             elif self._leaps(made):
                 return pair[made % 2], pair[1 - made % 2]
-            pace.look(made, outcome.difference, target)
+            pace.observe(made, outcome.difference, target)
             if self.is_recorded:
                 self._clock.offer(self.state)
             if self._clock.tick(outcome.iterations, outcome.difference):
@@ -252,7 +252,7 @@ class Climb:
 
     def _unseen(self, made: int) -> int:
         """Return the steps that may follow one another without a look: a pace needs looks to be seen."""
-        if self.leap is None:
+        if self.accelerator is None:
             return self.criterion.max_iterations
         return max(self._operator.space.stride, made // (2 * _LOOKS) * 2)
 
@@ -269,7 +269,7 @@ class Climb:
         if self.is_recorded:
             self._clock.keep(self.state)
 
-    def _take(self, kept: Kept) -> int:
+    def _take(self, kept: RecordedState) -> int:
         """Go to where an earlier process was; return the steps that it had made."""
         made, outcome, total = int(kept.numbers["made"]), self._outcome, self._guess.total
         self._pair[made % 2][...] = kept.vectors["x"]
@@ -281,23 +281,23 @@ class Climb:
             self.rising.take(kept.numbers)
         return made
 
-    def _leaps(self, made: int, kept: Kept | None = None) -> bool:
+    def _leaps(self, made: int, kept: RecordedState | None = None) -> bool:
         """Whether both bounds are found at once: the lower in the place of the iterate, the upper beside."""
-        leap, outcome, total = self.leap, self._outcome, self._guess.total
-        if leap is None:
+        accelerator, outcome, total = self.accelerator, self._outcome, self._guess.total
+        if accelerator is None:
             return False
         x, y, spare = self._pair[made % 2], self._pair[1 - made % 2], self._guess.scratch
-        held = Held(x, y, total, spare, made, self.positive, self.state, self._target)
-        most = leap.budget(held, outcome.difference) if kept is None else kept.numbers["most"]
-        if most <= 0.0 or not (leap.from_anywhere or self._is_clear(x)):
+        iterate = LowerIterationState(x, y, total, spare, made, self.positive, self.state, self._target)
+        most = accelerator.budget(iterate, outcome.difference) if kept is None else kept.numbers["most"]
+        if most <= 0.0 or not (accelerator.from_anywhere or self._is_clear(x)):
             return False
         limit = self.criterion.max_iterations - outcome.iterations
-        held = replace(held, positive=self.positive)
-        outcome.iterations += leap.solve(held, most, limit, self._clock, kept)
-        outcome.more_vectors = max(outcome.more_vectors, leap.more_vectors)
-        if not math.isfinite(leap.width):
+        iterate = replace(iterate, positive=self.positive)
+        outcome.iterations += accelerator.solve(iterate, most, limit, self._clock, kept)
+        outcome.more_vectors = max(outcome.more_vectors, accelerator.more_vectors)
+        if not math.isfinite(accelerator.width):
             return False
-        outcome.status, outcome.difference = Status.CONVERGED, leap.width
+        outcome.status, outcome.difference = Status.CONVERGED, accelerator.width
         return True
 
     def _is_clear(self, x: Array) -> bool:
@@ -352,7 +352,7 @@ def guess_for(operator: BellmanOperator, criterion: Criterion) -> Guess:
     return SumGuess(operator, criterion)
 
 
-def leap_for(operator: BellmanOperator, criterion: Criterion, always: bool) -> Leap | None:
+def accelerator_for(operator: BellmanOperator, criterion: Criterion, always: bool) -> BoundAccelerator | None:
     """Return the method that takes over where many steps are left; None where there is none.
 
     Parameters
@@ -365,7 +365,7 @@ def leap_for(operator: BellmanOperator, criterion: Criterion, always: bool) -> L
     if isinstance(operator, DirectedSystem):
         from hybrid.solvers.krylov_bounds import KrylovBounds
 
-        cost = price(operator.matrix, operator.space.communicator, IDR_PRODUCT, SUMMED_STEPS)
+        cost = traffic_ratio(operator.matrix, operator.space.communicator, IDR_PRODUCT, SUMMED_STEPS)
         return KrylovBounds(operator, criterion, always, cost)
     from hybrid.matrix.space.choice_operator import ChoiceOperator
     from hybrid.solvers.policy_bounds import PolicyBounds
@@ -376,7 +376,7 @@ def leap_for(operator: BellmanOperator, criterion: Criterion, always: bool) -> L
 
 
 class Optimistic(Record, BoundingMethod):
-    """Optimistic value iteration; see :class:`hybrid.solvers.around.BoundingMethod`.
+    """Optimistic value iteration; see :class:`hybrid.solvers.bounding.BoundingMethod`.
 
     Attributes
     ----------
@@ -384,15 +384,15 @@ class Optimistic(Record, BoundingMethod):
         Here `epsilon` bounds the distance of the bounds, relative to the value unless `absolute`.
     krylov : {"auto", "always", "never"}
         When IDR(s) takes over, on a chain: where it is expected to be faster, at once, or not at all.
-    strips : callable, optional
-        Returns the rows in strips, or None; called where many steps are made.
+    block_rows : callable, optional
+        Returns the rows in block rows, or None; called where many steps are made.
     direct_first : bool
         Whether few equations are solved by factors as soon as there is an iterate.
     """
 
     criterion: Criterion = Criterion()
     krylov: Literal["auto", "always", "never"] = "auto"
-    strips: Callable[[], DeviceStrips | None] | None = None
+    block_rows: Callable[[], DeviceBlockRows | None] | None = None
     direct_first: bool = False
     name: ClassVar[str] = "optimistic"
     vectors: ClassVar[int] = ENCLOSING_VECTORS
@@ -413,22 +413,24 @@ class Optimistic(Record, BoundingMethod):
         """
         clock = Clock(progress, self.criterion.epsilon)
         kept = clock.resumed(operator.space.xp, self.name, operator.size)
-        with clock.gently():
+        with clock.cancellable():
             if kept is not None and kept.is_finished:
-                found = told_again(operator, kept)
+                found = recorded_bounds(operator, kept)
             else:
                 found = self.bracket(operator, clock, kept)
                 if found.upper is not None and upper_bound is not None:
                     operator.space.xp.minimum(found.upper, upper_bound, out=found.upper)
-                keep_bounds(clock, found)
+                record_bounds(clock, found)
             return operator.enclosure(found.outcome, clock, found.lower, found.upper, found.spare)
 
-    def bracket(self, operator: BellmanOperator, clock: Clock, kept: Kept | None = None) -> Bracket:
+    def bracket(
+        self, operator: BellmanOperator, clock: Clock, kept: RecordedState | None = None
+    ) -> BoundVectors:
         """Iterate in the workspace; vectors stay there.
 
         Parameters
         ----------
-        kept : Kept, optional
+        kept : RecordedState, optional
             What an earlier run has left of the iteration.
         """
         space, outcome = operator.space, Outcome()
@@ -436,17 +438,23 @@ class Optimistic(Record, BoundingMethod):
         guess = guess_for(operator, self.criterion)
         if not math.isfinite(operator.negligible):
             outcome.status = Status.NO_BOUND
-            return Bracket(outcome, pair[0], None, guess.spare())
-        leap = None if self.krylov == "never" else leap_for(operator, self.criterion, self.krylov == "always")
-        if self.strips is not None:
-            from hybrid.solvers.strip_leap import StripLeap
+            return BoundVectors(outcome, pair[0], None, guess.spare())
+        accelerator = (
+            None
+            if self.krylov == "never"
+            else accelerator_for(operator, self.criterion, self.krylov == "always")
+        )
+        if self.block_rows is not None:
+            from hybrid.solvers.block_row_bounds import BlockRowBounds
 
-            leap = StripLeap(operator, self.criterion, self.strips, leap)
+            accelerator = BlockRowBounds(operator, self.criterion, self.block_rows, accelerator)
         if self.krylov == "auto" and operator.entries is not None:
             from hybrid.solvers.direct_bounds import DirectBounds
 
-            leap = DirectBounds(operator, self.criterion, leap, self.direct_first)
-        climb = Climb(self.criterion, operator, pair, guess, outcome, clock, leap, kept, operator.rising)
+            accelerator = DirectBounds(operator, self.criterion, accelerator, self.direct_first)
+        climb = LowerIteration(
+            self.criterion, operator, pair, guess, outcome, clock, accelerator, kept, operator.rising
+        )
         lower, upper = climb.run(operator.down)
         steps, lost = outcome.iterations, climb.lost
         if lost and climb.positive is not None:
@@ -456,7 +464,7 @@ class Optimistic(Record, BoundingMethod):
             for vector in pair:
                 vector[...] = 0.0
             guess.restart()
-            climb.leap, climb.rising, climb.is_recorded = None, None, False
+            climb.accelerator, climb.rising, climb.is_recorded = None, None, False
             _, upper = climb.run(operator.raised(climb.positive))
         spare = guess.spare()
         if lost and upper is not None and not self._close(operator, lower, upper, spare[0]):
@@ -464,7 +472,7 @@ class Optimistic(Record, BoundingMethod):
         if climb.positive is not None or outcome.status is not Status.CONVERGED:
             # Whether values are far from underflow is known of those alone that have got a guess.
             operator.lowered(lower, steps)
-        return Bracket(outcome, lower, upper, spare)
+        return BoundVectors(outcome, lower, upper, spare)
 
     def _close(self, operator: BellmanOperator, lower: Array, upper: Array, gap: Array) -> bool:
         """Whether bounds are as close as they should be where digits can be told; `gap` is overwritten.

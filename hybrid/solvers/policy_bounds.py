@@ -10,7 +10,7 @@ What is certified is z, and not how it was found.  Let ``|f(z) - z| <= eta z``, 
 ``opt A_i w + (1 - s) z <= w``, for a minimum with the rows of the last policy alone.  Then z + c w goes down
 in a step, and z - c w goes up, for c above ``eta / (1 - s)``; for a minimum if no choice that is nearly as
 good as the policy's leads further.  One step of each, with rounding directed, tells whether that is so
-(:func:`hybrid.solvers.around.verified_around`).
+(:func:`hybrid.solvers.bounding.verify_enclosure`).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ import math
 
 import numpy as np
 
-from hybrid.matrix.space.base import Clock, Criterion, Kept
-from hybrid.matrix.space.bellman import Held, Outcome
+from hybrid.matrix.space.base import Clock, Criterion, RecordedState
+from hybrid.matrix.space.bellman import LowerIterationState, Outcome
 from hybrid.matrix.space.bounded_solution import width_of
 from hybrid.matrix.space.choice_operator import ChoiceOperator
 from hybrid.matrix.space.idr import IDR_VECTORS
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from hybrid.matrix.space.repeated import STEPS, RepeatedIDR
 from hybrid.matrix.space.workspace import Array, Pair, System
-from hybrid.solvers.around import Guess, bounds_around
+from hybrid.solvers.bounding import Guess, bounds_around
 from hybrid.solvers.forecast import AGAIN, POLICIES, ForetoldLeap
 
 # Guesses of upper bounds in the shape of what a step adds up to, over choices.
@@ -159,13 +159,13 @@ _TURN = RepeatedIDR.cost + STEPS + 1  # products of a beginning and a cycle by s
 _PLAIN = 1e8  # times w, beside which no gain counts
 
 
-class PolicyCourse:
+class PolicyIteration:
     """Policy iteration from an iterate from below.
 
     Parameters
     ----------
     operator : ChoiceOperator
-    held : Held
+    iterate : LowerIterationState
         Its x is a lower bound; its state is told to records meanwhile.
     most : float
         Products after which it gives up; a quarter of them for one policy.
@@ -190,15 +190,15 @@ class PolicyCourse:
     def __init__(
         self,
         operator: ChoiceOperator,
-        held: Held,
+        iterate: LowerIterationState,
         most: float,
         clock: Clock,
         change: float,
         by_steps: bool = False,
     ) -> None:
-        self._operator, self._held, self._most, self._clock = operator, held, most, clock
+        self._operator, self._iterate, self._most, self._clock = operator, iterate, most, clock
         self._change, self._begun, self.end = change, operator.products, operator.products + most
-        self.z: Array = held.x.copy()
+        self.z: Array = iterate.x.copy()
         self._ones, self._zeros = operator.space.ones(operator.size), operator.zeros()
         self._gains, self._weights = operator.zeros(), operator.zeros()
         self._policy: Array | None = None
@@ -246,7 +246,7 @@ class PolicyCourse:
             found = self._solved(self._gains, self.z, self.z, goal)
             if found is None:
                 return None
-            self._operator.space.xp.maximum(found, self._held.x, out=self.z)
+            self._operator.space.xp.maximum(found, self._iterate.x, out=self.z)
         return None
 
     def _swept(self, target: float) -> float:
@@ -403,7 +403,7 @@ class PolicyCourse:
             lambda now: self._change,
             min(self._most / _SOLUTIONS, self._most - self.made),
             self._clock,
-            self._held.state,
+            self._iterate.state,
         )
 
 
@@ -419,7 +419,7 @@ _ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the
 
 
 class PolicyBounds(ForetoldLeap):
-    """Finds both bounds at once; see :class:`hybrid.matrix.space.bellman.Leap`.
+    """Finds both bounds at once; see :class:`hybrid.matrix.space.bellman.BoundAccelerator`.
 
     Parameters
     ----------
@@ -434,30 +434,37 @@ class PolicyBounds(ForetoldLeap):
         super().__init__(criterion, always, _PRICE, _SETTLED, POLICIES)
         self._operator, self._by_steps = operator, False
 
-    def solve(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None = None) -> int:
-        """Try to find bounds; return the products made; see `Leap.solve`.
+    def solve(
+        self,
+        iterate: LowerIterationState,
+        most: float,
+        limit: int,
+        clock: Clock,
+        kept: RecordedState | None = None,
+    ) -> int:
+        """Try to find bounds; return the products made; see `BoundAccelerator.solve`.
 
         Notes
         -----
         A run that goes on where another one was in a try begins the try again.
         """
         operator, self.width = self._operator, math.inf
-        self._not_before = AGAIN * held.made
+        self._not_before = AGAIN * iterate.made
         if not operator.space.has_room(MORE_VECTORS, operator.size):
             return 0
-        course = PolicyCourse(operator, held, min(most, limit), clock, self._change, self._by_steps)
+        course = PolicyIteration(operator, iterate, min(most, limit), clock, self._change, self._by_steps)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            self._enclose(held, course)
+            self._enclose(iterate, course)
         self._by_steps, self.more_vectors = course.by_steps, MORE_VECTORS + course.more_vectors
         return course.made
 
-    def _enclose(self, held: Held, course: PolicyCourse) -> None:
+    def _enclose(self, iterate: LowerIterationState, course: PolicyIteration) -> None:
         """Find z and w, and verify bounds around it; `width` is finite if they are close enough."""
-        operator, criterion, w = self._operator, self._criterion, held.spare
+        operator, criterion, w = self._operator, self._criterion, iterate.spare
         xp = operator.space.xp
         if course.approach(_ROUGH) is None:
             return
-        shape = xp.maximum(course.z, held.x)
+        shape = xp.maximum(course.z, iterate.x)
         loose = course.spread(shape, w)
         if loose is None:
             return
@@ -468,25 +475,31 @@ class PolicyBounds(ForetoldLeap):
         if eta is None:
             return
         c, bound = (eta + noise) / (1.0 - loose), xp.empty_like(shape)
-        width = self._verified(held, course, w, c, bound, shape)
+        width = self._verified(iterate, course, w, c, bound, shape)
         if width is None or width > criterion.epsilon:
             again: float | None = loose
             if width is None:
                 # Choices that are worth about as much as the best ones lead further than w.
-                xp.maximum(course.z, held.x, out=shape)
+                xp.maximum(course.z, iterate.x, out=shape)
                 again = course.spread_around(shape, w, _TIED * c)
             eta = None if again is None else course.approach(max(wanted / _TIED, noise))
             if again is None or eta is None:
                 return
-            width = self._verified(held, course, w, 2.0 * (eta + noise) / (1.0 - again), bound, shape)
+            width = self._verified(iterate, course, w, 2.0 * (eta + noise) / (1.0 - again), bound, shape)
         if width is not None and width <= criterion.epsilon:
-            held.x[...], self.width = bound, width
+            iterate.x[...], self.width = bound, width
 
     def _verified(
-        self, held: Held, course: PolicyCourse, w: Array, c: float, bound: Array, scratch: Array
+        self,
+        iterate: LowerIterationState,
+        course: PolicyIteration,
+        w: Array,
+        c: float,
+        bound: Array,
+        scratch: Array,
     ) -> float | None:
         """Verify bounds around z, with c or more; return their distance, the lower one in `bound`."""
-        x, y, z, positive = held.x, held.y, course.z, held.positive
+        x, y, z, positive = iterate.x, iterate.y, course.z, iterate.positive
         return bounds_around(
             self._operator, self._criterion, x, y, z, w, c, positive, bound, scratch, course.end
         )

@@ -8,8 +8,8 @@ what flows into solved rows on the right-hand side, or among the gains. (P. Dai 
 value iteration, IJCAI 2007; F. Ciesinski et al., Reduction techniques for model checking Markov decision
 processes, QEST 2008.)
 
-Rows are written out strip by strip, each once. A strip is a set of rows that refer to themselves and to rows
-of strips before it. A matrix that is written out is one strip.
+Rows are written out block row by block row, each once. A block row is a set of rows that refer to themselves
+and to rows of block rows before it. A matrix that is written out is one block row.
 
 Bounds. With M and b non-negative the solution grows with the right-hand side. So lower bounds follow from the
 lower bounds of solved rows, and upper ones from the upper. Rounding is directed as in
@@ -33,24 +33,31 @@ from hybrid.matrix.space.bellman import BellmanOperator
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
 from hybrid.matrix.space.choice_operator import ChoiceOperator
 from hybrid.matrix.space.directed_system import DirectedSystem
-from hybrid.solvers.around import BoundingMethod
+from hybrid.solvers.block_rows import (
+    BeyondDoublesError,
+    BlockRow,
+    BlockRowProgress,
+    BlockRows,
+    ChoiceBlockRow,
+    LinearBlockRow,
+)
+from hybrid.solvers.bounding import BoundingMethod
 from hybrid.solvers.optimistic import Optimistic
-from hybrid.solvers.strips import BeyondDoublesError, Block, ChoiceBlock, RowBlock, StripCourse, Strips
 from mtbdd.base.records import Record
 
 Int64Array = NDArray[np.int64]
 
-_DEEPEST = 200  # levels of larger components in a strip: each takes a share of epsilon
+_DEEPEST = 200  # levels of larger components in a block row: each takes a share of epsilon
 
 
 class Topological(Record, BoundingMethod, eq=False):
-    """Optimistic value iteration, component by component, strip by strip.
+    """Optimistic value iteration, component by component, block row by block row.
 
     Attributes
     ----------
     criterion : Criterion
         Here `epsilon` bounds the distance of the bounds, relative to the value unless `absolute`.
-    strips : Strips
+    block_rows : BlockRows
         Of the system that is solved: of a chain's matrix, or of choices.
     otherwise : BoundingMethod
         What solves all rows at once where components promise no gain, or too many follow one another.
@@ -58,12 +65,12 @@ class Topological(Record, BoundingMethod, eq=False):
     Notes
     -----
     Iterations are those of all larger components, and one for all rows that are alone.  Memory: the vectors,
-    and one strip with its own.  On very long chains of rows the rounding errors of all of them count, and
+    and one block row with its own.  On very long chains of rows the rounding errors of all of them count, and
     bounds come out wider than epsilon.
     """
 
     criterion: Criterion
-    strips: Strips
+    block_rows: BlockRows
     otherwise: BoundingMethod
     name: ClassVar[str] = "topological"
     # Bounds, their middle, its residual, the right-hand side, the diagonal as it is and for either rounding.
@@ -72,32 +79,32 @@ class Topological(Record, BoundingMethod, eq=False):
     def enclosed(
         self, operator: BellmanOperator, upper_bound: float | None, progress: Progress | None = None
     ) -> BoundedSolution:
-        """Solve strip by strip; see `BoundingMethod.enclosed`."""
-        found = self._in_strips(operator, upper_bound, progress)
+        """Solve block row by block row; see `BoundingMethod.enclosed`."""
+        found = self._in_block_rows(operator, upper_bound, progress)
         if found is None:
-            # What strips have taken is let go before.
+            # What block rows have taken is let go before.
             found = self.otherwise.enclosed(operator, upper_bound, progress)
             found = replace(found, solved_by=(self.otherwise.name, self.otherwise.vectors))
         return found
 
-    def _in_strips(
+    def _in_block_rows(
         self, operator: BellmanOperator, upper_bound: float | None, progress: Progress | None
     ) -> BoundedSolution | None:
         """Do as `enclosed` does; None where the other method is to take over."""
-        space, strips, size, parts = operator.space, self.strips, operator.size, len(self.strips)
-        more_vectors = -(-strips.nbytes // (8 * max(size, 1)))
+        space, block_rows, size, parts = operator.space, self.block_rows, operator.size, len(self.block_rows)
+        more_vectors = -(-block_rows.nbytes // (8 * max(size, 1)))
         space.reserve(self.vectors + more_vectors, size)
         clock = Clock(progress, self.criterion.epsilon)
         ceiling = np.inf if upper_bound is None else upper_bound
-        course = StripCourse(size, strips)
+        course = BlockRowProgress(size, block_rows)
         course.resume(clock)
-        # Errors of strips add up along paths.
+        # Errors of block rows add up along paths.
         share = replace(self.criterion, epsilon=self.criterion.epsilon / parts)
         status = Status.CONVERGED
-        with clock.gently():
+        with clock.cancellable():
             while course.number < parts and status is Status.CONVERGED:
                 try:
-                    rows = strips.rows(course.number)
+                    rows = block_rows.rows(course.number)
                     block = self._block(rows, course, operator)
                     found = block.components
                     if found.depth > _DEEPEST or (parts == 1 and not found.pay):
@@ -120,42 +127,42 @@ class Topological(Record, BoundingMethod, eq=False):
         seconds = clock.seconds
         values = course.end(status, ceiling)
         residual = operator.residual(values, np.empty(size))
-        products = 1 + math.ceil(course.work / max(strips.entries, 1))
+        products = 1 + math.ceil(course.work / max(block_rows.entries, 1))
         return BoundedSolution(
             values, status, course.iterations, seconds, course.width(self.criterion), residual, course.lower,
             course.upper, products=products, more_vectors=more_vectors,
         )  # fmt: skip
 
-    def _block(self, rows: Int64Array, course: StripCourse, operator: BellmanOperator) -> Block:
-        """Return the next strip, written out."""
-        written = self.strips.written(course.number)
+    def _block(self, rows: Int64Array, course: BlockRowProgress, operator: BellmanOperator) -> BlockRow:
+        """Return the next block row, written out."""
+        written = self.block_rows.written(course.number)
         if isinstance(written, ChoiceRows):
             assert isinstance(operator, ChoiceOperator)
-            return ChoiceBlock(written, rows, operator, course)
+            return ChoiceBlockRow(written, rows, operator, course)
         assert isinstance(operator, DirectedSystem)
-        return RowBlock(written, rows if len(self.strips) > 1 else None, operator, course)
+        return LinearBlockRow(written, rows if len(self.block_rows) > 1 else None, operator, course)
 
 
 class _Levels:
-    """The solution of a strip, level by level.
+    """The solution of a block row, level by level.
 
     Parameters
     ----------
-    block : Block
+    block : BlockRow
     criterion : Criterion
-        Of the strip.
+        Of the block row.
     epsilon : float
-        Of all strips.
-    course : StripCourse
+        Of all block rows.
+    course : BlockRowProgress
     upper_bound : float, optional
     """
 
     def __init__(
         self,
-        block: Block,
+        block: BlockRow,
         criterion: Criterion,
         epsilon: float,
-        course: StripCourse,
+        course: BlockRowProgress,
         upper_bound: float | None,
     ) -> None:
         self._block, self._course, self._upper_bound = block, course, upper_bound
@@ -169,7 +176,7 @@ class _Levels:
     def run(self, clock: Clock, is_whole: bool) -> Status:
         """Solve all levels; where that is interrupted, rows not solved yet have no upper bound.
 
-        `is_whole` says whether there is no other strip: then states are recorded level by level.
+        `is_whole` says whether there is no other block row: then states are recorded level by level.
         """
         block, course, found = self._block, self._course, self._block.components
         for level in range(course.level, len(found.single_ptr) - 1):

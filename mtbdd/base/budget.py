@@ -2,7 +2,7 @@
 
 The budget holds for the thread (or task) that sets it, until it leaves the block.  Work asks at places
 where it may be left: between commands, rounds of a search, iterations.  A single operation of the package of
-decision diagrams is not interrupted; the command line ends the process then (`hybrid.app.cli.bounded`).
+decision diagrams is not interrupted; the command line ends the process then (`hybrid.app.cli.limited_run`).
 """
 
 from __future__ import annotations

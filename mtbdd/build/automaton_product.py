@@ -16,9 +16,9 @@ import numpy as np
 
 from mtbdd.base.records import Record
 from mtbdd.build.choices import ChoiceLayer, ChoicePart
-from mtbdd.build.given import GivenReward
-from mtbdd.build.given_model import given_model, given_variable
+from mtbdd.build.diagram_parts import DiagramReward
 from mtbdd.build.model import SymbolicModel
+from mtbdd.build.model_from_diagrams import model_from_diagrams, variable_of_range
 from mtbdd.build.reachable import reachable_states
 from mtbdd.build.rewards import symbolic_reward
 from mtbdd.diagrams.encoding import Encoding
@@ -189,9 +189,9 @@ class _Builder:
         name = "automaton"
         while name in taken:
             name += "_"
-        own = given_variable(name, 0, n_automaton_states - 1, False, model.source.file)
+        own = variable_of_range(name, 0, n_automaton_states - 1, False, model.source.file)
         variables = [
-            given_variable(v.name, v.low, v.high, v.is_bool, model.source.file)
+            variable_of_range(v.name, v.low, v.high, v.is_bool, model.source.file)
             for v in model.encoding.variables
         ]
         variables = [*variables, own] if below else [own, *variables]
@@ -217,7 +217,7 @@ class _Builder:
         propositions: Sequence[Node],
         moves: Sequence[Sequence[AutomatonMove]],
         n_marks: int,
-        rewards: Sequence[GivenReward],
+        rewards: Sequence[DiagramReward],
         names: Mapping[str, Node],
         first: Node | None,
     ) -> AutomatonProduct:
@@ -244,7 +244,7 @@ class _Builder:
             origins = tuple(self._part(part, reachable) for part in layer.parts)
             enabled = self.copied(layer.enabled) & reachable
             layers.append(ChoiceLayer(matrix, enabled, origins))
-        found = given_model(
+        found = model_from_diagrams(
             self.encoding,
             self._variables,
             model.type,
@@ -254,7 +254,7 @@ class _Builder:
             exits=self._exits(reachable),
             labels={name: self.copied(states) & reachable for name, states in names.items()},
             rewards=[
-                GivenReward(r.name, self._vector(r.states), tuple(self._vector(c) for c in r.choices))
+                DiagramReward(r.name, self._vector(r.states), tuple(self._vector(c) for c in r.choices))
                 for r in rewards
             ],
             relations=[relation.from_states(reachable) for relation in relations],

@@ -15,7 +15,14 @@ from itertools import product
 
 from mtbdd.base.budget import check_budget
 from mtbdd.base.records import Record
-from mtbdd.build.events import Event, Synchronisation, component, gathered, synchronisations, synchronise
+from mtbdd.build.events import (
+    Event,
+    Synchronisation,
+    component,
+    merge_unlabelled,
+    synchronisations,
+    synchronise,
+)
 from mtbdd.build.expressions import ExpressionTranslator
 from mtbdd.diagrams.encoding import Encoding
 from mtbdd.diagrams.manager import Node
@@ -140,7 +147,7 @@ def translate_choices(model: ResolvedModel, translator: ExpressionTranslator) ->
     """
     false = translator.encoding.manager.false
     events = []
-    for s in gathered(synchronisations(model)):
+    for s in merge_unlabelled(synchronisations(model)):
         classes = [split_commands(commands, translator) for commands in s.parts]
         _check_combinations(s, classes, translator)
         offers = [[component(members, translator) for members in own] for own in classes]

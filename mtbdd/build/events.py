@@ -228,11 +228,11 @@ def translate_events(model: ResolvedModel, translator: ExpressionTranslator) -> 
             known[id(commands)] = component(commands, translator)
         return known[id(commands)]
 
-    together = gathered(synchronisations(model))  # kept, so that identities stay their own
+    together = merge_unlabelled(synchronisations(model))  # kept, so that identities stay their own
     return [synchronise(s.action, [offered(c) for c in s.parts], translator) for s in together]
 
 
-def gathered(together: Sequence[Synchronisation]) -> list[Synchronisation]:
+def merge_unlabelled(together: Sequence[Synchronisation]) -> list[Synchronisation]:
     """Return synchronisations with unlabelled commands merged where there are many of them.
 
     Those that assign the same variables become one; they add up, or are split into choices, as the commands

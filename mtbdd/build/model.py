@@ -33,8 +33,8 @@ from mtbdd.offset.states import StateIndex, index_states
 
 if TYPE_CHECKING:
     from mtbdd.build.choices import ChoiceLayer
-    from mtbdd.build.given import GivenParts
-    from mtbdd.offset.divided import DividedMTBDD
+    from mtbdd.build.diagram_parts import DiagramParts
+    from mtbdd.offset.distributed import DistributedMTBDD
 
 # The states of a model: their numbers, sets of them, and what they are in variables.
 
@@ -47,7 +47,7 @@ class ModelStates(Memoised):
         encoding: Encoding,
         translator: ExpressionTranslator,
         reachable: Node,
-        given: GivenParts | None,
+        given: DiagramParts | None,
     ) -> None:
         self.encoding, self.manager = encoding, encoding.manager
         self.translator, self.reachable, self.given = translator, reachable, given
@@ -132,7 +132,8 @@ class BuildStatistics(Record):
 class SymbolicModel(ModelStates):
     """A DTMC, CTMC or MDP as decision diagrams over its reachable states.
 
-    Made from a text by `mtbdd.build.build.build_model`, without one by `mtbdd.build.given_model.given_model`.
+    Made from a text by `mtbdd.build.build.build_model`, without one by
+    `mtbdd.build.model_from_diagrams.model_from_diagrams`.
 
     Attributes
     ----------
@@ -155,7 +156,7 @@ class SymbolicModel(ModelStates):
         What every row of a DTMC's text is divided by, see `mtbdd.build.build.row_divisors`; None: nothing.
     warnings : tuple of str
         What the user should know about the build.
-    given : GivenParts or None
+    given : DiagramParts or None
         What a model without a text has in place of events.
     is_reached : bool
         Whether all states are known to be reached from the initial ones: those of files and arrays, and of a
@@ -175,7 +176,7 @@ class SymbolicModel(ModelStates):
         divisors: Partition | None,
         layers: Sequence[ChoiceLayer],
         warnings: Sequence[str],
-        given: GivenParts | None = None,
+        given: DiagramParts | None = None,
     ) -> None:
         super().__init__(encoding, translator, reachable_states, given)
         self.source = source
@@ -471,16 +472,16 @@ class PartModel(SymbolicModel):
 
     def numbered(
         self, entries: SymbolicMatrix, rows: StateIndex, columns: StateIndex, transposed: bool = False
-    ) -> DividedMTBDD:
+    ) -> DistributedMTBDD:
         """See `SymbolicModel.numbered`; of the rows that are own."""
-        from mtbdd.offset.divided import divide
+        from mtbdd.offset.distributed import distribute
 
-        return divide(self.manager, entries, rows, columns, transposed)
+        return distribute(self.manager, entries, rows, columns, transposed)
 
     def numbered_together(
         self, entries: Sequence[SymbolicMatrix], rows: Sequence[StateIndex], columns: StateIndex
     ) -> list[OffsetMTBDD]:
         """See `SymbolicModel.numbered_together`; all receive the same elements of others."""
-        from mtbdd.offset.divided import divide_all
+        from mtbdd.offset.distributed import distribute_all
 
-        return list(divide_all(self.manager, entries, rows, columns)) if entries else []
+        return list(distribute_all(self.manager, entries, rows, columns)) if entries else []

@@ -29,7 +29,7 @@ from mtbdd.diagrams.relation import Relation
 
 Bits = tuple[int, ...]
 Direction = Callable[[Relation, Node], Node]
-"""`Relation.after` for a search forward, `Relation.before` for one backward."""
+"""`Relation.image` for a search forward, `Relation.preimage` for one backward."""
 
 _FEWEST_BITS = 6  # of a counter: shorter ones are passed in as many rounds as a proof takes
 _PERIODS = 0, 1, 2  # low bits on which a layer's look may depend
@@ -135,7 +135,7 @@ class Leaps:
     relations : sequence of Relation
         What the search steps by.
     direction : callable
-        `Relation.after` or `Relation.before`.
+        `Relation.image` or `Relation.preimage`.
     inside : Node, optional
         States outside are not taken.
 
@@ -152,7 +152,7 @@ class Leaps:
         direction: Direction,
         inside: Node | None,
     ) -> None:
-        assert direction in (Relation.after, Relation.before)
+        assert direction in (Relation.image, Relation.preimage)
         self._relations, self._direction, self._inside = relations, direction, inside
         self._counters = sorted((bits for bits in counters if len(bits) >= _FEWEST_BITS), key=len)[::-1]
         self._ways: dict[tuple[Bits, bool], _Way] = {}
@@ -198,7 +198,7 @@ class Leaps:
         if (bits, is_down) not in self._ways:
             layers = Layers(self._relations[0].manager, bits, is_down)
             moving = [r for r in self._relations if not set(bits).isdisjoint(r.bits)]
-            next_ones = layers.next_ones(self._direction is Relation.after)
+            next_ones = layers.next_ones(self._direction is Relation.image)
             self._ways[bits, is_down] = _Way(
                 layers,
                 crossing=_limited(moving, bits, next_ones),
@@ -323,7 +323,7 @@ def fixpoint(
         Over row bits.
     relations : sequence of Relation
     direction : callable
-        `Relation.after` or `Relation.before`.
+        `Relation.image` or `Relation.preimage`.
     inside : Node, optional
         New states outside this set are dropped.
     restrict_sources : bool

@@ -193,7 +193,7 @@ def reachable_states(
     before: tuple[int, int] | None = None  # work and states when events were merged
     listed: StateSearch | None = None
     for number, round_ in enumerate(
-        search_rounds(encoding.manager, initial, relations, Relation.after, counters=encoding.counters),
+        search_rounds(encoding.manager, initial, relations, Relation.image, counters=encoding.counters),
         start=1,
     ):
         found = round_.found

@@ -29,7 +29,7 @@ from mtbdd.offset.places import HOST, all_finite, is_any
 from mtbdd.offset.states import StateIndex
 
 if TYPE_CHECKING:
-    from mtbdd.build.given import GivenReward
+    from mtbdd.build.diagram_parts import DiagramReward
     from mtbdd.diagrams.value_diagrams import ValueDiagrams
 
 # Sums of rewards: exact as long as they are sets by value, with a bound on their error as vectors.
@@ -460,7 +460,7 @@ _LISTED = 1 << 20  # states up to which rewards are worked out state by state
 _MOST_SHARE = 2.0**-10  # relative error of a reward; sums that cancel further tell nothing
 
 
-def symbolic_reward(model: SymbolicModel, structure: int) -> GivenReward:
+def symbolic_reward(model: SymbolicModel, structure: int) -> DiagramReward:
     """Return a reward structure as diagrams: what states earn, and the choice of every layer.
 
     Parameters
@@ -481,7 +481,7 @@ def symbolic_reward(model: SymbolicModel, structure: int) -> GivenReward:
     Time: up to a million states, O(states) for every item and bit; beyond, one set for every value that an
     item takes.
     """
-    from mtbdd.build.given import GivenReward
+    from mtbdd.build.diagram_parts import DiagramReward
 
     if model.given is not None:
         return model.given.rewards[structure]
@@ -503,7 +503,7 @@ def symbolic_reward(model: SymbolicModel, structure: int) -> GivenReward:
             else:
                 carriers = carriers_of(model, structure, number)
                 choices[number] = _summed(model, structure, carriers, moves=True)
-    return GivenReward(model.source.rewards[structure].name, states, tuple(choices))
+    return DiagramReward(model.source.rewards[structure].name, states, tuple(choices))
 
 
 # ------------------------------------------------------------------ state by state

@@ -70,7 +70,7 @@ class Relation(Record):
         return self.manager.equal_bits(self.bits)
 
     @cached_property
-    def turned(self) -> Node:
+    def inverse(self) -> Node:
         """The diagram with row and column bits exchanged, of those bits that it may change."""
         turned = self.node
         for old, new in ((self.rows, self._spares), (self.columns, self.rows), (self._spares, self.columns)):
@@ -95,15 +95,15 @@ class Relation(Record):
         changed = frozenset(self.bits)
         return self.node & self.manager.equal_bits(i for i in bits if i not in changed)
 
-    def after(self, states: Node) -> Node:
+    def image(self, states: Node) -> Node:
         """Return the successors of a set.  Time: one relational product."""
         check_budget()
         return self._renamed(self.manager.and_exists(states, self.node, self.rows))
 
-    def before(self, states: Node) -> Node:
+    def preimage(self, states: Node) -> Node:
         """Return the states with a successor in a set.  Time: one relational product."""
         check_budget()
-        return self._renamed(self.manager.and_exists(states, self.turned, self.rows))
+        return self._renamed(self.manager.and_exists(states, self.inverse, self.rows))
 
     def united(self, other: Relation) -> Relation:
         """Return the transitions of both, over the bits of both."""

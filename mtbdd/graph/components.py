@@ -93,7 +93,7 @@ def common_cycles(manager: Manager, relation: Node, part: Part) -> Relation | No
     closed = projected.closure(_CLOSURE_NODES) if small else None
     if closed is None:
         return None
-    return Relation(manager, (closed.node & closed.turned) | manager.equal_bits(part), part)
+    return Relation(manager, (closed.node & closed.inverse) | manager.equal_bits(part), part)
 
 
 def cut_by_parts(manager: Manager, relation: Node, parts: Sequence[Part]) -> tuple[Node, list[Relation]]:
@@ -131,7 +131,7 @@ def split_by_parts(manager: Manager, states: Node, classes: Sequence[Relation]) 
         for piece in pieces:
             values = manager.exists(others, piece)
             while values != manager.false:
-                together = same.after(_one_value(manager, values, same))
+                together = same.image(_one_value(manager, values, same))
                 divided.append(piece & together)
                 values = values & ~together
         pieces = divided
@@ -212,7 +212,7 @@ def strong_components(
         # ones divide their regions evenly if they start anywhere.
         rng = rng or np.random.default_rng(_SEED)
         start = manager.disjunction(pivots)
-        ahead, behind = (_search(manager, move, start) for move in (step.after, step.before))
+        ahead, behind = (_search(manager, move, start) for move in (step.image, step.preimage))
         divided = []
         for region, pivot in zip(regions, pivots, strict=True):
             found = region & ahead & behind
@@ -244,8 +244,8 @@ def trim(step: Relation, states: Node) -> Node:
     the last successor from no state that is left.
     Time: one relational product of what is left a round, or three of small sets next to what went last.
     """
-    left = _peel(step.manager, step.before, step.after, states)
-    return _peel(step.manager, step.after, step.before, left)
+    left = _peel(step.manager, step.preimage, step.image, states)
+    return _peel(step.manager, step.image, step.preimage, left)
 
 
 def _peel(manager: Manager, move: Callable[[Node], Node], back: Callable[[Node], Node], states: Node) -> Node:
@@ -469,14 +469,14 @@ def mec_decomposition(manager: Manager, relations: Sequence[Node], within: Node)
         ahead, last = graph.forward(pivot, region)
         found = graph.backward(pivot, ahead)
         outside, inside = region & ~ahead, ahead & ~found
-        waiting.append((outside, graph.before(found, outside)))
+        waiting.append((outside, graph.preimage(found, outside)))
         if inside == manager.false:
             kept = zip(graph.offers, looping, strict=True)
             staying = tuple(found & (offer | loop) for offer, loop in kept)
             components.append(MaximalEndComponent(found, staying))
             graph.remove(found)
         else:
-            waiting.append((found, graph.before(inside, found)))
+            waiting.append((found, graph.preimage(inside, found)))
             waiting.append((inside, last & inside))
     rest = within & ~manager.disjunction(c.states for c in components)
     single = manager.disjunction(loop & rest for loop in looping)

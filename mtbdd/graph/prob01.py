@@ -74,7 +74,7 @@ def remove_choices(model: SymbolicModel, gone: Node, kept: Sequence[Node]) -> tu
     while frontier != false:
         seen, new = frontier, false
         for step in model.choice_relations:
-            hit = step.before(seen) & left[step.layer]
+            hit = step.preimage(seen) & left[step.layer]
             if hit == false:
                 continue
             left[step.layer] = left[step.layer] & ~hit
@@ -112,14 +112,14 @@ def backward(model: SymbolicModel, target: Node, through: Node | None = None) ->
     inside = model.reachable if through is None else through
     counters = model.encoding.counters
     return fixpoint(
-        model.manager, target, model.relations, Relation.before, inside, through is not None, counters
+        model.manager, target, model.relations, Relation.preimage, inside, through is not None, counters
     )
 
 
 def forward(model: SymbolicModel, start: Node) -> Node:
     """Return the states reachable from `start`, itself included."""
     counters = model.encoding.counters
-    return fixpoint(model.manager, start, model.relations, Relation.after, counters=counters)
+    return fixpoint(model.manager, start, model.relations, Relation.image, counters=counters)
 
 
 def prob0(model: SymbolicModel, safe: Node, target: Node) -> Node:
@@ -288,7 +288,7 @@ def some_next(model: SymbolicModel, target: Node) -> Node:
     """Return the reachable states with a successor in a set.  Time: one relational product an event."""
     found = model.deadlocks & target
     for relation in model.relations:
-        found = found | relation.before(target)
+        found = found | relation.preimage(target)
     return found & model.reachable
 
 
@@ -323,5 +323,5 @@ def successors(model: SymbolicModel, states: Node) -> Node:
     """Return the successors of a set of reachable states.  Time: one relational product an event."""
     found = model.deadlocks & states
     for relation in model.relations:
-        found = found | relation.after(states)
+        found = found | relation.image(states)
     return found

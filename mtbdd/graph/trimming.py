@@ -44,7 +44,7 @@ def backward_by_steps(
     while frontier != false:
         seen, new = frontier, false
         for step, allowed in pairs:
-            hit = step.before(seen) & rest & allowed
+            hit = step.preimage(seen) & rest & allowed
             if hit != false:
                 seen, new, rest = seen | hit, new | hit, rest & ~hit
         frontier, found = new, found | new
@@ -102,7 +102,7 @@ class ChoicePeeling:
                 sources = seen & offer
                 if sources == false:
                     continue
-                new = step.after(sources) & rest
+                new = step.image(sources) & rest
                 if new != false:
                     seen, frontier, rest = seen | new, frontier | new, rest & ~new
             found = found | frontier
@@ -115,9 +115,9 @@ class ChoicePeeling:
         """
         return backward_by_steps(self.manager, zip(self._steps, self.offers, strict=True), target, region)
 
-    def before(self, states: Node, region: Node) -> Node:
+    def preimage(self, states: Node, region: Node) -> Node:
         """Return the states of a region with a transition that stays and may lead into a set."""
-        found = (step.before(states) & offer for step, offer in zip(self._steps, self.offers, strict=True))
+        found = (step.preimage(states) & offer for step, offer in zip(self._steps, self.offers, strict=True))
         return self.manager.disjunction(found) & region
 
     def remove(self, states: Node) -> None:
@@ -153,7 +153,7 @@ class ChoicePeeling:
                 removed, waiting[number] = waiting[number], false
                 if removed == false:
                     continue
-                lost = self._steps[number].before(removed) & self.offers[number]
+                lost = self._steps[number].preimage(removed) & self.offers[number]
                 if lost == false:
                     continue
                 self.offers[number] = self.offers[number] & ~lost

@@ -44,9 +44,9 @@ from mtbdd.language.names import (
     Definitions,
     check_names,
     dependency_order,
+    evaluate_definitions,
     missing_message,
     report_repeated,
-    work_out,
 )
 from mtbdd.language.parser import paused_collector
 from mtbdd.language.syntax import Expression, Literal, Position, Type
@@ -319,13 +319,13 @@ def resolve(
     """
     try:
         with paused_collector():
-            return _Resolver(syntax).resolve(constants or {}, ignore_unknown)
+            return _ModelResolver(syntax).resolve(constants or {}, ignore_unknown)
     except RecursionError:
         message = "expected expressions nested less deeply; split them with formulas"
         raise LanguageError([Fault(Position(syntax.file, 1, 1), message)]) from None
 
 
-class _Resolver:
+class _ModelResolver:
     """The steps of `resolve`, and what they share."""
 
     def __init__(self, syntax: ModelSyntax) -> None:
@@ -340,7 +340,7 @@ class _Resolver:
     def resolve(self, constants: Mapping[str, Any], ignore_unknown: Ignored) -> ResolvedModel:
         syntax, faults, definitions = self.syntax, self.faults, self.definitions
         given = check_given(constants, syntax.constants, (), syntax.file, faults, ignore_unknown)
-        work_out(syntax.constants, syntax.formulas, syntax.labels, given, definitions, faults)
+        evaluate_definitions(syntax.constants, syntax.formulas, syntax.labels, given, definitions, faults)
         # A constant given with a wrong value is reported already.
         missing = [constant for constant in definitions.missing if constant.name not in constants]
         if missing:

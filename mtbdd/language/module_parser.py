@@ -232,7 +232,7 @@ class ModuleParser(ExpressionParser):
 # formula whose definition mentions a renamed name is expanded before the renaming.
 
 
-def write_out(parts: Sequence[Module | Renaming], formulas: Sequence[Formula]) -> tuple[Module, ...]:
+def expand_renamings(parts: Sequence[Module | Renaming], formulas: Sequence[Formula]) -> tuple[Module, ...]:
     """Carry out all renamings, also those of modules that are renamings themselves.
 
     Parameters

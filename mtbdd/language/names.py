@@ -266,7 +266,7 @@ class _StateFolder(Folder):
         )
 
 
-def work_out(
+def evaluate_definitions(
     constants: Sequence[Constant],
     formulas: Sequence[Formula],
     labels: Sequence[Label],

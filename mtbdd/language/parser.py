@@ -25,7 +25,7 @@ from mtbdd.language.model_syntax import (
     SystemReference,
     Variable,
 )
-from mtbdd.language.module_parser import ModuleParser, Renaming, write_out
+from mtbdd.language.module_parser import ModuleParser, Renaming, expand_renamings
 from mtbdd.language.syntax import Expression, ModelType, Type
 from mtbdd.language.tokens import read_source
 
@@ -277,7 +277,7 @@ class _ModelParser(ModuleParser, CompositionParser, DeclarationParser):
             formulas=tuple(self.formulas),
             labels=tuple(self.labels),
             variables=tuple(self.globals),
-            modules=write_out(self.modules, self.formulas),
+            modules=expand_renamings(self.modules, self.formulas),
             rewards=tuple(self.rewards),
             initial=self.initial,
             systems=tuple(self.systems),

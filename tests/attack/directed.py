@@ -6,8 +6,8 @@ from typing import Any
 
 import hybrid
 from hybrid.checking.answer import Answer
-from hybrid.models.directed import ended_in, settled_states
 from hybrid.models.exploration import build_explicitly
+from hybrid.models.settled_states import ended_in, settled_states
 from hybrid.properties import parse_properties, resolve_properties
 from mtbdd.build.build import build_model
 from mtbdd.build.model import SymbolicModel

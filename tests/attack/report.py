@@ -88,7 +88,7 @@ WAYS: dict[str, tuple[Callable[[Case], Record], str]] = {
 
 
 def run_block(seed: int, numbers: range, backend: str | None, way: str = "") -> list[Record]:
-    """Run some cases: as they are, in parts, in strips, or ended and gone on with."""
+    """Run some cases: as they are, in parts, in block rows, or ended and gone on with."""
     run = WAYS[way][0] if way else run_case
     return [run(draw_case(seed, number, backend)) for number in numbers]
 

@@ -22,11 +22,11 @@ _RUNS = 3
 def run_resumed(case: Case) -> Record:
     """Check the properties of a case, ended at some looks, and judge what comes out in the end.
 
-    Every other run takes strips of a few states, of sizes of its own: what another run kept of its own strips
-    is not gone on with.
+    Every other run takes block rows of a few states, of sizes of its own: what another run kept of its own
+    block rows is not gone on with.
     """
     rng = Random(f"{case.seed}/{case.number}/resumed")
-    strips = Random(f"{case.seed}/{case.number}/strips")
+    block_rows = Random(f"{case.seed}/{case.number}/strips")
 
     def ask(model: SymbolicModel, text: str, **options: Any) -> hybrid.Answer:
         with (
@@ -38,14 +38,14 @@ def run_resumed(case: Case) -> Record:
                 own = options | ({"engine": "hybrid"} if rng.random() < 0.5 else {})
                 killer = Killer(rng.choice((1, 2, 3, 5, 10, 20, 50)))
                 try:
-                    with small_strips(strips) if strips.random() < 0.5 else nullcontext():
+                    with small_strips(block_rows) if block_rows.random() < 0.5 else nullcontext():
                         return hybrid.check(
                             model, text, progress=killer, checkpoint=folder,
                             checkpoint_minutes=rng.choice((0.0, 1e6)), **own,
                         )  # fmt: skip
                 except Killed:
                     continue
-            with small_strips(strips) if strips.random() < 0.5 else nullcontext():
+            with small_strips(block_rows) if block_rows.random() < 0.5 else nullcontext():
                 return hybrid.check(model, text, checkpoint=folder, **options)
 
     return run_case(case, ask)

@@ -1,4 +1,4 @@
-"""Random models solved strip by strip, against exact answers."""
+"""Random models solved block row by block row, against exact answers."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ GROUP = 10
 
 @pytest.mark.parametrize("first", range(0, rounds(CASES), GROUP))
 def test_answers_in_strips_agree_with_exact_ones(first: int) -> None:
-    strips = Counter[str]()
-    with counted_strips(strips):
+    block_rows = Counter[str]()
+    with counted_strips(block_rows):
         assert not reported(run_in_strips, SEED, range(first, first + GROUP))
-    assert strips["ChoiceBlock"] > GROUP // 4
+    assert block_rows["ChoiceBlock"] > GROUP // 4
     if first == 0:  # few of the matrices have groups enough
-        assert strips["RowBlock"] > 0
+        assert block_rows["RowBlock"] > 0

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from hybrid.analysis.run.work import Work
+from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.checking.answer import Answer
 from tests.attack import balls, linear
 from tests.attack.chains import ChainOracle, Window
@@ -141,7 +141,7 @@ def test_filters_of_exact_values():
 
 
 def answer(value, lower, upper, error=None):
-    return Answer(None, "", value, lower, upper, error, Work(), 0.0, "hybrid")
+    return Answer(None, "", value, lower, upper, error, SolveStatistics(), 0.0, "hybrid")
 
 
 THIRD = Expected("number", Fraction(1, 3), Fraction(1, 3))

@@ -17,7 +17,7 @@ from hybrid.matrix.operators.hybrid_choices import hybrid_choices
 from hybrid.matrix.operators.layer_choices import LayerChoices, choice_slack, layer_choices_of
 from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem, Quotient
 from mtbdd.build.model import SymbolicModel
-from mtbdd.offset.divided import stack_layers
+from mtbdd.offset.distributed import stack_layers
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.states import index_states
 from tests.builders.matrices import from_dense

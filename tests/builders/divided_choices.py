@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hybrid.matrix.operators.layer_choices import LayerChoices
 from hybrid.matrix.space.choice_operator import Quotient
 from mtbdd.base.communicator import Communicator
-from mtbdd.offset.divided import DividedMTBDD, beside
+from mtbdd.offset.distributed import DistributedMTBDD, beside
 from mtbdd.offset.offset import OffsetMTBDD
 from tests.builders.choice_systems import Choices
 from tests.builders.matrices import from_dense, to_dense
@@ -32,7 +32,7 @@ def received(dense: Mapping[int, Dense], cuts: Sequence[int], rank: int) -> list
 
 def divided_layers(
     dense: Mapping[int, Dense], cuts: Sequence[int], communicator: Communicator
-) -> dict[int, DividedMTBDD]:
+) -> dict[int, DistributedMTBDD]:
     """Return the own rows of every layer.
 
     Parameters
@@ -57,7 +57,7 @@ def divided_layers(
     for layer, matrix in dense.items():
         blocks = [block(matrix, np.arange(begin, end), begin)]
         together = beside(blocks + [block(matrix, needed[rank][p], cuts[p]) for p in others])
-        found[layer] = DividedMTBDD(
+        found[layer] = DistributedMTBDD(
             **{field.name: getattr(together, field.name) for field in fields(OffsetMTBDD)},
             own_columns=end - begin,
             outgoing=tuple(_runs(needed[p][rank] - begin) for p in range(size)),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from hybrid.matrix.gpu.carriers import DirectCarrier
+from hybrid.matrix.gpu.transports import PeerTransport
 
 __all__ = ["InTurns"]
 
 
-class InTurns(DirectCarrier):
+class InTurns(PeerTransport):
     """Steps of an exchange one by one, all processes waiting for each other between them."""
 
     def begin(self, x: Any) -> None:

@@ -5,27 +5,27 @@ from __future__ import annotations
 import numpy as np
 
 from hybrid.matrix.space.idr import IDR
-from hybrid.matrix.space.recurrence import Standing
+from hybrid.matrix.space.recurrence import RecurrenceStatus
 
 __all__ = ["FAILURES", "breaks", "is_lost", "stagnates"]
 
 
-def breaks(self: IDR, most: int) -> Standing:
+def breaks(self: IDR, most: int) -> RecurrenceStatus:
     """Break down at once."""
     self.x *= 1e200
-    return Standing(1, np.inf, ended=True, broken=True)
+    return RecurrenceStatus(1, np.inf, ended=True, broken=True)
 
 
-def stagnates(self: IDR, most: int) -> Standing:
+def stagnates(self: IDR, most: int) -> RecurrenceStatus:
     """Make products, and nothing of them."""
     self._images.apply(self.x, self._t)
-    return Standing(1, 1.0, ended=False, broken=False)
+    return RecurrenceStatus(1, 1.0, ended=False, broken=False)
 
 
-def is_lost(self: IDR, most: int) -> Standing:
+def is_lost(self: IDR, most: int) -> RecurrenceStatus:
     """Come to something that is no number."""
     self.x[0] = self.r[0] = np.nan
-    return Standing(1, np.nan, ended=False, broken=False)
+    return RecurrenceStatus(1, np.nan, ended=False, broken=False)
 
 
 FAILURES = (breaks, stagnates, is_lost)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybrid.matrix.space.base import Kept, State, Watch
+from hybrid.matrix.space.base import ProgressMonitor, RecordedState, State
 
 
-class Keeper(Watch):
+class Keeper(ProgressMonitor):
     """Keeps a copy of every state that is offered, and has a run go on from one."""
 
-    def __init__(self, kept: Kept | None = None) -> None:
-        self.states: list[Kept] = []
+    def __init__(self, kept: RecordedState | None = None) -> None:
+        self.states: list[RecordedState] = []
         self._kept = kept
         self.record: Any = self
 
@@ -19,12 +19,12 @@ class Keeper(Watch):
     def unrecorded(self) -> None:
         return None
 
-    def resume(self, xp: Any, name: str, size: int, target: float | None) -> Kept | None:
+    def resume(self, xp: Any, name: str, size: int, target: float | None) -> RecordedState | None:
         return self._kept
 
     def offer(self, state: State) -> None:
         vectors, numbers = state()
-        self.states.append(Kept({n: v.copy() for n, v in vectors.items()}, dict(numbers), False))
+        self.states.append(RecordedState({n: v.copy() for n, v in vectors.items()}, dict(numbers), False))
 
     def keep(self, state: State, is_finished: bool = False, seconds: float = 0.0) -> None:
         self.offer(state)

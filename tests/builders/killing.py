@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybrid.matrix.space.base import Watch
+from hybrid.matrix.space.base import ProgressMonitor
 
 __all__ = ["Killed", "Killer"]
 
@@ -11,7 +11,7 @@ class Killed(Exception):
     """What ends a run."""
 
 
-class Killer(Watch):
+class Killer(ProgressMonitor):
     """Hears every look, and ends the run at one of them."""
 
     is_pressing = True

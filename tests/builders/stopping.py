@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hybrid.matrix.space.base import Watch
+from hybrid.matrix.space.base import ProgressMonitor
 
 __all__ = ["Stop", "StopAfter", "StopInSearch"]
 
@@ -14,7 +14,7 @@ class Stop(KeyboardInterrupt):
     """What ends an iteration."""
 
 
-class StopAfter(Watch):
+class StopAfter(ProgressMonitor):
     """Ends iterations at the call number `count` and after it."""
 
     is_pressing = True
@@ -34,7 +34,7 @@ class StopAfter(Watch):
             self.stopped = self.stopped or Stop("stopped")
 
     @contextmanager
-    def gently(self) -> Iterator[None]:
+    def cancellable(self) -> Iterator[None]:
         self.depth += 1
         try:
             yield

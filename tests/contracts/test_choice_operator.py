@@ -77,7 +77,7 @@ class TestSteps:
         ]
         other = Choices(offers, case.dense, gains, not maximise)
         held: Any = system
-        found = held.regained(offers, ChoiceProblem(case.size, not maximise, GROUPS, system.slack))
+        found = held.with_rewards(offers, ChoiceProblem(case.size, not maximise, GROUPS, system.slack))
         worth, _ = values_of(other, x)
         np.testing.assert_allclose(improved(found, x), other.best(worth, GROUPS), rtol=1e-13)
         chosen = found.space.to_host(found.choose(found.space.vector(x)))

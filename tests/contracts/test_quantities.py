@@ -12,8 +12,8 @@ import pytest
 import hybrid
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.base.errors import HybridError
-from hybrid.checking.certificates.making import CertificateMaker
-from hybrid.checking.certificates.subject import PropertyText
+from hybrid.checking.certificates.builder import CertificateBuilder
+from hybrid.checking.certificates.certified_text import PropertyText
 from hybrid.checking.simulation.estimates import estimate_property
 from hybrid.properties import parse_properties, registry, resolve_properties
 from hybrid.properties.path_parser import PathParser
@@ -84,7 +84,7 @@ def _check(**options: Any) -> Callable[[_Case], object]:
 
 
 def _certify(case: _Case) -> object:
-    return CertificateMaker(case.path, {}, CheckOptions(), PropertyText(case.text, 0, {})).make(
+    return CertificateBuilder(case.path, {}, CheckOptions(), PropertyText(case.text, 0, {})).make(
         case.model, case.formula
     )
 

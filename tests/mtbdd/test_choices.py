@@ -150,7 +150,7 @@ def test_choice_relations_are_the_layers(name: str, package: str, rng: np.random
         hits: Counter[int] = Counter()
         enabled: Counter[int] = Counter()
         for relation in model.choice_relations:
-            hits.update(members(model, relation.before(node)))
+            hits.update(members(model, relation.preimage(node)))
             enabled.update(members(model, relation.sources))
         expected = Counter(i for i, own in enumerate(mdp.choices) for _, row in own if target & set(row))
         assert hits == expected

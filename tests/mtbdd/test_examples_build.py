@@ -136,7 +136,7 @@ def test_a_counter_is_leapt_over_forward_and_backward(monkeypatch: pytest.Monkey
     model = build_model(source_of("brp", None, {"N": n_files, "MAX": 3}), progress=rounds.append)
     assert len(rounds) < 400
     steps = 0
-    before = Relation.before
+    before = Relation.preimage
 
     def counted(relation: Relation, states: Node) -> Node:
         nonlocal steps
@@ -145,7 +145,7 @@ def test_a_counter_is_leapt_over_forward_and_backward(monkeypatch: pytest.Monkey
 
     encoding = model.encoding
     failed = encoding.manager.cube(encoding.row_names(encoding.by_name["s"]), 5)
-    monkeypatch.setattr(Relation, "before", counted)
+    monkeypatch.setattr(Relation, "preimage", counted)
     zero = prob0(model, model.reachable, model.reachable & failed)
     sure = prob1(model, model.reachable, model.reachable & failed, zero)
     assert steps < 2000

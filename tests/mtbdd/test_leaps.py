@@ -88,7 +88,7 @@ class Layered:
     def found(self, edges: dict[int, set[int]]) -> Node:
         """Return what a search with leaps finds from state 0."""
         manager, start = self.encoding.manager, self.set({0})
-        return fixpoint(manager, start, [self.relation(edges)], Relation.after, counters=self.counters)
+        return fixpoint(manager, start, [self.relation(edges)], Relation.image, counters=self.counters)
 
 
 Edges = dict[int, set[int]]
@@ -143,12 +143,12 @@ def test_leaps_find_what_a_search_finds(
         end = model.layer(LAYERS - 1 if step > 0 else 0, rng.choice(INNER, 2).tolist())
         inside = set(np.flatnonzero(rng.random(LAYERS * INNER) < 0.95).tolist())
         manager, counters = model.encoding.manager, model.counters
-        after = fixpoint(manager, model.set(start), relations, Relation.after, counters=counters)
+        after = fixpoint(manager, model.set(start), relations, Relation.image, counters=counters)
         assert after == model.set(forward_states(chain, start))
-        before = fixpoint(manager, model.set(end), relations, Relation.before, counters=counters)
+        before = fixpoint(manager, model.set(end), relations, Relation.preimage, counters=counters)
         assert before == model.set(backward_states(chain, end))
         within = fixpoint(
-            manager, model.set(end), relations, Relation.before, model.set(inside), True, counters
+            manager, model.set(end), relations, Relation.preimage, model.set(inside), True, counters
         )
         assert within == model.set(backward_states(chain, end, inside))
         closed, target = forward_states(chain, start), start | end
@@ -156,7 +156,7 @@ def test_leaps_find_what_a_search_finds(
             manager,
             model.set(target & closed),
             relations,
-            Relation.before,
+            Relation.preimage,
             model.set(closed),
             counters=counters,
         )
@@ -165,7 +165,7 @@ def test_leaps_find_what_a_search_finds(
 
 
 @pytest.mark.parametrize("start_layer, step", [(0, 1), (LAYERS - 1, -1)])
-@pytest.mark.parametrize("direction", ["after", "before"])
+@pytest.mark.parametrize("direction", ["image", "preimage"])
 def test_a_leap_saves_rounds(start_layer: int, step: int, direction: str, leaps: list[Node]) -> None:
     model = Layered.of(FASTEST)
     edges: Edges = {}
@@ -173,7 +173,7 @@ def test_a_leap_saves_rounds(start_layer: int, step: int, direction: str, leaps:
         edges[model.number(layer, 0)] = {model.number(layer, 1)}
         if 0 <= layer + step < LAYERS:
             edges[model.number(layer, 1)] = {model.number(layer + step, 0)}
-    if direction == "before":
+    if direction == "preimage":
         turned: Edges = {}
         for source, targets in edges.items():
             for target in targets:
@@ -238,7 +238,7 @@ def test_layers_are_numbered_both_ways(package: str, is_down: bool) -> None:
         assert layers.beyond(layer) == model.set(set().union(*further))
         for is_forward in (True, False):
             relation = Relation(layers.manager, layers.next_ones(is_forward), layers.bits)
-            step = relation.after if is_forward else relation.before
+            step = relation.image if is_forward else relation.preimage
             after = layers.at(layer + 1) if layer + 1 < LAYERS else layers.manager.false
             assert step(layers.at(layer)) == after
 
@@ -259,7 +259,7 @@ def test_a_counter_that_stands_still_holds_up_no_other(leaps: list[Node]) -> Non
         node = node | (states & step)
     relation = Relation.whole(manager, node)
     start = manager.disjunction(manager.cube(manager.rows, LAYERS * v) for v in range(21))
-    arguments = manager, start, [relation], Relation.after
+    arguments = manager, start, [relation], Relation.image
     slow = list(search_rounds(*arguments))
     quick = list(search_rounds(*arguments, counters=encoding.counters))
     assert quick[-1].found == slow[-1].found

@@ -81,8 +81,8 @@ def test_fixpoint_equals_search(package: str, mode: str, rng: np.random.Generato
         events = Events.random(rng, package, n_events, share)
         start = {int(s) for s in rng.choice(SIZE, size=2)}
         arguments = events.encoding.manager, events.set(start), events.transitions
-        assert fixpoint(*arguments, Relation.after) == events.set(forward_states(events.chain, start))
-        assert fixpoint(*arguments, Relation.before) == events.set(backward_states(events.chain, start))
+        assert fixpoint(*arguments, Relation.image) == events.set(forward_states(events.chain, start))
+        assert fixpoint(*arguments, Relation.preimage) == events.set(backward_states(events.chain, start))
 
 
 @pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
@@ -95,7 +95,7 @@ def test_fixpoint_stays_inside(package: str, mode: str, rng: np.random.Generator
             events.encoding.manager,
             events.set(start),
             events.transitions,
-            Relation.before,
+            Relation.preimage,
             events.set(inside),
             True,
         )
@@ -104,7 +104,7 @@ def test_fixpoint_stays_inside(package: str, mode: str, rng: np.random.Generator
             events.encoding.manager,
             events.set(start),
             events.transitions,
-            Relation.before,
+            Relation.preimage,
             events.set(set()),
             True,
         )
@@ -117,7 +117,7 @@ def test_fixpoint_inside_a_closed_set_drops_the_rest(package: str, rng: np.rando
     closed = forward_states(events.chain, [3, 17])
     target = {3}
     found = fixpoint(
-        events.encoding.manager, events.set(target), events.transitions, Relation.before, events.set(closed)
+        events.encoding.manager, events.set(target), events.transitions, Relation.preimage, events.set(closed)
     )
     assert found == events.set(backward_states(events.chain, target, closed))
 
@@ -131,7 +131,7 @@ def test_close_is_the_transitive_closure(package: str, rng: np.random.Generator)
         assert closure is not None and closure.bits == transition.bits
         for state in range(SIZE):
             after = {t for s in events.chain[state] for t in forward_states(events.chain, [s])}
-            assert closure.after(events.set({state})) == events.set(after)
+            assert closure.image(events.set({state})) == events.set(after)
         again = closure.closure(0)
         assert again is not None and again.node == closure.node
 
@@ -146,7 +146,7 @@ def test_close_gives_up_beyond_its_limit() -> None:
     assert transition.closure(3) is None
     whole = transition.closure(200)
     assert whole is not None
-    assert whole.after(manager.cube(manager.rows, 0)) == node_set(manager, manager.rows, range(1, 32))
+    assert whole.image(manager.cube(manager.rows, 0)) == node_set(manager, manager.rows, range(1, 32))
 
 
 def test_fixpoint_counts_rounds_and_closures_save_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ def test_fixpoint_counts_rounds_and_closures_save_them(monkeypatch: pytest.Monke
     start = manager.cube(manager.rows, 0)
     rounds: list[int] = []
     assert (
-        fixpoint(encoding.manager, start, [transition], Relation.after, progress=rounds.append)
+        fixpoint(encoding.manager, start, [transition], Relation.image, progress=rounds.append)
         == manager.true
     )
     assert rounds == [1, 2]
@@ -168,7 +168,7 @@ def test_fixpoint_counts_rounds_and_closures_save_them(monkeypatch: pytest.Monke
     monkeypatch.setattr("mtbdd.build.reach._CLOSURE_GROWTH", 0)
     rounds.clear()
     assert (
-        fixpoint(encoding.manager, start, [transition], Relation.after, progress=rounds.append)
+        fixpoint(encoding.manager, start, [transition], Relation.image, progress=rounds.append)
         == manager.true
     )
     assert rounds == list(range(1, 33))
@@ -177,4 +177,4 @@ def test_fixpoint_counts_rounds_and_closures_save_them(monkeypatch: pytest.Monke
 def test_fixpoint_without_transitions_is_its_start() -> None:
     encoding = Encoding([variable("x", 3)], FASTEST)
     start = encoding.manager.cube(encoding.manager.rows, 2)
-    assert fixpoint(encoding.manager, start, [], Relation.after) == start
+    assert fixpoint(encoding.manager, start, [], Relation.image) == start

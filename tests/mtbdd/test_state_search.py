@@ -52,7 +52,7 @@ def all_states(encoding: Encoding, transitions: list[Relation], start: Node) -> 
     """Return what is reachable by plain rounds: the union of all images until nothing is new."""
     found = start
     while True:
-        more = encoding.manager.disjunction([found, *(t.after(found) for t in transitions)])
+        more = encoding.manager.disjunction([found, *(t.image(found) for t in transitions)])
         if more == found:
             return found
         found = more
@@ -193,7 +193,7 @@ def test_sets_are_kept_without_the_compiler(monkeypatch: pytest.MonkeyPatch) -> 
     encoding, start, transitions = thin_model()
     lines: list[str] = []
     found = reachable_states(encoding, start, transitions, lines.append)
-    assert found == fixpoint(encoding.manager, start, transitions, Relation.after)
+    assert found == fixpoint(encoding.manager, start, transitions, Relation.image)
     assert "reachable states, one by one" not in lines
 
 

@@ -10,8 +10,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+from mtbdd.build.diagram_parts import DiagramReward
 from mtbdd.build.expressions import RealPartitions, constant_partition
-from mtbdd.build.given import GivenReward
 from mtbdd.build.rewards import relative_units
 from mtbdd.diagrams import arithmetic
 from mtbdd.diagrams import arithmetic as products
@@ -20,7 +20,7 @@ from mtbdd.diagrams.matrix import UNITED_UNITS, SymbolicMatrix
 from mtbdd.diagrams.partition import Partition
 from mtbdd.language.expression_parser import parse_expression
 from mtbdd.offset.convert import entry_units, offset_label
-from mtbdd.offset.divided import stack_layers
+from mtbdd.offset.distributed import stack_layers
 from mtbdd.offset.offset import SCALED_UNITS
 from mtbdd.offset.states import index_states
 from tests.builders.dense import dense_vector, symbolic_matrix, symbolic_vector
@@ -176,7 +176,7 @@ def test_entries_of_a_matrix_are_as_uncertain_as_its_values_and_shared_blocks() 
 def test_given_rewards_are_off_by_their_units_and_by_their_sum(rng: np.random.Generator) -> None:
     own, moved = vector(rng, 3.0), vector(rng, 200.0)
     states = index_states(MANAGER, MANAGER.true)
-    reward = GivenReward("r", own, (moved,))
+    reward = DiagramReward("r", own, (moved,))
     for with_states, layer in ((True, None), (False, 0), (True, 0)):
         values, error = reward.values(states, with_states, layer)
         assert error is not None
@@ -188,7 +188,7 @@ def test_given_rewards_are_off_by_their_units_and_by_their_sum(rng: np.random.Ge
             for value, bound, *exact in zip(values.tolist(), error.tolist(), *parts, strict=True):
                 assert abs(Fraction(value) - sum(exact)) <= Fraction(bound) <= Fraction(value) / 10**12
     exact_own, exact_moved = (replace(part, units=0.0) for part in (own, moved))
-    values, error = GivenReward("r", exact_own, (exact_moved,)).values(states, True, 0)
+    values, error = DiagramReward("r", exact_own, (exact_moved,)).values(states, True, 0)
     assert error is not None
     pairs = zip(dense_vector(own).tolist(), dense_vector(moved).tolist(), strict=True)
     exact = [Fraction(x) + Fraction(y) for x, y in pairs]

@@ -55,8 +55,8 @@ TESTS = {
         "tests/hybrid/matrix/operators/test_rounding.py",
         "tests/hybrid/matrix/operators/test_group_units.py",
         "tests/hybrid/matrix/operators/test_choice_operators.py",
-        "tests/hybrid/matrix/operators/test_choice_strips.py",
-        "tests/hybrid/matrix/operators/test_row_strips.py",
+        "tests/hybrid/matrix/operators/test_choice_block_rows.py",
+        "tests/hybrid/matrix/operators/test_matrix_block_rows.py",
         "tests/hybrid/matrix/operators/test_hybrid_matrix.py",
     ),
     "hybrid/models/lumping/": tuple(

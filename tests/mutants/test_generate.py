@@ -57,7 +57,7 @@ def test_messages_and_docstrings_stay(tmp_path: Path) -> None:
 
 
 def test_every_mutation_of_the_sources_applies_and_is_python() -> None:
-    files = ["hybrid/checking/certificates/judge.py", "hybrid/analysis/multi/weighing.py"]
+    files = ["hybrid/checking/certificates/judge.py", "hybrid/analysis/multi/weighted_sum.py"]
     for mutation in draw(files, 40, 1, ()):
         text = (ROOT / mutation.file).read_text(encoding="utf-8")
         assert text.count(mutation.old) == 1

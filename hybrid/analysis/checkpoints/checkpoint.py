@@ -20,7 +20,7 @@ from hybrid.analysis.checkpoints.folder import (
     CHUNK,
     FORMAT,
     Description,
-    KeptPart,
+    StoredPart,
     damaged,
     model_digest,
     put_text,
@@ -33,7 +33,7 @@ from hybrid.analysis.checkpoints.folder import (
 from hybrid.base.arrays import to_host
 from hybrid.base.errors import CheckpointError, OptionError
 from hybrid.matrix.parts.plan import planned_owners
-from hybrid.matrix.space.base import Array, IterationRecord, Kept, State, Watch
+from hybrid.matrix.space.base import Array, IterationRecord, ProgressMonitor, RecordedState, State
 from mtbdd.build.model import SymbolicModel
 from mtbdd.offset.states import StateIndex, index_states
 
@@ -43,7 +43,7 @@ Put = Callable[[str, NDArray[np.int64], NDArray[np.float64]], None]
 """Takes the name of a vector, places among the own states, ascending, and elements for them."""
 
 
-def take_over(model: SymbolicModel, states: StateIndex, told: Description, folder: Path, put: Put) -> None:
+def redistribute(model: SymbolicModel, states: StateIndex, told: Description, folder: Path, put: Put) -> None:
     """Read those elements of kept vectors that are of own states, which `states` number.
 
     States that were divided in another way than this version does are refused. Time: O(elements kept) for the
@@ -95,7 +95,7 @@ class SolutionRecord(IterationRecord):
 
     # ------------------------------------------------------------------ reading
 
-    def resume(self, xp: Any, name: str, size: int, target: float | None) -> Kept | None:
+    def resume(self, xp: Any, name: str, size: int, target: float | None) -> RecordedState | None:
         """See `IterationRecord.resume`."""
         if self._communicator.any(size != self._states.size):
             return None
@@ -118,7 +118,9 @@ class SolutionRecord(IterationRecord):
             raise CheckpointError(failure)
         self._schedule.note(f"going on from {self._path()}: {name}, {_progress(told)}")
         path = self._path()
-        return Kept(_Found(vectors, path), _Found(told.numbers, path), told.is_finished)
+        return RecordedState(
+            _EarlierRecord(vectors, path), _EarlierRecord(told.numbers, path), told.is_finished
+        )
 
     def _path(self) -> Path:
         return self._folder / f"{self._name}.json"
@@ -153,7 +155,7 @@ class SolutionRecord(IterationRecord):
         def put(name: str, places: NDArray[np.int64], values: NDArray[np.float64]) -> None:
             vectors[name][xp.asarray(places)] = xp.asarray(values)
 
-        take_over(self._model, self._states, told, self._folder, put)
+        redistribute(self._model, self._states, told, self._folder, put)
 
     # ------------------------------------------------------------------ writing
 
@@ -183,7 +185,7 @@ class SolutionRecord(IterationRecord):
         own, failure = b"", None
         try:
             checks = write_vectors(file, (_chunks(vector) for vector in vectors.values()))
-            own = json.dumps(asdict(KeptPart(file.name, self._states.size, self._digest, checks))).encode()
+            own = json.dumps(asdict(StoredPart(file.name, self._states.size, self._digest, checks))).encode()
         except OSError as fault:
             failure = str(fault)
         parts = [json.loads(part or b"null") for part in self._communicator.gather_bytes(own)]
@@ -191,7 +193,7 @@ class SolutionRecord(IterationRecord):
         if failure is None and self._communicator.rank == 0:
             told = Description(
                 self._method, self._target, self._states.total, is_finished, generation, list(vectors),
-                dict(numbers), [KeptPart(**part) for part in parts],
+                dict(numbers), [StoredPart(**part) for part in parts],
             )  # fmt: skip
             try:
                 put_text(self._path(), told.text())
@@ -210,7 +212,7 @@ class SolutionRecord(IterationRecord):
         self._schedule.written()
 
 
-class _Found(dict[str, Any]):
+class _EarlierRecord(dict[str, Any]):
     """Vectors or numbers of a description by name; asking for a missing one raises `CheckpointError`."""
 
     def __init__(self, found: Mapping[str, Any], path: Path) -> None:
@@ -313,12 +315,12 @@ class Checkpoint:
         self._property, self._solutions = text_digest(text), 0
         return self
 
-    def following(self, progress: Progress | None, states: StateIndex) -> Watch:
-        """Return what follows the next solution; see `hybrid.analysis.run.work.Work.following`."""
+    def following(self, progress: Progress | None, states: StateIndex) -> ProgressMonitor:
+        """Return the monitor of the next solution; see `SolveStatistics.following`."""
         self._solutions += 1
         name = f"{self._property}-{self._solutions}"
         record = SolutionRecord(self._folder, name, self._model, states, self)
-        return Recorded(progress, record)
+        return RecordingMonitor(progress, record)
 
     # ------------------------------------------------------------------ schedule
 
@@ -358,43 +360,43 @@ def _log_or_warn(text: str, failed: bool) -> None:
         _log.info("%s", text)
 
 
-class Recorded(Watch):
+class RecordingMonitor(ProgressMonitor):
     """Follows one solution that has a record, and hands on what it hears."""
 
     def __init__(self, progress: Progress | None, record: SolutionRecord) -> None:
         self._heard, self.record = progress, record
-        self._watch = progress if isinstance(progress, Watch) else None
+        self._monitor = progress if isinstance(progress, ProgressMonitor) else None
 
     @property
     def stopped(self) -> BaseException | None:  # type: ignore[override]
-        """See `Watch`."""
-        return None if self._watch is None else self._watch.stopped
+        """See `ProgressMonitor`."""
+        return None if self._monitor is None else self._monitor.stopped
 
     @property
     def is_pressing(self) -> bool:  # type: ignore[override]
-        """See `Watch`."""
-        return self._watch is not None and self._watch.is_pressing
+        """See `ProgressMonitor`."""
+        return self._monitor is not None and self._monitor.is_pressing
 
     @property
     def unrecorded(self) -> Progress | None:
-        """See `Watch.unrecorded`."""
+        """See `ProgressMonitor.unrecorded`."""
         return self._heard
 
     def __call__(self, iteration: int, difference: float) -> None:
-        """See `Watch`."""
+        """See `ProgressMonitor`."""
         if self._heard is not None:
             self._heard(iteration, difference)
 
-    def look(self, iteration: int, difference: float) -> None:
-        """See `Watch.look`."""
-        if self._watch is not None:
-            self._watch.look(iteration, difference)
+    def observe(self, iteration: int, difference: float) -> None:
+        """See `ProgressMonitor.observe`."""
+        if self._monitor is not None:
+            self._monitor.observe(iteration, difference)
 
     def begin(self, target: float | None, steps: int | None) -> None:
-        """See `Watch.begin`."""
-        if self._watch is not None:
-            self._watch.begin(target, steps)
+        """See `ProgressMonitor.begin`."""
+        if self._monitor is not None:
+            self._monitor.begin(target, steps)
 
-    def gently(self) -> AbstractContextManager[None]:
-        """See `Watch.gently`."""
-        return super().gently() if self._watch is None else self._watch.gently()
+    def cancellable(self) -> AbstractContextManager[None]:
+        """See `ProgressMonitor.cancellable`."""
+        return super().cancellable() if self._monitor is None else self._monitor.cancellable()

@@ -69,7 +69,7 @@ Chunks = Iterator[NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
-class KeptPart:
+class StoredPart:
     """A file of one process: vectors of `size` elements, with a CRC-32 of each.
 
     `states` is the digest of its states.
@@ -96,7 +96,7 @@ class Description:
     generation: int
     vectors: list[str]
     numbers: dict[str, float]
-    parts: list[KeptPart]
+    parts: list[StoredPart]
 
     def text(self) -> str:
         """Return it as a file has it."""
@@ -114,7 +114,7 @@ class Description:
             if check != _check(told):
                 raise damaged(path, "its content is not what was written")
             parts = [
-                KeptPart(str(p["file"]), int(p["size"]), str(p["states"]), [int(c) for c in p["checks"]])
+                StoredPart(str(p["file"]), int(p["size"]), str(p["states"]), [int(c) for c in p["checks"]])
                 for p in told["parts"]
             ]
             found = cls(
@@ -176,7 +176,7 @@ def write_vectors(path: Path, vectors: Iterable[Chunks]) -> list[int]:
 
 
 @dataclass(frozen=True)
-class KeptVector:
+class StoredVector:
     """A vector in a file, not read yet: `size` elements behind `begin` others.
 
     It was written with the CRC-32 `check`.
@@ -201,7 +201,7 @@ class KeptVector:
             raise damaged(self.path, "its content is not what was written")
 
 
-def vectors_of(folder: Path, part: KeptPart, names: list[str]) -> dict[str, KeptVector]:
+def vectors_of(folder: Path, part: StoredPart, names: list[str]) -> dict[str, StoredVector]:
     """Return the vectors of a file by name; refuse a file that is missing or has another size."""
     path = folder / part.file
     expected = 8 * part.size * len(names)
@@ -212,7 +212,7 @@ def vectors_of(folder: Path, part: KeptPart, names: list[str]) -> dict[str, Kept
     if found != expected:
         raise damaged(path, f"expected {expected} bytes, got {found}")
     pairs = enumerate(zip(names, part.checks, strict=True))
-    return {name: KeptVector(path, k * part.size, part.size, check) for k, (name, check) in pairs}
+    return {name: StoredVector(path, k * part.size, part.size, check) for k, (name, check) in pairs}
 
 
 def remove_others(folder: Path, name: str, kept: Mapping[str, object]) -> None:

@@ -19,7 +19,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hybrid.analysis.exact.systems import Budget, components_in_order, solve_systems
+from hybrid.analysis.exact.systems import OperationBudget, components_in_order, solve_systems
 
 Rows = Sequence[Sequence[Mapping[int, Fraction]]]
 Gains = Sequence[Sequence[Fraction]]
@@ -29,7 +29,7 @@ _STEPS = 300  # in doubles, from which the first policy is taken
 _DAMPING = 0.9  # share of a step that is made, below 1 so that what has a period settles
 
 
-def greatest_averages(choices: Rows, gains: Gains, budget: Budget) -> list[Fraction]:
+def greatest_averages(choices: Rows, gains: Gains, budget: OperationBudget) -> list[Fraction]:
     """Return the greatest long-run average of gains from every state.
 
     A policy costs eliminations in its recurrent classes and outside of them, and one look at every choice.
@@ -57,7 +57,7 @@ def _mean(row: Mapping[int, Fraction], x: Sequence[Fraction]) -> Fraction:
 
 
 def _evaluated(
-    rows: Sequence[Mapping[int, Fraction]], gains: Sequence[Fraction], budget: Budget
+    rows: Sequence[Mapping[int, Fraction]], gains: Sequence[Fraction], budget: OperationBudget
 ) -> tuple[list[Fraction], list[Fraction]]:
     """Return the average and the bias of a chain in every state."""
     average, bias = [Fraction(0)] * len(rows), [Fraction(0)] * len(rows)
@@ -99,7 +99,7 @@ def _solve(
     rows: Sequence[Mapping[int, Fraction]],
     unknown: Sequence[int],
     right: Sequence[Sequence[Fraction]],
-    budget: Budget,
+    budget: OperationBudget,
 ) -> list[list[Fraction]]:
     """Solve ``x = right + P x`` on some states, all others being worth nothing."""
     place = {s: k for k, s in enumerate(unknown)}

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from hybrid.analysis.ctl import repeated_target
 from hybrid.analysis.exact.optima import WORK, BackwardInduction, Exact, ExactOptima, finite
 from hybrid.analysis.exact.reading import MAX_TRANSITIONS, ExactModel
-from hybrid.analysis.exact.systems import Budget, solve_rationals, solve_systems
+from hybrid.analysis.exact.systems import OperationBudget, solve_rationals, solve_systems
 from hybrid.analysis.operator_values import maximises, until_form
 from hybrid.analysis.precomputation import never_reached
-from hybrid.analysis.quantified import repeated_target
-from hybrid.analysis.reward_budgets import units_of
-from hybrid.analysis.until import Window
+from hybrid.analysis.reward_bounded import units_of
+from hybrid.analysis.until import TimeWindow
 from hybrid.base.errors import NotExactError
 from hybrid.base.state_values import StateValues
 from hybrid.properties import registry
@@ -53,7 +53,7 @@ _MOST_UNKNOWN = 500
 
 
 class ExactBudgets:
-    """Goes from budget to budget as `hybrid.analysis.reward_budgets.BudgetSweep` does.
+    """Goes from budget to budget as `hybrid.analysis.reward_bounded.BudgetSweep` does.
 
     All rewards of the structure are multiples of the unit, see `mtbdd.build.reward_split.split_by_reward`.
     Refused are CTMCs, rows of a DTMC with several rewards, cycles of steps of an MDP that earn nothing, and
@@ -68,7 +68,7 @@ class ExactBudgets:
         safe: Node,
         target: Node,
         maximise: bool,
-        work: Budget,
+        work: OperationBudget,
     ) -> None:
         model = numbers.model
         if model.type is ModelType.CTMC:
@@ -196,7 +196,7 @@ MAX_UNKNOWN = 2000
 class ExactChain(BackwardInduction):
     """A DTMC or CTMC; all questions about a model share the budget."""
 
-    def __init__(self, numbers: ExactModel, budget: Budget) -> None:
+    def __init__(self, numbers: ExactModel, budget: OperationBudget) -> None:
         model = numbers.model
         self.continuous = model.type is ModelType.CTMC
         rates = [row for (row,) in numbers.choices]
@@ -372,7 +372,7 @@ class ExactFormulas:
         self._model: ExactModel | None = None
         self._chain: ExactChain | None = None
         self._asked = asked
-        self._budget = Budget(None if asked else WORK if most is None else most)
+        self._budget = OperationBudget(None if asked else WORK if most is None else most)
         self._known: dict[int, tuple[Expression, list[Exact]]] = {}
 
     def enclosures(self, formula: Expression) -> StateValues:
@@ -502,9 +502,9 @@ class ExactFormulas:
     def _until(self, safe: Node, target: Node, bound: TimeBound | None, maximise: bool) -> list[Exact]:
         """Return the probability of an until, within a window of steps if there is a bound."""
         chain = self._numbers(maximise)
-        window = Window.of(bound, chain.continuous)
+        window = TimeWindow.of(bound, chain.continuous)
         later = chain.until(safe, target) if window.upper is None else None
-        if window == Window() and later is not None:
+        if window == TimeWindow() and later is not None:
             return later
         if chain.continuous:
             raise NotExactError("probabilities of windows of time are no rational numbers")
@@ -515,7 +515,7 @@ class ExactFormulas:
         """Return the exact probabilities of ``safe U target`` within budgets of a reward."""
         numbers = self._numbers_of_model()
         return ExactBudgets(
-            numbers, split.structure, split.unit, safe, target, maximise, Budget(self._budget.left)
+            numbers, split.structure, split.unit, safe, target, maximise, OperationBudget(self._budget.left)
         )
 
     def _repeated(self, states: Node, always: bool, maximise: bool) -> list[Exact]:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from hybrid.analysis.exact.formulas import ExactFormulas, compare_exactly
 from hybrid.analysis.exact.optima import WORK
 from hybrid.analysis.exact.reading import MAX_TRANSITIONS, ExactModel, Row
-from hybrid.analysis.exact.systems import Budget, solve_rationals
+from hybrid.analysis.exact.systems import OperationBudget, solve_rationals
 from hybrid.analysis.multi.memory import Endings
 from hybrid.analysis.multi.queries import Demands, Found, ObjectiveSearch, Shares, meets, mixed, widest_margin
-from hybrid.analysis.multi.weighing import Point
+from hybrid.analysis.multi.weighted_sum import Point
 from hybrid.base.errors import NotExactError
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.matrix.explicit.extract import explicit_matrix
@@ -134,7 +134,7 @@ class ExactPoints:
                         waiting.append(there)
                     rows[-1][numbers[there]] = p
             right.append(self._earned(place, pair, layer, won))
-        return tuple(solve_rationals(rows, right, Budget(WORK))[0])
+        return tuple(solve_rationals(rows, right, OperationBudget(WORK))[0])
 
     def _row(self, pair: int, layer: int) -> Row:
         """Return a choice of a pair: the pairs it leads to, with the model's probabilities."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.exact.averages import greatest_averages
 from hybrid.analysis.exact.reading import ExactModel
-from hybrid.analysis.exact.systems import Budget, solve_systems
+from hybrid.analysis.exact.systems import OperationBudget, solve_systems
 from hybrid.analysis.rewards import greatest_totals, reward_system, zero_reward_mecs
 from hybrid.analysis.until import until_system
 from hybrid.base.errors import NotExactError
@@ -57,7 +57,7 @@ class BackwardInduction:
         model: SymbolicModel,
         choices: Sequence[Sequence[Mapping[int, Fraction]]],
         maximise: bool,
-        budget: Budget,
+        budget: OperationBudget,
     ) -> None:
         self.model = model
         self.choices = choices
@@ -188,7 +188,9 @@ class Option:
 Policy = list[int]
 
 
-def solve_optima(options: Sequence[Sequence[Option]], maximise: bool, budget: Budget) -> list[Fraction]:
+def solve_optima(
+    options: Sequence[Sequence[Option]], maximise: bool, budget: OperationBudget
+) -> list[Fraction]:
     """Return the optimal values, at least one option being there for every state.
 
     Refused are too many states or operations, and states from which no policy leaves the system. A policy
@@ -309,7 +311,7 @@ def _approximate(options: Sequence[Sequence[Option]], policy: Policy, maximise: 
 class ExactOptima(BackwardInduction):
     """The least or greatest values over all schedulers; all questions about a model share the budget."""
 
-    def __init__(self, numbers: ExactModel, maximise: bool, budget: Budget) -> None:
+    def __init__(self, numbers: ExactModel, maximise: bool, budget: OperationBudget) -> None:
         super().__init__(numbers.model, numbers.choices, maximise, budget)
         self._numbers = numbers
 

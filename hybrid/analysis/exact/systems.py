@@ -25,7 +25,7 @@ _LOOK_EVERY = 20_000
 
 
 @dataclass
-class Budget:
+class OperationBudget:
     """Operations that may still be done, each on numbers of up to 256 bits; `left` None is without limit.
 
     Not the budget of the check (time and memory, `mtbdd.base.budget`), which `spend` looks at every 20,000
@@ -50,7 +50,7 @@ class Budget:
 
 
 def solve_rationals(
-    rows: Sequence[Mapping[int, Fraction]], right: Sequence[Sequence[Fraction]], budget: Budget
+    rows: Sequence[Mapping[int, Fraction]], right: Sequence[Sequence[Fraction]], budget: OperationBudget
 ) -> list[list[Fraction]]:
     """Return x for every right-hand side b at once, shape (n, m), by elimination.
 
@@ -351,7 +351,7 @@ _THIN = 5
 
 
 def solve_systems(
-    rows: Sequence[Mapping[int, Fraction]], right: Sequence[Sequence[Fraction]], budget: Budget
+    rows: Sequence[Mapping[int, Fraction]], right: Sequence[Sequence[Fraction]], budget: OperationBudget
 ) -> list[list[Fraction]]:
     """Return x of ``x = A x + b`` for every right-hand side b at once, shape (n, m).
 
@@ -385,7 +385,7 @@ def solve_systems(
 
 
 def _solved(
-    rows: Sequence[Mapping[int, Fraction]], right: Sequence[Sequence[Fraction]], budget: Budget
+    rows: Sequence[Mapping[int, Fraction]], right: Sequence[Sequence[Fraction]], budget: OperationBudget
 ) -> list[list[Fraction]]:
     """Solve the system of one component."""
     if len(rows) > _FEW:

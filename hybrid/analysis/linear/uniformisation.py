@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels.runtime.coded import array_module
 from gpu_kernels.runtime.csr import CsrArrays
-from hybrid.analysis.long_run import times_of
+from hybrid.analysis.long_run import checked_times
 from hybrid.base.arrays import Array, lies_on_device, on_host, to_host
 from hybrid.base.errors import NotConvergedError, OptionError
 from hybrid.matrix.explicit.operators import ExplicitOperator
@@ -391,7 +391,7 @@ def transient(
     Time: about ``q t + 6 sqrt(q t)`` products, fewer once the vectors settle. Memory: four arrays as x.
     Synchronises: yes, every 16 steps.
     """
-    times = times_of(t, "t")
+    times = checked_times(t, "t")
     if not 0.0 < epsilon < 1.0:
         raise OptionError(f"epsilon: expected a number between 0 and 1, got {epsilon}")
     chain = uniformised(operator, exit_rates, rate, transposed)
@@ -427,7 +427,7 @@ def _after(chain: Uniformised, x: Array, t: float, epsilon: float, transposed: b
             f"t: {chain.rate:g} times {t:g} makes more than 2^40 steps; choose a shorter time, or the "
             "long-run behaviour"
         )
-    course = _Course(chain, x, chain.rate * t, epsilon, transposed)
+    course = _UniformisationRun(chain, x, chain.rate * t, epsilon, transposed)
     course.run()
     certified = chain.units is not None
     values, truncation = course.result, course.truncation * _WIDER
@@ -466,7 +466,7 @@ def _is_real(array: Any) -> bool:
     return np.dtype(array.dtype).kind in "fiub"
 
 
-class _Course:
+class _UniformisationRun:
     """Steps, their weighted sum, and what both have cost in accuracy."""
 
     def __init__(self, chain: Uniformised, x: Array, mean: float, epsilon: float, transposed: bool) -> None:

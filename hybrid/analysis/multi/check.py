@@ -26,11 +26,11 @@ from hybrid.analysis.multi.queries import (
     mixed,
     widest_margin,
 )
-from hybrid.analysis.multi.weighing import Point, Weighing
+from hybrid.analysis.multi.weighted_sum import Point, WeightedSumSolver
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.state_files import check_suffix
-from hybrid.analysis.run.work import Work
-from hybrid.analysis.scheduler import SUFFIXES, SchedulerMaker
+from hybrid.analysis.run.statistics import SolveStatistics
+from hybrid.analysis.scheduler import SUFFIXES, SchedulerBuilder
 from hybrid.base.check_options import ENCLOSING, advised
 from hybrid.base.directed_rounding import rounded_up
 from hybrid.base.errors import UnsupportedError
@@ -75,7 +75,7 @@ def staying_scheduler(owner: SymbolicModel, ends: Endings, point: Point) -> Memo
     moves = _moves(stays, propositions)
     remembering = Remembering.counting(owner, ends.space.product, propositions, moves, model.initial)
     pairs, lifted, modes = remembering.pairs, remembering.lifted, remembering.modes
-    maker = SchedulerMaker(pairs)
+    maker = SchedulerBuilder(pairs)
     for layer in range(len(model.layers)):
         taken = point.policy == layer
         if taken.any():
@@ -318,7 +318,7 @@ def _curve(search: ObjectiveSearch, scale: Vector, corners: Sequence[Corner], pr
 
 
 @dataclass(frozen=True, eq=False)
-class MultiFound:
+class MultiObjectiveSolution:
     """The result for several objectives.
 
     There are no `ends` if under every scheduler some least reward is infinite, and a `curve` only where
@@ -336,8 +336,8 @@ def multi_objective(
     formula: MultiObjective,
     states: Callable[[Expression], Node],
     options: CheckOptions,
-    work: Work,
-) -> MultiFound:
+    work: SolveStatistics,
+) -> MultiObjectiveSolution:
     """Answer `multi(...)` in the initial state.
 
     Refused are chains, several initial states, methods without bounds, rewards that are negative, and
@@ -359,11 +359,13 @@ def multi_objective(
     ends = endings(objective_product(model, objectives, states, options))
     aims = [i for i, demand in enumerate(demands) if demand is None]
     if ends is None:
-        return MultiFound(objectives, Found(None, truth=False))
-    search = ObjectiveSearch(Weighing(ends, options, work), objectives, options.criterion.epsilon)
+        return MultiObjectiveSolution(objectives, Found(None, truth=False))
+    search = ObjectiveSearch(WeightedSumSolver(ends, options, work), objectives, options.criterion.epsilon)
     search.begin()
     if not aims:
-        return MultiFound(objectives, achievable(search, demands), ends)
+        return MultiObjectiveSolution(objectives, achievable(search, demands), ends)
     if len(aims) == 1:
-        return MultiFound(objectives, greatest_value(search, aims[0], demands), ends)
-    return MultiFound(objectives, Found(search), ends, explore_curve(search, options.pareto_epsilon))
+        return MultiObjectiveSolution(objectives, greatest_value(search, aims[0], demands), ends)
+    return MultiObjectiveSolution(
+        objectives, Found(search), ends, explore_curve(search, options.pareto_epsilon)
+    )

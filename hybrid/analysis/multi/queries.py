@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.multi.memory import Objective
-from hybrid.analysis.multi.weighing import Point, Weighing
+from hybrid.analysis.multi.weighted_sum import Point, WeightedSumSolver
 from hybrid.base.directed_rounding import rounded_down, rounded_up
 from hybrid.base.errors import NotConvergedError
 from hybrid.matrix.space.base import Status
@@ -175,7 +175,7 @@ class ObjectiveSearch:
     A share `epsilon` of the range of an objective counts as nothing.
     """
 
-    weighing: Weighing
+    weighing: WeightedSumSolver
     objectives: Sequence[Objective]
     epsilon: float
     points: list[Point] = field(default_factory=list)

@@ -22,7 +22,7 @@ from mtbdd.language.syntax import Expression
 
 if TYPE_CHECKING:
     # Needed by checks alone; sizes of a model are told sooner without.
-    from hybrid.analysis.run.work import Work
+    from hybrid.analysis.run.statistics import SolveStatistics
 
 # What the command line says about a model: the JSON object and the text.
 
@@ -92,7 +92,7 @@ class DeviceHint:
     def __init__(self) -> None:
         self._seconds = 0.0
 
-    def add(self, work: Work) -> None:
+    def add(self, work: SolveStatistics) -> None:
         """Take the work of an answer into account."""
         if _WANTING in (work.backend_reason or "") and work.seconds >= _SLOW * max(work.iterations, 1):
             self._seconds += work.seconds
@@ -106,7 +106,7 @@ class DeviceHint:
             )
 
 
-def shortened_reason(work: Work) -> str:
+def shortened_reason(work: SolveStatistics) -> str:
     """Return why work was done where it was, without what one could do about it."""
     reason = work.backend_reason or ""
     problem = device_problem() if _WANTING in reason else None

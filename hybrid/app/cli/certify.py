@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.app.cli.asked_properties import selected_properties
 from hybrid.app.cli.console import Console
-from hybrid.app.cli.following import Following
 from hybrid.app.cli.output_file import OutputFile
+from hybrid.app.cli.progress_monitor import CommandMonitor
 from hybrid.base.errors import OptionError
 from hybrid.base.units import bytes_text
 from hybrid.checking.answer import Answer
@@ -21,16 +21,16 @@ from mtbdd.language import parse_constants
 from mtbdd.language.tokens import read_source
 
 if TYPE_CHECKING:
-    from hybrid.checking.certificates.making import CertificateMaker, Made
+    from hybrid.checking.certificates.builder import CertificateBuilder, CertifiedAnswer
 
 
 class Certifier:
     """Makes the certificate that a command line asks for, and writes it to its file."""
 
-    def __init__(self, maker: CertificateMaker, file: str, following: Following) -> None:
+    def __init__(self, maker: CertificateBuilder, file: str, following: CommandMonitor) -> None:
         self._maker, self._file, self._following = maker, file, following
         self._output = OutputFile(file, "--certificate")
-        self._made: Made | None = None
+        self._made: CertifiedAnswer | None = None
 
     @classmethod
     def of(
@@ -64,8 +64,8 @@ class Certifier:
                 f"--certificate: cannot write {target}: expected a file in a folder that exists"
             )
         from hybrid.base.errors import NotCertifiableError  # most runs need none of it
-        from hybrid.checking.certificates.making import CertificateMaker
-        from hybrid.checking.certificates.subject import PropertyText
+        from hybrid.checking.certificates.builder import CertificateBuilder
+        from hybrid.checking.certificates.certified_text import PropertyText
 
         constants = parse_constants(combinations[0])
         index = next(i for i, p in enumerate(properties.properties) if p is found[0])
@@ -73,9 +73,9 @@ class Certifier:
         text = options.property if inline else read_source(properties.file, "properties")
         declared = {c.name for c in properties.constants}
         own = {name: value for name, value in constants.items() if name in declared}
-        following = Following(console)
+        following = CommandMonitor(console)
         try:
-            maker = CertificateMaker(
+            maker = CertificateBuilder(
                 options.model, constants, chosen, PropertyText(text, index, own), following
             )
         except NotCertifiableError as error:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from hybrid.analysis.run.options import SOLUTION_KEYWORDS, CheckOptions
-from hybrid.analysis.run.work import Reduction
+from hybrid.analysis.run.statistics import Reduction
 from hybrid.app.cli.asked_properties import (
     limited_threads,
     list_properties,
@@ -23,8 +23,8 @@ from hybrid.app.cli.building import built_model, model_record, shortened_reason
 from hybrid.app.cli.check_pictures import CheckPictures
 from hybrid.app.cli.console import Console, value_text
 from hybrid.app.cli.excerpts import Excerpts
-from hybrid.app.cli.following import Following
 from hybrid.app.cli.output_file import refuse_overwriting
+from hybrid.app.cli.progress_monitor import CommandMonitor
 from hybrid.app.cli.report import Report, unanswered
 from hybrid.app.experiments import expand_ranges, of_model
 from hybrid.base.check_options import MINUTES, OPTIONS
@@ -42,7 +42,7 @@ from hybrid.checking.in_parts import (
     reason,
 )
 from hybrid.matrix.cpu.threads import VARIABLE, available_cores, compile_ahead, is_bound_to_cores
-from hybrid.models.directed import is_settled_in, settled_states
+from hybrid.models.settled_states import is_settled_in, settled_states
 from hybrid.properties import Properties, Property
 from hybrid.properties.tree import Filter, MultiObjective
 from mtbdd.base.budget import check_budget
@@ -54,7 +54,7 @@ from mtbdd.language.model_syntax import ResolvedModel
 from mtbdd.language.syntax import Expression
 
 if TYPE_CHECKING:
-    from hybrid.analysis.quantified import Witness
+    from hybrid.analysis.ctl import Witness
     from hybrid.app.cli.certify import Certifier
     from hybrid.base.communicators.mpi import MpiCommunicator
     from hybrid.models.lumping import LumpingChecker
@@ -523,7 +523,7 @@ def _answer(
     report: Report,
 ) -> None:
     """Check properties one after the other."""
-    following = Following(console, options.pictures.trace)
+    following = CommandMonitor(console, options.pictures.trace)
     progress: Callable[[int, float], None] | None = following
     if model.communicator.size > 1:
         # What would end an iteration in one process alone is left out: all are ended.

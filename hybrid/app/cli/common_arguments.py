@@ -144,7 +144,7 @@ class JoinTexts(argparse.Action):
         )
 
 
-# The options `--timeout`, `--memory` and `--limit`, which `hybrid.app.cli.bounded` obeys.
+# The options `--timeout`, `--memory` and `--limit`, which `hybrid.app.cli.limited_run` obeys.
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _DURATIONS = {"": 1, "s": 1, "m": 60, "h": 3600}

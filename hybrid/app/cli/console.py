@@ -393,7 +393,7 @@ class Console:
             self._tell(text)
 
     def begin(self, target: float | None, steps: int | None) -> None:
-        """Note that an iteration begins; see `hybrid.matrix.space.base.Watch.begin`."""
+        """Note that an iteration begins; see `hybrid.matrix.space.base.ProgressMonitor.begin`."""
         self._advance = Advance(target, steps)
         self.enter("iterate")
 

@@ -50,7 +50,7 @@ def part_table(plan: PartPlan) -> str:
 # The table of `hybrid levels`: plain text, or drawn as wide as a terminal is.
 
 
-class _Column(NamedTuple):
+class _LevelColumn(NamedTuple):
     """A column, and how wide it is at least where nothing is drawn."""
 
     name: str
@@ -94,7 +94,7 @@ def drawn_levels(report: LevelReport, screen: Screen) -> str:
     return screen.drawn(table)
 
 
-def _empty_table(columns: list[_Column]) -> Table:
+def _empty_table(columns: list[_LevelColumn]) -> Table:
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
@@ -104,22 +104,24 @@ def _empty_table(columns: list[_Column]) -> Table:
     return table
 
 
-def _columns(report: LevelReport) -> list[_Column]:
+def _columns(report: LevelReport) -> list[_LevelColumn]:
     levels = report.curve.levels
     columns = [
-        _Column("level", 5, [str(c.level) for c in levels]),
-        _Column("nodes", 9, [f"{c.nodes:,}" for c in levels]),
-        _Column("paths", 15, [f"{c.paths:,}" for c in levels]),
-        _Column("instances ≤", 15, [f"{c.instances_worst_case:,}" for c in levels]),
-        _Column("MemR ≤", 10, [bytes_text(c.bytes_worst_case) for c in levels]),
+        _LevelColumn("level", 5, [str(c.level) for c in levels]),
+        _LevelColumn("nodes", 9, [f"{c.nodes:,}" for c in levels]),
+        _LevelColumn("paths", 15, [f"{c.paths:,}" for c in levels]),
+        _LevelColumn("instances ≤", 15, [f"{c.instances_worst_case:,}" for c in levels]),
+        _LevelColumn("MemR ≤", 10, [bytes_text(c.bytes_worst_case) for c in levels]),
     ]
     if report.representation == "row-types":
-        columns.append(_Column("counted", 10, [bytes_text(c.row_type_bytes) for c in levels]))
+        columns.append(_LevelColumn("counted", 10, [bytes_text(c.row_type_bytes) for c in levels]))
     # What was neither weighed nor measured has no column.
     if report.held:
-        columns.append(_Column("held", 10, [bytes_text(report.held.get(c.level)) for c in levels]))
+        columns.append(_LevelColumn("held", 10, [bytes_text(report.held.get(c.level)) for c in levels]))
     if report.seconds:
-        columns.append(_Column("product", 9, [seconds_text(report.seconds.get(c.level)) for c in levels]))
+        columns.append(
+            _LevelColumn("product", 9, [seconds_text(report.seconds.get(c.level)) for c in levels])
+        )
     return columns
 
 

@@ -56,7 +56,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Command:
+class ManualCommand:
     """A command, as the parser has it."""
 
     name: str
@@ -72,7 +72,7 @@ class Command:
         return tuple(entry for group in self.groups for entry in group.entries)
 
 
-def command_line() -> tuple[tuple[Entry, ...], tuple[Command, ...]]:
+def command_line() -> tuple[tuple[Entry, ...], tuple[ManualCommand, ...]]:
     """Return the options before a command, and the commands, in the order of the help."""
     parser = build_parser()
     subparsers = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
@@ -80,7 +80,7 @@ def command_line() -> tuple[tuple[Entry, ...], tuple[Command, ...]]:
     return tuple(_entry(a) for a in parser._actions if a.option_strings), tuple(commands)
 
 
-def _command(name: str, parser: CommandParser) -> Command:
+def _command(name: str, parser: CommandParser) -> ManualCommand:
     groups = []
     for group in parser._action_groups:
         entries = tuple(_entry(a) for a in group._group_actions if a.option_strings)
@@ -89,7 +89,9 @@ def _command(name: str, parser: CommandParser) -> Command:
             described = f"{title}: {group.description}" if group.description else title
             groups.append(Group(described, entries))
     positions = tuple(_entry(a) for a in parser._get_positional_actions())
-    return Command(name, COMMANDS[name].what, str(parser.usage), positions, tuple(groups), parser.examples)
+    return ManualCommand(
+        name, COMMANDS[name].what, str(parser.usage), positions, tuple(groups), parser.examples
+    )
 
 
 def _entry(action: argparse.Action) -> Entry:
@@ -127,7 +129,7 @@ def _quoted(text: str) -> str:
 # ---------------------------------------------------------------------- bash
 
 
-def _bash(top: Sequence[Entry], commands: Sequence[Command]) -> str:
+def _bash(top: Sequence[Entry], commands: Sequence[ManualCommand]) -> str:
     lines = [
         "# bash completion of hybrid",
         "_hybrid() {",
@@ -179,7 +181,7 @@ def _bash(top: Sequence[Entry], commands: Sequence[Command]) -> str:
 # ---------------------------------------------------------------------- zsh
 
 
-def _zsh(top: Sequence[Entry], commands: Sequence[Command]) -> str:
+def _zsh(top: Sequence[Entry], commands: Sequence[ManualCommand]) -> str:
     described = [f"        {_quoted(c.name + ':' + c.what.replace(':', ' '))}" for c in commands]
     lines = [
         "#compdef hybrid",
@@ -242,7 +244,7 @@ def _zsh_values(entry: Entry) -> str:
 # ---------------------------------------------------------------------- fish
 
 
-def _fish(top: Sequence[Entry], commands: Sequence[Command]) -> str:
+def _fish(top: Sequence[Entry], commands: Sequence[ManualCommand]) -> str:
     lines = ["# fish completion of hybrid", "complete -c hybrid -e"]
     lines += [
         f"complete -c hybrid -n __fish_use_subcommand -f -a {command.name} -d {_fish_text(command.what)}"

@@ -14,10 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hybrid.analysis.run.work import Work
-from hybrid.app.cli.bounded import json_line
+from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.app.cli.building import DeviceHint, model_record, model_text
 from hybrid.app.cli.console import Console
+from hybrid.app.cli.limited_run import json_line
 from hybrid.app.cli.output_file import OutputFile, told_of
 from hybrid.base.errors import HybridError, OptionError
 from hybrid.checking.answer import Answer, json_listing
@@ -183,7 +183,7 @@ def _write_whole(file: io.FileIO, rows: Sequence[Sequence[Any]]) -> None:
 # A file that processes of one command write together: tried by the first one, and told to all.
 
 
-def first_does(communicator: Communicator, run: Callable[[], None]) -> None:
+def on_first_rank(communicator: Communicator, run: Callable[[], None]) -> None:
     """Run a function in the process of rank 0; the call is collective, and all processes raise its error."""
     failure: OptionError | None = None
     if communicator.rank == 0:
@@ -205,7 +205,7 @@ class SharedOutput:
     def __init__(self, path: str, option: str, communicator: Communicator) -> None:
         self._path, self._option, self._communicator = path, option, communicator
         self._file: OutputFile | None = None
-        first_does(communicator, self._open)
+        on_first_rank(communicator, self._open)
         chosen = None if self._file is None else str(self._file.temporary.absolute())
         self.temporary = Path(communicator.first_text(chosen) or "")
 
@@ -220,7 +220,7 @@ class SharedOutput:
             if self._file is not None:
                 self._file.publish(console)
 
-        first_does(self._communicator, replaced)
+        on_first_rank(self._communicator, replaced)
 
     def discard(self) -> None:
         """Remove the temporary file if it was not published."""
@@ -297,7 +297,7 @@ class Report:
         def open_table() -> None:
             self._table = None if options.csv is None else Table(options.csv, names, lists, points)
 
-        first_does(communicator, open_table)
+        on_first_rank(communicator, open_table)
         self._values = _file_of_values(options.values, communicator)
         self._scheduler = None if options.scheduler is None else OutputFile(options.scheduler, "--scheduler")
 
@@ -520,7 +520,7 @@ def unanswered(prop: Property, error: str, engine: str, interrupted: bool = Fals
         lower=None,
         upper=None,
         error=error,
-        statistics=Work(),
+        statistics=SolveStatistics(),
         seconds=0.0,
         engine=engine,
         interrupted=interrupted,

@@ -20,7 +20,7 @@ _VALUE, _ERROR, _SECONDS, _STATES = 23, 11, 8, 14
 _MOST = 40  # columns of a property's text
 
 
-class _Column(NamedTuple):
+class _RunColumn(NamedTuple):
     """A column, and whether its cells stand at the left, not at the right."""
 
     name: str
@@ -41,17 +41,17 @@ class RunTable:
         self._given = runs[0]
         self._varying = [name for name in runs[0] if len({run[name] for run in runs}) > 1]
         self._columns = [
-            _Column(name, max(len(name), *(len(run[name]) for run in runs))) for name in self._varying
+            _RunColumn(name, max(len(name), *(len(run[name]) for run in runs))) for name in self._varying
         ]
         self._names_properties = len(asked) > 1
         if self._names_properties:
             widest = max(len(_title(p)) for p in asked)
-            self._columns.append(_Column("property", min(max(widest, len("property")), _MOST), True))
+            self._columns.append(_RunColumn("property", min(max(widest, len("property")), _MOST), True))
         self._columns += [
-            _Column("states", _STATES),
-            _Column("value", _VALUE, True),
-            _Column("error", _ERROR, True),
-            _Column("time", _SECONDS),
+            _RunColumn("states", _STATES),
+            _RunColumn("value", _VALUE, True),
+            _RunColumn("error", _ERROR, True),
+            _RunColumn("time", _SECONDS),
         ]
         for name in ("states", "time", "error"):
             if sum(c.width + 2 for c in self._columns) - 2 > screen.width:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.errors import CertificateError, NotCertifiableError
-from hybrid.checking.certificates.meaning import Exact, Meaning
+from hybrid.checking.certificates.semantics import Exact, TextSemantics
 from mtbdd.language.model_syntax import ResolvedVariable
 from mtbdd.language.syntax import Binary, Expression, LabelReference, Literal, Name, Unary
 
@@ -160,7 +160,11 @@ class States:
     """
 
     def __init__(
-        self, numbers: Ints, variables: Sequence[ResolvedVariable], meaning: Meaning, table: RationalTable
+        self,
+        numbers: Ints,
+        variables: Sequence[ResolvedVariable],
+        meaning: TextSemantics,
+        table: RationalTable,
     ) -> None:
         self.variables, self.meaning, self.table = tuple(variables), meaning, table
         self.numbers, self.size = numbers, int(numbers.size)
@@ -284,7 +288,7 @@ class States:
 def initial_numbers(
     variables: Sequence[ResolvedVariable],
     predicate: Expression | None,
-    meaning: Meaning,
+    meaning: TextSemantics,
     table: RationalTable,
 ) -> Ints:
     """Return the numbers of the initial states, ascending.

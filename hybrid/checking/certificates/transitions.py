@@ -136,7 +136,7 @@ class Commands:
         return entries, exits
 
 
-def together_of(syntax: ModelSyntax) -> list[tuple[str | None, list[list[Command]]]]:
+def synchronisations_of(syntax: ModelSyntax) -> list[tuple[str | None, list[list[Command]]]]:
     """Return the synchronisations: unlabelled commands alone, and by action the commands of its modules."""
     found: list[tuple[str | None, list[list[Command]]]] = []
     actions: dict[str, None] = {}
@@ -206,7 +206,7 @@ def expand(syntax: ModelSyntax, states: States, initial: Ints) -> Transitions:
     marks: list[tuple[int, int]] = []  # how many entries, and which action
     exits: dict[str | None, Places] = {}
     actions: list[str] = []
-    for action, together in together_of(syntax):
+    for action, together in synchronisations_of(syntax):
         entries, own = commands.synchronised(together)
         if commands.is_chain:
             exits[action] = table.add(exits[action], own) if action in exits else own

@@ -12,9 +12,9 @@ from typing import Any
 
 from hybrid.base.errors import CertificateError, NotCertifiableError
 from hybrid.checking.certificates.archive import Certificate, read_certificate
+from hybrid.checking.certificates.certified_text import CertifiedText, PropertyText, number_text
 from hybrid.checking.certificates.judge import Finding, Judge, Question
-from hybrid.checking.certificates.meaning import Meaning
-from hybrid.checking.certificates.subject import PropertyText, Subject, number_text
+from hybrid.checking.certificates.semantics import TextSemantics
 from hybrid.properties.tree import Property
 from mtbdd.language.errors import LanguageError
 
@@ -88,7 +88,7 @@ def verify(
     given = constants or {}
     found = read_certificate(certificate)
     try:
-        subject = Subject(model, given)
+        subject = CertifiedText(model, given)
         _check_subject(subject, found, given)
         own = {name: _read_number(text) for name, text in found.property_constants.items()}
         prop, meaning, question = _question(subject, PropertyText(found.properties, found.index, own))
@@ -120,7 +120,7 @@ def verify(
     )
 
 
-def _question(subject: Subject, wanted: PropertyText) -> tuple[Property, Meaning, Question]:
+def _question(subject: CertifiedText, wanted: PropertyText) -> tuple[Property, TextSemantics, Question]:
     """Return the certificate's question; a fault of its text is the certificate's."""
     try:
         return subject.question(wanted)
@@ -128,7 +128,7 @@ def _question(subject: Subject, wanted: PropertyText) -> tuple[Property, Meaning
         raise CertificateError(f"the certificate's property: {error}") from None
 
 
-def _check_subject(subject: Subject, found: Certificate, given: Mapping[str, object]) -> None:
+def _check_subject(subject: CertifiedText, found: Certificate, given: Mapping[str, object]) -> None:
     """Refuse a certificate of another model or of other constants."""
     if found.constants != subject.constants:
         theirs, ours = (

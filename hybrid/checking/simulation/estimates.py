@@ -18,17 +18,17 @@ from hybrid.checking.simulation.monitors import (
     FAILS,
     HOLDS,
     OPEN,
-    AtMoment,
+    AccumulatedReward,
     Bools,
     Formula,
-    Gathered,
+    InstantaneousReward,
     Moment,
     Monitor,
     StepMonitor,
     UntilMonitor,
 )
 from hybrid.checking.simulation.paths import Constants, Model, Sampler, resolved_model
-from hybrid.checking.simulation.rules import Earnings, Rules
+from hybrid.checking.simulation.rules import RewardStructureRules, Rules
 from hybrid.properties import Property, parse_properties, registry, resolve_properties
 from hybrid.properties.registry import Capability, has_operator, without_negations
 from hybrid.properties.tree import Path, Probability, Reward, TimeBound
@@ -48,7 +48,7 @@ _OFFERED = (
 
 
 @dataclass(frozen=True)
-class WatchedQuestion:
+class MonitoredProperty:
     """A property that sample paths can answer.
 
     `monitor` returns a monitor for a walk of so many paths; `is_complement` says whether the probability
@@ -66,7 +66,7 @@ def refuse_choices(kind: ModelType) -> None:
         _refuse("got an MDP, in which a scheduler decides what is asked for")
 
 
-def question(rules: Rules, formula: Expression, initial: Ints) -> WatchedQuestion:
+def monitored_property(rules: Rules, formula: Expression, initial: Ints) -> MonitoredProperty:
     """Return the monitored form of a resolved property, for its estimate.
 
     `initial`, shape (variables, k), has the initial states, which the label "init" means. Raises
@@ -77,7 +77,7 @@ def question(rules: Rules, formula: Expression, initial: Ints) -> WatchedQuestio
     return WATCHED.of(formula)(rules, formula, initial)
 
 
-WATCHED = Capability[WatchedQuestion](lambda e, reason: UnsupportedError(f"{_OFFERED}; {reason}"), "got {}")
+WATCHED = Capability[MonitoredProperty](lambda e, reason: UnsupportedError(f"{_OFFERED}; {reason}"), "got {}")
 """Functions of rules, an operator and the initial states."""
 WATCHED.refuses("got {}, which no finite path shows", registry.STEADY, registry.AVERAGE)
 WATCHED.refuses("got {}; ask for 'path & condition' and for the condition", registry.CONDITIONAL)
@@ -86,20 +86,20 @@ WATCHED.refuses("got {}; ask with R for a structure that earns 1 in every state"
 
 
 @WATCHED.answers(registry.NOW)
-def _now(rules: Rules, formula: Probability, initial: Ints) -> WatchedQuestion:
+def _now(rules: Rules, formula: Probability, initial: Ints) -> MonitoredProperty:
     monitor = StepMonitor(_states(rules, formula.path, initial), 0)
-    return WatchedQuestion(lambda count: monitor, False)
+    return MonitoredProperty(lambda count: monitor, False)
 
 
 @WATCHED.answers(registry.NEXT)
-def _next(rules: Rules, formula: Probability, initial: Ints) -> WatchedQuestion:
+def _next(rules: Rules, formula: Probability, initial: Ints) -> MonitoredProperty:
     path, negations = without_negations(formula.path)
     monitor = StepMonitor(_states(rules, path.right, initial), 1)
-    return WatchedQuestion(lambda count: monitor, False, negations % 2 == 1)
+    return MonitoredProperty(lambda count: monitor, False, negations % 2 == 1)
 
 
 @WATCHED.answers(registry.UNTIL, registry.WINDOW)
-def _until(rules: Rules, formula: Probability, initial: Ints) -> WatchedQuestion:
+def _until(rules: Rules, formula: Probability, initial: Ints) -> MonitoredProperty:
     path, negations = without_negations(formula.path)
     right = _states(rules, path.right, initial)
     left = _everywhere if path.left is None else _states(rules, path.left, initial)
@@ -112,31 +112,31 @@ def _until(rules: Rules, formula: Probability, initial: Ints) -> WatchedQuestion
     }[path.operator]
     is_timed = rules.type is ModelType.CTMC
     monitor = UntilMonitor(safe, goal, *_window(path, is_timed), is_timed)
-    return WatchedQuestion(lambda count: monitor, False, (negations % 2 == 1) != turned)
+    return MonitoredProperty(lambda count: monitor, False, (negations % 2 == 1) != turned)
 
 
 @WATCHED.answers(registry.REACHED)
-def _reached(rules: Rules, formula: Any, initial: Ints) -> WatchedQuestion:
+def _reached(rules: Rules, formula: Any, initial: Ints) -> MonitoredProperty:
     goal = _states(rules, formula.target.right, initial)
     earnings, is_timed = _earnings(rules, formula), rules.type is ModelType.CTMC
-    return WatchedQuestion(lambda count: Gathered(earnings, count, math.inf, goal, is_timed), True)
+    return MonitoredProperty(lambda count: AccumulatedReward(earnings, count, math.inf, goal, is_timed), True)
 
 
 @WATCHED.answers(registry.CUMULATIVE)
-def _cumulative(rules: Rules, formula: Any, initial: Ints) -> WatchedQuestion:
+def _cumulative(rules: Rules, formula: Any, initial: Ints) -> MonitoredProperty:
     earnings, horizon = _earnings(rules, formula), float(formula.target.time.value)
     is_timed = rules.type is ModelType.CTMC
-    return WatchedQuestion(lambda count: Gathered(earnings, count, horizon, None, is_timed), True)
+    return MonitoredProperty(lambda count: AccumulatedReward(earnings, count, horizon, None, is_timed), True)
 
 
 @WATCHED.answers(registry.INSTANTANEOUS)
-def _instantaneous(rules: Rules, formula: Any, initial: Ints) -> WatchedQuestion:
+def _instantaneous(rules: Rules, formula: Any, initial: Ints) -> MonitoredProperty:
     earnings, moment = _earnings(rules, formula), float(formula.target.time.value)
-    return WatchedQuestion(lambda count: AtMoment(earnings, count, moment), True)
+    return MonitoredProperty(lambda count: InstantaneousReward(earnings, count, moment), True)
 
 
-def _earnings(rules: Rules, formula: Reward) -> Earnings:
-    return Earnings(rules, rules.model.rewards[formula.place])
+def _earnings(rules: Rules, formula: Reward) -> RewardStructureRules:
+    return RewardStructureRules(rules, rules.model.rewards[formula.place])
 
 
 def _window(path: Path, is_timed: bool) -> tuple[float, float, bool]:
@@ -399,7 +399,7 @@ def estimate_property(
     if asked.error is not None:
         raise asked.error
     sampler = Sampler(Rules(model), steps, paths, seed, None, start)
-    sought = question(sampler.rules, asked.formula, sampler.initial)
+    sought = monitored_property(sampler.rules, asked.formula, sampler.initial)
     if sampler.initial.shape[1] > 1:
         raise OptionError(
             f"start: the model has {sampler.initial.shape[1]:,} initial states, and the answer may differ "

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.checking.simulation.functions import Array, Doubles, Ints
-from hybrid.checking.simulation.rules import Earnings
+from hybrid.checking.simulation.rules import RewardStructureRules
 from hybrid.checking.simulation.walk import DrawnStep
 
 Bools = NDArray[np.bool_]
@@ -103,14 +103,19 @@ class UntilMonitor(Monitor):
         return (HOLDS * holds + FAILS * fails).astype(np.int8)
 
 
-class Gathered(Monitor):
+class AccumulatedReward(Monitor):
     """Rewards that `count` paths earn, in `values`: up to a horizon, or before they reach a set of states.
 
     The horizon is infinite without end; a path that cannot come to the target any more earns infinitely much.
     """
 
     def __init__(
-        self, earnings: Earnings, count: int, horizon: float, target: Formula | None, is_timed: bool
+        self,
+        earnings: RewardStructureRules,
+        count: int,
+        horizon: float,
+        target: Formula | None,
+        is_timed: bool,
     ) -> None:
         self._earnings, self._horizon, self._target = earnings, horizon, target
         self._is_timed = is_timed
@@ -138,10 +143,10 @@ class Gathered(Monitor):
         return verdict
 
 
-class AtMoment(Monitor):
+class InstantaneousReward(Monitor):
     """Rewards of the states at a time, or after some steps; `values` has shape (count,)."""
 
-    def __init__(self, earnings: Earnings, count: int, time: float) -> None:
+    def __init__(self, earnings: RewardStructureRules, count: int, time: float) -> None:
         self._earnings, self._time = earnings, time
         self.values = np.zeros(count)
 

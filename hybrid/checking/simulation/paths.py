@@ -12,8 +12,8 @@ import numpy as np
 
 from hybrid.base.errors import OptionError
 from hybrid.checking.simulation.functions import MISSING, TRUE, Array, Ints, Variables, condition
-from hybrid.checking.simulation.rules import Earnings, Rules
-from hybrid.checking.simulation.walk import WIDTH, Draws, EventDraw, Record, SamplePaths, Walk
+from hybrid.checking.simulation.rules import RewardStructureRules, Rules
+from hybrid.checking.simulation.walk import WIDTH, Draws, EventDraw, PathBatch, Record, SamplePaths
 from mtbdd.base.budget import check_budget
 from mtbdd.base.memory import require_memory
 from mtbdd.language import load_model, resolve
@@ -141,7 +141,9 @@ class Sampler:
         self.until = until
         self.initial = initial_columns(rules.model, rules.variables, start)
         structures = rules.model.rewards if rewards else ()
-        self.earnings = {s.name or str(i): Earnings(rules, s) for i, s in enumerate(structures, 1)}
+        self.earnings = {
+            s.name or str(i): RewardStructureRules(rules, s) for i, s in enumerate(structures, 1)
+        }
 
     @property
     def row_bytes(self) -> int:
@@ -164,13 +166,13 @@ class Sampler:
         for first in range(0, self.paths, width):
             yield first, min(width, self.paths - first)
 
-    def walk(self, first: int, count: int) -> Walk:
+    def walk(self, first: int, count: int) -> PathBatch:
         """Return some paths in their first states."""
         draws = Draws(self.seed, first, count, self.rules.draws, self.is_timed)
         uniform = draws.start(count)
         among = self.initial.shape[1]
         chosen = np.minimum((uniform * among).astype(np.int64), among - 1)
-        return Walk(self._events, self.initial[:, chosen], draws)
+        return PathBatch(self._events, self.initial[:, chosen], draws)
 
     def whole(self, progress: Callable[[str], None] | None = None) -> SamplePaths:
         """Return the record of all paths."""
@@ -208,7 +210,7 @@ class Sampler:
 
     def _advance(
         self,
-        walk: Walk,
+        walk: PathBatch,
         record: Record,
         first: int,
         begin: int,

@@ -219,7 +219,7 @@ class _Share(Combined):
 # What paths earn: rewards of states and of transitions, as functions of a state.
 
 
-class Earnings:
+class RewardStructureRules:
     """One reward structure of the rules' model."""
 
     def __init__(self, rules: Rules, structure: RewardStructure) -> None:

@@ -20,7 +20,7 @@ from hybrid.checking.simulation.functions import (
     Tabulated,
 )
 from hybrid.checking.simulation.rules import (
-    Earnings,
+    RewardStructureRules,
     Rules,
     SimulatedEvent,
     refuse_state,
@@ -197,7 +197,7 @@ class DrawnStep:
         return DrawnStep(self.events[kept], sojourns, self.uniform[:, kept])
 
 
-class Walk:
+class PathBatch:
     """The current states of some paths, from the initial ones, int64, shape (variables, n).
 
     `events` draws by the model's rules, `draws` has random numbers for n paths; `paths`, int64, are the
@@ -313,7 +313,7 @@ class Record:
     def __init__(
         self,
         rules: Rules,
-        earnings: Mapping[str, Earnings],
+        earnings: Mapping[str, RewardStructureRules],
         count: int,
         steps: int,
         until: float | None,
@@ -337,14 +337,14 @@ class Record:
         own._lengths, own._now = self._lengths[chosen], self._now[chosen]
         return own
 
-    def begin(self, walk: Walk) -> None:
+    def begin(self, walk: PathBatch) -> None:
         """Note the first states."""
         for record, row in zip(self._states, walk.states, strict=True):
             record[0] = row
         if self._times is not None:
             self._times[0] = 0.0
 
-    def follow(self, before: Record, walk: Walk) -> None:
+    def follow(self, before: Record, walk: PathBatch) -> None:
         """Note the last states of the record of earlier steps, from which its paths go on."""
         own, theirs = [*self._states, *self._rewards.values()], [*before._states, *before._rewards.values()]
         for record, earlier in zip(own, theirs, strict=True):
@@ -356,7 +356,7 @@ class Record:
         has_ended[walk.paths] = False
         self._lengths[has_ended] = 0
 
-    def step(self, walk: Walk, k: int) -> None:
+    def step(self, walk: PathBatch, k: int) -> None:
         """Let the paths take step k, and note where it leads."""
         rules = self._rules
         drawn = walk.draw()
@@ -389,7 +389,9 @@ class Record:
             record[k + 1, paths] = row
 
     @staticmethod
-    def _earned(earnings: Earnings, states: Ints, events: Array, sojourns: Doubles | None) -> Doubles:
+    def _earned(
+        earnings: RewardStructureRules, states: Ints, events: Array, sojourns: Doubles | None
+    ) -> Doubles:
         """Return what paths earn in their states and with their events."""
         earned = earnings.of_states(states)
         earned = earned if sojourns is None else earned * sojourns

@@ -23,7 +23,7 @@ from mtbdd.offset.places import HOST, VectorPlace
 
 if TYPE_CHECKING:
     from hybrid.base.halo import Halo
-    from mtbdd.offset.divided import DividedMTBDD
+    from mtbdd.offset.distributed import DistributedMTBDD
 
 MatrixTable = LevelCurve | TaskTable
 """Levels in the representation in which the matrix or the layers will be held."""
@@ -112,13 +112,13 @@ class Backend(Record, ABC):
             The operator that has it.
         """
 
-    def halo(self, divided: DividedMTBDD) -> Halo:
+    def halo(self, divided: DistributedMTBDD) -> Halo:
         """Return what a process receives before products with a matrix of which it has its own rows."""
         from hybrid.base.halo import HostHalo
 
         return HostHalo(divided)
 
-    def workspace_together(
+    def distributed_workspace(
         self, product: Product | None, operator: MatrixOperator, halo: Halo, communicator: Communicator
     ) -> Workspace:
         """Return memory and operations for a solution of all processes.
@@ -133,13 +133,13 @@ class Backend(Record, ABC):
             From `halo`.
         communicator : Communicator
         """
-        from hybrid.matrix.space.together import EmptySweeps, TogetherWorkspace
+        from hybrid.matrix.space.distributed import DistributedWorkspace, EmptySweeps
 
         space: Workspace = HostWorkspace(operator, sweeps=EmptySweeps)
         if product is not None:
             space = self.workspace(product, operator)
         assert isinstance(space, HostWorkspace)
-        return TogetherWorkspace(operator, space.passes, communicator, halo, lambda: space.sweeps)
+        return DistributedWorkspace(operator, space.passes, communicator, halo, lambda: space.sweeps)
 
     def is_scaled(self, table: MatrixTable, level: int) -> bool:
         """Return whether blocks are shared up to a scale at a level."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hybrid.base.halo import Halo
     from hybrid.matrix.gpu.halo import DeviceHalo
     from hybrid.matrix.gpu.product import GpuProduct
-    from mtbdd.offset.divided import DividedMTBDD
+    from mtbdd.offset.distributed import DistributedMTBDD
 
 
 class GpuBackend(Backend):
@@ -76,32 +76,34 @@ class GpuBackend(Backend):
 
         return cast(GpuProduct, product).workspace()
 
-    def halo(self, divided: DividedMTBDD) -> DeviceHalo:
+    def halo(self, divided: DistributedMTBDD) -> DeviceHalo:
         """See `Backend.halo`; on the device."""
         from hybrid.matrix.gpu.halo import DeviceHalo
 
         return DeviceHalo(current_device(), divided)
 
-    def workspace_together(
+    def distributed_workspace(
         self, product: Product | None, operator: MatrixOperator, halo: Halo, communicator: Communicator
     ) -> Workspace:
-        """See `Backend.workspace_together`."""
-        from hybrid.matrix.gpu.divided_workspace import DividedDeviceWorkspace, run_divided
-        from hybrid.matrix.gpu.product import DividedGpuProduct
+        """See `Backend.distributed_workspace`."""
+        from hybrid.matrix.gpu.distributed_workspace import DistributedDeviceWorkspace, run_distributed
+        from hybrid.matrix.gpu.product import DistributedGpuProduct
 
         own, device, there = (
-            cast(DividedGpuProduct | None, product),
+            cast(DistributedGpuProduct | None, product),
             current_device(),
             cast("DeviceHalo", halo),
         )
-        return DividedDeviceWorkspace(device, run_divided(device, own, there), communicator, there.host_waits)
+        return DistributedDeviceWorkspace(
+            device, run_distributed(device, own, there), communicator, there.host_waits
+        )
 
     def _in_row_types(self, curve: LevelCurve, level: int) -> Product:
         from hybrid.matrix.gpu.build import build_layout
-        from mtbdd.offset.divided import DividedMTBDD
+        from mtbdd.offset.distributed import DistributedMTBDD
 
         matrix = curve.matrix
-        own = matrix.own_columns if isinstance(matrix, DividedMTBDD) else None
+        own = matrix.own_columns if isinstance(matrix, DistributedMTBDD) else None
         return _product(matrix, build_layout(curve.typed, level, own_columns=own))
 
     def _in_tasks(self, matrix: OffsetMTBDD, tasks: TaskList) -> Product:
@@ -112,8 +114,8 @@ class GpuBackend(Backend):
 
 def _product(matrix: OffsetMTBDD, layout: TileMatrix | PairMatrix | BlockTasks) -> GpuProduct:
     """Return the product of a matrix, or of a process's rows of one, as it is laid out."""
-    from hybrid.matrix.gpu.product import DividedGpuProduct, GpuProduct
-    from mtbdd.offset.divided import DividedMTBDD
+    from hybrid.matrix.gpu.product import DistributedGpuProduct, GpuProduct
+    from mtbdd.offset.distributed import DistributedMTBDD
 
-    kind = DividedGpuProduct if isinstance(matrix, DividedMTBDD) else GpuProduct
+    kind = DistributedGpuProduct if isinstance(matrix, DistributedMTBDD) else GpuProduct
     return kind(current_device(), layout)

@@ -161,11 +161,11 @@ class CpuBackend(Backend):
         from hybrid.matrix.cpu.layout import build_cpu_layout
         from hybrid.matrix.cpu.product import CpuProduct
 
-        early = _early_columns(curve.matrix)
-        layout = build_cpu_layout(curve.types(level, self.name), level, early)
+        n_own = _own_columns(curve.matrix)
+        layout = build_cpu_layout(curve.types(level, self.name), level, n_own)
         if layout is None:
             # Sharing up to a scale would cost accuracy here.
-            layout = build_cpu_layout(curve.typed.plain, level, early)
+            layout = build_cpu_layout(curve.typed.plain, level, n_own)
         if layout is None:
             raise RuntimeError("classes of equal blocks are exact, yet were refused as inexact")
         return CpuProduct(layout)
@@ -173,14 +173,14 @@ class CpuBackend(Backend):
     def _in_tasks(self, matrix: OffsetMTBDD, tasks: TaskList) -> Product:
         from hybrid.matrix.cpu.task_product import CpuTaskProduct
 
-        return CpuTaskProduct(tasks, _early_columns(matrix))
+        return CpuTaskProduct(tasks, _own_columns(matrix))
 
 
-def _early_columns(matrix: OffsetMTBDD) -> int | None:
+def _own_columns(matrix: OffsetMTBDD) -> int | None:
     """Return how many columns are own ones, whose rows go first; None where all rows go together."""
-    from mtbdd.offset.divided import DividedMTBDD
+    from mtbdd.offset.distributed import DistributedMTBDD
 
-    if not isinstance(matrix, DividedMTBDD) or not matrix.communicator.carries:
+    if not isinstance(matrix, DistributedMTBDD) or not matrix.communicator.carries:
         return None
     return matrix.own_columns
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Each:
+class PerPart:
     """An argument with one value for every part of a call.
 
     Parameters
@@ -21,7 +21,7 @@ class Each:
         self.values = values
 
 
-class Fixed:
+class SharedArguments:
     """Arguments shared by many calls, whose words are computed once.
 
     Parameters
@@ -44,8 +44,8 @@ def arguments_of_part(arguments: Sequence[Any], part: int) -> list[Any]:
     """Return the arguments of one part, as the function itself takes them."""
     found: list[Any] = []
     for argument in arguments:
-        if isinstance(argument, Fixed):
+        if isinstance(argument, SharedArguments):
             found += argument.arguments
         else:
-            found.append(argument.values[part] if isinstance(argument, Each) else argument)
+            found.append(argument.values[part] if isinstance(argument, PerPart) else argument)
     return found

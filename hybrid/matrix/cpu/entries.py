@@ -26,7 +26,7 @@ from numba.core.registry import cpu_target
 from numba.np.numpy_support import as_dtype
 from numpy.typing import NDArray
 
-from hybrid.matrix.cpu.arguments import Each, Fixed
+from hybrid.matrix.cpu.arguments import PerPart, SharedArguments
 
 # Arguments of compiled functions as words of 64 bits: a number's bits, an array's address and shape.
 
@@ -166,7 +166,7 @@ and spares some 30 microseconds a thread."""
 _KNOWN_ENTRIES = 32
 """Calls whose words are remembered, of each function."""
 
-_LARGE = (np.ndarray, Fixed, Each)
+_LARGE = (np.ndarray, SharedArguments, PerPart)
 
 
 class CallEntry:
@@ -223,9 +223,9 @@ class CallEntry:
         words = np.empty((parts, self._width), np.int64)
         kinds, waiting, at = iter(self._kinds), list[int](), 0
         for argument in arguments:
-            if isinstance(argument, Fixed):
+            if isinstance(argument, SharedArguments):
                 own = self._words_of_fixed(argument, list(islice(kinds, len(argument.arguments))))
-            elif isinstance(argument, Each):
+            elif isinstance(argument, PerPart):
                 own = next(kinds, NO_ARGUMENT).words_of_parts(argument.values)
             else:
                 waiting += next(kinds, NO_ARGUMENT).words(argument)
@@ -240,7 +240,7 @@ class CallEntry:
         words[:, at:] = waiting
         return words
 
-    def _words_of_fixed(self, fixed: Fixed, kinds: Sequence[WordsOf]) -> Words:
+    def _words_of_fixed(self, fixed: SharedArguments, kinds: Sequence[WordsOf]) -> Words:
         if len(kinds) != len(fixed.arguments):
             raise Mismatch
         if fixed.words is None or fixed.words[0] is not self:

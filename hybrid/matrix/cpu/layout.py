@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from gpu_kernels.runtime.coded import pointers
 from hybrid.base.lists import concatenated_ranges
-from hybrid.matrix.cpu.staged_product import find_late_columns
-from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_groups, find_gaps
+from hybrid.matrix.cpu.staged_product import find_ghost_columns
+from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_groups, find_empty_rows
 from hybrid.matrix.injection.slices import WIDTH, SliceTable, build_slices
 from hybrid.matrix.injection.submatrices import class_submatrices
 from mtbdd.base.records import Record
@@ -159,10 +159,10 @@ class CpuLayout(Record, eq=False):
         Pieces of every chunk.
     gap_begin, gap_end : ndarray, shape (gaps,), int64
         Rows that no group covers.
-    early_chunks : int
-        How many chunks, the first ones, read no late columns.
+    interior_chunks : int
+        How many chunks, the first ones, read no ghost columns.
     stretches : ndarray, shape (stretches, 2), int64
-        Early columns that the other chunks read, see :class:`hybrid.matrix.cpu.staged_product.LateColumns`.
+        Own columns that the other chunks read, see :class:`hybrid.matrix.cpu.staged_product.GhostColumns`.
     """
 
     level: int
@@ -180,7 +180,7 @@ class CpuLayout(Record, eq=False):
     chunk_ptr: Int64Array
     gap_begin: Int64Array
     gap_end: Int64Array
-    early_chunks: int
+    interior_chunks: int
     stretches: Int64Array
 
     @property
@@ -224,7 +224,7 @@ class CpuLayout(Record, eq=False):
         return self.table.nbytes + sum(a.nbytes for a in arrays)
 
 
-def build_cpu_layout(types: RowTypes, k: int, early: int | None = None) -> CpuLayout | None:
+def build_cpu_layout(types: RowTypes, k: int, n_own: int | None = None) -> CpuLayout | None:
     """Lay out the row types and groups of level k for the compiled product.
 
     Parameters
@@ -233,7 +233,7 @@ def build_cpu_layout(types: RowTypes, k: int, early: int | None = None) -> CpuLa
         Row types of the matrix.
     k : int
         Level.
-    early : int, optional
+    n_own : int, optional
         Columns, the first ones, that are there before the others; groups that read no others come first.
 
     Returns
@@ -256,14 +256,14 @@ def build_cpu_layout(types: RowTypes, k: int, early: int | None = None) -> CpuLa
     reach = groups.base[:, None] + table.reach[classes.classes[k][groups.node]]
     is_safe = _stays_inside(groups, reach, classes.matrix.n_columns)
     ends = np.stack((groups.row, groups.row + rows[groups.type]), axis=1)
-    found = find_late_columns(groups.ptr, ends, reach, early)
-    order = np.lexsort((groups.row, groups.type, groups.row // WINDOW_ROWS, ~is_safe, found.is_late))
+    found = find_ghost_columns(groups.ptr, ends, reach, n_own)
+    order = np.lexsort((groups.row, groups.type, groups.row // WINDOW_ROWS, ~is_safe, found.is_boundary))
     row, kind = groups.row[order], groups.type[order].astype(np.int64)
-    safe, late = is_safe[order], found.is_late[order]
+    safe, boundary = is_safe[order], found.is_boundary[order]
     lengths = np.diff(groups.ptr)[order]
     slots = concatenated_ranges(groups.ptr[order], lengths)
     node = groups.node[slots]
-    first, count = _batches(row, kind, safe, late)
+    first, count = _batches(row, kind, safe, boundary)
     slices = np.diff(table.ptr)[kind[first]]
     pieces = -(-slices // _PIECE_SLICES)
     batch = np.repeat(np.arange(len(first)), pieces)
@@ -271,12 +271,12 @@ def build_cpu_layout(types: RowTypes, k: int, early: int | None = None) -> CpuLa
     end = np.minimum(begin + _PIECE_SLICES, slices[batch])
     # Chunks go out in the order of their first rows, so that threads work on neighbouring parts of the
     # vectors.
-    by_row = np.lexsort((row[first[batch]] // WINDOW_ROWS, late[first[batch]]))
+    by_row = np.lexsort((row[first[batch]] // WINDOW_ROWS, boundary[first[batch]]))
     batch, begin, end = batch[by_row], begin[by_row], end[by_row]
-    gap_begin, gap_ptr = find_gaps(np, groups.row, rows[groups.type], classes.matrix.n_rows)
+    gap_begin, gap_ptr = find_empty_rows(np, groups.row, rows[groups.type], classes.matrix.n_rows)
     work = _work(table, kind[first[batch]], count[batch], end - begin)
-    n_early = int(np.count_nonzero(~late[first[batch]]))
-    early_ptr, late_ptr = _chunks(work[:n_early]), n_early + _chunks(work[n_early:])
+    n_interior = int(np.count_nonzero(~boundary[first[batch]]))
+    interior_ptr, boundary_ptr = _chunks(work[:n_interior]), n_interior + _chunks(work[n_interior:])
     return CpuLayout(
         level=k,
         scaled=classes.scaled,
@@ -290,10 +290,12 @@ def build_cpu_layout(types: RowTypes, k: int, early: int | None = None) -> CpuLa
         piece_count=count[batch],
         piece_begin=begin,
         piece_end=end,
-        chunk_ptr=early_ptr if n_early == len(work) else np.concatenate((early_ptr, late_ptr[1:])),
+        chunk_ptr=interior_ptr
+        if n_interior == len(work)
+        else np.concatenate((interior_ptr, boundary_ptr[1:])),
         gap_begin=gap_begin,
         gap_end=gap_begin + np.diff(gap_ptr),
-        early_chunks=0 if early is None else len(early_ptr) - 1,
+        interior_chunks=0 if n_own is None else len(interior_ptr) - 1,
         stretches=found.stretches,
     )
 
@@ -307,13 +309,15 @@ def _stays_inside(groups: RowGroups, reach: Int64Array, n_columns: int) -> NDArr
 
 
 def _batches(
-    row: Int64Array, kind: Int64Array, safe: NDArray[np.bool_], late: NDArray[np.bool_]
+    row: Int64Array, kind: Int64Array, safe: NDArray[np.bool_], boundary: NDArray[np.bool_]
 ) -> tuple[Int64Array, Int64Array]:
     """First group and size (4, 2 or 1, or 0 for one unsafe group) of the groups to multiply together."""
     size = len(row)
     window = row // WINDOW_ROWS
     new = np.ones(size, bool)
-    new[1:] = (kind[1:] != kind[:-1]) | (window[1:] != window[:-1]) | ~safe[1:] | (late[1:] != late[:-1])
+    new[1:] = (
+        (kind[1:] != kind[:-1]) | (window[1:] != window[:-1]) | ~safe[1:] | (boundary[1:] != boundary[:-1])
+    )
     run = np.cumsum(new) - 1
     starts = np.flatnonzero(new)
     length = np.diff(np.append(starts, size))[run]

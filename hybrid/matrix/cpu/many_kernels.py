@@ -59,7 +59,7 @@ def _multiply(  # type: ignore[no-untyped-def]
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         def emit(width: int, members: int, streamed: bool) -> None:
-            code = _Product(context, builder, sig, args, width, max(members, 1))
+            code = _ProductWithVectors(context, builder, sig, args, width, max(members, 1))
             code.checked, code.streamed = members == 0, streamed
             emit_either(builder, args[16], code.emit)
 
@@ -78,7 +78,7 @@ def _multiply(  # type: ignore[no-untyped-def]
     return signature, generate
 
 
-class _Product:
+class _ProductWithVectors:
     """Emits the loops over slices and terms of one product."""
 
     checked: bool

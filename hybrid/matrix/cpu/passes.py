@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hybrid.base.operands import PIECE
 from hybrid.base.shadow_signs import DIRECTIONS
-from hybrid.matrix.cpu.arguments import Each
+from hybrid.matrix.cpu.arguments import PerPart
 from hybrid.matrix.cpu.pool import run_in_parts, run_rows
 from hybrid.matrix.cpu.threads import thread_count, threads_for
 from hybrid.matrix.space.passes import Passes
@@ -67,7 +67,7 @@ class CpuPasses(Passes):
 
         kernel: Any = vector_kernels.change_rows
         found = np.zeros((threads_for(new.size), 2))
-        run_rows(kernel, new.size, new, old, Each(found))
+        run_rows(kernel, new.size, new, old, PerPart(found))
         greatest: Vector = found.max(axis=0)
         return greatest
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.matrix.cpu.arguments import Each, arguments_of_part
+from hybrid.matrix.cpu.arguments import PerPart, arguments_of_part
 from hybrid.matrix.cpu.threads import thread_count, threads_for
 
 PATIENCE = 6_000
@@ -219,7 +219,7 @@ def run_kernel(kernel: Any, threads: int, *arguments: Any, parts: int | None = N
         Compiled, and without the interpreter lock.
     threads : int
     *arguments
-        Arrays and numbers; those of class `Each` have one value a part, one of class `Fixed` is several.
+        Arrays and numbers; those of class `PerPart` have one value a part, one of class `Fixed` is several.
     parts : int, optional
         One a thread by default; any thread may run any part.
 
@@ -260,8 +260,8 @@ def run_rows(kernel: Any, size: int, *arguments: Any, piece: int = 1) -> None:
 
 
 @functools.lru_cache(maxsize=64)
-def _rows_of_parts(size: int, parts: int, piece: int) -> tuple[Each, Each]:
+def _rows_of_parts(size: int, parts: int, piece: int) -> tuple[PerPart, PerPart]:
     """Return the first rows of all parts, and the ends; the same objects again, whose words are known."""
     pieces = -(-size // piece)
     cuts = [min(piece * (pieces * k // parts), size) for k in range(parts + 1)]
-    return Each(cuts[:-1]), Each(cuts[1:])
+    return PerPart(cuts[:-1]), PerPart(cuts[1:])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hybrid.base.operands import LINE, aligned_empty
 from hybrid.matrix.cpu import kernels
-from hybrid.matrix.cpu.arguments import Each, Fixed
+from hybrid.matrix.cpu.arguments import PerPart, SharedArguments
 from hybrid.matrix.cpu.layout import CpuLayout
 from hybrid.matrix.cpu.pool import run_kernel
 from hybrid.matrix.cpu.staged_product import NO_STEP, Stage, StagedProduct, Stages, Vector, is_stage
@@ -101,7 +101,9 @@ class CpuProduct(StagedProduct):
         streamed = width == 8 and out.shape[1] % 8 == 0 and out.ctypes.data % LINE == 0
         kernel: Any = many_kernels.block_spmm
 
-        run_kernel(kernel, threads, counter, self._stages.all, x, column, width, streamed, Each(finite), out)
+        run_kernel(
+            kernel, threads, counter, self._stages.all, x, column, width, streamed, PerPart(finite), out
+        )
         bad: NDArray[np.bool_] = np.isnan(finite.sum(axis=0))
         return bad
 
@@ -124,11 +126,11 @@ def _terms(layout: CpuLayout) -> Int64Array:
 
 
 def _stages(layout: CpuLayout) -> Stages:
-    """Return the chunks of a layout in stages; gaps read no columns and belong to the early rows."""
-    ptr, early, n_gaps = layout.chunk_ptr, layout.early_chunks, len(layout.gap_begin)
+    """Return the chunks of a layout in stages; gaps read no columns and belong to the interior rows."""
+    ptr, interior, n_gaps = layout.chunk_ptr, layout.interior_chunks, len(layout.gap_begin)
 
     def stage(begin: int, end: int, gaps: int) -> Stage:
-        return Fixed(
+        return SharedArguments(
             (
                 ptr[begin : end + 1],
                 layout.piece_group,
@@ -141,10 +143,12 @@ def _stages(layout: CpuLayout) -> Stages:
             )
         )
 
-    groups = int(layout.piece_group[ptr[early] :].min(initial=len(layout.row)))
-    terms = int(_terms(layout)[:groups].sum()) if early else 0
+    groups = int(layout.piece_group[ptr[interior] :].min(initial=len(layout.row)))
+    terms = int(_terms(layout)[:groups].sum()) if interior else 0
     n_chunks = len(ptr) - 1
     both = stage(0, n_chunks, n_gaps)
     if not is_stage(terms):
         return Stages(both)
-    return Stages(both, stage(0, early, n_gaps), stage(early, n_chunks, 0) if early < n_chunks else None)
+    return Stages(
+        both, stage(0, interior, n_gaps), stage(interior, n_chunks, 0) if interior < n_chunks else None
+    )

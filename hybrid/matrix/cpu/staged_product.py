@@ -12,21 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.halo import ArrivingVector
-from hybrid.matrix.cpu.arguments import Each, Fixed
+from hybrid.matrix.cpu.arguments import PerPart, SharedArguments
 from hybrid.matrix.cpu.pool import run_kernel
 from hybrid.matrix.reference import relax_in_place
 from hybrid.matrix.space.base import Product
 from mtbdd.base.records import Record
 
-# A product in stages: early rows read own elements where they are, late rows a copy beside those of others.
+# A product in stages: interior rows read own elements where they are, boundary rows a copy beside those of
+# others.
 
 Int64Array = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
 _LEAST_TERMS = 1 << 16
-"""Terms of early rows, about fifty microseconds of work, below which calls of their own do not pay."""
+"""Terms of interior rows, about fifty microseconds of work, below which calls of their own do not pay."""
 
 Vector = NDArray[np.float64] | NDArray[np.float32]
-Stage = Fixed
+Stage = SharedArguments
 """Arguments of a kernel that stand for the matrix, or for a part of its rows."""
 
 
@@ -37,21 +38,21 @@ class Stages(Record, eq=False):
     ----------
     all : Stage
         All rows.
-    early, late : Stage or None
-        Rows that read no late columns, and the other rows; both None where there are too few early rows for a
-        call of their own, late None where there is no other row.
+    interior, boundary : Stage or None
+        Rows that read no ghost columns, and the other rows; both None where there are too few interior rows
+        for a call of their own, late None where there is no other row.
     """
 
     all: Stage
-    early: Stage | None = None
-    late: Stage | None = None
+    interior: Stage | None = None
+    boundary: Stage | None = None
 
     def run(self, run: Callable[[Vector, Stage], Float64Array], x: ArrivingVector) -> Float64Array:
-        """Return the changes of each call of the kernel, shape (calls, 3): early rows go before late ones."""
-        if self.early is None:
+        """Return the changes of each call of the kernel, shape (calls, 3): interior rows go first."""
+        if self.interior is None:
             return run(x.received(), self.all)
-        changes = run(x.own, self.early)
-        return changes if self.late is None else np.concatenate((changes, run(x.whole, self.late)))
+        changes = run(x.own, self.interior)
+        return changes if self.boundary is None else np.concatenate((changes, run(x.whole, self.boundary)))
 
 
 def greatest_changes(found: Float64Array) -> tuple[float, float] | None:
@@ -74,35 +75,37 @@ def greatest_changes(found: Float64Array) -> tuple[float, float] | None:
 
 
 def is_stage(terms: int) -> bool:
-    """Return whether early rows of so many terms are worth a call of their own."""
+    """Return whether interior rows of so many terms are worth a call of their own."""
     return terms >= _LEAST_TERMS
 
 
-# Late rows: those that read late columns, which other processes send.
+# boundary rows: those that read ghost columns, which other processes send.
 #
-# Early columns are those of a process's own states: their elements of x need not be received.
+# Own columns are those of a process's own states: their elements of x need not be received.
 
 _BLOCK = 1 << 10
 """Elements that are copied or not as one."""
 
 
-class LateColumns(Record, eq=False):
-    """Which groups of rows are late, and which early columns these groups read besides.
+class GhostColumns(Record, eq=False):
+    """Which groups of rows are late, and which own columns these groups read besides.
 
     Attributes
     ----------
-    is_late : ndarray, shape (groups,), bool
+    is_boundary : ndarray, shape (groups,), bool
     stretches : ndarray, shape (stretches, 2), int64
-        Half-open ranges of early columns, ascending: those that late groups read, and those with the numbers
-        of their rows, whose old values a relaxation reads.
+        Half-open ranges of own columns, ascending: those that boundary groups read, and those with the
+        numbers of their rows, whose old values a relaxation reads.
     """
 
-    is_late: NDArray[np.bool_]
+    is_boundary: NDArray[np.bool_]
     stretches: Int64Array
 
 
-def find_late_columns(ptr: Int64Array, rows: Int64Array, reach: Int64Array, early: int | None) -> LateColumns:
-    """Tell groups of rows that read late columns from others.
+def find_ghost_columns(
+    ptr: Int64Array, rows: Int64Array, reach: Int64Array, n_own: int | None
+) -> GhostColumns:
+    """Tell groups of rows that read ghost columns from others.
 
     Parameters
     ----------
@@ -113,27 +116,27 @@ def find_late_columns(ptr: Int64Array, rows: Int64Array, reach: Int64Array, earl
     reach : ndarray, shape (submatrices, 2), int64
         Half-open range of the columns that are loaded for every submatrix.  What is loaded only to be
         multiplied by zero counts, since it must not be infinite by chance.
-    early : int or None
-        Number of early columns, which are the first ones; None where all are.
+    interior : int or None
+        Number of own columns, which are the first ones; None where all are.
 
     Notes
     -----
     Time: O(submatrices + columns / 1024).
     """
     groups = len(ptr) - 1
-    if early is None:
-        return LateColumns(np.zeros(groups, bool), np.zeros((0, 2), np.int64))
+    if n_own is None:
+        return GhostColumns(np.zeros(groups, bool), np.zeros((0, 2), np.int64))
     owner = np.repeat(np.arange(groups), np.diff(ptr))
-    is_late = np.zeros(groups, bool)
-    is_late[owner[reach[:, 1] > early]] = True
-    ranges = np.clip(np.concatenate((reach[is_late[owner]], rows[is_late])), 0, early)
+    is_boundary = np.zeros(groups, bool)
+    is_boundary[owner[reach[:, 1] > n_own]] = True
+    ranges = np.clip(np.concatenate((reach[is_boundary[owner]], rows[is_boundary])), 0, n_own)
     ranges = ranges[ranges[:, 0] < ranges[:, 1]]
-    blocks = -(-early // _BLOCK)
+    blocks = -(-n_own // _BLOCK)
     steps = np.zeros(blocks + 1, np.int64)
     np.add.at(steps, ranges[:, 0] // _BLOCK, 1)
     np.add.at(steps, -(-ranges[:, 1] // _BLOCK), -1)
     edges = np.diff(np.cumsum(steps[:-1]) > 0, prepend=False, append=False)
-    return LateColumns(is_late, np.minimum(np.flatnonzero(edges).reshape(-1, 2) * _BLOCK, early))
+    return GhostColumns(is_boundary, np.minimum(np.flatnonzero(edges).reshape(-1, 2) * _BLOCK, n_own))
 
 
 Operands = tuple[bool, Float64Array, bool, Float64Array, float]
@@ -154,13 +157,13 @@ class StagedProduct(Product):
     stages : Stages
         Of the arguments that stand for the matrix.
     stretches : ndarray, shape (stretches, 2), int64
-        Ranges of early columns that late rows read; see `LateColumns`.
+        Ranges of own columns that boundary rows read; see `GhostColumns`.
     """
 
     def __init__(self, kernel: Any, stages: Stages, stretches: Int64Array) -> None:
         self._kernel, self._stages = kernel, stages
-        self.stretches = stretches if stages.early is not None else stretches[:0]
-        self._spare: dict[int, list[tuple[NDArray[np.int64], Each]]] = {}
+        self.stretches = stretches if stages.interior is not None else stretches[:0]
+        self._spare: dict[int, list[tuple[NDArray[np.int64], PerPart]]] = {}
 
     @abstractmethod
     def _threads(self, x: Vector) -> int:
@@ -176,8 +179,8 @@ class StagedProduct(Product):
         if not math.isfinite(changes[:, 2].sum()):
             self._multiply_exactly(x, out)
 
-    def multiply_meanwhile(self, x: ArrivingVector, out: Float64Array) -> None:
-        """See `Product.multiply_meanwhile`; every row has the bits of `multiply`."""
+    def multiply_overlapped(self, x: ArrivingVector, out: Float64Array) -> None:
+        """See `Product.multiply_overlapped`; every row has the bits of `multiply`."""
         changes = self._stages.run(partial(self._run, NO_STEP, out), x)
         if not math.isfinite(changes[:, 2].sum()):
             self._multiply_exactly(x.received(), out)
@@ -199,7 +202,7 @@ class StagedProduct(Product):
         self._multiply_exactly(x, out)
         return relax_in_place(x, b, diagonal, omega, out)
 
-    def relax_meanwhile(
+    def relax_overlapped(
         self,
         x: ArrivingVector,
         b: Float64Array | None,
@@ -207,7 +210,7 @@ class StagedProduct(Product):
         omega: float,
         out: Float64Array,
     ) -> tuple[float, float]:
-        """See `Product.relax_meanwhile`."""
+        """See `Product.relax_overlapped`."""
         changes = self._stages.run(partial(self._run, _step(b, diagonal, omega), out), x)
         if (greatest := greatest_changes(changes)) is not None:
             return greatest
@@ -221,7 +224,7 @@ class StagedProduct(Product):
         # same time have their own.
         threads = self._threads(x)
         spare = self._spare.setdefault(threads, [])
-        counter, changes = spare.pop() if spare else (np.zeros(1, np.int64), Each(np.zeros((threads, 3))))
+        counter, changes = spare.pop() if spare else (np.zeros(1, np.int64), PerPart(np.zeros((threads, 3))))
         counter[0] = 0
         try:
             run_kernel(kernel or self._kernel, threads, counter, stage, x, *operands, changes, out)

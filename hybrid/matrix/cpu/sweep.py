@@ -24,7 +24,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from gpu_kernels.runtime.coded import pointers
-from hybrid.matrix.cpu.arguments import Each, Fixed
+from hybrid.matrix.cpu.arguments import PerPart, SharedArguments
 from hybrid.matrix.cpu.layout import CpuLayout, cuts_of_equal_cost
 from hybrid.matrix.cpu.pool import run_kernel
 from hybrid.matrix.cpu.threads import thread_count
@@ -376,7 +376,10 @@ class RowSweep:
         found = schedule_sweep(layout, n_rows) if schedule is None else schedule
         self.schedule = found
         pieces = found.piece_row, found.piece_group, found.piece_begin, found.piece_end
-        self._pieces, self._matrix = Fixed((found.part_ptr, *pieces)), Fixed(layout.arguments)
+        self._pieces, self._matrix = (
+            SharedArguments((found.part_ptr, *pieces)),
+            SharedArguments(layout.arguments),
+        )
         self._counter = np.zeros(1, np.int64)
 
     @property
@@ -468,8 +471,8 @@ class CsrSweep:
         cost = csr.indptr.astype(np.int64) + np.arange(len(csr.indptr))
         inner = cuts_of_equal_cost(cost, count)
         self.cuts = np.concatenate(([0], inner, [len(cost) - 1])).astype(np.int64)
-        self._rows = Each(self.cuts[:-1]), Each(self.cuts[1:])
-        self._matrix = Fixed((csr.indptr, csr.indices, csr.data))
+        self._rows = PerPart(self.cuts[:-1]), PerPart(self.cuts[1:])
+        self._matrix = SharedArguments((csr.indptr, csr.indices, csr.data))
         # Of no row, so that no compilation hides in the iterations' time.
         nothing = _NOTHING, _NOTHING, False, 0.0, _NOTHING, 1.0, _NOTHING
         sweep_rows(0, 0, *self._matrix.arguments, False, *nothing)

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.matrix.cpu.arguments import Fixed
+from hybrid.matrix.cpu.arguments import SharedArguments
 from hybrid.matrix.cpu.pool import run_kernel
 from hybrid.matrix.cpu.staged_product import (
     NO_STEP,
-    LateColumns,
+    GhostColumns,
     StagedProduct,
     Stages,
     Vector,
-    find_late_columns,
+    find_ghost_columns,
     is_stage,
 )
 from hybrid.matrix.cpu.threads import threads_for
@@ -156,11 +156,11 @@ class CpuTaskProduct(StagedProduct):
     ----------
     tasks : TaskList
         The matrix ([Tealdi13] §4.4.1.2).
-    early : int, optional
-        Number of early columns, which are the first ones; tasks that read no others are multiplied first.
+    n_own : int, optional
+        Number of own columns, which are the first ones; tasks that read no others are multiplied first.
     """
 
-    def __init__(self, tasks: TaskList, early: int | None = None) -> None:
+    def __init__(self, tasks: TaskList, n_own: int | None = None) -> None:
         self._shape, self._nbytes = tasks.shape, tasks.nbytes
         cut, blocks = tasks.instances, tasks.blocks
         self._matrix: tuple[Any, ...] = (
@@ -174,10 +174,10 @@ class CpuTaskProduct(StagedProduct):
         )
         entries = int(cut["offset_end"].sum(dtype=np.int64) - cut["offset_begin"].sum(dtype=np.int64))
         self._cost = entries + _INSTANCE_TERMS * len(cut) + tasks.shape[0] // 4
-        found = _late_columns(tasks, early)
+        found = _ghost_columns(tasks, n_own)
         super().__init__(step_tasks, _stages(tasks, found, self._matrix), found.stretches)
         # A product of no tasks, so that no compilation hides in the time of the iterations.
-        self._run(NO_STEP, np.zeros(0), np.zeros(0), Fixed((np.zeros(0, np.int64), *self._matrix)))
+        self._run(NO_STEP, np.zeros(0), np.zeros(0), SharedArguments((np.zeros(0, np.int64), *self._matrix)))
 
     @property
     def nbytes(self) -> int:
@@ -205,25 +205,30 @@ class CpuTaskProduct(StagedProduct):
         return CpuTaskSweep(self._matrix, self._shape[0])
 
 
-def _late_columns(tasks: TaskList, early: int | None) -> LateColumns:
-    """Tell tasks that read late columns from others."""
+def _ghost_columns(tasks: TaskList, n_own: int | None) -> GhostColumns:
+    """Tell tasks that read ghost columns from others."""
     first = np.arange(len(tasks)) * tasks.task_rows
     rows = np.stack((first, np.minimum(first + tasks.task_rows, tasks.shape[0])), axis=1)
     column = tasks.instances["column"].astype(np.int64)
     width = tasks.blocks.n_columns[tasks.instances["submatrix"]].astype(np.int64)
-    return find_late_columns(tasks.task_ptr, rows, np.stack((column, column + width), axis=1), early)
+    return find_ghost_columns(tasks.task_ptr, rows, np.stack((column, column + width), axis=1), n_own)
 
 
-def _stages(tasks: TaskList, late: LateColumns, matrix: tuple[Any, ...]) -> Stages:
+def _stages(tasks: TaskList, boundary: GhostColumns, matrix: tuple[Any, ...]) -> Stages:
     """Return the tasks in stages: of every stage the numbers of its tasks, ascending, and the matrix."""
-    early_tasks, late_tasks = np.flatnonzero(~late.is_late), np.flatnonzero(late.is_late)
+    interior_tasks, boundary_tasks = (
+        np.flatnonzero(~boundary.is_boundary),
+        np.flatnonzero(boundary.is_boundary),
+    )
     cut = tasks.instances
     entries = np.append(0, np.cumsum(cut["offset_end"] - cut["offset_begin"], dtype=np.int64))
-    terms = int(np.diff(entries[tasks.task_ptr])[early_tasks].sum()) if len(late_tasks) else 0
-    both = Fixed((np.arange(len(tasks)), *matrix))
+    terms = int(np.diff(entries[tasks.task_ptr])[interior_tasks].sum()) if len(boundary_tasks) else 0
+    both = SharedArguments((np.arange(len(tasks)), *matrix))
     if not is_stage(terms):
         return Stages(both)
-    return Stages(both, Fixed((early_tasks, *matrix)), Fixed((late_tasks, *matrix)))
+    return Stages(
+        both, SharedArguments((interior_tasks, *matrix)), SharedArguments((boundary_tasks, *matrix))
+    )
 
 
 class CpuTaskSweep:

@@ -177,7 +177,7 @@ def multiply_groups(  # type: ignore[no-untyped-def]
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         def emit(count: int) -> None:
-            code = _Product(context, builder, sig, args, max(count, 1), checked=count == 0)
+            code = _ProductOfGroups(context, builder, sig, args, max(count, 1), checked=count == 0)
             emit_either(builder, args[9], code.emit)
 
         emit_case(builder, args[0], (4, 2, 1, 0), emit)
@@ -249,7 +249,7 @@ class Terms:
             b.store(b.call(self._fmuladd, [factors, elements, b.load(total)]), total)
 
 
-class _Product:
+class _ProductOfGroups:
     """Emits the loops over slices and terms of one product."""
 
     def __init__(self, context: Any, builder: Any, sig: Any, args: Any, members: int, checked: bool) -> None:

@@ -145,7 +145,7 @@ Vector = NDArray[np.float64]
 _log = logging.getLogger(__name__)
 
 
-class Relaxing(LinearProtocol):
+class RelaxingOperator(LinearProtocol):
     """Relaxation steps from products, on vectors of any array module; the base of the operators here.
 
     Attributes
@@ -184,10 +184,10 @@ class Relaxing(LinearProtocol):
         if self.device is None:
             self.multiply(x, out)
             return relax_in_place(x, b, diagonal, omega, out)
-        from hybrid.matrix.gpu.sweeps import Unfused
+        from hybrid.matrix.gpu.repeated_steps import UnfusedSteps
         from hybrid.matrix.gpu.workspace import relax_once
 
-        run = Unfused(self.device, self.multiply, self.shape[0])
+        run = UnfusedSteps(self.device, self.multiply, self.shape[0])
         return relax_once(self.device, run, x, b, diagonal, omega, out)
 
     @property
@@ -204,11 +204,11 @@ class Relaxing(LinearProtocol):
         if self.device is None:
             held = csr_of(self)
             return HostWorkspace(self, sweeps=None if held is None else held.sweeps)
-        from hybrid.matrix.gpu.sweeps import Unfused
+        from hybrid.matrix.gpu.repeated_steps import UnfusedSteps
         from hybrid.matrix.gpu.workspace import DeviceWorkspace
 
         device: Any = self.device if self.recorded else _Unrecorded(self.device)
-        return DeviceWorkspace(device, Unfused(device, self.multiply, self.shape[0]))
+        return DeviceWorkspace(device, UnfusedSteps(device, self.multiply, self.shape[0]))
 
     def row_sums(self) -> Vector:
         """Return the sums of the rows, shape (n_rows,), float64, on the host.
@@ -233,7 +233,7 @@ class _Unrecorded:
         return work
 
 
-class ExplicitOperator(Relaxing, TransposedProtocol):
+class ExplicitOperator(RelaxingOperator, TransposedProtocol):
     """An explicit matrix: compressed sparse rows on the host, one of the formats on a device.
 
     Parameters
@@ -370,7 +370,7 @@ class ExplicitOperator(Relaxing, TransposedProtocol):
             return self.stored.csr @ as_columns(on_host(x), self.shape[1], "x")
 
 
-class FunctionOperator(Relaxing):
+class FunctionOperator(RelaxingOperator):
     """A matrix known by its products alone.
 
     Parameters
@@ -417,13 +417,13 @@ MOST_WRITTEN = 1 << 22
 
 def entries_on_host(matrix: object) -> int | None:
     """Return the entries of a matrix whose rows `rows_on_host` writes; None where it does not."""
-    from mtbdd.offset.divided import DividedMTBDD
+    from mtbdd.offset.distributed import DistributedMTBDD
 
     held = csr_of(matrix)
     if held is not None:
         return int(held.csr.nnz)
     symbolic = getattr(matrix, "symbolic", None)
-    if not isinstance(symbolic, OffsetMTBDD) or isinstance(symbolic, DividedMTBDD):
+    if not isinstance(symbolic, OffsetMTBDD) or isinstance(symbolic, DistributedMTBDD):
         return None
     is_here = getattr(matrix, "place", None) is HOST and symbolic.n_entries <= MOST_WRITTEN
     return int(symbolic.n_entries) if is_here else None

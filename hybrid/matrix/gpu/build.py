@@ -30,7 +30,7 @@ from hybrid.matrix.gpu.cost import layout_items, types_of_level, uses_pairs
 from hybrid.matrix.gpu.product import GpuProduct
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.tuning import LayoutOptions
-from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_groups, find_gaps
+from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_groups, find_empty_rows
 from hybrid.matrix.injection.submatrices import CooBlocks, class_submatrices
 from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from mtbdd.base.records import Record
@@ -316,7 +316,7 @@ def _row_items(
 ) -> Array:
     """Cut the groups, and the gaps, into items of up to `tuning.rows` rows; those of most slots first."""
     xp = place.xp
-    gap_begin, gap_ptr = find_gaps(xp, groups.row, rows, n_rows)
+    gap_begin, gap_ptr = find_empty_rows(xp, groups.row, rows, n_rows)
     nothing = gap_begin * 0
     begin = xp.concatenate((groups.row, gap_begin))
     covered = xp.concatenate((rows, gap_ptr[1:] - gap_ptr[:-1]))
@@ -365,7 +365,7 @@ def build_layout(
     k: int,
     options: LayoutOptions | None = None,
     own_columns: int | None = None,
-    strip: NDArray[np.int64] | None = None,
+    block_row: NDArray[np.int64] | None = None,
 ) -> TileMatrix | PairMatrix:
     """Return the arrays of `build_product` alone.
 
@@ -373,16 +373,16 @@ def build_layout(
     ----------
     matrix, k, options
         As for `build_product`.
-    own_columns, strip : optional
-        See `hybrid.matrix.gpu.tile_layout.build_tile_matrix`; with strips the level is held as tiles.
+    own_columns, block_row : optional
+        See `hybrid.matrix.gpu.tile_layout.build_tile_matrix`; with block rows the level is held as tiles.
     """
     device = current_device()
     types = types_of_level(matrix, k)
-    pairs = options is None and strip is None and uses_pairs(matrix, k)
-    layout = _build(device, types, k, options, pairs, own_columns, strip)
+    pairs = options is None and block_row is None and uses_pairs(matrix, k)
+    layout = _build(device, types, k, options, pairs, own_columns, block_row)
     if layout is None:
         # Sharing up to a scale would cost accuracy here.
-        layout = _build(device, matrix.plain, k, options, pairs, own_columns, strip)
+        layout = _build(device, matrix.plain, k, options, pairs, own_columns, block_row)
     if layout is None:
         raise RuntimeError("classes of equal blocks are exact, yet were refused as inexact")
     return layout
@@ -395,13 +395,13 @@ def _build(
     options: LayoutOptions | None,
     pairs: bool,
     own_columns: int | None,
-    strip: NDArray[np.int64] | None,
+    block_row: NDArray[np.int64] | None,
 ) -> TileMatrix | PairMatrix | None:
     check_memory(device, types, k, pairs)
 
     def make(place: Place) -> TileMatrix | PairMatrix | None:
         if pairs:
             return build_pairs(place, types, k)
-        return build_tile_matrix(place, types, k, options, own_columns=own_columns, strip=strip)
+        return build_tile_matrix(place, types, k, options, own_columns=own_columns, block_row=block_row)
 
     return made_for(device, layout_items(types, k), make)

@@ -24,7 +24,7 @@ from hybrid.base.arrays import Array
 from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.gpu.build import build_layout
 from hybrid.matrix.gpu.cost import types_of_level
-from hybrid.matrix.gpu.sweeps import DeviceSteps, Unfused
+from hybrid.matrix.gpu.repeated_steps import DeviceSteps, UnfusedSteps
 from hybrid.matrix.gpu.workspace import DeviceWorkspace
 from hybrid.matrix.injection.row_types import enumerate_groups, group_arrows
 from hybrid.matrix.injection.typed_matrix import TypedMatrix
@@ -74,7 +74,7 @@ class ColouredTiles:
         # Rows without a group go with the first colour.
         of_row = np.zeros(matrix.n_rows, np.int64)
         of_row[concatenated_ranges(groups.row, size)] = np.repeat(colour, size)
-        layout = build_layout(typed, k, strip=colour)
+        layout = build_layout(typed, k, block_row=colour)
         assert isinstance(layout, TileMatrix)
         self.colours = int(colour.max(initial=0)) + 1
         self._device, self._tiles = device, layout
@@ -105,7 +105,7 @@ class ColouredTiles:
 
     def _sweep(self, step: Step, x: Array, out: Array) -> None:
         """Queue a sweep; x has the newest values meanwhile, and ends as a copy of out."""
-        single = len(self._tiles.strip_ptr) < 2
+        single = len(self._tiles.block_row_ptr) < 2
         for number, mask in enumerate(self._masks):
             run_tiles(self._device, self._tiles, step, x, out, part="all" if single else number)
             self._device.xp.copyto(x, out, where=mask)
@@ -157,7 +157,7 @@ class ColouredRows:
 
     def workspace(self) -> DeviceWorkspace:
         """Return the workspace of the matrix in the order of its colours."""
-        return DeviceWorkspace(self._device, Unfused(self._device, self._multiply, self._size))
+        return DeviceWorkspace(self._device, UnfusedSteps(self._device, self._multiply, self._size))
 
     def into(self, x: Array) -> Array:
         """Return a vector over the rows in the order of the colours, on the device."""

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from gpu_kernels import CodedVector, Device, compress, copy_blocks
 from hybrid.base.halo import ArrivingVector, Halo
-from hybrid.matrix.gpu.carriers import carrier_of
-from mtbdd.offset.divided import DividedMTBDD
+from hybrid.matrix.gpu.transports import transport_of
+from mtbdd.offset.distributed import DistributedMTBDD
 from mtbdd.offset.places import VectorPlace
 
 # Vectors over states that are made on a device, from the blocks that the host finds on a diagram.
@@ -80,7 +80,7 @@ class ArrivingOnDevice(ArrivingVector):
     others : array, shape (halo,), float64
         The elements of others, once they have come.
     aside : SideStream or None
-        See `hybrid.matrix.gpu.carriers.Carrier`.
+        See `hybrid.matrix.gpu.transports.Transport`.
     """
 
     def __init__(self, own: Array, halo: DeviceHalo, finish: Callable[[], object] | None = None) -> None:
@@ -121,7 +121,7 @@ class DeviceHalo(Halo):
     Parameters
     ----------
     device : Device
-    divided : DividedMTBDD
+    divided : DistributedMTBDD
         A matrix over these columns; all matrices that share a halo have the same.
 
     Attributes
@@ -131,17 +131,17 @@ class DeviceHalo(Halo):
     others : array, shape (size,), float64
         On the device.
     host_waits, aside
-        See `hybrid.matrix.gpu.carriers.Carrier`.
+        See `hybrid.matrix.gpu.transports.Transport`.
 
     Notes
     -----
-    Elements are carried (`carrier_of`) while kernels are at work.
+    Elements are carried (`transport_of`) while kernels are at work.
     """
 
-    def __init__(self, device: Device, divided: DividedMTBDD) -> None:
+    def __init__(self, device: Device, divided: DistributedMTBDD) -> None:
         self._xp, self._own = device.xp, divided.own_columns
         self.size = int(sum(divided.incoming))
-        self._carrier = carrier_of(
+        self._carrier = transport_of(
             device, divided.communicator, divided.outgoing, divided.incoming, self._own
         )
         self.others, self.way = self._carrier.others, self._carrier.name

@@ -20,10 +20,10 @@ from gpu_kernels import (
 )
 from hybrid.base.arrays import Array
 from hybrid.base.shadow_signs import DIRECTIONS
-from hybrid.matrix.gpu.sweeps import Run, Unfused
+from hybrid.matrix.gpu.repeated_steps import Run, UnfusedSteps
 from hybrid.matrix.space.base import Vector
 from hybrid.matrix.space.idr import FALL, KAPPA, LOST, SINGLE_FALL
-from hybrid.matrix.space.recurrence import Standing
+from hybrid.matrix.space.recurrence import RecurrenceStatus
 from hybrid.matrix.space.repeated import IDR_PATIENCE, OMEGA, STEPS, repeat
 from hybrid.matrix.space.workspace import Workspace
 
@@ -77,7 +77,7 @@ class DeviceBiCGStab:
         nothing = CodedVector(0, 0, None, None)
         # Products that relax nothing would be divided in a sweep of their own: the kernels do it on the way.
         # So they do with an anchor, whose element comes in before the division.
-        self._relaxes = not isinstance(run, Unfused) and anchor is None
+        self._relaxes = not isinstance(run, UnfusedSteps) and anchor is None
         divisor = nothing if self._relaxes else diagonal
         x = space.vector(start)
         self._kernels = BiCGStabKernels(device, x, divisor, limit, orthogonal, anchor=anchor)
@@ -127,7 +127,7 @@ class DeviceBiCGStab:
         """Begin anew: directions hold for the residual that they began with alone."""
         return self.restart()
 
-    def advance(self, most: int) -> Standing:
+    def advance(self, most: int) -> RecurrenceStatus:
         """Make some iterations. Synchronises: a look.
 
         The first time they are recorded, for which nothing has to be waited: a look has just been taken.
@@ -143,7 +143,7 @@ class DeviceBiCGStab:
             self._queue(self._run)
         *numbers, ended, made = self._space.read(kernels.numbers, kernels.status)
         self._made = int(made)
-        return Standing(self._made, numbers[kernels.NORM], ended != _GOING, ended == _BROKEN)
+        return RecurrenceStatus(self._made, numbers[kernels.NORM], ended != _GOING, ended == _BROKEN)
 
     def _load(self) -> None:
         """Launch everything once, which no recording can be the first to do; nothing has begun, or moves."""
@@ -214,7 +214,7 @@ class DeviceIDR:
         nothing = CodedVector(0, 0, None, None)
         # Products that relax nothing would be divided in a sweep of their own: the kernels do it on the way.
         # So they do with an anchor, whose element comes in before the division.
-        relaxes = not (isinstance(run, Unfused) or is_single) and anchor is None
+        relaxes = not (isinstance(run, UnfusedSteps) or is_single) and anchor is None
         self._kernels = IDRKernels(
             device, space.vector(start), nothing if relaxes else diagonal, limit, KAPPA, LOST, weights,
             anchor=anchor, real=np.float32 if is_single else np.float64,
@@ -265,7 +265,7 @@ class DeviceIDR:
         """Replace the residual by a fresh one, keep the directions, and return its norm; a look."""
         return self._begin(is_new=False)
 
-    def advance(self, most: int) -> Standing:
+    def advance(self, most: int) -> RecurrenceStatus:
         """Make some cycles. Synchronises: a look, and another one where a fresh residual is due.
 
         The first time they are recorded, for which nothing has to be waited: a look has just been taken.
@@ -281,7 +281,7 @@ class DeviceIDR:
         if ended == _GOING and norm < self._fall * numbers[kernels.GREATEST]:
             norm = self.refresh()
             ended = self._ended
-        return Standing(self._made, norm, ended != _GOING, ended == _BROKEN)
+        return RecurrenceStatus(self._made, norm, ended != _GOING, ended == _BROKEN)
 
     def _begin(self, is_new: bool) -> float:
         kernels = self._kernels

@@ -155,7 +155,7 @@ def tasks_on_device(
 # A process's rows of a matrix on a device: rows without columns of others go first.
 
 
-class DividedGpuProduct(GpuProduct):
+class DistributedGpuProduct(GpuProduct):
     """See `GpuProduct`.
 
     Notes
@@ -164,7 +164,7 @@ class DividedGpuProduct(GpuProduct):
     vector, wait first, for a vector of both; their steps relax rows in a launch of its own.
     """
 
-    def run_meanwhile(self, step: Step, x: ArrivingVector, out: Array) -> None:
+    def run_overlapped(self, step: Step, x: ArrivingVector, out: Array) -> None:
         """Queue a step over all rows. Synchronises: where elements of others come by way of the hosts."""
         arriving = cast(ArrivingOnDevice, x)
         if isinstance(self.matrix, TileMatrix):
@@ -185,16 +185,16 @@ class DividedGpuProduct(GpuProduct):
         """Products before they are relaxed; kept, as recorded launches write there again."""
         return self.device.xp.empty(self.matrix.n_rows)
 
-    def multiply_meanwhile(self, x: ArrivingVector, out: Array) -> None:
-        """See `Product.multiply_meanwhile`."""
-        self.run_meanwhile(product_step(), x, out)
+    def multiply_overlapped(self, x: ArrivingVector, out: Array) -> None:
+        """See `Product.multiply_overlapped`."""
+        self.run_overlapped(product_step(), x, out)
 
-    def relax_meanwhile(
+    def relax_overlapped(
         self, x: ArrivingVector, b: Array | None, diagonal: Array, omega: float, out: Array
     ) -> tuple[float, float]:
-        """See `Product.relax_meanwhile`."""
+        """See `Product.relax_overlapped`."""
 
         def run(step: Step, _: Any, target: Array) -> None:
-            self.run_meanwhile(step, x, target)
+            self.run_overlapped(step, x, target)
 
         return relax_once(self.device, run, x.own, b, diagonal, omega, out)

@@ -15,10 +15,10 @@ from gpu_kernels import Place, TileMatrix, Tuning, index_bits, index_type
 from gpu_kernels.compressed.tiles import LANES, pack_columns, pack_items, pack_terms
 from gpu_kernels.runtime.coded import pointers, ranges, shares
 from hybrid.base.arrays import Array, counts, to_host
-from hybrid.matrix.gpu.tile_table import TileTable, build_tile_table, late_groups
+from hybrid.matrix.gpu.tile_table import TileTable, boundary_groups, build_tile_table
 from hybrid.matrix.gpu.tuning import LayoutOptions, choose_tuning
-from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_groups, find_gaps
-from mtbdd.offset.divided import StackedLayers
+from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_groups, find_empty_rows
+from mtbdd.offset.distributed import StackedLayers
 from mtbdd.offset.tuples import stable_order
 
 _LARGE_TABLE = 16 * 1024
@@ -52,7 +52,7 @@ def build_tile_matrix(
     options: LayoutOptions | None = None,
     stacked: StackedLayers | None = None,
     own_columns: int | None = None,
-    strip: NDArray[np.int64] | None = None,
+    block_row: NDArray[np.int64] | None = None,
 ) -> TileMatrix | None:
     """Build the matrix for the tile kernels from the row types of level k, on the device.
 
@@ -70,9 +70,9 @@ def build_tile_matrix(
     own_columns : int, optional
         Of a single matrix; `stacked` has those of layers. Items without entries in other columns go first,
         see `TileMatrix.early`.
-    strip : ndarray, shape (groups,), int64, optional
-        Of a single matrix without others' columns: the strip of every group of the level, on the host; see
-        `TileMatrix.strip_ptr`.
+    block_row : ndarray, shape (groups,), int64, optional
+        Of a single matrix without others' columns: the block row of every group of the level, on the host;
+        see `TileMatrix.block_row_ptr`.
 
     Returns
     -------
@@ -108,12 +108,12 @@ def build_tile_matrix(
     chunks = _count_chunks(table, terms, tuning, chosen.turns)
     if not single:
         groups = replace(groups, base=xp.remainder(groups.base, max(n_columns, 1)))
-    # Sets of groups that share no item: early and late ones, or strips.
+    # Sets of groups that share no item: early and boundary ones, or block rows.
     apart, sets = None, 2
     if own_columns is not None:
-        apart = late_groups(xp, types, k, groups, own_columns)
-    elif strip is not None:
-        apart, sets = xp.asarray(strip), int(strip.max(initial=-1)) + 1
+        apart = boundary_groups(xp, types, k, groups, own_columns)
+    elif block_row is not None:
+        apart, sets = xp.asarray(block_row), int(block_row.max(initial=-1)) + 1
     order, items = _bundle_groups(
         xp, groups, table.type_tile, xp.asarray(chunks * members), chosen.window_rows, apart
     )
@@ -123,7 +123,7 @@ def build_tile_matrix(
         # read the same parts of x.
         items, mean = _long_items_first(xp, table, items, tuning)
         look_ups = chosen.look_ups or (4 if mean >= _MANY_LOOK_UPS else 1)
-    gap_begin, gap_ptr = find_gaps(xp, groups.row, xp.asarray(level.rows)[groups.type], n_rows)
+    gap_begin, gap_ptr = find_empty_rows(xp, groups.row, xp.asarray(level.rows)[groups.type], n_rows)
     slot_ptr = pointers(xp, (groups.ptr[1:] - groups.ptr[:-1])[order])
     slots, _ = ranges(xp, groups.ptr[order], slot_ptr, len(groups.base))
     set_ptr: tuple[int, ...] = ()
@@ -160,7 +160,7 @@ def build_tile_matrix(
         look_ups=look_ups,
         many_rounds=len(table.round_cell) > len(table.begin) + 1,
         early=None if own_columns is None else set_ptr[1],
-        strip_ptr=set_ptr if own_columns is None else (),
+        block_row_ptr=set_ptr if own_columns is None else (),
     )
 
 

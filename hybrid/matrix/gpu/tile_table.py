@@ -35,27 +35,28 @@ from hybrid.matrix.gpu.tuning import (
 from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_groups
 from hybrid.matrix.injection.submatrices import CooBlocks, class_submatrices
 from mtbdd.base.records import Record
-from mtbdd.offset.divided import StackedLayers
+from mtbdd.offset.distributed import StackedLayers
 from mtbdd.offset.places import is_all
 from mtbdd.offset.tuples import numbered, stable_order
 
 # Groups of rows that wait for elements of others, and so share no item with those that do not.
 
 
-def late_groups(xp: Any, types: RowTypes, k: int, groups: RowGroups, own_columns: int) -> Array:
+def boundary_groups(xp: Any, types: RowTypes, k: int, groups: RowGroups, own_columns: int) -> Array:
     """Return which groups of level k have a slot that ends behind the own columns, shape (groups,), bool."""
     width = xp.asarray(types.classes.matrix.columns[k])[groups.node]
     late_ptr = pointers(xp, xp.greater(groups.base + width, own_columns).astype(xp.int64))
     return late_ptr[groups.ptr[1:]] > late_ptr[groups.ptr[:-1]]
 
 
-def groups_apart(xp: Any, types: RowTypes, k: int, own_columns: int | None) -> list[Array]:
+def group_counts(xp: Any, types: RowTypes, k: int, own_columns: int | None) -> list[Array]:
     """Return the number of groups of every type in each set of groups that share items.
 
     Returns
     -------
     list of ndarray, shape (types,), int64
-        On the host: of the late groups and of the others, or of all groups where all columns are own ones.
+        On the host: of the boundary groups and of the others, or of all groups where all columns are own
+        ones.
 
     Notes
     -----
@@ -65,7 +66,7 @@ def groups_apart(xp: Any, types: RowTypes, k: int, own_columns: int | None) -> l
     if own_columns is None:
         return [level.groups]
     groups = enumerate_groups(xp, types, k)
-    late = late_groups(xp, types, k, groups, own_columns)
+    late = boundary_groups(xp, types, k, groups, own_columns)
     return [to_host(counts(xp, groups.type[which], level.n_types)) for which in (late, ~late)]
 
 
@@ -484,7 +485,7 @@ def build_tile_table(
     if found is None:
         return None
     if stacked is None and chosen.slices is None and 0 < found.mean_terms <= MANY_TERMS:
-        apart, few = groups_apart(xp, types, k, own_columns), found.mean_terms <= FEW_TERMS
+        apart, few = group_counts(xp, types, k, own_columns), found.mean_terms <= FEW_TERMS
         slices = choose_slices(types[k].rows, apart, tuning, chosen.turns, few)
         if slices != shape.slices:
             del found  # not beside those that are cut next

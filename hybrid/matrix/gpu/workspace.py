@@ -29,7 +29,7 @@ from gpu_kernels import (
 )
 from hybrid.base.arrays import Array, to_host
 from hybrid.matrix.gpu.idr import DeviceBiCGStab, DeviceIDR, PolynomialSystem
-from hybrid.matrix.gpu.sweeps import RECORDED, DeviceSteps, Run
+from hybrid.matrix.gpu.repeated_steps import RECORDED, DeviceSteps, Run
 from hybrid.matrix.space.base import Criterion, Vector
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from hybrid.matrix.space.workspace import OPERANDS, Workspace
@@ -155,7 +155,7 @@ class DeviceWorkspace(Workspace):
     device : Device
     run : callable
         Queues a step over all rows: ``run(step, x, out)``. Once the state of the step has ended it must leave
-        ``out`` as it is; :class:`hybrid.matrix.gpu.sweeps.Unfused` makes one from a product.
+        ``out`` as it is; :class:`hybrid.matrix.gpu.repeated_steps.UnfusedSteps` makes one from a product.
     has_single : bool
         Whether it multiplies vectors of single precision as well.
 

@@ -439,7 +439,7 @@ def _descend(xp: Any, types: RowTypes, depth: int, state: RowGroups) -> RowGroup
     return RowGroups(row, xp.asarray(below.child)[edge].astype(np.int32), ptr, base, node)
 
 
-def find_gaps(xp: Any, row: Array, rows: Array, n_rows: int) -> tuple[Array, Array]:
+def find_empty_rows(xp: Any, row: Array, rows: Array, n_rows: int) -> tuple[Array, Array]:
     """Return the first rows of the ranges that no group covers, and pointers of their lengths.
 
     Parameters

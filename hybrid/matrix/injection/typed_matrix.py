@@ -11,7 +11,7 @@ from mtbdd.base.memoised import Memoised
 from mtbdd.offset.offset import OffsetMTBDD
 
 if TYPE_CHECKING:
-    from mtbdd.offset.divided import StackedLayers
+    from mtbdd.offset.distributed import StackedLayers
 
 _MOST_TIMES = 8
 """How many times as many slots plain row types may have as scaled ones."""
@@ -47,7 +47,7 @@ class TypedMatrix(Memoised):
     """
 
     def __init__(self, held: OffsetMTBDD | StackedLayers) -> None:
-        from mtbdd.offset.divided import StackedLayers
+        from mtbdd.offset.distributed import StackedLayers
 
         self.stacked = held if isinstance(held, StackedLayers) else None
         self.matrix: OffsetMTBDD = held.matrix if isinstance(held, StackedLayers) else held

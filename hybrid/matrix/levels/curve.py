@@ -36,7 +36,7 @@ from hybrid.matrix.levels.table import CandidateLevel, LevelTable, Weight, sum_l
 from mtbdd.offset.offset import OffsetMTBDD
 
 if TYPE_CHECKING:
-    from mtbdd.offset.divided import StackedLayers
+    from mtbdd.offset.distributed import StackedLayers
 
 _log = logging.getLogger(__name__)
 
@@ -214,7 +214,7 @@ def level_curve(held: OffsetMTBDD | StackedLayers) -> LevelCurve:
     Time: O(nodes log nodes); that of a candidate is the sweep of
     :class:`hybrid.matrix.injection.row_types.RowTypes` down to it, twice for a matrix and once for layers.
     """
-    from mtbdd.offset.divided import StackedLayers
+    from mtbdd.offset.distributed import StackedLayers
 
     _log.info("counting paths and row types of levels")
     _total((held.matrix if isinstance(held, StackedLayers) else held).entries_below[0], "non-zeros")
@@ -428,7 +428,7 @@ def layer_levels(matrices: Sequence[OffsetMTBDD], backend: str) -> LevelCurve:
         On the gpu those of all layers fused, if every layer has a row for every state and the layers
         are not too many; else those of layers one by one.
     """
-    from mtbdd.offset.divided import stack_layers
+    from mtbdd.offset.distributed import stack_layers
 
     if backend == "gpu":
         check_layers(matrices)

@@ -35,7 +35,7 @@ from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.levels.curve import LevelCurve, level_curve
 from hybrid.matrix.levels.policy import LevelChoice, choose_level
 from hybrid.matrix.levels.table import BestLevel, weigh
-from mtbdd.offset.divided import StackedLayers, stack_layers
+from mtbdd.offset.distributed import StackedLayers, stack_layers
 from mtbdd.offset.offset import OffsetMTBDD
 
 _log = logging.getLogger(__name__)
@@ -226,7 +226,7 @@ def build_choices(
         )
         return None if weighed.best is None else weighed.best[1:]
     timed, tuned = large and level == "min-time", large and level == "min-time" and options is None
-    trial = _Trial(device, gains, maximise)
+    trial = _LevelTrial(device, gains, maximise)
     fastest = BestLevel(trial.seconds if timed or tuned else lambda _: 0.0)
     tried: list[int] = []
     for k in _candidates(curve, level, timed):
@@ -329,7 +329,7 @@ def _retune(
             fastest.take(level, partial(build_level, device, layers, level, options))
 
 
-class _Trial:
+class _LevelTrial:
     """Times steps as value iteration makes them: gains added, and the greatest change measured."""
 
     def __init__(

@@ -36,9 +36,9 @@ from hybrid.matrix.backends import Backend
 from hybrid.matrix.explicit.extract import explicit_sizes
 from hybrid.matrix.gpu.admission import SMALL_ENTRIES
 from hybrid.matrix.gpu.build import code_gains, gain_items
-from hybrid.matrix.gpu.divided_workspace import DividedDeviceWorkspace
+from hybrid.matrix.gpu.distributed_workspace import DistributedDeviceWorkspace
 from hybrid.matrix.gpu.halo import DeviceHalo
-from hybrid.matrix.gpu.sweeps import DeviceSteps, Unfused
+from hybrid.matrix.gpu.repeated_steps import DeviceSteps, UnfusedSteps
 from hybrid.matrix.gpu.workspace import DeviceWorkspace
 from hybrid.matrix.levels.curve import MOST_LAYERS
 from hybrid.matrix.levels.probe import build_choices
@@ -53,7 +53,7 @@ from hybrid.matrix.operators.layer_choices import LayerChoices
 from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator, ChoiceProblem, Improvement
 from hybrid.matrix.space.workspace import Array, Pair
 from mtbdd.base.errors import option
-from mtbdd.offset.divided import DividedMTBDD
+from mtbdd.offset.distributed import DistributedMTBDD
 
 # Steps over choices on the device, whatever form the choices have there.
 
@@ -133,7 +133,7 @@ class DeviceOperator(ChoiceOperator):
         def multiply(x: Array, out: Array) -> None:
             self._queue(step, x, out)
 
-        return DeviceWorkspace(self._device, Unfused(self._device, multiply, self.size))
+        return DeviceWorkspace(self._device, UnfusedSteps(self._device, multiply, self.size))
 
     def repeat(self, pair: Pair, done: int, count: int, factor: float = 1.0) -> None:
         """See `ChoiceOperator.repeat`; from a recorded graph of launches where there are many."""
@@ -257,8 +257,8 @@ def fused_choices(
     gains = gains_for(tiles)
     shared = next(iter(matrices.values()))
     if alike.size > 1:
-        assert isinstance(shared, DividedMTBDD)
-        return DividedDeviceChoices(device, tiles, gains, level, problem, DeviceHalo(device, shared))
+        assert isinstance(shared, DistributedMTBDD)
+        return DistributedDeviceChoices(device, tiles, gains, level, problem, DeviceHalo(device, shared))
     found = DeviceChoices(device, tiles, gains, level, problem)
     found.backend_reason = engine.reason
     return found
@@ -308,7 +308,7 @@ class DeviceChoices(DeviceOperator):
         self.level = self._level = level
         self.nbytes, self.operand_bytes = tiles.nbytes, gains.nbytes
 
-    def regained(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> DeviceChoices:
+    def with_rewards(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> DeviceChoices:
         """Return the choices on the same matrices with other gains, groups or optimum."""
         gains = _coded(self._device, self._tiles, layer_choices, problem.maximise)
         return self._on(gains, problem)
@@ -327,7 +327,7 @@ class DeviceChoices(DeviceOperator):
         run_choices(self._device, self._tiles, self._gains, step, x, out)
 
 
-class DividedDeviceChoices(DeviceChoices):
+class DistributedDeviceChoices(DeviceChoices):
     """See `DeviceChoices`; of the states of one of several processes.
 
     Parameters
@@ -356,14 +356,14 @@ class DividedDeviceChoices(DeviceChoices):
         self._halo = halo
         super().__init__(
             device, tiles, gains, level, problem,
-            DividedDeviceWorkspace(device, refuse_product, alike, halo.host_waits),
+            DistributedDeviceWorkspace(device, refuse_product, alike, halo.host_waits),
         )  # fmt: skip
         self.backend_reason = f"{alike.size} parts share the states, elements are carried {halo.way}"
         # What one process records all have to record.
         self._is_repeated = not alike.any(self.groups is not None)
 
-    def _on(self, gains: ChoiceGains, problem: ChoiceProblem) -> DividedDeviceChoices:
-        return DividedDeviceChoices(self._device, self._tiles, gains, self._level, problem, self._halo)
+    def _on(self, gains: ChoiceGains, problem: ChoiceProblem) -> DistributedDeviceChoices:
+        return DistributedDeviceChoices(self._device, self._tiles, gains, self._level, problem, self._halo)
 
     @property
     def changes(self) -> Array:
@@ -410,7 +410,7 @@ class DeviceRows(DeviceOperator):
         self._rows = rows
         self.nbytes, self.operand_bytes = rows.matrix_bytes, rows.operand_bytes
 
-    def regained(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> DeviceRows:
+    def with_rewards(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> DeviceRows:
         """Return the choices on the same matrices with other gains, groups or optimum."""
         gains = self._device.xp.asarray(merged_gains(layer_choices))
         return DeviceRows(self._device, replace(self._rows, gains=gains), problem)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gpu_kernels import ChoiceRows
 from hybrid.matrix.cpu.passes import CpuPasses
 from hybrid.matrix.explicit.extract import LayerRows, explicit_matrix, explicit_sizes, merge_layers
-from hybrid.matrix.operators.hybrid_choices import NoMatrix, finish_on_host, run_state_by_state
+from hybrid.matrix.operators.hybrid_choices import EmptyMatrix, finish_on_host, run_state_by_state
 from hybrid.matrix.operators.layer_choices import LayerChoices
 from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator, ChoiceProblem, Improvement
 from hybrid.matrix.space.host import HostWorkspace
@@ -41,13 +41,13 @@ class ExplicitChoices(ChoiceOperator):
     storage = "csr"
 
     def __init__(self, rows: ChoiceRows, problem: ChoiceProblem) -> None:
-        super().__init__(problem, HostWorkspace(NoMatrix(problem.size), CpuPasses()))
+        super().__init__(problem, HostWorkspace(EmptyMatrix(problem.size), CpuPasses()))
         self.rows = rows
         self.write = lambda: rows
         self.nbytes, self.operand_bytes = self.rows.matrix_bytes, self.rows.operand_bytes
         self._no_policy, self._no_shape = np.zeros(0, np.uint16), np.zeros(0)
 
-    def regained(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> ExplicitChoices:
+    def with_rewards(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> ExplicitChoices:
         """Return the choices on the same matrices with other gains, groups or optimum."""
         return ExplicitChoices(replace(self.rows, gains=merged_gains(layer_choices)), problem)
 

@@ -18,7 +18,7 @@ from hybrid.matrix.backends import Backend, CpuBackend
 from hybrid.matrix.backends.base import MatrixTable
 from hybrid.matrix.backends.host import select_level
 from hybrid.matrix.levels.curve import layer_curve
-from hybrid.matrix.operators.hybrid_matrix import DividedMatrix, HybridMatrix, operator_of
+from hybrid.matrix.operators.hybrid_matrix import DistributedMatrix, HybridMatrix, operator_of
 from hybrid.matrix.operators.inject import inject_transposed
 from hybrid.matrix.operators.layer_choices import LayerChoices
 from hybrid.matrix.space.base import Product
@@ -43,14 +43,14 @@ MOST_PARTS = 8
 def finish_on_host(x: Vector, out: Vector, factor: float, shape: Vector | None) -> Vector:
     """Scale, add and measure with the compiled kernel; return the greatest changes, shape (2,)."""
     from hybrid.matrix.cpu import choice_kernels as kernels
-    from hybrid.matrix.cpu.arguments import Each
+    from hybrid.matrix.cpu.arguments import PerPart
     from hybrid.matrix.cpu.pool import run_rows
     from hybrid.matrix.cpu.threads import threads_for
 
     changes = np.zeros((threads_for(out.size), 3))
     added = np.zeros(0) if shape is None else shape
     kernel: Any = kernels.finish_rows
-    run_rows(kernel, out.size, x, factor, added, shape is not None, out, Each(changes))
+    run_rows(kernel, out.size, x, factor, added, shape is not None, out, PerPart(changes))
     return _greatest(changes)
 
 
@@ -95,7 +95,7 @@ def _greatest(changes: Vector) -> Vector:
     return greatest
 
 
-class NoMatrix:
+class EmptyMatrix:
     """Stands for the matrix of a system in which every choice leaves the unknown states for certain."""
 
     def __init__(self, size: int) -> None:
@@ -245,13 +245,13 @@ def _seems_few(column: Vector, limit: int) -> bool:
     return count <= limit
 
 
-class HeldLayer(Record, eq=False):
+class LayerOperands(Record, eq=False):
     """One layer's operands where the vectors are.
 
     Attributes
     ----------
     layer : int
-    matrix : HybridMatrix, DividedMatrix or None
+    matrix : HybridMatrix, DistributedMatrix or None
     space : Workspace or None
         The matrix's own.
     place : array or None
@@ -263,7 +263,7 @@ class HeldLayer(Record, eq=False):
     """
 
     layer: int
-    matrix: HybridMatrix | DividedMatrix | None
+    matrix: HybridMatrix | DistributedMatrix | None
     space: Workspace | None
     place: Array | None
     codes: Array | None
@@ -308,14 +308,14 @@ def hybrid_choices(
     The level is the one that :func:`hybrid.matrix.levels.policy.choose_level` finds on the matrices' common
     curve.
     """
-    from mtbdd.offset.divided import DividedMTBDD
+    from mtbdd.offset.distributed import DistributedMTBDD
 
     if refusal is not None:
         engine = refusal.applied_to(engine)
-    injected: dict[int, HybridMatrix | DividedMatrix] = {}
+    injected: dict[int, HybridMatrix | DistributedMatrix] = {}
     wanted = sorted((o for o in layer_choices if o.matrix is not None), key=lambda o: -_entries(o))
     first = wanted[0].matrix if wanted else None
-    halo = engine.halo(first) if isinstance(first, DividedMTBDD) else None
+    halo = engine.halo(first) if isinstance(first, DistributedMTBDD) else None
     for offer in wanted:
         if offer.matrix is not None and not offer.matrix.n_entries:
             injected[offer.layer] = operator_of(offer.matrix, None, engine, halo)
@@ -363,7 +363,7 @@ class HybridChoices(ChoiceOperator):
 
     Attributes
     ----------
-    layers : list of HeldLayer
+    layers : list of LayerOperands
 
     Notes
     -----
@@ -374,7 +374,7 @@ class HybridChoices(ChoiceOperator):
     def __init__(
         self,
         layer_choices: list[LayerChoices],
-        injected: dict[int, HybridMatrix | DividedMatrix],
+        injected: dict[int, HybridMatrix | DistributedMatrix],
         problem: ChoiceProblem,
         engine: Backend,
     ) -> None:
@@ -389,7 +389,7 @@ class HybridChoices(ChoiceOperator):
             codes, gains, factors = coded_gains(offer.gain, offer.factor)
             blank = np.where(np.isfinite(gains), 0.0, gains)
             self.layers.append(
-                HeldLayer(
+                LayerOperands(
                     offer.layer,
                     injected.get(offer.layer),
                     spaces.get(offer.layer),
@@ -413,7 +413,7 @@ class HybridChoices(ChoiceOperator):
         self._no_policy = np.zeros(0, np.uint16)
         self._no_codes = np.zeros(0, np.uint8)
 
-    def regained(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> HybridChoices:
+    def with_rewards(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> HybridChoices:
         """Return the choices on the same matrices with other gains, groups or optimum."""
         return HybridChoices(layer_choices, self._injected, problem, self._engine)
 
@@ -443,23 +443,29 @@ class HybridChoices(ChoiceOperator):
         if not started:
             out.fill(self.worst)
 
-    def _multiplied(self, e: HeldLayer, x: ArrivingVector) -> Array | None:
+    def _multiplied(self, e: LayerOperands, x: ArrivingVector) -> Array | None:
         """Return the product with a layer's matrix, in the shared vector."""
         if e.space is None:
             return None
         product = self._product[: e.rows]
-        if isinstance(e.matrix, DividedMatrix):
+        if isinstance(e.matrix, DistributedMatrix):
             return e.matrix.multiply_arriving(x, product)
         e.space.multiply(x.own, product)
         return product
 
     def _arriving(self, x: Array) -> ArrivingVector:
         """Begin to receive what matrices of all layers need of other processes; the first one awaits it."""
-        divided = next((e.matrix for e in self.layers if isinstance(e.matrix, DividedMatrix)), None)
+        divided = next((e.matrix for e in self.layers if isinstance(e.matrix, DistributedMatrix)), None)
         return ArrivingVector(x, x) if divided is None else divided.halo.exchange(x)
 
     def _take(
-        self, e: HeldLayer, product: Array | None, gains: Array, policy: Array | None, first: bool, out: Array
+        self,
+        e: LayerOperands,
+        product: Array | None,
+        gains: Array,
+        policy: Array | None,
+        first: bool,
+        out: Array,
     ) -> None:
         """Take one layer's choices into account."""
         from hybrid.matrix.cpu.pool import run_rows
@@ -479,7 +485,13 @@ class HybridChoices(ChoiceOperator):
         run_rows(kernel, e.rows, *places, product is not None, *operands, *order, *chosen, out)
 
     def _take_by_arrays(
-        self, e: HeldLayer, product: Array | None, gains: Array, policy: Array | None, first: bool, out: Array
+        self,
+        e: LayerOperands,
+        product: Array | None,
+        gains: Array,
+        policy: Array | None,
+        first: bool,
+        out: Array,
     ) -> None:
         xp = self.space.xp
         value = self._values(e, product, gains)
@@ -494,7 +506,7 @@ class HybridChoices(ChoiceOperator):
         else:
             reduce(out, value, out=out)
 
-    def _values(self, e: HeldLayer, product: Array | None, gains: Array) -> Array:
+    def _values(self, e: LayerOperands, product: Array | None, gains: Array) -> Array:
         """Return what a layer's choices are worth, row by row."""
         own = e.operand(gains)
         if product is None:
@@ -530,12 +542,12 @@ class HybridChoices(ChoiceOperator):
 
 def _space_of_none(problem: ChoiceProblem) -> Workspace:
     """Return the workspace of a system without a matrix."""
-    from hybrid.matrix.space.together import TogetherWorkspace
+    from hybrid.matrix.space.distributed import DistributedWorkspace
 
-    space = HostWorkspace(NoMatrix(problem.size))
+    space = HostWorkspace(EmptyMatrix(problem.size))
     if problem.communicator.size == 1:
         return space
-    return TogetherWorkspace(NoMatrix(problem.size), space.passes, problem.communicator)
+    return DistributedWorkspace(EmptyMatrix(problem.size), space.passes, problem.communicator)
 
 
 def _entries(offer: LayerChoices) -> float:

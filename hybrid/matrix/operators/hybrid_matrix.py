@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hybrid.base.halo import ArrivingVector, Halo
     from hybrid.matrix.gpu.colours import ColouredTiles
     from hybrid.matrix.space.workspace import Workspace
-    from mtbdd.offset.divided import DividedMTBDD
+    from mtbdd.offset.distributed import DistributedMTBDD
 
 
 # Sizes of a matrix and of its representation, and the choices behind them.
@@ -381,7 +381,7 @@ Vector = NDArray[np.float64]
 
 def operator_of(
     matrix: OffsetMTBDD, held: HybridMatrix | None, engine: Backend, halo: Halo | None = None
-) -> HybridMatrix | DividedMatrix:
+) -> HybridMatrix | DistributedMatrix:
     """Return a symbolic matrix as an operator: what it is held in, or together with other processes.
 
     Parameters
@@ -391,17 +391,17 @@ def operator_of(
         None where a divided matrix has no own entries.
     engine : Backend
     halo : Halo, optional
-        See `DividedMatrix`.
+        See `DistributedMatrix`.
     """
-    from mtbdd.offset.divided import DividedMTBDD
+    from mtbdd.offset.distributed import DistributedMTBDD
 
-    if isinstance(matrix, DividedMTBDD):
-        return DividedMatrix(held, matrix, engine, halo)
+    if isinstance(matrix, DistributedMTBDD):
+        return DistributedMatrix(held, matrix, engine, halo)
     assert held is not None
     return held
 
 
-class DividedMatrix:
+class DistributedMatrix:
     """The own rows of a symbolic matrix; vectors have the own elements.
 
     All processes call `multiply`, `jacobi_step` and what a workspace measures in the same order.
@@ -410,7 +410,7 @@ class DividedMatrix:
     ----------
     matrix : HybridMatrix or None
         Of the own rows, over own columns and halo; None where no own row has an entry.
-    divided : DividedMTBDD
+    divided : DistributedMTBDD
         What it was made of.
     engine : Backend
     halo : Halo, optional
@@ -426,7 +426,7 @@ class DividedMatrix:
     def __init__(
         self,
         matrix: HybridMatrix | None,
-        divided: DividedMTBDD,
+        divided: DistributedMTBDD,
         engine: Backend,
         halo: Halo | None = None,
     ) -> None:
@@ -479,17 +479,17 @@ class DividedMatrix:
             if self.matrix is None:
                 out[...] = 0.0
                 return relax_in_place(x, b, diagonal, float(omega), out)
-            return self.matrix.product.relax_meanwhile(arriving, b, diagonal, float(omega), out)
+            return self.matrix.product.relax_overlapped(arriving, b, diagonal, float(omega), out)
 
     def workspace(self) -> Workspace:
         """Return memory and operations for a solution of all processes."""
         product = None if self.matrix is None else self.matrix.product
-        return self._engine.workspace_together(product, self, self.halo, self.communicator)
+        return self._engine.distributed_workspace(product, self, self.halo, self.communicator)
 
     def multiply_arriving(self, x: ArrivingVector, out: Vector) -> Vector:
         """Write the own elements of ``M x`` to `out`, those first that need nothing of others."""
         if self.matrix is None:
             out[...] = 0.0
         else:
-            self.matrix.product.multiply_meanwhile(x, out)
+            self.matrix.product.multiply_overlapped(x, out)
         return out

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.state_values import StateValues
-from hybrid.matrix.operators.hybrid_matrix import DividedMatrix, HybridMatrix
+from hybrid.matrix.operators.hybrid_matrix import DistributedMatrix, HybridMatrix
 from hybrid.matrix.space.bounded_solution import UNIT
 from mtbdd.base.communicator import communicator_of
 from mtbdd.base.records import Record
@@ -75,12 +75,12 @@ _DEEPEST = -900.0  # logarithm of products that are far from underflow
 _STEP_UNITS = 12  # adding b, dividing, and the operands' own errors
 
 
-def step_slack(matrix: HybridMatrix | DividedMatrix | ExplicitOperator, operands: int) -> float:
+def step_slack(matrix: HybridMatrix | DistributedMatrix | ExplicitOperator, operands: int) -> float:
     """Return a bound on the relative error of one step ``(M x + b) / d``.
 
     Parameters
     ----------
-    matrix : HybridMatrix, DividedMatrix or ExplicitOperator
+    matrix : HybridMatrix, DistributedMatrix or ExplicitOperator
         M.
     operands : int
         Number of roundings behind b and d.

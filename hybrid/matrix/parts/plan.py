@@ -18,11 +18,11 @@ from hybrid.matrix.parts.search import (
     choose_parts,
     column_uses,
     consecutive_parts,
+    groups_by_bits,
     groups_for,
     nodes_of_parts,
     prefix_groups,
     prefix_pairs,
-    told_by,
     transitions_of_groups,
     turned_parts,
 )
@@ -171,7 +171,7 @@ def _ranked(uses: PrefixUses, parts: int, told: Sequence[Field]) -> list[PrefixG
     """Return groupings by some bits each that are not too many groups, by what they take if cut in order."""
     found: list[tuple[tuple[float, float], int, PrefixGroups]] = []
     for tested in told:
-        groups = told_by(uses.prefixes, uses.values, tested)
+        groups = groups_by_bits(uses.prefixes, uses.values, tested)
         if len(groups) <= MOST_PREFIXES:
             work = np.bincount(groups.number, uses.work, len(groups)).astype(np.float64)
             part = consecutive_parts(work, parts)[groups.number]
@@ -193,7 +193,7 @@ _FEWER_NODES = 0.75
 
 
 @dataclass(frozen=True)
-class Part:
+class MatrixPart:
     """One part of a matrix.
 
     Attributes
@@ -247,13 +247,13 @@ class PartPlan:
     part : ndarray, shape (groups,), int64
         Part of every prefix group.
     uses : ColumnUses
-    parts : tuple of Part
+    parts : tuple of MatrixPart
     """
 
     groups: PrefixGroups
     part: Int64Array
     uses: ColumnUses
-    parts: tuple[Part, ...]
+    parts: tuple[MatrixPart, ...]
 
     @property
     def is_exact(self) -> bool:
@@ -407,7 +407,7 @@ def plan_of(
         own = part == p
         start, size, owners = _pieces(uses, part, p)
         found.append(
-            Part(
+            MatrixPart(
                 int(groups.size[own].sum()),
                 int(transitions[own].sum()),
                 float(work[own].sum() * parts / work.sum()) if work.sum() > 0 else 1.0,

@@ -99,7 +99,7 @@ def prefix_groups(index: StateIndex, bits: int) -> PrefixGroups:
     return PrefixGroups(bits, start, tuple(range(bits)), np.arange(len(size)), size)
 
 
-def told_by(prefixes: PrefixGroups, values: NDArray[np.bool_], tested: Sequence[int]) -> PrefixGroups:
+def groups_by_bits(prefixes: PrefixGroups, values: NDArray[np.bool_], tested: Sequence[int]) -> PrefixGroups:
     """Make prefixes one group whose bits agree in some places.
 
     Parameters

@@ -49,7 +49,7 @@ State = Callable[[], tuple[Mapping[str, Array], Numbers]]
 """Returns the vectors, shape (n,), float64, and the numbers from which a method can go on; called at once."""
 
 
-class Kept(Record, eq=False):
+class RecordedState(Record, eq=False):
     """The recorded state of an earlier run's iteration.
 
     Attributes
@@ -69,7 +69,7 @@ class Kept(Record, eq=False):
 class IterationRecord:
     """The record of one solution, which processes that share the states call together; keeps nothing."""
 
-    def resume(self, xp: Any, name: str, size: int, target: float | None) -> Kept | None:
+    def resume(self, xp: Any, name: str, size: int, target: float | None) -> RecordedState | None:
         """Return what has been kept, if anything; to be called first.
 
         Parameters
@@ -133,7 +133,7 @@ class CheckInterval:
         wanted = min(max(self._stride, self._forecast // 2), _MOST)
         return min(wanted - wanted % 2, most)
 
-    def look(self, iteration: int, difference: float, target: float) -> None:
+    def observe(self, iteration: int, difference: float, target: float) -> None:
         """Take note of a difference, and of the one that would end the iteration."""
         if self._stride == 1:
             return
@@ -148,11 +148,11 @@ class CheckInterval:
 # Who follows iterations: hears how far they are, and may have them end with the bounds that they have.
 
 
-class Watch:
+class ProgressMonitor:
     """Called with (iteration, difference) as any callable that is told progress, and told more.
 
     Where a plain callable raises, an iteration is lost.  A watch may set `stopped` instead while a method
-    with bounds iterates (`gently`): the method ends after the step that it is at, and returns its bounds
+    with bounds iterates (`cancellable`): the method ends after the step that it is at, and returns its bounds
     with `Status.INTERRUPTED`.  No other iteration begins after that: `begin` raises what stopped the last.
 
     Attributes
@@ -172,7 +172,7 @@ class Watch:
     def __call__(self, iteration: int, difference: float) -> None:
         """Hear that so many steps are done, and their difference: what is compared with epsilon."""
 
-    def look(self, iteration: int, difference: float) -> None:
+    def observe(self, iteration: int, difference: float) -> None:
         """Hear of every look that a method takes at its difference, those between two calls as well."""
 
     @property
@@ -193,7 +193,7 @@ class Watch:
         if self.stopped is not None:
             raise self.stopped
 
-    def gently(self) -> AbstractContextManager[None]:
+    def cancellable(self) -> AbstractContextManager[None]:
         """Return a context in which calls set `stopped` in place of raising, and signals wait for them."""
         return nullcontext()
 
@@ -340,7 +340,7 @@ class Product(Protocol):
     Attributes
     ----------
     stretches : ndarray of int64, shape (stretches, 2)
-        Ranges of own elements that have to be in the whole vector before `multiply_meanwhile`.
+        Ranges of own elements that have to be in the whole vector before `multiply_overlapped`.
     """
 
     stretches: NDArray[np.int64] = np.zeros((0, 2), np.int64)
@@ -364,14 +364,14 @@ class Product(Protocol):
     ) -> tuple[float, float]:
         """Write a relaxation step to ``out`` and return the greatest absolute and relative change."""
 
-    def multiply_meanwhile(self, x: ArrivingVector, out: Vector) -> None:
+    def multiply_overlapped(self, x: ArrivingVector, out: Vector) -> None:
         """Do what `multiply` does, rows that need no elements of others first where that is possible."""
         self.multiply(x.received(), out)
 
-    def relax_meanwhile(
+    def relax_overlapped(
         self, x: ArrivingVector, b: Vector | None, diagonal: Vector, omega: float, out: Vector
     ) -> tuple[float, float]:
-        """Do what `relax` does, in the order of `multiply_meanwhile`."""
+        """Do what `relax` does, in the order of `multiply_overlapped`."""
         return self.relax(x.received(), b, diagonal, omega, out)
 
 
@@ -381,22 +381,23 @@ class Clock:
     Parameters
     ----------
     progress : callable, optional
-        A `Watch` is told more, and may end the iteration; see :class:`hybrid.matrix.space.base.Watch`.
+        A `ProgressMonitor` is told more, and may end the iteration; see
+        :class:`hybrid.matrix.space.base.ProgressMonitor`.
     target, steps
-        See `Watch.begin`.
+        See `ProgressMonitor.begin`.
     """
 
     def __init__(
         self, progress: Progress | None, target: float | None = None, steps: int | None = None
     ) -> None:
         self._progress = progress
-        self._watch = progress if isinstance(progress, Watch) else None
-        self._record: IterationRecord | None = None if self._watch is None else self._watch.record
+        self._monitor = progress if isinstance(progress, ProgressMonitor) else None
+        self._record: IterationRecord | None = None if self._monitor is None else self._monitor.record
         self._target = target
         self._state: State | None = None
         self._is_kept = False
-        if self._watch is not None:
-            self._watch.begin(target, steps)
+        if self._monitor is not None:
+            self._monitor.begin(target, steps)
         self._start = self._last = time.perf_counter()
         self._loading = seconds_loading() + seconds_compiling()
 
@@ -407,13 +408,13 @@ class Clock:
         return time.perf_counter() - self._start - loading
 
     def tick(self, iteration: int, difference: float) -> bool:
-        """Tell progress if half a second has gone by; return whether to end, which `gently` alone may ask."""
+        """Tell progress if half a second has gone by; return whether to end, for `cancellable` alone."""
         if self._progress is None:
             return False
-        now, watch = time.perf_counter(), self._watch
-        if watch is not None:
-            watch.look(iteration, difference)
-        if now - self._last > 0.5 or (watch is not None and watch.is_pressing):
+        now, monitor = time.perf_counter(), self._monitor
+        if monitor is not None:
+            monitor.observe(iteration, difference)
+        if now - self._last > 0.5 or (monitor is not None and monitor.is_pressing):
             self._last = now
             try:
                 self._progress(iteration, difference)
@@ -426,14 +427,14 @@ class Clock:
     @property
     def is_ended(self) -> bool:
         """Whether `tick` has returned that the iteration is to be ended."""
-        return self._watch is not None and self._watch.stopped is not None
+        return self._monitor is not None and self._monitor.stopped is not None
 
     @property
     def unrecorded(self) -> Progress | None:
         """What to follow the parts of a solution with, which have no record of their own."""
-        return self._progress if self._watch is None else self._watch.unrecorded
+        return self._progress if self._monitor is None else self._monitor.unrecorded
 
-    def resumed(self, xp: Any, name: str, size: int) -> Kept | None:
+    def resumed(self, xp: Any, name: str, size: int) -> RecordedState | None:
         """Return what an earlier run has left of this iteration; see `IterationRecord.resume`."""
         if self._record is None:
             return None
@@ -463,9 +464,9 @@ class Clock:
         finally:
             self._start += time.perf_counter() - begin
 
-    def gently(self) -> AbstractContextManager[None]:
-        """Return the context of an iteration that heeds what `tick` returns; see `Watch.gently`."""
-        return nullcontext() if self._watch is None else self._watch.gently()
+    def cancellable(self) -> AbstractContextManager[None]:
+        """Return a context for iterations that heed `tick`; see `ProgressMonitor.cancellable`."""
+        return nullcontext() if self._monitor is None else self._monitor.cancellable()
 
 
 def true_residual(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid.matrix.space.base import Clock, Kept, State, Status
+from hybrid.matrix.space.base import Clock, RecordedState, State, Status
 from hybrid.matrix.space.bounded_solution import (
     FLOOR,
     NEGLIGIBLE,
@@ -49,17 +49,17 @@ class Outcome:
 
 
 STAGE = "stage"
-"""Name of the number by which a state tells that its iteration was in a leap, and where in it."""
+"""Name of the number by which a state tells that its iteration was in an accelerator, and where in it."""
 
 
-class Held(Record, eq=False):
-    """Vectors and numbers of an iteration from below, lent to a `Leap`.
+class LowerIterationState(Record, eq=False):
+    """Vectors and numbers of an iteration from below, lent to a `BoundAccelerator`.
 
     Attributes
     ----------
     x : array, shape (n,)
-        An iterate from below, zero only where the solution is, but for a leap `from_anywhere`.  The lower
-        bound if the leap succeeds, and else as it was.
+        An iterate from below, zero only where the solution is, but for an accelerator `from_anywhere`.  The
+        lower bound if the accelerator succeeds, and else as it was.
     y, spare : array, shape (n,)
         Overwritten; `y` becomes the upper bound.
     total : array, shape (n,), or None
@@ -67,7 +67,7 @@ class Held(Record, eq=False):
     made : int
         How many.
     positive : array, shape (n,), or None
-        See `hybrid.solvers.around.Guess.verified`.
+        See `hybrid.solvers.bounding.Guess.verified`.
     state : callable
         Where the iteration is, for records; of its vectors only x and `total` are left as they are.
     target : float
@@ -84,12 +84,12 @@ class Held(Record, eq=False):
     target: float = math.inf
 
 
-class Leap:
-    """Finds both bounds at once from an iterate; what it does not try itself it leaves to another leap.
+class BoundAccelerator:
+    """Finds both bounds at once from an iterate, or leaves that to another accelerator.
 
     Parameters
     ----------
-    otherwise : Leap, optional
+    otherwise : BoundAccelerator, optional
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class Leap:
         Held at once besides those of the iteration.
     """
 
-    def __init__(self, otherwise: Leap | None = None) -> None:
+    def __init__(self, otherwise: BoundAccelerator | None = None) -> None:
         self._otherwise = otherwise
         self.width, self.more_vectors = math.inf, 0
         self._is_due = False  # an own try comes next, to which the iterate does not matter
@@ -114,16 +114,23 @@ class Leap:
         if self._otherwise is not None:
             self._otherwise.begin(made)
 
-    def budget(self, held: Held, difference: float) -> float:
+    def budget(self, iterate: LowerIterationState, difference: float) -> float:
         """Return the products that a try is worth now; y, the iterate before, and `spare` are overwritten."""
-        return 0.0 if self._otherwise is None else self._otherwise.budget(held, difference)
+        return 0.0 if self._otherwise is None else self._otherwise.budget(iterate, difference)
 
-    def solve(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None = None) -> int:
+    def solve(
+        self,
+        iterate: LowerIterationState,
+        most: float,
+        limit: int,
+        clock: Clock,
+        kept: RecordedState | None = None,
+    ) -> int:
         """Try; return the products made."""
         self.width = math.inf
         if self._otherwise is None:
             return 0
-        made = self._otherwise.solve(held, most, limit, clock, kept)
+        made = self._otherwise.solve(iterate, most, limit, clock, kept)
         self.width, self.more_vectors = self._otherwise.width, self._otherwise.more_vectors
         return made
 
@@ -257,7 +264,7 @@ class BellmanOperator(ABC):
         guess, x, y : array, shape (n,)
             x is a lower bound; y is overwritten in any case.
         positive : array, shape (n,), or None
-            See `hybrid.solvers.around.Guess.verified`.
+            See `hybrid.solvers.bounding.Guess.verified`.
 
         Lemma: park (docs/bounds.md).
         """

@@ -28,7 +28,7 @@ class DirectedSystem(BellmanOperator):
     Parameters
     ----------
     matrix, diagonal, b, slack
-        As for :class:`hybrid.solvers.around.BoundingMethod`.
+        As for :class:`hybrid.solvers.bounding.BoundingMethod`.
     vectors : int
         Of the method, for which room is asked before anything is copied.
 

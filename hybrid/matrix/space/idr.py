@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.space.base import Vector
 from hybrid.matrix.space.passes import Passes
-from hybrid.matrix.space.recurrence import Standing
+from hybrid.matrix.space.recurrence import RecurrenceStatus
 from hybrid.matrix.space.workspace import Steps
 
 IDR_VECTORS = 3 + 2 * DIRECTIONS
@@ -227,7 +227,7 @@ class IDR(HostRecurrence):
         self._ended = self._broken or self._norm < self._limit
         return self._norm
 
-    def advance(self, most: int) -> Standing:
+    def advance(self, most: int) -> RecurrenceStatus:
         """Make one cycle."""
         if not self._ended:
             self._iterations += 1
@@ -236,7 +236,7 @@ class IDR(HostRecurrence):
             elif self._norm < self._fall * self._greatest and not self._ended:
                 self.refresh()
             self._greatest = max(self._greatest, self._norm)
-        return Standing(self._iterations, self._norm, self._ended, self._broken)
+        return RecurrenceStatus(self._iterations, self._norm, self._ended, self._broken)
 
     def refresh(self) -> float:
         """Replace the residual by a fresh one, keep the directions, and return its norm, weighed."""
@@ -396,11 +396,11 @@ class HostBiCGStab(HostRecurrence):
         """Begin anew: directions hold for the residual that they began with alone."""
         return self.restart()
 
-    def advance(self, most: int) -> Standing:
+    def advance(self, most: int) -> RecurrenceStatus:
         """Make one iteration."""
         if not self._ended:
             self._iterate()
-        return Standing(self._iterations, self._norm, self._ended, self._broken)
+        return RecurrenceStatus(self._iterations, self._norm, self._ended, self._broken)
 
     def _iterate(self) -> None:
         x, r, p, v, t = self.x, self.r, self._p, self._v, self._t

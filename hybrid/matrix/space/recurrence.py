@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 
-class Standing(NamedTuple):
+class RecurrenceStatus(NamedTuple):
     """Status of a recurrence.
 
     Attributes
@@ -86,7 +86,7 @@ class Recurrence(Protocol):
         A recurrence that cannot do so begins anew.
         """
 
-    def advance(self, most: int) -> Standing:
+    def advance(self, most: int) -> RecurrenceStatus:
         """Make some iterations, as many as the workspace makes between two looks but at most `most`; a look.
 
         To be called of a recurrence that has begun, with `most` at least 1. Less are made if it ends.

@@ -275,7 +275,7 @@ class Explored:
 
 
 @dataclass
-class _Found:
+class _FoundTransitions:
     """Transitions gathered by the search, a part an event and batch."""
 
     sources: list[Codes]
@@ -301,7 +301,7 @@ def explore(rules: Rules, progress: Callable[[str], None] | None = None) -> Expl
     codes, successors, known = StateCodes(rules.variables), Successors(rules), KnownStates()
     start = codes.of(initial_columns(rules.model, rules.variables))
     frontier = known.add_new(start)
-    found = _Found([], [], [], [])
+    found = _FoundTransitions([], [], [], [])
     level = 0
     while frontier.size:
         if progress is not None and level % 20 == 0:
@@ -332,7 +332,7 @@ def explore(rules: Rules, progress: Callable[[str], None] | None = None) -> Expl
 
 
 def _expand(
-    frontier: Codes, codes: StateCodes, successors: Successors, known: KnownStates, found: _Found
+    frontier: Codes, codes: StateCodes, successors: Successors, known: KnownStates, found: _FoundTransitions
 ) -> Codes:
     """Gather the transitions of some states; return the states that are new."""
     check_budget()

@@ -1,4 +1,4 @@
-"""Expressions compiled to programs of the stack machine (`hybrid.models.exploration.machine`)."""
+"""Expressions compiled to programs of the stack machine (`hybrid.models.exploration.stack_machine`)."""
 
 from __future__ import annotations
 

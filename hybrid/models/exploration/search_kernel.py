@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.models.exploration.machine import work_out
+from hybrid.models.exploration.stack_machine import run_program
 from mtbdd.base.compiled import njit
 
 DONE, FULL, TROUBLE = 0, 1, 2
@@ -135,7 +135,7 @@ def _component(number, first, used, tables, code, room, is_chain, is_probability
                     enabled = False
                     break
             if enabled and tables.guards[command] >= 0:
-                if not work_out(
+                if not run_program(
                     tables.guards[command], code, room.state, room.integers, room.doubles, room.errors
                 ):
                     return found, used, False
@@ -147,7 +147,7 @@ def _component(number, first, used, tables, code, room, is_chain, is_probability
                 weight, units = 1.0, 0.0
                 if tables.weights[update] >= 0:
                     program = tables.weights[update]
-                    if not work_out(program, code, room.state, room.integers, room.doubles, room.errors):
+                    if not run_program(program, code, room.state, room.integers, room.doubles, room.errors):
                         return found, used, False
                     if code.kinds[program] == 0:
                         weight = float(room.integers[0])
@@ -167,7 +167,7 @@ def _component(number, first, used, tables, code, room, is_chain, is_probability
                 room.chosen[found, 2] = used
                 for k in range(tables.assignment_starts[update], tables.assignment_starts[update + 1]):
                     row, program = tables.assignments[k]
-                    if not work_out(program, code, room.state, room.integers, room.doubles, room.errors):
+                    if not run_program(program, code, room.state, room.integers, room.doubles, room.errors):
                         return found, used, False
                     value = room.integers[0]
                     if not tables.low[row] <= value <= tables.high[row]:

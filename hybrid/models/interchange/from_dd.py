@@ -14,8 +14,8 @@ from hybrid.base.option_types import ModelTypeName, PackageName
 from hybrid.models.interchange.validate import divided_rows, row_sums
 from hybrid.models.model import Model
 from mtbdd.build.choices import ChoiceLayer, ChoicePart
-from mtbdd.build.given import GivenReward
-from mtbdd.build.given_model import given_model, given_variable
+from mtbdd.build.diagram_parts import DiagramReward
+from mtbdd.build.model_from_diagrams import model_from_diagrams, variable_of_range
 from mtbdd.build.reachable import reachable_states
 from mtbdd.diagrams.arithmetic import multiply, sum_over
 from mtbdd.diagrams.encoding import Encoding
@@ -233,8 +233,8 @@ def from_dd(
     }
     check_labels(labels or {})
     check_labels(rewards or {}, "rewards")
-    variables = [given_variable(name, 0, 1, True, "from_dd") for name in names.rows]
-    reader = _Reader(names, Encoding(variables, package))
+    variables = [variable_of_range(name, 0, 1, True, "from_dd") for name in names.rows]
+    reader = _DiagramReader(names, Encoding(variables, package))
     encoding, manager = reader.encoding, reader.encoding.manager
     start = reader.states(initial, "initial")
     if start == manager.false:
@@ -260,7 +260,7 @@ def from_dd(
         reader.reward(name, own, layers, found & ~deadlocks) for name, own in (rewards or {}).items()
     ]
     try:
-        model = given_model(
+        model = model_from_diagrams(
             encoding,
             variables,
             kind,
@@ -312,7 +312,7 @@ def _layers(
 
 
 @dataclass(frozen=True)
-class _Reader:
+class _DiagramReader:
     """Reads a caller's sets into the diagrams of an encoding."""
 
     names: DdVariables
@@ -330,7 +330,7 @@ class _Reader:
 
     def reward(
         self, name: str, given: Sequence[Part], layers: Sequence[ChoiceLayer], earning: Node
-    ) -> GivenReward:
+    ) -> DiagramReward:
         """Return a reward structure; loops that deadlocks got earn nothing of transitions."""
         what = f"rewards[{name!r}]"
         states: list[tuple[float, Node]] = []
@@ -350,7 +350,7 @@ class _Reader:
                 "expected rewards of one sign where they are added up, got both, which may cancel so far "
                 "that nothing is known of the sum; give them disjoint sets, or two structures",
             )
-        return GivenReward(name, own if states else None, tuple(choices))
+        return DiagramReward(name, own if states else None, tuple(choices))
 
     def _moved(self, node: Any) -> Node:
         manager = self.encoding.manager

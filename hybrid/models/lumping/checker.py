@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.run.work import Work
+from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.base.errors import HybridError, PropertyError, UnknownError
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking.answer import Answer, EveryState
@@ -161,7 +161,16 @@ class LumpingChecker:
     def _failed(self, prop: Property, fault: HybridError) -> Answer:
         """Return an answer that says why there is none."""
         return Answer(
-            prop.name, prop.text, None, None, None, str(fault), Work(), 0.0, self.options.engine, fault=fault
+            prop.name,
+            prop.text,
+            None,
+            None,
+            None,
+            str(fault),
+            SolveStatistics(),
+            0.0,
+            self.options.engine,
+            fault=fault,
         )
 
 

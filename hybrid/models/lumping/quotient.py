@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.runtime.coded import pointers
-from hybrid.analysis.run.work import Reduction
+from hybrid.analysis.run.statistics import Reduction
 from hybrid.base.errors import HybridError
 from hybrid.models.interchange.compressing import compressed
 from hybrid.models.interchange.compressing.compress import with_loops

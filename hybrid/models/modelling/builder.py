@@ -12,16 +12,16 @@ from numpy.typing import ArrayLike
 from hybrid.base.errors import ModellingError
 from hybrid.base.option_types import ModelTypeName, PackageName
 from hybrid.models.model import Model
-from hybrid.models.modelling.building import (
-    Written,
-    WrittenCommand,
-    WrittenLabel,
-    WrittenReward,
-    WrittenUpdate,
-    built,
+from hybrid.models.modelling.declarations import (
+    Declarations,
+    DeclaredCommand,
+    DeclaredLabel,
+    DeclaredReward,
+    DeclaredUpdate,
+    build_declared,
+    caller_location,
     check_integer,
     check_name,
-    place_of_call,
 )
 from hybrid.models.modelling.quantities import (
     FunctionOf,
@@ -53,7 +53,7 @@ class ArgumentReader:
         """Return an argument as an expression; messages begin with `what`."""
         return quantity_of(given, self.variables, self.owner, what)
 
-    def written_update(self, weight: Any, assigned: Any, what: str) -> WrittenUpdate:
+    def written_update(self, weight: Any, assigned: Any, what: str) -> DeclaredUpdate:
         """Return an update of a command, checked."""
         if not isinstance(assigned, Mapping):
             raise ModellingError(f"{what}: expected a mapping of variables to new values, got {assigned!r}")
@@ -63,7 +63,7 @@ class ArgumentReader:
                 raise ModellingError(f"{what}: expected variables as keys of an update, got {variable!r}")
             check_owner(variable, self.owner, what)
             found.append((variable, self.quantity(value, f"{what}: {variable.name}'")))
-        return WrittenUpdate(
+        return DeclaredUpdate(
             None if weight is None else self.quantity(weight, f"{what}: weight"), tuple(found)
         )
 
@@ -77,10 +77,10 @@ class CommandModule:
     def __init__(self, name: str, reader: ArgumentReader) -> None:
         self.name = name
         self._reader = reader
-        self._commands: list[WrittenCommand] = []
+        self._commands: list[DeclaredCommand] = []
 
     @property
-    def commands(self) -> tuple[WrittenCommand, ...]:
+    def commands(self) -> tuple[DeclaredCommand, ...]:
         """The commands so far."""
         return tuple(self._commands)
 
@@ -114,7 +114,7 @@ class CommandModule:
         ModellingError
             An argument of another kind, a variable of another builder, a function with unknown parameters.
         """
-        place = place_of_call()
+        place = caller_location()
         what = f"{place}: the command"
         if action is not None and (not isinstance(action, str) or not action or not action.isprintable()):
             raise ModellingError(f"{what}: expected a name of an action, got {action!r}")
@@ -136,7 +136,7 @@ class CommandModule:
         else:
             raise ModellingError(f"{what}: updates: expected a list of pairs, got {updates!r}")
         condition = reader.quantity(guard, f"{what}: guard")
-        self._commands.append(WrittenCommand(action, condition, tuple(branches), place))
+        self._commands.append(DeclaredCommand(action, condition, tuple(branches), place))
 
 
 _KINDS = {kind.value: kind for kind in (ModelType.DTMC, ModelType.CTMC, ModelType.MDP)}
@@ -180,9 +180,9 @@ class ModelBuilder:
         self._reader = ArgumentReader(self.kind, self._variables, self)
         self._own = CommandModule("", self._reader)
         self._modules: dict[str, CommandModule] = {}
-        self._labels: dict[str, WrittenLabel] = {}
-        self._rewards: dict[str, list[WrittenReward]] = {}
-        self._initial: WrittenLabel | None = None
+        self._labels: dict[str, DeclaredLabel] = {}
+        self._rewards: dict[str, list[DeclaredReward]] = {}
+        self._initial: DeclaredLabel | None = None
 
     # ------------------------------------------------------------------ declarations
 
@@ -207,7 +207,7 @@ class ModelBuilder:
         Variables stand in the diagrams in the order of their declarations: what belongs together should be
         declared together.
         """
-        place = place_of_call()
+        place = caller_location()
         own = check_name(name, "variable", self._variables, place)
         first, last = (check_integer(n, f"variable '{own}'", place) for n in (low, high))
         start = first if initial is None else check_integer(initial, f"variable '{own}'", place)
@@ -221,7 +221,7 @@ class ModelBuilder:
 
     def boolean(self, name: str, initial: bool = False) -> ModelVariable:
         """Declare a boolean variable."""
-        own = check_name(name, "variable", self._variables, place_of_call())
+        own = check_name(name, "variable", self._variables, caller_location())
         return self._declared(ModelVariable(self, own, 0, 1, int(bool(initial)), is_bool=True))
 
     def _declared(self, variable: ModelVariable) -> ModelVariable:
@@ -230,17 +230,17 @@ class ModelBuilder:
 
     def module(self, name: str) -> CommandModule:
         """Add a module; commands of the builder itself are those of one more module."""
-        own = check_name(name, "module", self._modules, place_of_call())
+        own = check_name(name, "module", self._modules, caller_location())
         self._modules[own] = CommandModule(own, self._reader)
         return self._modules[own]
 
     def function(self, function: Callable[..., Any], over: Sequence[ModelVariable]) -> FunctionOf:
         """Return a function of some variables, given in the order of its parameters, as an expression."""
-        return function_over(function, over, self, f"{place_of_call()}: function")
+        return function_over(function, over, self, f"{caller_location()}: function")
 
     def lookup(self, values: ArrayLike, *places: GivenExpression) -> Quantity:
         """Return the entries of an array, with one place for every axis, counted from 0, as an expression."""
-        what = f"{place_of_call()}: lookup"
+        what = f"{caller_location()}: lookup"
         try:
             return looked_up(np.asarray(values), [self._reader.quantity(place, what) for place in places])
         except ValueError as error:
@@ -248,13 +248,13 @@ class ModelBuilder:
 
     def initial(self, condition: GivenExpression) -> None:
         """Start in all states where a condition holds, in place of the variables' initial values."""
-        place = place_of_call()
+        place = caller_location()
         if self._initial is not None:
             raise ModellingError(
                 f"{place}: the initial states are given a second time, first at {self._initial.position}; "
                 "join the conditions with `|`"
             )
-        self._initial = WrittenLabel(self._reader.quantity(condition, f"{place}: initial"), place)
+        self._initial = DeclaredLabel(self._reader.quantity(condition, f"{place}: initial"), place)
 
     def command(
         self,
@@ -270,9 +270,9 @@ class ModelBuilder:
 
     def label(self, name: str, condition: GivenExpression) -> None:
         """Name the states where a condition holds."""
-        place = place_of_call()
+        place = caller_location()
         own = check_name(name, "label", (*self._labels, *BUILT_IN_LABELS), place)
-        self._labels[own] = WrittenLabel(self._reader.quantity(condition, f"{place}: label '{own}'"), place)
+        self._labels[own] = DeclaredLabel(self._reader.quantity(condition, f"{place}: label '{own}'"), place)
 
     def reward(
         self,
@@ -300,12 +300,12 @@ class ModelBuilder:
         ModellingError
             As for `CommandModule.command`.
         """
-        place = place_of_call()
+        place = caller_location()
         own = name if name in self._rewards else check_name(name, "reward", (), place)
         what = f"{place}: reward '{own}'"
         if action is not None and not isinstance(action, str):
             raise ModellingError(f"{what}: expected a name of an action, got {action!r}")
-        item = WrittenReward(
+        item = DeclaredReward(
             self._reader.quantity(guard, what),
             self._reader.quantity(value, what),
             action is not None,
@@ -360,7 +360,7 @@ class ModelBuilder:
         building from a text: nothing is done a state or a transition.
         """
         modules = {"": self._own, **self._modules}
-        written = Written(
+        written = Declarations(
             self.name,
             self.kind,
             tuple(self._variables.values()),
@@ -371,4 +371,4 @@ class ModelBuilder:
         )
         budget = Budget.of(timeout, memory) if timeout is not None or memory is not None else None
         with limited(limits), spending(budget):
-            return built(written, discount, fix_deadlocks, package, progress or (lambda text: None))
+            return build_declared(written, discount, fix_deadlocks, package, progress or (lambda text: None))

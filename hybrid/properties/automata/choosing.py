@@ -26,8 +26,8 @@ from hybrid.base.errors import InterchangeError, OptionError, PropertyError, Uns
 from hybrid.base.installing import install_command
 from hybrid.properties.automata.automaton import Acceptance, DeterministicAutomaton, all_accepted, mark_list
 from hybrid.properties.automata.formulas import (
-    Formula,
     FormulaStore,
+    LtlFormula,
     formula_text,
     from_path,
     is_always,
@@ -56,7 +56,7 @@ _BYTES = 64 << 20
 _SHOWN = 200  # letters of a program's complaint
 
 
-def program_text(formula: Formula) -> str:
+def program_text(formula: LtlFormula) -> str:
     """Return a formula as other programs write it: F, G, X, U, W, !, &, |, propositions p0, p1, ..."""
     if formula.kind in ("true", "false"):
         return formula.kind
@@ -322,7 +322,7 @@ def has_spot() -> bool:
 
 
 def choose_automaton(
-    store: FormulaStore, formula: Formula, propositions: Sequence[str], tool: str = "auto"
+    store: FormulaStore, formula: LtlFormula, propositions: Sequence[str], tool: str = "auto"
 ) -> ChosenAutomaton:
     """Return a deterministic automaton of a formula.
 
@@ -330,7 +330,7 @@ def choose_automaton(
     ----------
     store : FormulaStore
         That has made the formula.
-    formula : Formula
+    formula : LtlFormula
     propositions : sequence of str
         Names of the atomic propositions, by number.
     tool : str
@@ -375,14 +375,16 @@ def choose_automaton(
     return ChosenAutomaton(found, tool, True)
 
 
-def _may_shrink(own: DeterministicAutomaton, formula: Formula) -> bool:
+def _may_shrink(own: DeterministicAutomaton, formula: LtlFormula) -> bool:
     """Whether an automaton need not be the smallest: weak ones are, and those of one state."""
     if own.n_states == 1 or all(fate is not None for fate in component_fates(own)[1]):
         return False
     return len(subformulas(formula)) <= _MOST_SUBFORMULAS
 
 
-def _smaller(own: DeterministicAutomaton, formula: Formula, propositions: Sequence[str]) -> ChosenAutomaton:
+def _smaller(
+    own: DeterministicAutomaton, formula: LtlFormula, propositions: Sequence[str]
+) -> ChosenAutomaton:
     """Return Spot's automaton if it has fewer states and the same language, else our own."""
     try:
         found = _read(_spot_hoa(program_text(formula), own.n_states), "Spot", formula, propositions)
@@ -406,7 +408,7 @@ def _spot_hoa(text: str, most_states: int | None) -> str:
         return str(found.to_str("hoa"))
 
 
-def _read(hoa: str, source: str, formula: Formula, propositions: Sequence[str]) -> DeterministicAutomaton:
+def _read(hoa: str, source: str, formula: LtlFormula, propositions: Sequence[str]) -> DeterministicAutomaton:
     """Return an automaton over propositions p0, p1, ... as one over all of ours, reduced."""
     found = parse_hoa(hoa, source)
     known = {f"p{i}": i for i in range(len(propositions))}
@@ -466,7 +468,7 @@ def automaton_of(text: str, tool: str = "own") -> DeterministicAutomaton:
     store = FormulaStore()
     names: dict[str, int] = {}
 
-    def proposition(part: Expression) -> Formula | None:
+    def proposition(part: Expression) -> LtlFormula | None:
         if isinstance(part, (Literal, Unary)) or (
             isinstance(part, Binary) and part.operator in ("&", "|", "=>", "<=>")
         ):

@@ -14,14 +14,14 @@ from hybrid.properties.tree import Path, RewardBound, TimeBound
 from mtbdd.language.syntax import Binary, Expression, Literal, Unary
 
 
-class Formula:
+class LtlFormula:
     """A formula; two formulas of one `FormulaStore` are equal if they are the same object.
 
     Attributes
     ----------
     kind : str
         "true", "false", "literal", "and", "or", "X", "U" or "W".
-    parts : tuple of Formula
+    parts : tuple of LtlFormula
         The operands; of "and" and "or" by number, without repetitions.
     proposition : int
         Of a literal: the number of its atomic proposition; else -1.
@@ -50,7 +50,7 @@ class Formula:
     limit: bool
 
     def __init__(
-        self, kind: str, parts: tuple[Formula, ...], proposition: int, negated: bool, number: int
+        self, kind: str, parts: tuple[LtlFormula, ...], proposition: int, negated: bool, number: int
     ) -> None:
         self.kind = kind
         self.parts = parts
@@ -74,22 +74,22 @@ class Formula:
         return formula_text(self, lambda p: f"p{p}")
 
 
-def is_always(formula: Formula) -> bool:
+def is_always(formula: LtlFormula) -> bool:
     """Return whether a formula is ``G`` of another one."""
     return formula.kind == "W" and formula.parts[1].kind == "false"
 
 
-def is_finally(formula: Formula) -> bool:
+def is_finally(formula: LtlFormula) -> bool:
     """Return whether a formula is ``F`` of another one."""
     return formula.kind == "U" and formula.parts[0].kind == "true"
 
 
-def _after(formula: Formula) -> Formula:
+def _after(formula: LtlFormula) -> LtlFormula:
     """Return what a formula that begins with X asks of the next step, or a constant."""
     return formula.parts[0] if formula.kind == "X" else formula
 
 
-def formula_text(formula: Formula, name: object) -> str:
+def formula_text(formula: LtlFormula, name: object) -> str:
     """Return a formula as text; `name` is called with the numbers of propositions."""
     if formula.kind in ("true", "false"):
         return formula.kind
@@ -112,34 +112,36 @@ class FormulaStore:
 
     def __init__(self, keeps_steps: bool = False) -> None:
         self._keeps_steps = keeps_steps
-        self._known: dict[tuple[str, tuple[int, ...], int, bool], Formula] = {}
-        self._negations: dict[Formula, Formula] = {}
+        self._known: dict[tuple[str, tuple[int, ...], int, bool], LtlFormula] = {}
+        self._negations: dict[LtlFormula, LtlFormula] = {}
         self.true = self._make("true")
         self.false = self._make("false")
 
     def _make(
-        self, kind: str, parts: tuple[Formula, ...] = (), proposition: int = -1, negated: bool = False
-    ) -> Formula:
+        self, kind: str, parts: tuple[LtlFormula, ...] = (), proposition: int = -1, negated: bool = False
+    ) -> LtlFormula:
         key = (kind, tuple(p.number for p in parts), proposition, negated)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = Formula(kind, parts, proposition, negated, len(self._known))
+            found = self._known[key] = LtlFormula(kind, parts, proposition, negated, len(self._known))
         return found
 
-    def literal(self, proposition: int, negated: bool = False) -> Formula:
+    def literal(self, proposition: int, negated: bool = False) -> LtlFormula:
         """Return an atomic proposition by its number, or its negation."""
         return self._make("literal", (), proposition, negated)
 
-    def all_of(self, parts: Iterable[Formula]) -> Formula:
+    def all_of(self, parts: Iterable[LtlFormula]) -> LtlFormula:
         """Return the conjunction of some formulas."""
         return self._joined("and", parts, self.true, self.false)
 
-    def any_of(self, parts: Iterable[Formula]) -> Formula:
+    def any_of(self, parts: Iterable[LtlFormula]) -> LtlFormula:
         """Return the disjunction of some formulas."""
         return self._joined("or", parts, self.false, self.true)
 
-    def _joined(self, kind: str, parts: Iterable[Formula], neutral: Formula, zero: Formula) -> Formula:
-        flat: set[Formula] = set()
+    def _joined(
+        self, kind: str, parts: Iterable[LtlFormula], neutral: LtlFormula, zero: LtlFormula
+    ) -> LtlFormula:
+        flat: set[LtlFormula] = set()
         for part in parts:
             flat |= set(part.parts) if part.kind == kind else {part}
         flat.discard(neutral)
@@ -157,12 +159,12 @@ class FormulaStore:
         chosen = tuple(sorted(flat, key=lambda p: p.number))
         return chosen[0] if len(chosen) == 1 else self._make(kind, chosen)
 
-    def next(self, part: Formula) -> Formula:
+    def next(self, part: LtlFormula) -> LtlFormula:
         """Return ``X part``."""
         is_constant = part.kind in ("true", "false") and not self._keeps_steps
         return part if is_constant or part.limit else self._make("X", (part,))
 
-    def until(self, left: Formula, right: Formula) -> Formula:
+    def until(self, left: LtlFormula, right: LtlFormula) -> LtlFormula:
         """Return ``left U right``."""
         left = self._without(left, right)
         if right.kind in ("true", "false") or right.limit or left.kind == "false" or left is right:
@@ -175,7 +177,7 @@ class FormulaStore:
             return self.next(self.until(_after(left), _after(right)))
         return self._make("U", (left, right))
 
-    def weak(self, left: Formula, right: Formula) -> Formula:
+    def weak(self, left: LtlFormula, right: LtlFormula) -> LtlFormula:
         """Return ``left W right``."""
         left = self._without(left, right)
         if left.kind in ("true", "false") or right.kind == "true" or left is right:
@@ -189,25 +191,25 @@ class FormulaStore:
             return self.next(self.weak(_after(left), _after(right)))
         return self._make("W", (left, right))
 
-    def _without(self, left: Formula, right: Formula) -> Formula:
+    def _without(self, left: LtlFormula, right: LtlFormula) -> LtlFormula:
         """Return ``left`` without disjuncts that are ``right``: until then they do not hold."""
         if left.kind == "or" and right in left.parts:
             return self.any_of(p for p in left.parts if p is not right)
         return left
 
-    def finally_(self, part: Formula) -> Formula:
+    def finally_(self, part: LtlFormula) -> LtlFormula:
         """Return ``F part``."""
         return self.until(self.true, part)
 
-    def always(self, part: Formula) -> Formula:
+    def always(self, part: LtlFormula) -> LtlFormula:
         """Return ``G part``."""
         return self.weak(part, self.false)
 
-    def release(self, left: Formula, right: Formula) -> Formula:
+    def release(self, left: LtlFormula, right: LtlFormula) -> LtlFormula:
         """Return ``left R right``."""
         return self.weak(right, self.all_of((left, right)))
 
-    def negation(self, formula: Formula) -> Formula:
+    def negation(self, formula: LtlFormula) -> LtlFormula:
         """Return the negation, in negation normal form."""
         known = self._negations.get(formula)
         if known is not None:
@@ -228,7 +230,7 @@ class FormulaStore:
         self._negations[formula] = result
         return result
 
-    def rebuilt(self, formula: Formula, parts: list[Formula]) -> Formula:
+    def rebuilt(self, formula: LtlFormula, parts: list[LtlFormula]) -> LtlFormula:
         """Return a formula of the same kind with other operands."""
         if formula.kind in ("and", "or"):
             return self.all_of(parts) if formula.kind == "and" else self.any_of(parts)
@@ -238,11 +240,11 @@ class FormulaStore:
             return (self.until if formula.kind == "U" else self.weak)(parts[0], parts[1])
         return formula
 
-    def replaced(self, formula: Formula, changes: dict[Formula, Formula]) -> Formula:
+    def replaced(self, formula: LtlFormula, changes: dict[LtlFormula, LtlFormula]) -> LtlFormula:
         """Return a formula with subformulas replaced; outermost first."""
         known = dict(changes)
 
-        def of(part: Formula) -> Formula:
+        def of(part: LtlFormula) -> LtlFormula:
             if part not in known:
                 known[part] = self.rebuilt(part, [of(p) for p in part.parts]) if part.parts else part
             return known[part]
@@ -250,11 +252,11 @@ class FormulaStore:
         return of(formula)
 
 
-def subformulas(formula: Formula) -> list[Formula]:
+def subformulas(formula: LtlFormula) -> list[LtlFormula]:
     """Return a formula and all below it, each once, operands before what they are operands of."""
-    found: dict[Formula, None] = {}
+    found: dict[LtlFormula, None] = {}
 
-    def visit(part: Formula) -> None:
+    def visit(part: LtlFormula) -> None:
         if part not in found:
             for p in part.parts:
                 visit(p)
@@ -275,9 +277,9 @@ _LOGIC = ("&", "|", "=>", "<=>")
 def from_path(
     path: Expression,
     store: FormulaStore,
-    proposition: Callable[[Expression], Formula | None],
+    proposition: Callable[[Expression], LtlFormula | None],
     continuous: bool = False,
-) -> Formula:
+) -> LtlFormula:
     """Return a path formula of the property language as a formula of linear temporal logic.
 
     `path`: resolved, or without names of constants. `proposition`: returns the literal for a state formula,
@@ -285,7 +287,7 @@ def from_path(
     steps. Raises UnsupportedError: a bound on time, or on more than 1000 steps; a formula nested too deeply.
     """
 
-    def of(part: Expression) -> Formula:
+    def of(part: Expression) -> LtlFormula:
         if isinstance(part, Path):
             return _path(part, store, of, continuous)
         if not has_path(part):
@@ -306,7 +308,7 @@ def from_path(
         raise UnsupportedError("LTL: expected a formula nested less deeply; split it with labels") from None
 
 
-def _joined(operator: str, left: Formula, right: Formula, store: FormulaStore) -> Formula:
+def _joined(operator: str, left: LtlFormula, right: LtlFormula, store: FormulaStore) -> LtlFormula:
     if operator == "&":
         return store.all_of((left, right))
     if operator == "|":
@@ -317,7 +319,9 @@ def _joined(operator: str, left: Formula, right: Formula, store: FormulaStore) -
     return store.all_of((there, store.any_of((store.negation(right), left))))
 
 
-def _path(path: Path, store: FormulaStore, of: Callable[[Expression], Formula], continuous: bool) -> Formula:
+def _path(
+    path: Path, store: FormulaStore, of: Callable[[Expression], LtlFormula], continuous: bool
+) -> LtlFormula:
     left = of(path.left) if path.left is not None else None  # first: propositions come in the text's order
     right = of(path.right)
     if path.operator == "X":
@@ -340,11 +344,11 @@ def _path(path: Path, store: FormulaStore, of: Callable[[Expression], Formula], 
 def _bounded(
     path: Path,
     bound: TimeBound,
-    left: Formula | None,
-    right: Formula,
+    left: LtlFormula | None,
+    right: LtlFormula,
     store: FormulaStore,
     continuous: bool,
-) -> Formula:
+) -> LtlFormula:
     """Return an operator with a bound on steps, written out with X.
 
     ``left U[a,b] right``: left holds until, after a to b steps, right does.
@@ -374,13 +378,15 @@ def _bounded(
     return _until(store.true if left is None else left, right, first, last, store)
 
 
-def _and_not(store: FormulaStore, kept: Formula | None, *others: Formula | None) -> Formula:
+def _and_not(store: FormulaStore, kept: LtlFormula | None, *others: LtlFormula | None) -> LtlFormula:
     return store.all_of(
         ([kept] if kept is not None else []) + [store.negation(o) for o in others if o is not None]
     )
 
 
-def _until(wait: Formula, goal: Formula, first: int, last: int | None, store: FormulaStore) -> Formula:
+def _until(
+    wait: LtlFormula, goal: LtlFormula, first: int, last: int | None, store: FormulaStore
+) -> LtlFormula:
     """Return ``wait U[first,last] goal``."""
     if last is None:
         result = store.until(wait, goal)
@@ -496,28 +502,28 @@ class Progression:
     def __init__(self, store: FormulaStore) -> None:
         self.store = store
         self.functions = Functions()
-        self._variables: dict[Formula, int] = {}
-        self._formulas: list[Formula] = []
-        self._encoded: dict[Formula, int] = {}
-        self._after: dict[int, dict[Formula, int]] = {}
+        self._variables: dict[LtlFormula, int] = {}
+        self._formulas: list[LtlFormula] = []
+        self._encoded: dict[LtlFormula, int] = {}
+        self._after: dict[int, dict[LtlFormula, int]] = {}
         self._stepped: dict[int, dict[int, int]] = {}
-        self._weakened: dict[frozenset[Formula], dict[int, int]] = {}
+        self._weakened: dict[frozenset[LtlFormula], dict[int, int]] = {}
 
-    def encode(self, formula: Formula) -> int:
+    def encode(self, formula: LtlFormula) -> int:
         """Return a formula as a function of its outermost temporal subformulas and literals."""
         found = self._encoded.get(formula)
         if found is None:
             found = self._encoded[formula] = self._encode(formula)
         return found
 
-    def _encode(self, formula: Formula) -> int:
+    def _encode(self, formula: LtlFormula) -> int:
         if formula.kind in ("true", "false"):
             return TRUE if formula.kind == "true" else FALSE
         if formula.kind in ("and", "or"):
             return self._joined(formula.kind, [self.encode(part) for part in formula.parts])
         return self._variable(formula)
 
-    def _variable(self, formula: Formula) -> int:
+    def _variable(self, formula: LtlFormula) -> int:
         """Return the function that is a formula by itself."""
         if formula not in self._variables:
             self._variables[formula] = len(self._formulas)
@@ -538,7 +544,7 @@ class Progression:
             function, lambda v: self._formula_after(self._formulas[v], letter, after), known
         )
 
-    def _formula_after(self, formula: Formula, letter: int, known: dict[Formula, int]) -> int:
+    def _formula_after(self, formula: LtlFormula, letter: int, known: dict[LtlFormula, int]) -> int:
         found = known.get(formula)
         if found is not None:
             return found
@@ -559,19 +565,21 @@ class Progression:
         known[formula] = result
         return result
 
-    def made_safe(self, function: int, kept: frozenset[Formula]) -> int:
+    def made_safe(self, function: int, kept: frozenset[LtlFormula]) -> int:
         """Return a function with every until in `kept` made weak and every other one false.
 
         The result is safe; it implies the formula on words on which every formula of `kept` holds again and
         again ([SE20] §4).
         """
         known = self._weakened.setdefault(kept, {})
-        changed: dict[Formula, Formula] = {}
+        changed: dict[LtlFormula, LtlFormula] = {}
         return self.functions.substituted(
             function, lambda v: self.encode(self._safe(self._formulas[v], kept, changed)), known
         )
 
-    def _safe(self, formula: Formula, kept: frozenset[Formula], known: dict[Formula, Formula]) -> Formula:
+    def _safe(
+        self, formula: LtlFormula, kept: frozenset[LtlFormula], known: dict[LtlFormula, LtlFormula]
+    ) -> LtlFormula:
         if not formula.has_until:
             return formula
         if formula not in known:

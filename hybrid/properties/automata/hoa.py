@@ -267,7 +267,7 @@ def _joined(
             return either(terms)
 
 
-class Labels:
+class LabelReader:
     """Label expressions as sets of letters, arrays of shape (2**k,)."""
 
     def __init__(self) -> None:
@@ -305,7 +305,7 @@ class HoaHeader:
     n_states: int | None = None  # if it is told
     initial: int = -1
     propositions: tuple[str, ...] = ()
-    labels: Labels = field(default_factory=Labels)
+    labels: LabelReader = field(default_factory=LabelReader)
     n_marks: int = 0  # marks that the text may use
     acceptance: Acceptance = ALL  # with marks of its own for the complements of the text's marks
     # by such a mark the mark whose absence it tells

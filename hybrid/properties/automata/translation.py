@@ -25,8 +25,8 @@ from hybrid.properties.automata.automaton import (
 from hybrid.properties.automata.formulas import (
     FALSE,
     TRUE,
-    Formula,
     FormulaStore,
+    LtlFormula,
     Progression,
     formula_text,
     is_always,
@@ -70,7 +70,7 @@ class ReachedPart(AutomatonPart):
 
     infinitely = True
 
-    def __init__(self, progression: Progression, formula: Formula) -> None:
+    def __init__(self, progression: Progression, formula: LtlFormula) -> None:
         self._progression = progression
         self.initial = progression.encode(formula)
 
@@ -92,7 +92,7 @@ class RepeatedPart(AutomatonPart):
 
     infinitely = True
 
-    def __init__(self, progression: Progression, formula: Formula) -> None:
+    def __init__(self, progression: Progression, formula: LtlFormula) -> None:
         self._progression = progression
         self.initial = progression.encode(progression.store.finally_(formula))
 
@@ -115,7 +115,7 @@ class BreakpointPart(AutomatonPart):
 
     infinitely = False
 
-    def __init__(self, progression: Progression, formula: Formula, kept: frozenset[Formula]) -> None:
+    def __init__(self, progression: Progression, formula: LtlFormula, kept: frozenset[LtlFormula]) -> None:
         self._progression = progression
         self._kept = kept
         self.initial = self._fresh(progression.encode(formula))
@@ -163,7 +163,7 @@ class NormalForm:
         Over the marks of all components.
     """
 
-    def __init__(self, progression: Progression, formula: Formula) -> None:
+    def __init__(self, progression: Progression, formula: LtlFormula) -> None:
         self._progression = progression
         self._store: FormulaStore = progression.store
         self._numbers: dict[object, int] = {}
@@ -180,7 +180,7 @@ class NormalForm:
 
     # ------------------------------------------------------------------ connectives
 
-    def _split(self, formula: Formula) -> Acceptance:
+    def _split(self, formula: LtlFormula) -> Acceptance:
         """Return the condition of any formula."""
         if formula.kind in ("true", "false"):
             return ALL if formula.kind == "true" else NONE
@@ -200,7 +200,7 @@ class NormalForm:
             return self._taken_out(formula, inner, self._split)
         return self._alternating(formula)
 
-    def _connective(self, formula: Formula) -> Acceptance:
+    def _connective(self, formula: LtlFormula) -> Acceptance:
         """Split a conjunction or disjunction; co-safe operands share one component, safe ones another."""
         store = self._store
         joined = store.all_of if formula.kind == "and" else store.any_of
@@ -211,7 +211,7 @@ class NormalForm:
         conditions += [self._split(part) for part in others]
         return all_accepted(conditions) if formula.kind == "and" else any_accepted(conditions)
 
-    def _pushed(self, formula: Formula) -> Formula:
+    def _pushed(self, formula: LtlFormula) -> LtlFormula:
         """Push X, F and G inwards where they distribute."""
         store = self._store
         inner = formula.parts[0]
@@ -223,7 +223,7 @@ class NormalForm:
             return store.any_of(store.finally_(p) for p in formula.parts[1].parts)
         return formula
 
-    def _limit_within(self, formula: Formula) -> Formula | None:
+    def _limit_within(self, formula: LtlFormula) -> LtlFormula | None:
         """Return a subformula about the long run alone, a smallest one, or None."""
         for part in subformulas(formula):
             if part.limit and part is not formula and part.kind not in ("and", "or"):
@@ -231,7 +231,7 @@ class NormalForm:
         return None
 
     def _taken_out(
-        self, formula: Formula, inner: Formula, then: Callable[[Formula], Acceptance]
+        self, formula: LtlFormula, inner: LtlFormula, then: Callable[[LtlFormula], Acceptance]
     ) -> Acceptance:
         """Split by the truth of a subformula L about the long run: ``L & f[true] | f[false]``."""
         store = self._store
@@ -239,7 +239,7 @@ class NormalForm:
         not_held = then(store.replaced(formula, {inner: store.false}))
         return any_accepted((all_accepted((self._limit(inner), held)), not_held))
 
-    def _alternating(self, formula: Formula) -> Acceptance:
+    def _alternating(self, formula: LtlFormula) -> Acceptance:
         """Return the condition of a formula that is neither safe nor co-safe, nor about the long run."""
         opposite = self._store.negation(formula)
         own, other = self._guessed(formula), self._guessed(opposite)
@@ -247,7 +247,7 @@ class NormalForm:
             return self._breakpoints(opposite, other).negated()
         return self._breakpoints(formula, own)
 
-    def _breakpoints(self, formula: Formula, guessed: list[Formula]) -> Acceptance:
+    def _breakpoints(self, formula: LtlFormula, guessed: list[LtlFormula]) -> Acceptance:
         """Return the condition by cases: which of the guessed untils hold again and again."""
         if len(guessed) > MOST_GUESSES:
             raise UnsupportedError(
@@ -262,12 +262,12 @@ class NormalForm:
                 cases.append(all_accepted([own, *(self._again_and_again(u) for u in chosen)]))
         return any_accepted(cases)
 
-    def _maker(self, formula: Formula, kept: frozenset[Formula]) -> Callable[[], AutomatonPart]:
+    def _maker(self, formula: LtlFormula, kept: frozenset[LtlFormula]) -> Callable[[], AutomatonPart]:
         return lambda: BreakpointPart(self._progression, formula, kept)
 
-    def _guessed(self, formula: Formula) -> list[Formula]:
+    def _guessed(self, formula: LtlFormula) -> list[LtlFormula]:
         """Return the untils below weak untils; of each it is guessed whether it holds again and again."""
-        found: dict[Formula, None] = {}
+        found: dict[LtlFormula, None] = {}
         for part in subformulas(formula):
             if part.kind == "W":
                 found.update((u, None) for u in subformulas(part) if u.kind == "U")
@@ -275,7 +275,7 @@ class NormalForm:
 
     # ------------------------------------------------------------------ the long run
 
-    def _limit(self, formula: Formula) -> Acceptance:
+    def _limit(self, formula: LtlFormula) -> Acceptance:
         """Return the condition of a formula about the long run alone."""
         if formula.kind in ("and", "or"):
             conditions = [self._limit(part) for part in formula.parts]
@@ -284,7 +284,7 @@ class NormalForm:
             return self._again_and_again(formula.parts[0])
         return self._from_some_time(formula.parts[1])
 
-    def _again_and_again(self, formula: Formula) -> Acceptance:
+    def _again_and_again(self, formula: LtlFormula) -> Acceptance:
         """Return the condition of ``G F formula``."""
         store, kind = self._store, formula.kind
         if kind in ("true", "false"):
@@ -321,15 +321,15 @@ class NormalForm:
             )
         )
 
-    def _recurrence(self, formula: Formula) -> Acceptance:
+    def _recurrence(self, formula: LtlFormula) -> Acceptance:
         return self._atom(("again", formula), lambda: RepeatedPart(self._progression, formula))
 
-    def _from_some_time(self, formula: Formula) -> Acceptance:
+    def _from_some_time(self, formula: LtlFormula) -> Acceptance:
         """Return the condition of ``F G formula``, the mirror image of ``G F``."""
         return self._again_and_again(self._store.negation(formula)).negated()
 
 
-def _is_of_one_letter(formula: Formula) -> bool:
+def _is_of_one_letter(formula: LtlFormula) -> bool:
     """Return whether a formula is about the first letter alone."""
     return all(part.kind in ("literal", "and", "or") for part in subformulas(formula))
 
@@ -340,7 +340,9 @@ _MOST_MARKS = 62  # bits of an int64 without its sign, and one to spare
 _Key = tuple[Acceptance, tuple[State, ...]]
 
 
-def translate(store: FormulaStore, formula: Formula, propositions: Sequence[str]) -> DeterministicAutomaton:
+def translate(
+    store: FormulaStore, formula: LtlFormula, propositions: Sequence[str]
+) -> DeterministicAutomaton:
     """Return a deterministic automaton that accepts the words of a formula.
 
     `store`: that has made the formula. `propositions`: names of the atomic propositions, by number. Returns
@@ -350,13 +352,13 @@ def translate(store: FormulaStore, formula: Formula, propositions: Sequence[str]
     """
     _check_propositions(propositions)
     try:
-        found = _Product(store, formula, len(propositions)).automaton(tuple(propositions))
+        found = _ProductAutomaton(store, formula, len(propositions)).automaton(tuple(propositions))
     except RecursionError:
         raise UnsupportedError("LTL: expected a formula nested less deeply") from None
     return replace(found, name=formula_text(formula, lambda p: propositions[p]))
 
 
-def prefixes(store: FormulaStore, formula: Formula, propositions: Sequence[str]) -> DeterministicAutomaton:
+def prefixes(store: FormulaStore, formula: LtlFormula, propositions: Sequence[str]) -> DeterministicAutomaton:
     """Return the automaton that reads a formula without W until a prefix has told that it holds.
 
     A prefix tells it where every subformula that it rests on has been read, a letter a step: ``X true`` takes
@@ -409,14 +411,14 @@ def _too_many_states() -> UnsupportedError:
     return UnsupportedError(f"LTL: the automaton has more than {MOST_STATES} states; split the formula")
 
 
-class _Product:
+class _ProductAutomaton:
     """The reachable product of the components of a formula.
 
     A state is the condition that is left once components that are settled are replaced by what they have
     settled to, with the states of the components in it; so components that no longer matter are dropped.
     """
 
-    def __init__(self, store: FormulaStore, formula: Formula, n_propositions: int) -> None:
+    def __init__(self, store: FormulaStore, formula: LtlFormula, n_propositions: int) -> None:
         self._progression = Progression(store)
         self._formula = formula
         self._parts = NormalForm(self._progression, formula)

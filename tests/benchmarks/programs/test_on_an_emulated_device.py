@@ -41,7 +41,7 @@ from gpu_kernels import (
 from hybrid.base.communicators.threads import in_threads
 from hybrid.checking.in_parts import part_of
 from hybrid.matrix.explicit import explicit_matrix
-from hybrid.matrix.gpu.divided_workspace import run_divided
+from hybrid.matrix.gpu.distributed_workspace import run_distributed
 from mtbdd.base.communicator import Communicator
 from tests.benchmarks.support import NEEDS_COMPILER, ROOT, WHERE, options, rendered
 from tests.gpu_kernels.devices import to_numpy
@@ -271,7 +271,7 @@ def test_an_explicit_matrix_in_parts() -> None:
         x, out = start[places], np.empty(len(places))
         state = IterationState.create(current_device())
         step = Step(Mode.JACOBI, own_rates, compress(current_device(), None), 0.9, state)
-        run_divided(current_device(), product, halo)(step, x, out)
+        run_distributed(current_device(), product, halo)(step, x, out)
         numbers = cards._together(own, "host", "explicit")
         return places, out, numbers
 

@@ -13,7 +13,7 @@ import hybrid
 from hybrid.analysis import long_run, systems, transient
 from hybrid.analysis.choice_systems import _digits_lost
 from hybrid.analysis.long_run import _apart_from_zero, _Flow
-from hybrid.analysis.reward_budgets import BudgetSystem, FlowMaker
+from hybrid.analysis.reward_bounded import BudgetSystem, FlowBuilder
 from hybrid.analysis.rewards import reward_units
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.transient import TransientAnalysis
@@ -132,7 +132,7 @@ def test_rows_that_do_not_add_up_to_one_are_divided_by_their_sums(
     model = coin("dtmc")
     unknown, none = index_states(model.manager, model.reachable), model.manager.false
     monkeypatch.setattr(SymbolicModel, "exit_rates", lambda _, rows: np.full(rows.size, 1.0 + off))
-    (factor,) = FlowMaker(model, unknown, none, CheckOptions.of(backend="cpu")).factors()
+    (factor,) = FlowBuilder(model, unknown, none, CheckOptions.of(backend="cpu")).factors()
     assert (factor is None) == (off == 0.0)
 
 

@@ -13,8 +13,8 @@ import pytest
 
 import hybrid
 from hybrid.analysis.choice_systems import ChoiceMatrices
-from hybrid.analysis.multi import weighing as weighing_module
-from hybrid.analysis.multi.check import MultiFound, explore_curve
+from hybrid.analysis.multi import weighted_sum as weighing_module
+from hybrid.analysis.multi.check import MultiObjectiveSolution, explore_curve
 from hybrid.analysis.multi.memory import Endings, Objective, ObjectiveProduct
 from hybrid.analysis.multi.queries import (
     Found,
@@ -28,13 +28,13 @@ from hybrid.analysis.multi.queries import (
     mixed,
     repaired,
 )
-from hybrid.analysis.multi.weighing import Point, Weighing, Weighted
+from hybrid.analysis.multi.weighted_sum import Point, WeightedOptimum, WeightedSumSolver
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.run.work import Work
+from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.base.directed_rounding import rounded_down, rounded_up
 from hybrid.base.errors import UnsupportedError
 from hybrid.base.state_values import StateValues
-from hybrid.checking.several import SeveralObjectives
+from hybrid.checking.multi_objective import MultiObjectiveResult
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.matrix.space.choice_operator import ChoiceOperator
 from mtbdd.language.syntax import Literal, Position
@@ -152,13 +152,13 @@ class _Polytope:
     def __init__(self, corners: Sequence[tuple[float, ...]]) -> None:
         self.corners = corners
 
-    def solve(self, weights: Sequence[float]) -> Weighted:
+    def solve(self, weights: Sequence[float]) -> WeightedOptimum:
         def worth(corner: Sequence[float]) -> Fraction:
             return sum((Fraction(w) * Fraction(v) for w, v in zip(weights, corner, strict=True)), Fraction(0))
 
         best = max(self.corners, key=worth)
         point = Point(best, best, np.zeros(1, np.uint16), np.zeros(1, np.uint8))
-        return Weighted(tuple(weights), rounded_up(worth(best)), point)
+        return WeightedOptimum(tuple(weights), rounded_up(worth(best)), point)
 
 
 def _search(corners: Sequence[tuple[float, ...]], begun: bool = True) -> ObjectiveSearch:
@@ -356,7 +356,7 @@ def test_half_spaces_of_least_probabilities_are_told_rounded_up(k: int) -> None:
     search.half_spaces = [HalfSpace((0.01 * k, 1.0), 0.77)]
     objectives = [Objective("P", Literal(Position("", 1, 1), True), None, None, False, None)]
     objectives.append(Objective("R", None, 0, None, True, None))
-    record = SeveralObjectives(MultiFound(objectives, Found(search)), None).record()
+    record = MultiObjectiveResult(MultiObjectiveSolution(objectives, Found(search)), None).record()
     (told,) = record["half_spaces"]
     assert told["weights"] == [-0.01 * k, 1.0]
     assert told["most"] >= Fraction(0.77) - Fraction(0.01 * k)
@@ -386,13 +386,13 @@ def _endings(text: str, multi: str) -> Endings:
     return several.found.ends
 
 
-def _weighing(text: str = TENTHS, multi: str = 'R{"a"}max=? [ C ], R{"b"}min=? [ C ]') -> Weighing:
+def _weighing(text: str = TENTHS, multi: str = 'R{"a"}max=? [ C ], R{"b"}min=? [ C ]') -> WeightedSumSolver:
     """Return what solves the sums of a model's objectives, none of which has been solved."""
-    return Weighing(_endings(text, multi), CheckOptions.of(), Work())
+    return WeightedSumSolver(_endings(text, multi), CheckOptions.of(), SolveStatistics())
 
 
 @pytest.fixture
-def fresh() -> Weighing:
+def fresh() -> WeightedSumSolver:
     return _weighing()
 
 
@@ -430,7 +430,7 @@ def _careless(monkeypatch: pytest.MonkeyPatch, slack: float, underflow: float, l
     ("slack", "underflow", "lost"), [(0.0, 0.0, 0.0), (OFF, 0.0, 1.6 * OFF), (0.0, OFF, OFF)]
 )
 def test_iterates_from_above_stay_above_whatever_a_step_loses(
-    fresh: Weighing, monkeypatch: pytest.MonkeyPatch, slack: float, underflow: float, lost: float
+    fresh: WeightedSumSolver, monkeypatch: pytest.MonkeyPatch, slack: float, underflow: float, lost: float
 ) -> None:
     _careless(monkeypatch, slack, underflow, lost)
     assert 0.5 <= fresh.solve((1.0, 1.0)).most < 0.51
@@ -451,7 +451,7 @@ def test_iterates_from_above_cover_the_products_with_their_weights(monkeypatch: 
     [((1.0, 0.0), 1.0), ((0.0, 1.0), -0.5), ((1.0, 1.0), 0.5), ((1.0, 2.0**-30), 1.0 - 2.0**-31)],
 )
 def test_bounds_allow_for_rewards_that_are_off(
-    fresh: Weighing,
+    fresh: WeightedSumSolver,
     monkeypatch: pytest.MonkeyPatch,
     direction: int,
     weights: tuple[float, float],
@@ -570,14 +570,14 @@ def test_sums_of_many_bounds_begin_above_their_exact_sum(monkeypatch: pytest.Mon
     for weights in ((0.1, 0.1, 0.1, 1.0), (0.1, 0.2, 0.4, 1.0), (0.7, 0.1, 0.3, 1.0), (0.3, 0.6, 0.9, 1.0)):
         made.clear()
         first.clear()
-        monkeypatch.setattr(Weighing, "_bound", lambda self, _: np.full(self._ends.pairs.size, 1.1))
+        monkeypatch.setattr(WeightedSumSolver, "_bound", lambda self, _: np.full(self._ends.pairs.size, 1.1))
         weighing.solve(weights)
         assert first[0] >= sum(map(Fraction, weights[:3])) * Fraction(1.1)
 
 
 @pytest.mark.parametrize("weight", [0.1, 0.3, 0.6, 0.7, 0.9])
 def test_iterates_are_cut_where_no_optimum_is(
-    fresh: Weighing, monkeypatch: pytest.MonkeyPatch, weight: float
+    fresh: WeightedSumSolver, monkeypatch: pytest.MonkeyPatch, weight: float
 ) -> None:
     """Steps that lose everything show where they are cut: below what any scheduler pays at most."""
     _careless(monkeypatch, 0.0, 0.0, math.inf)

@@ -307,7 +307,7 @@ def test_f9_layouts_are_made_once_for_all_weights(
 ) -> None:
     # One of the choices that leave end components, and one of all choices.
     made = calls_of(monkeypatch, laid_out)
-    solved = calls_of(monkeypatch, "hybrid.analysis.multi.weighing.Weighing.solve")
+    solved = calls_of(monkeypatch, "hybrid.analysis.multi.weighted_sum.WeightedSumSolver.solve")
     question = 'multi(Pmax=? [ F s=2 ], R{"prize"}max=? [ C ], R{"prize"}max=? [ C<=1 ])'
     answer = hybrid.check(gamble, question, engine=engine)
     assert answer.several is not None

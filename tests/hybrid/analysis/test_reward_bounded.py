@@ -9,12 +9,12 @@ import pytest
 
 import hybrid
 from hybrid.analysis.exact.formulas import ExactFormulas
-from hybrid.analysis.reward_budgets import BudgetSweep
+from hybrid.analysis.reward_bounded import BudgetSweep
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.run.work import Work
+from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.base.errors import HybridError, NotExactError, UnsupportedError
 from hybrid.base.state_values import StateValues
-from hybrid.matrix.operators.gained_choices import GainedChoices
+from hybrid.matrix.operators.rewarded_choices import RewardedChoices
 from hybrid.properties import parse_properties, resolve_properties
 from mtbdd.build.reward_split import split_by_reward
 from tests.builders.chain_texts import FALLING_WALK
@@ -249,7 +249,7 @@ def test_upper_bounds_of_a_budget_come_from_upper_bounds_of_lesser_ones() -> Non
     exact, target = ExactFormulas(model, model.states).values(formula), formula.path.right
     sweep = BudgetSweep(
         model, split_by_reward(model, 0), model.reachable, model.states(target), True,
-        CheckOptions.of(backend="cpu", method="interval"), Work(), 0.4,
+        CheckOptions.of(backend="cpu", method="interval"), SolveStatistics(), 0.4,
     )  # fmt: skip
     for _ in range(10):
         sweep.advance()
@@ -272,21 +272,21 @@ def budgets_of(text: str) -> BudgetSweep:
     target = model.states(formula.path.right)
     split = split_by_reward(model, 0)
     return BudgetSweep(
-        model, split, model.reachable, target, True, CheckOptions.of(backend="cpu"), Work(), 1e-9
+        model, split, model.reachable, target, True, CheckOptions.of(backend="cpu"), SolveStatistics(), 1e-9
     )
 
 
 def taken_gains(monkeypatch: pytest.MonkeyPatch, sweep: BudgetSweep, state: int) -> tuple[Fraction, Fraction]:
     """What a state's choice is told to be worth at once, at least and at most, in the next budget."""
     told: list[float] = []
-    regain = GainedChoices.regain
+    set_rewards = RewardedChoices.set_rewards
 
-    def keep(operator: GainedChoices, gains: list[np.ndarray]) -> None:
+    def keep(operator: RewardedChoices, gains: list[np.ndarray]) -> None:
         told.append(float(gains[0][state]))
-        regain(operator, gains)
+        set_rewards(operator, gains)
 
     with monkeypatch.context() as patch:
-        patch.setattr(GainedChoices, "regain", keep)
+        patch.setattr(RewardedChoices, "set_rewards", keep)
         sweep.advance()
     return Fraction(min(told[-2:])), Fraction(max(told[-2:]))
 
@@ -340,13 +340,13 @@ def test_steps_without_reward_may_each_be_off_by_their_slack(
 ) -> None:
     """Every step is rounded as far as its slack allows for, always in one direction."""
     sweep = budgets_of(FREE.format(p="0.5", q="0.5"))
-    improve = GainedChoices.improve
+    improve = RewardedChoices.improve
 
-    def rough(operator: GainedChoices, x: np.ndarray, out: np.ndarray, *more: float) -> None:
+    def rough(operator: RewardedChoices, x: np.ndarray, out: np.ndarray, *more: float) -> None:
         improve(operator, x, out, *more)
         out *= 1.0 + 0.99 * sign * operator.slack
 
-    monkeypatch.setattr(GainedChoices, "improve", rough)
+    monkeypatch.setattr(RewardedChoices, "improve", rough)
     for _ in range(2):
         sweep.advance()
     found = sweep.values()

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import hybrid
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.run.work import Work
-from hybrid.analysis.systems import injected, leaving_rates, moving_rates, solve_gain
+from hybrid.analysis.run.statistics import SolveStatistics
+from hybrid.analysis.systems import build_operator, leaving_rates, moving_rates, solve_gain
 from hybrid.matrix.operators.rounding import step_slack
 from mtbdd.offset.offset import SCALED_UNITS, row_entries
 from tests.builders.models import build
@@ -53,7 +53,7 @@ def test_a_bottom_component_has_its_rates_from_a_product(
     model = hybrid.load(examples_folder / "kanban.prism", constants={"t": 1})
     options = CheckOptions(backend="cpu", engine=engine)
     wanted = leaving_rates(model, model.index, options).rates
-    matrix = injected(model.submatrix(model.index, model.index, diagonal=False), options, beside=True)
+    matrix = build_operator(model.submatrix(model.index, model.index, diagonal=False), options, beside=True)
     found = moving_rates(matrix, model.index)
     assert found.units == SCALED_UNITS
     np.testing.assert_allclose(found.rates, wanted, rtol=16 * 2.0**-53)
@@ -69,7 +69,13 @@ def test_a_bottom_component_has_its_rates_from_a_product(
 
     monkeypatch.setattr(type(method), "solve", solve)
     solve_gain(
-        model, model.index, lambda there: np.arange(float(there.size)), method, options, Work(), "numbers"
+        model,
+        model.index,
+        lambda there: np.arange(float(there.size)),
+        method,
+        options,
+        SolveStatistics(),
+        "numbers",
     )
     least = step_slack(matrix, row_entries(model.transitions)) + SCALED_UNITS * 2.0**-53
     assert [slack >= least for slack, _ in told] == [True]

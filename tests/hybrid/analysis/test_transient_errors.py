@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hybrid.analysis.transient_errors import Course, StepErrors
+from hybrid.analysis.transient_errors import ErrorTerms, StepErrors
 from hybrid.matrix.space.base import Criterion
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.matrix.space.host import HostWorkspace
@@ -17,13 +17,13 @@ NONE = StepErrors(0.0, 0.0, 0.0)
 LEAST = 5e-324
 
 
-def bounds(errors: StepErrors, x: float, course: Course, **more: float) -> tuple[Fraction, Fraction]:
+def bounds(errors: StepErrors, x: float, course: ErrorTerms, **more: float) -> tuple[Fraction, Fraction]:
     found = errors.bounds(np.array([x]), course, more.pop("greatest", 1.0), **more)
     return Fraction(float(found.lower[0])), Fraction(float(found.upper[0]))
 
 
 def test_values_without_errors_are_off_by_what_their_bounds_are_rounded_by() -> None:
-    low, high = bounds(NONE, 1.0, Course())
+    low, high = bounds(NONE, 1.0, ErrorTerms())
     assert 1 - 4 * Fraction(UNIT) <= low <= 1 <= high <= 1 + 4 * Fraction(UNIT)
 
 
@@ -36,7 +36,7 @@ def test_additions_of_weighted_values_are_counted() -> None:
         total += value
     exact = sum(map(Fraction, values))
     assert total == 1.0 < exact
-    low, high = bounds(NONE, total, Course(terms=terms))
+    low, high = bounds(NONE, total, ErrorTerms(terms=terms))
     assert low <= exact <= high
     assert low <= 2 - exact, "below as well: other additions are rounded up"
 
@@ -44,7 +44,7 @@ def test_additions_of_weighted_values_are_counted() -> None:
 @pytest.mark.parametrize("terms", [0, 5])
 def test_errors_of_weights_are_relative(terms: int) -> None:
     relative = 2.0**-20
-    low, high = bounds(NONE, 0.75, Course(terms=terms), relative=relative)
+    low, high = bounds(NONE, 0.75, ErrorTerms(terms=terms), relative=relative)
     assert low <= Fraction(0.75) * (1 - Fraction(relative))
     assert high >= Fraction(0.75) * (1 + Fraction(relative))
 
@@ -54,9 +54,9 @@ def test_errors_of_weights_are_relative(terms: int) -> None:
 def test_each_step_and_each_weighted_value_may_underflow(steps: int, terms: int, scale: float) -> None:
     """Weighted values add up to `scale` times what is lost in a step."""
     errors, lost = StepErrors(0.0, 0.0, 8 * LEAST), 100 * 8 * Fraction(LEAST) * max(1, int(scale))
-    _, high = bounds(errors, 0.0, Course(steps=steps, terms=terms), scale=scale)
+    _, high = bounds(errors, 0.0, ErrorTerms(steps=steps, terms=terms), scale=scale)
     assert high >= lost
-    low, _ = bounds(errors, float(lost), Course(steps=steps, terms=terms), scale=scale)
+    low, _ = bounds(errors, float(lost), ErrorTerms(steps=steps, terms=terms), scale=scale)
     assert low == 0
 
 
@@ -64,19 +64,19 @@ def test_values_that_every_step_made_too_small_are_made_up_for() -> None:
     """Errors of errors count where steps lose many digits: the sum of what steps lose is not all of it."""
     slack, steps = 2.0**-20, 1000
     x = float((1 - Fraction(slack)) ** steps)
-    _, high = bounds(StepErrors(slack, np.inf, 0.0), x, Course(steps=steps))
+    _, high = bounds(StepErrors(slack, np.inf, 0.0), x, ErrorTerms(steps=steps))
     assert high >= 1
 
 
 def test_the_sum_of_errors_is_rounded_up() -> None:
     """What underflows is lost beside what was left out, which is all that there is."""
     underflow, steps = 2.0**-60, 10
-    _, high = bounds(StepErrors(0.0, 0.0, underflow), 0.0, Course(steps=steps, left_out=1.0))
+    _, high = bounds(StepErrors(0.0, 0.0, underflow), 0.0, ErrorTerms(steps=steps, left_out=1.0))
     assert high >= 1 + steps * Fraction(underflow)
 
 
 def test_what_is_missing_and_what_was_left_out_is_added() -> None:
-    low, high = bounds(NONE, 0.5, Course(left_out=0.125), missing=0.25)
+    low, high = bounds(NONE, 0.5, ErrorTerms(left_out=0.125), missing=0.25)
     assert low <= Fraction(3, 8) and high >= Fraction(7, 8)
     assert low > Fraction(1, 4), "what is missing has made values too small alone"
 
@@ -88,7 +88,7 @@ def test_what_is_missing_and_what_was_left_out_is_added() -> None:
 )
 def test_roundings_of_steps_grow_with_their_number(errors: StepErrors) -> None:
     steps, greatest = 1024, 1.0
-    low, high = bounds(errors, 0.5, Course(steps=steps), greatest=greatest)
+    low, high = bounds(errors, 0.5, ErrorTerms(steps=steps), greatest=greatest)
     wanted = Fraction(0.5) * ((1 + Fraction(2.0**-30)) ** steps - 1)
     if errors.slack == np.inf:
         wanted = steps * Fraction(2.0**-30)
@@ -98,7 +98,7 @@ def test_roundings_of_steps_grow_with_their_number(errors: StepErrors) -> None:
 
 def test_steps_left_out_make_no_lower_bound_worse_where_values_rise() -> None:
     errors = StepErrors(2.0**-30, 1.0, 0.0)
-    made, all_made = Course(steps=2000, left_out=0.25, made=10), Course(steps=10)
+    made, all_made = ErrorTerms(steps=2000, left_out=0.25, made=10), ErrorTerms(steps=10)
     low, high = bounds(errors, 0.5, made)
     few, _ = bounds(errors, 0.5, all_made)
     assert low == few
@@ -108,7 +108,7 @@ def test_steps_left_out_make_no_lower_bound_worse_where_values_rise() -> None:
     low, _ = bounds(errors, 0.5, made, relative=relative)
     assert low <= Fraction(0.5) * (1 - Fraction(relative))
     underflow = StepErrors(0.0, 0.0, 2.0**-20)
-    low, _ = bounds(underflow, 0.5, Course(steps=100, made=0))
+    low, _ = bounds(underflow, 0.5, ErrorTerms(steps=100, made=0))
     assert low <= Fraction(0.5) - 100 * Fraction(2.0**-20)
 
 

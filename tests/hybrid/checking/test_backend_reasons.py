@@ -10,7 +10,7 @@ import pytest
 import hybrid
 from gpu_kernels import FORMATS, Device, use_device
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.run.work import Work
+from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.base.errors import OptionError
 from tests.builders.chain_texts import DIE, GAMBLER, QUEUE, load_text
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
@@ -93,7 +93,7 @@ class Sizes:
 
 
 def test_systems_on_several_backends_are_all_told() -> None:
-    work = Work()
+    work = SolveStatistics()
     assert work.backend_reason is None
     work.note("optimistic", Sizes("gpu", "large enough", 3, 100), 10, 0.1, 800)
     work.note("gain", Sizes("cpu", "too few non-zeros", 5, 10), 10, 0.1, 8)
@@ -107,7 +107,7 @@ def test_systems_on_several_backends_are_all_told() -> None:
 
 
 def test_single_products_count_where_nothing_else_does() -> None:
-    work = Work()
+    work = SolveStatistics()
     work.note("steps", Sizes("cpu", "single", 1, 900), 1, 0.5, 9000, is_product=True)
     work.note("steps", Sizes("cpu", "single", 1, 900), 1, 0.5, 8000, is_product=True)
     assert (work.method, work.backend, work.iterations, work.base_bytes) == ("steps", "cpu", 2, 9000)

@@ -11,7 +11,7 @@ import pytest
 
 import hybrid
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.systems import injected
+from hybrid.analysis.systems import build_operator
 from hybrid.base.communicators.threads import in_threads
 from hybrid.base.errors import HybridError, OptionError, UnsupportedError
 from hybrid.base.state_values import StateValues
@@ -186,7 +186,7 @@ def test_the_slack_of_a_step_covers_the_rows_of_all_parts() -> None:
     model = build(hub + "; [] x>0 -> (x'=x>8?9:x+1); endmodule")
 
     def slack(own: SymbolicModel) -> list[float]:
-        matrix = injected(own.submatrix(own.index, own.index), CheckOptions(backend="cpu"))
+        matrix = build_operator(own.submatrix(own.index, own.index), CheckOptions(backend="cpu"))
         found = step_slack(matrix, 0)
         return [found, *own.communicator.gather([found]).reshape(-1).tolist()]
 
@@ -199,7 +199,7 @@ def test_what_holds_in_one_part_alone_does_not_hold_in_all() -> None:
     model, _ = asked("walk")
 
     def told(own: SymbolicModel) -> list[list[float]]:
-        space = workspace_of(injected(own.submatrix(own.index, own.index), CheckOptions(backend="cpu")))
+        space = workspace_of(build_operator(own.submatrix(own.index, own.index), CheckOptions(backend="cpu")))
         here = np.full(own.index.size, own.communicator.rank == 0)
         masks = (here, here | True, here & False)
         truths = [float(of(mask)) for mask in masks for of in (space.all, space.any)]

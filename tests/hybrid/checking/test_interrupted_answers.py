@@ -11,7 +11,7 @@ import pytest
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
-from hybrid.matrix.space.base import Watch
+from hybrid.matrix.space.base import ProgressMonitor
 from hybrid.properties import parse_properties, resolve_properties
 from mtbdd.base.budget import BudgetError
 from mtbdd.build.model import SymbolicModel
@@ -41,13 +41,15 @@ WINDOWS = [
 ]
 
 
-def answered(model: SymbolicModel | str, prop: str, method: str, watch: Watch | None) -> Answer | None:
+def answered(
+    model: SymbolicModel | str, prop: str, method: str, monitor: ProgressMonitor | None
+) -> Answer | None:
     """Return the answer, None if nothing is known of it."""
     model = build(model) if isinstance(model, str) else model
     properties = resolve_properties(parse_properties(prop), model.source, {})
     options = CheckOptions.of(backend="reference", method=method)
     try:
-        return Checker(model, options, watch).answer(properties.properties[0])
+        return Checker(model, options, monitor).answer(properties.properties[0])
     except Stop:
         return None
 
@@ -64,10 +66,10 @@ def test_what_is_told_holds(
         method = "auto"  # averages in the long run have no other iteration
     whole = answered(model, prop, method, None)
     assert whole is not None and whole.error is None
-    watch = StopAfter(count)
-    found = answered(model, prop, method, watch)
+    monitor = StopAfter(count)
+    found = answered(model, prop, method, monitor)
     if found is None:
-        assert watch.left <= 0
+        assert monitor.left <= 0
         return
     assert found.interrupted == (found.error is not None)
     if found.interrupted:

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.analysis.multi.weighing import Weighing
-from hybrid.analysis.reward_budgets import BudgetSweep
+from hybrid.analysis.multi.weighted_sum import WeightedSumSolver
+from hybrid.analysis.reward_bounded import BudgetSweep
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.run.work import Work
+from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.base.errors import UnsupportedError
 from hybrid.base.state_values import StateValues
 from hybrid.checking import filters
@@ -232,7 +232,7 @@ def test_budgets_have_vectors_of_own_states_alone() -> None:
 
     def held(own: SymbolicModel) -> list[int]:
         split, options = split_by_reward(own, 0), options_of_parts(CheckOptions())
-        sweep = BudgetSweep(own, split, own.reachable, target, False, options, Work(), 1e-6)
+        sweep = BudgetSweep(own, split, own.reachable, target, False, options, SolveStatistics(), 1e-6)
         sweep.advance()
         sizes = own.index.size, sweep.values().values.size, sweep._window[0].lower.size
         return own.communicator.gather(sizes).astype(int).reshape(-1).tolist()
@@ -336,14 +336,14 @@ def test_several_objectives_of_random_models(rng: np.random.Generator) -> None:
 
 def test_every_part_adds_what_rounding_may_cost_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[float] = []
-    start = Weighing._start
+    start = WeightedSumSolver._start
 
-    def noted(weighing: Weighing, *arguments: Any) -> Any:
+    def noted(weighing: WeightedSumSolver, *arguments: Any) -> Any:
         found = start(weighing, *arguments)
         told.append(found[2])
         return found
 
-    monkeypatch.setattr(Weighing, "_start", noted)
+    monkeypatch.setattr(WeightedSumSolver, "_start", noted)
     model = build(RETRIES)
     owners = tuple(states_from(model.manager, model.index, np.arange(6) // 4 == p) for p in range(2))
     found = answer_of(model, 'multi(R{"cost"}min=? [ C ], R{"win"}max=? [ C ])', owners)

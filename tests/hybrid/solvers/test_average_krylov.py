@@ -11,10 +11,10 @@ import pytest
 from gpu_kernels import Device
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.matrix.operators.inject import inject
-from hybrid.matrix.space.base import Status, Watch
+from hybrid.matrix.space.base import ProgressMonitor, Status
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.idr import IDR, IDR_VECTORS, HostBiCGStab
-from hybrid.matrix.space.recurrence import Standing
+from hybrid.matrix.space.recurrence import RecurrenceStatus
 from hybrid.solvers import AverageReward, Criterion
 from hybrid.solvers.average_krylov import AnchoredSolution, GainResult
 from hybrid.solvers.forecast import Forecast
@@ -32,10 +32,10 @@ def averaged(
     rewards: np.ndarray,
     krylov: Krylov,
     criterion: Criterion | None = None,
-    watch: Watch | None = None,
+    monitor: ProgressMonitor | None = None,
 ) -> GainResult:
     method = AverageReward(criterion or Criterion(), krylov=krylov)
-    return method.solve(Dense(rates), rates.sum(axis=1), rewards, SLACK, watch)
+    return method.solve(Dense(rates), rates.sum(axis=1), rewards, SLACK, monitor)
 
 
 @pytest.mark.parametrize("krylov", ["auto", "always"])
@@ -110,9 +110,9 @@ def test_the_lengths_of_visits_outlive_a_late_try_in_vain(monkeypatch: pytest.Mo
     rates, rewards = queue(60, 1.0, 1.1), np.arange(61.0)
     plain, tried = averaged(rates, rewards, "never"), []
 
-    def breaks(self: IDR, most: int) -> Standing:
+    def breaks(self: IDR, most: int) -> RecurrenceStatus:
         tried.append(most)
-        return Standing(1, math.inf, ended=True, broken=True)
+        return RecurrenceStatus(1, math.inf, ended=True, broken=True)
 
     few = 0.1 * plain.iterations
     monkeypatch.setattr(Forecast, "budget", lambda self, left, more=0.0: left if 0.0 < left < few else 0.0)
@@ -133,10 +133,10 @@ def test_what_fails_is_gone_on_with(
     if method is HostBiCGStab:
         no_room(monkeypatch)
 
-    def breaks(self: IDR | HostBiCGStab, most: int) -> Standing:
+    def breaks(self: IDR | HostBiCGStab, most: int) -> RecurrenceStatus:
         tried.append(most)
         self.x *= 1e200
-        return Standing(1, math.inf, ended=True, broken=True)
+        return RecurrenceStatus(1, math.inf, ended=True, broken=True)
 
     monkeypatch.setattr(method, "advance", breaks)
     found, plain = averaged(rates, rewards, "auto"), averaged(rates, rewards, "never")
@@ -216,13 +216,13 @@ def test_the_limit_and_a_watch_end_it_with_bounds_that_hold() -> None:
     assert 31 <= found.iterations <= 31 + 2 * 5
     assert found.lower <= value <= found.upper
 
-    class Impatient(Watch):
+    class Impatient(ProgressMonitor):
         is_pressing = True
 
         def __call__(self, iteration: int, difference: float) -> None:
             self.stopped = KeyboardInterrupt()
 
-    ended = averaged(rates, rewards, "always", watch=Impatient())
+    ended = averaged(rates, rewards, "always", monitor=Impatient())
     assert ended.status is Status.INTERRUPTED
     assert ended.lower <= value <= ended.upper
 

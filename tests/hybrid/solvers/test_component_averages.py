@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid.matrix.operators.hybrid_choices import NoMatrix
+from hybrid.matrix.operators.hybrid_choices import EmptyMatrix
 from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.solvers import Criterion, Status
@@ -24,7 +24,7 @@ class Perturbed(ChoiceOperator):
         self, rows: list[list[tuple[float, list[float]]]], maximise: bool, slack: float, lost: float
     ):
         size = len(rows)
-        space = HostWorkspace(NoMatrix(size))
+        space = HostWorkspace(EmptyMatrix(size))
         super().__init__(ChoiceProblem(size, maximise, None, slack), space)
         self.underflow, self._rows, self._rng = lost, rows, np.random.default_rng(1)
 

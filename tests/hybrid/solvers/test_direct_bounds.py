@@ -14,11 +14,11 @@ import hybrid
 from gpu_kernels.runtime.csr import CsrArrays
 from hybrid.matrix.cpu.csr import CsrMatrix
 from hybrid.matrix.space.base import Clock, Criterion, Status
-from hybrid.matrix.space.bellman import Held
+from hybrid.matrix.space.bellman import LowerIterationState
 from hybrid.matrix.space.direct import FactoredSystem, factored_system
 from hybrid.matrix.space.directed_system import DirectedSystem
-from hybrid.solvers import Optimistic, around
-from hybrid.solvers.around import verified_around
+from hybrid.solvers import Optimistic, bounding
+from hybrid.solvers.bounding import verify_enclosure
 from hybrid.solvers.direct_bounds import DirectBounds
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -116,11 +116,11 @@ def test_singular_equations_have_no_solution(n):
 def directly(operator: DirectedSystem, epsilon: float = 1e-9) -> tuple[float, np.ndarray, np.ndarray]:
     """Return what is found before any step: the width and both bounds."""
     x, y, spare = np.zeros((3, operator.size))
-    leap = DirectBounds(operator, Criterion(epsilon), None, first=True)
-    held = Held(x, y, None, spare, 0, None, lambda: ({}, {}))
-    assert leap.budget(held, math.inf) == math.inf
-    leap.solve(held, math.inf, 100, Clock(None))
-    return leap.width, x, y
+    accelerator = DirectBounds(operator, Criterion(epsilon), None, first=True)
+    held = LowerIterationState(x, y, None, spare, 0, None, lambda: ({}, {}))
+    assert accelerator.budget(held, math.inf) == math.inf
+    accelerator.solve(held, math.inf, 100, Clock(None))
+    return accelerator.width, x, y
 
 
 def short_walk() -> DirectedSystem:
@@ -170,8 +170,8 @@ def test_what_underflow_adds_counts_where_values_are_near_to_it(monkeypatch):
 
     def noted(*arguments):
         told.append(arguments[7])
-        return verified_around(*arguments)
+        return verify_enclosure(*arguments)
 
-    monkeypatch.setattr(around, "verified_around", noted)
+    monkeypatch.setattr(bounding, "verify_enclosure", noted)
     assert directly(operator)[0] <= 1e-9
     assert [positive.tolist() for positive in told] == [[1.0] * 12]

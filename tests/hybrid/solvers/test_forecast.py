@@ -10,11 +10,11 @@ import pytest
 
 import hybrid
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.analysis.systems import injected
+from hybrid.analysis.systems import build_operator
 from hybrid.checking.in_parts import in_parts
 from hybrid.matrix.space.base import MatrixOperator
 from hybrid.solvers.forecast import CHAINS, POLICIES, Forecast
-from hybrid.solvers.price import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, SUMMED_STEPS, price
+from hybrid.solvers.traffic import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, SUMMED_STEPS, traffic_ratio
 from mtbdd.base.communicator import ALONE, communicator_of
 from mtbdd.build.model import SymbolicModel
 from tests.builders.linear_systems import Dense
@@ -26,10 +26,10 @@ LEAST = 100
 
 
 def followed(
-    difference: Callable[[float], float], looks: range, price: float = 1.0
+    difference: Callable[[float], float], looks: range, traffic_ratio: float = 1.0
 ) -> tuple[Forecast, list[int], list[float]]:
     """Return a forecast after some looks, the looks at which a try was worth it, and its budgets."""
-    forecast, due, budgets = Forecast(1e-8, price), [], []
+    forecast, due, budgets = Forecast(1e-8, traffic_ratio), [], []
     for made in looks:
         budget = forecast.budget(forecast.left(made, difference(made)))
         if budget > 0.0:
@@ -164,11 +164,11 @@ def test_full_rows_make_the_vectors_of_a_krylov_method_cheap() -> None:
     thin, full, usual = Told(np.eye(100)), Told(np.ones((100, 100))), Dense(np.eye(100))
 
     def idr(matrix: MatrixOperator) -> float:
-        return price(matrix, ALONE, IDR_PRODUCT, SUMMED_STEPS)
+        return traffic_ratio(matrix, ALONE, IDR_PRODUCT, SUMMED_STEPS)
 
     assert idr(thin) == pytest.approx(25 / 9)
     assert idr(full) == pytest.approx(124 / 108)
-    assert price(thin, ALONE, IDR_PRODUCT, AVERAGE_STEPS) > price(
+    assert traffic_ratio(thin, ALONE, IDR_PRODUCT, AVERAGE_STEPS) > traffic_ratio(
         thin, ALONE, BICGSTAB_PRODUCT, AVERAGE_STEPS
     )
     # What is not told is taken to be usual.
@@ -182,8 +182,8 @@ def test_parts_that_share_a_matrix_are_told_the_same_price(rng: np.random.Genera
     told: list[float] = []
 
     def own_price(own: SymbolicModel) -> float:
-        matrix = injected(own.submatrix(own.index, own.index), CheckOptions(backend="cpu"))
-        told.append(price(matrix, communicator_of(matrix), IDR_PRODUCT, SUMMED_STEPS))
+        matrix = build_operator(own.submatrix(own.index, own.index), CheckOptions(backend="cpu"))
+        told.append(traffic_ratio(matrix, communicator_of(matrix), IDR_PRODUCT, SUMMED_STEPS))
         return told[-1]
 
     for parts in (1, 3, 7):

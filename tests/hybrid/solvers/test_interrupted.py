@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix, diags_array
 from hybrid.matrix.cpu.csr import CsrMatrix
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.solvers import AverageReward, Criterion, Interval, Jacobi, Optimistic, Status
-from hybrid.solvers.strips import WholeStrip
+from hybrid.solvers.block_rows import SingleBlockRow
 from hybrid.solvers.topological import Topological
 from tests.builders.linear_systems import Dense, exact_solution, linear_system
 from tests.builders.stopping import Stop, StopAfter, StopInSearch
@@ -30,7 +30,7 @@ def chain(rng: np.random.Generator, n: int = 24) -> tuple[np.ndarray, np.ndarray
 
 
 def topological(dense: np.ndarray) -> Topological:
-    return Topological(Criterion(), WholeStrip(CsrMatrix(csr_matrix(dense))), Optimistic())
+    return Topological(Criterion(), SingleBlockRow(CsrMatrix(csr_matrix(dense))), Optimistic())
 
 
 @pytest.mark.parametrize("name", ["interval", "interval from above", "optimistic", "topological"])
@@ -74,12 +74,12 @@ def test_averages_lie_between_the_bounds_reached(rng: np.random.Generator, count
 
 
 def test_nothing_begins_once_something_was_ended(rng: np.random.Generator) -> None:
-    watch = StopAfter(1)
+    monitor = StopAfter(1)
     dense, diagonal, b = linear_system(rng)
-    Interval().solve(Dense(dense), diagonal, b, SLACK, 100.0, watch)
+    Interval().solve(Dense(dense), diagonal, b, SLACK, 100.0, monitor)
     with pytest.raises(Stop):
-        Optimistic().solve(Dense(dense), diagonal, b, SLACK, None, watch)
-    assert watch.begun == 1
+        Optimistic().solve(Dense(dense), diagonal, b, SLACK, None, monitor)
+    assert monitor.begun == 1
 
 
 def test_a_method_without_bounds_is_lost(rng: np.random.Generator) -> None:
@@ -99,10 +99,10 @@ def test_bounds_are_kept_where_the_search_for_positive_values_is_ended(method: O
     walk = diags_array([0.5, 0.5], offsets=[-1, 1], shape=(n, n)).tocsr()
     b = np.zeros(n)
     b[-1] = 0.5
-    watch = StopInSearch()
+    monitor = StopInSearch()
     matrix = CsrMatrix(csr_matrix(walk))
-    found = method.solve(matrix, np.ones(n), b, SLACK, 1.0, watch)
-    assert found.status is Status.INTERRUPTED and watch.stopped is not None
+    found = method.solve(matrix, np.ones(n), b, SLACK, 1.0, monitor)
+    assert found.status is Status.INTERRUPTED and monitor.stopped is not None
     exact = np.arange(1, n + 1) / (n + 1)
     assert (found.lower <= exact).all() and found.lower[-1] > 0.9
     assert found.upper is not None and (exact <= found.upper).all()

@@ -11,13 +11,13 @@ import pytest
 
 from gpu_kernels import Device
 from hybrid.matrix.operators.inject import inject
-from hybrid.matrix.space.base import Watch
+from hybrid.matrix.space.base import ProgressMonitor
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
 from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.idr import IDR
 from hybrid.solvers import Criterion, Optimistic, Status
-from hybrid.solvers.around import verified_around
+from hybrid.solvers.bounding import verify_enclosure
 from hybrid.solvers.krylov_bounds import MORE_VECTORS
 from tests.builders.failing_recurrences import FAILURES
 from tests.builders.linear_systems import Dense, exact_solution, linear_system
@@ -178,7 +178,7 @@ def test_either_bound_is_refused_where_it_does_not_hold() -> None:
 
     def verified(z: np.ndarray, c: float) -> tuple[float | None, np.ndarray, np.ndarray]:
         x, (y, bound, out) = 0.25 * exact, np.zeros((3, 12))
-        width = verified_around(operator, Criterion(), x, y, z, w, c, None, bound, out)
+        width = verify_enclosure(operator, Criterion(), x, y, z, w, c, None, bound, out)
         return width, bound, y
 
     width, lower, upper = verified(exact, 1e-9)
@@ -214,7 +214,7 @@ def test_the_lower_bound_is_verified_whatever_the_upper_one_is(monkeypatch: pyte
 
     def verified(z: np.ndarray, c: float, x: np.ndarray) -> bool:
         y, bound, out = np.zeros((3, 12))
-        return verified_around(operator, Criterion(), x, y, z, w, c, None, bound, out) is not None
+        return verify_enclosure(operator, Criterion(), x, y, z, w, c, None, bound, out) is not None
 
     assert verified(exact, 1e-9, 0.5 * exact)
     # No room for the rounding of a step.
@@ -238,7 +238,7 @@ def test_a_guess_below_stands_a_step_less_what_underflow_adds(monkeypatch: pytes
     for underflow, holds in ((operator.underflow, True), (1e-6, False)):
         monkeypatch.setattr(operator, "underflow", underflow)
         x, (y, bound, out) = 0.5 * exact, np.zeros((3, 12))
-        width = verified_around(operator, Criterion(), x, y, exact, w, 1e-9, None, bound, out)
+        width = verify_enclosure(operator, Criterion(), x, y, exact, w, 1e-9, None, bound, out)
         assert (width is not None) == holds
 
 
@@ -304,8 +304,8 @@ def test_it_ends_where_it_is_told_to() -> None:
 def test_what_is_told_is_what_epsilon_is_compared_with() -> None:
     told: list[float] = []
 
-    class Looking(Watch):
-        def look(self, iteration: int, difference: float) -> None:
+    class Looking(ProgressMonitor):
+        def observe(self, iteration: int, difference: float) -> None:
             told.append(difference)
 
     found = found_by(walk(40, 0.5, 0.5), "always", progress=Looking())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hybrid.matrix.space.base import Clock
-from hybrid.matrix.space.bellman import Held
+from hybrid.matrix.space.bellman import LowerIterationState
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
 from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.host import HostWorkspace
@@ -19,11 +19,11 @@ from tests.builders.linear_systems import Dense, exact_solution
 SLACK = 64 * UNIT
 
 
-def tried_for(price: float = 1.0, epsilon: float = 1e-8) -> KrylovBounds:
+def tried_for(traffic_ratio: float = 1.0, epsilon: float = 1e-8) -> KrylovBounds:
     """Nine states of a walk."""
     dense = np.diag(np.full(8, 0.5), 1) + np.diag(np.full(8, 0.5), -1)
     operator = DirectedSystem(Dense(dense), dense.sum(axis=1) + 0.01, np.full(9, 0.1), SLACK, 8)
-    return KrylovBounds(operator, Criterion(epsilon), always=False, price=price)
+    return KrylovBounds(operator, Criterion(epsilon), always=False, traffic_ratio=traffic_ratio)
 
 
 def found_by(system: tuple[Any, Any, Any], krylov: Any) -> BoundedSolution:
@@ -31,10 +31,10 @@ def found_by(system: tuple[Any, Any, Any], krylov: Any) -> BoundedSolution:
     return Optimistic(krylov=krylov).solve(Dense(dense), diagonal, b, SLACK, None)
 
 
-def held_after(made: int, size: int = 9) -> Held:
+def held_after(made: int, size: int = 9) -> LowerIterationState:
     """Vectors of which nothing is steady."""
     x = np.full(size, 0.1)
-    return Held(x, 0.0 * x, x * made, 0.0 * x, made, None, lambda: ({}, {}))
+    return LowerIterationState(x, 0.0 * x, x * made, 0.0 * x, made, None, lambda: ({}, {}))
 
 
 def test_a_try_in_vain_is_not_repeated_soon() -> None:

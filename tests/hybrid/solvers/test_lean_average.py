@@ -20,7 +20,7 @@ from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.idr import HostBiCGStab
 from hybrid.matrix.space.swept import PROBES
 from hybrid.solvers import AverageReward, Criterion
-from hybrid.solvers.average_krylov import LEAN_VECTORS, AnchoredSolution, LeanCourse, Reached
+from hybrid.solvers.average_krylov import LEAN_VECTORS, AnchoredSolution, BiasResult, LowMemoryAverage
 from tests.builders.closed_classes import exact_average
 from tests.builders.linear_systems import Dense
 from tests.builders.matrices import from_dense
@@ -36,7 +36,7 @@ def chain(size: int, arrive: float = 1.0, serve: float = 1.01) -> np.ndarray:
 
 
 @pytest.fixture
-def pressed(monkeypatch: pytest.MonkeyPatch) -> list[LeanCourse]:
+def pressed(monkeypatch: pytest.MonkeyPatch) -> list[LowMemoryAverage]:
     """Room for the fewest vectors alone; the courses that are made of it."""
     for space in (HostWorkspace, DeviceWorkspace):
 
@@ -45,14 +45,14 @@ def pressed(monkeypatch: pytest.MonkeyPatch) -> list[LeanCourse]:
                 raise MemoryError(f"no room for {vectors} vectors")
 
         monkeypatch.setattr(space, "reserve", reserve)
-    made: list[LeanCourse] = []
-    begin = LeanCourse.__post_init__
-    monkeypatch.setattr(LeanCourse, "__post_init__", lambda self: made.append(self) or begin(self))
+    made: list[LowMemoryAverage] = []
+    begin = LowMemoryAverage.__post_init__
+    monkeypatch.setattr(LowMemoryAverage, "__post_init__", lambda self: made.append(self) or begin(self))
     return made
 
 
 def test_bounds_are_those_of_value_iteration(
-    pressed: list[LeanCourse], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    pressed: list[LowMemoryAverage], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "hybrid.solvers")
     rates, rewards = chain(64), np.arange(64.0) - 20.0
@@ -68,7 +68,7 @@ def test_bounds_are_those_of_value_iteration(
     assert found.products >= found.iterations > 20
 
 
-def test_bounds_hold_where_it_fails(rng: np.random.Generator, pressed: list[LeanCourse]) -> None:
+def test_bounds_hold_where_it_fails(rng: np.random.Generator, pressed: list[LowMemoryAverage]) -> None:
     ended = []
     draws = rounds(40)
     for _ in range(draws):
@@ -90,10 +90,10 @@ def test_bounds_hold_where_it_fails(rng: np.random.Generator, pressed: list[Lean
     assert len(pressed) == draws
 
 
-def test_a_course_goes_on_where_another_one_was(pressed: list[LeanCourse]) -> None:
+def test_a_course_goes_on_where_another_one_was(pressed: list[LowMemoryAverage]) -> None:
     rates, rewards = chain(40, 1.0, 1.3), np.arange(40.0)
     space, anchor = HostWorkspace(Dense(rates)), 3
-    first = LeanCourse(space, rates.sum(axis=1), rewards)
+    first = LowMemoryAverage(space, rates.sum(axis=1), rewards)
 
     class Silent:
         def __getattr__(self, name: str) -> Any:
@@ -106,7 +106,7 @@ def test_a_course_goes_on_where_another_one_was(pressed: list[LeanCourse]) -> No
     assert first.run(anchor, Criterion(1e-9), floor, clock) is Status.CONVERGED
     vectors, numbers = first.state()
     kept: Any = type("Kept", (), {"vectors": {"h": vectors["h"] + 5.0}, "numbers": numbers})
-    second = LeanCourse(space, rates.sum(axis=1), rewards)
+    second = LowMemoryAverage(space, rates.sum(axis=1), rewards)
     second.take(kept)
     assert second.run(anchor, Criterion(1e-9), floor, clock) is Status.CONVERGED
     # It has but to see that it is there.
@@ -116,11 +116,11 @@ def test_a_course_goes_on_where_another_one_was(pressed: list[LeanCourse]) -> No
 
 
 def test_a_bias_without_numbers_leaves_the_bounds_of_the_rewards(
-    pressed: list[LeanCourse], monkeypatch: pytest.MonkeyPatch
+    pressed: list[LowMemoryAverage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lost(self: AnchoredSolution, before: int, most: float, clock: Any) -> Reached:
+    def lost(self: AnchoredSolution, before: int, most: float, clock: Any) -> BiasResult:
         self.recurrence.x[...] = np.nan
-        return Reached(Status.BREAKDOWN, np.inf, 4)
+        return BiasResult(Status.BREAKDOWN, np.inf, 4)
 
     monkeypatch.setattr(AnchoredSolution, "run", lost)
     rates, rewards = chain(8), np.arange(8.0) - 3.0
@@ -129,7 +129,7 @@ def test_a_bias_without_numbers_leaves_the_bounds_of_the_rewards(
     assert (found.lower, found.upper) == (-3.0, 4.0)
 
 
-def test_without_krylov_methods_the_want_of_room_is_told(pressed: list[LeanCourse]) -> None:
+def test_without_krylov_methods_the_want_of_room_is_told(pressed: list[LowMemoryAverage]) -> None:
     rates = chain(8)
     with pytest.raises(MemoryError, match="no room for 9 vectors"):
         AverageReward(krylov="never").solve(Dense(rates), rates.sum(axis=1), np.arange(8.0), SLACK)
@@ -138,7 +138,7 @@ def test_without_krylov_methods_the_want_of_room_is_told(pressed: list[LeanCours
 
 @pytest.mark.parametrize("values", [3, 90])
 def test_operands_by_dictionary(
-    device: Device, pressed: list[LeanCourse], rng: np.random.Generator, values: int
+    device: Device, pressed: list[LowMemoryAverage], rng: np.random.Generator, values: int
 ) -> None:
     rates = chain(90, 1.0, 1.5)
     rewards = rng.choice(rng.normal(size=values), 90)
@@ -160,7 +160,7 @@ def make_room(size: int) -> None:
 
 @pytest.mark.parametrize("form", ["swept", "steps", "products", "pieces"])
 def test_a_preconditioner_is_taken_where_there_is_room_for_it(
-    device: Device, pressed: list[LeanCourse], monkeypatch: pytest.MonkeyPatch, form: str
+    device: Device, pressed: list[LowMemoryAverage], monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     side = 12
     forth, still = chain(side, 1.0, 1.3), np.eye(side)
@@ -194,7 +194,7 @@ def test_a_preconditioner_is_taken_where_there_is_room_for_it(
 
 @pytest.mark.parametrize("backend", ["cpu", "gpu"])
 def test_checks_answer_with_the_room_there_is(
-    device: Device, pressed: list[LeanCourse], backend: Any
+    device: Device, pressed: list[LowMemoryAverage], backend: Any
 ) -> None:
     model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
     found = hybrid.check(model, 'R{"throughput"}=? [ S ]', backend=backend)
@@ -207,9 +207,9 @@ def test_checks_answer_with_the_room_there_is(
 @pytest.mark.parametrize("pressed_rank", [0, 2])
 def test_processes_choose_alike(monkeypatch: pytest.MonkeyPatch, pressed_rank: int) -> None:
     made: list[int] = []
-    begin, reserve = LeanCourse.__post_init__, HostWorkspace.reserve
+    begin, reserve = LowMemoryAverage.__post_init__, HostWorkspace.reserve
 
-    def noted(self: LeanCourse) -> None:
+    def noted(self: LowMemoryAverage) -> None:
         made.append(self.space.communicator.rank)
         begin(self)
 
@@ -218,7 +218,7 @@ def test_processes_choose_alike(monkeypatch: pytest.MonkeyPatch, pressed_rank: i
             raise MemoryError(f"no room for {vectors} vectors")
         reserve(self, vectors, size)
 
-    monkeypatch.setattr(LeanCourse, "__post_init__", noted)
+    monkeypatch.setattr(LowMemoryAverage, "__post_init__", noted)
     monkeypatch.setattr(HostWorkspace, "reserve", refuse)
     model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
     found = hybrid.check(model, 'R{"throughput"}=? [ S ]', ranks=3)

@@ -16,17 +16,17 @@ from gpu_kernels import Device
 from hybrid.matrix.gpu.idr import DeviceIDR, PolynomialIDR
 from hybrid.matrix.operators.layer_choices import LayerChoices
 from hybrid.matrix.space.base import Clock
-from hybrid.matrix.space.bellman import Held, Outcome
+from hybrid.matrix.space.bellman import LowerIterationState, Outcome
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
 from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator, Quotient
 from hybrid.matrix.space.fixed_policy import FixedPolicy
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.idr import IDR
-from hybrid.matrix.space.recurrence import Standing
+from hybrid.matrix.space.recurrence import RecurrenceStatus
 from hybrid.matrix.space.repeated import RepeatedIDR, RepeatedSystem
 from hybrid.solvers import Criterion, Optimistic, Status
-from hybrid.solvers.optimistic import leap_for
-from hybrid.solvers.policy_bounds import MORE_VECTORS, PolicyBounds, PolicyCourse, WeightGuess
+from hybrid.solvers.optimistic import accelerator_for
+from hybrid.solvers.policy_bounds import MORE_VECTORS, PolicyBounds, PolicyIteration, WeightGuess
 from tests.builders.choice_systems import Choices
 from tests.builders.failing_recurrences import FAILURES
 from tests.builders.linear_systems import exact_solution
@@ -207,13 +207,13 @@ def only_by_steps(monkeypatch: pytest.MonkeyPatch, plain: type, by_steps: type) 
     made: list[type] = []
     for kind, fails in ((by_steps, False), (plain, True)):
 
-        def advance(self: Any, most: int, own: Any = kind.advance, fails: bool = fails) -> Standing:
+        def advance(self: Any, most: int, own: Any = kind.advance, fails: bool = fails) -> RecurrenceStatus:
             assert most >= 1
             if not made or made[-1] is not type(self):
                 made.append(type(self))
             if fails and not isinstance(self, by_steps):
-                return Standing(1, np.inf, ended=True, broken=True)
-            standing: Standing = own(self, most)
+                return RecurrenceStatus(1, np.inf, ended=True, broken=True)
+            standing: RecurrenceStatus = own(self, most)
             return standing
 
         monkeypatch.setattr(kind, "advance", advance)
@@ -270,16 +270,18 @@ def test_who_is_told_to_end_tries_nothing_else(monkeypatch: pytest.MonkeyPatch) 
 def test_equations_that_seem_solved_are_solved_further(monkeypatch: pytest.MonkeyPatch) -> None:
     """As they seem where the iterate lies above what loose equations lead to."""
     operator, clock = operator_of(True), Clock(None)
-    held = Held(operator.zeros() + 0.1, np.empty(SIZE), None, np.empty(SIZE), 4, None, lambda: ({}, {}))
-    course = PolicyCourse(operator, held, 1e6, clock, 0.0)
+    held = LowerIterationState(
+        operator.zeros() + 0.1, np.empty(SIZE), None, np.empty(SIZE), 4, None, lambda: ({}, {})
+    )
+    course = PolicyIteration(operator, held, 1e6, clock, 0.0)
     goals: list[float] = []
-    own = PolicyCourse._solved
+    own = PolicyIteration._solved
 
-    def loose(self: PolicyCourse, b: Any, start: Any, shape: Any, goal: float) -> Any:
+    def loose(self: PolicyIteration, b: Any, start: Any, shape: Any, goal: float) -> Any:
         goals.append(goal)
         return np.array(start) if goal > 1e-6 else own(self, b, start, shape, goal)
 
-    monkeypatch.setattr(PolicyCourse, "_solved", loose)
+    monkeypatch.setattr(PolicyIteration, "_solved", loose)
     found = course.approach(1e-4)
     assert found is not None and found <= 1e-4
     assert len(goals) < 8 and min(goals) <= 1e-6
@@ -289,7 +291,7 @@ def test_tries_are_told_what_guesses_want(monkeypatch: pytest.MonkeyPatch) -> No
     told: list[float] = []
     own = PolicyBounds.budget
 
-    def budget(self: PolicyBounds, held: Held, difference: float) -> float:
+    def budget(self: PolicyBounds, held: LowerIterationState, difference: float) -> float:
         told.append(held.target)
         own(self, held, difference)
         return 0.0
@@ -305,7 +307,9 @@ def test_a_try_that_no_pace_speaks_for_has_room_for_its_first_policies() -> None
     bounds = PolicyBounds(operator_of(True), Criterion(), always=False)
     budgets = []
     for made in range(10, 12_000, 10):
-        held = Held(np.empty(0), np.empty(0), None, np.empty(0), made, None, lambda: ({}, {}), 1e-9)
+        held = LowerIterationState(
+            np.empty(0), np.empty(0), None, np.empty(0), made, None, lambda: ({}, {}), 1e-9
+        )
         budgets.append((made, bounds.budget(held, 0.01)))
     due = [pair for pair in budgets if pair[1] > 0.0]
     assert due[0] == (500, 2000.0) and due[-1] == (11_990, 4 * 11_990.0)
@@ -343,19 +347,19 @@ def test_weights_that_no_step_verifies_give_no_bound(monkeypatch: pytest.MonkeyP
 @both
 def test_wrong_guesses_pass_no_verification(monkeypatch: pytest.MonkeyPatch, maximise: bool) -> None:
     """Whatever a course claims to have found, bounds are verified."""
-    approach = PolicyCourse.approach
+    approach = PolicyIteration.approach
     lies = []
     factors = (1.0 - 1e-6, 0.0, -1.0) if maximise else (1.0 + 1e-6, 1.0 - 1e-6, 2.0)
     for factor in factors:
 
-        def lie(self: PolicyCourse, target: float, factor: float = factor) -> float | None:
+        def lie(self: PolicyIteration, target: float, factor: float = factor) -> float | None:
             approach(self, target)
             lies.append(factor)
             self.z *= factor
             return 1e-15
 
         with monkeypatch.context() as patch:
-            patch.setattr(PolicyCourse, "approach", lie)
+            patch.setattr(PolicyIteration, "approach", lie)
             found = solved(operator_of(maximise), "always")
         assert found.status is Status.CONVERGED
         holds(optimum(maximise), found)
@@ -421,7 +425,7 @@ def test_it_ends_where_it_is_told_to(maximise: bool) -> None:
 def test_a_fixed_policy_has_nothing_to_choose() -> None:
     operator = operator_of(True)
     fixed = FixedPolicy(operator, np.zeros(SIZE, np.uint16), np.full(SIZE, 0.5))
-    assert leap_for(fixed, Criterion(), True) is None
+    assert accelerator_for(fixed, Criterion(), True) is None
 
 
 def test_the_matrix_of_a_fixed_policy_is_that_of_its_steps() -> None:
@@ -445,8 +449,8 @@ def test_w_goes_down_whatever_is_chosen() -> None:
         LayerChoices(1, None, from_dense(dense[1]), gains[1], None),
     ]
     operator = make_operator("cpu", Choices(offers, dense, gains, True), slack=64 * UNIT)
-    held = Held(0.75 * gains[0], np.empty(n), None, np.empty(n), 4, None, lambda: ({}, {}))
-    course = PolicyCourse(operator, held, math.inf, Clock(None), 0.5)
+    held = LowerIterationState(0.75 * gains[0], np.empty(n), None, np.empty(n), 4, None, lambda: ({}, {}))
+    course = PolicyIteration(operator, held, math.inf, Clock(None), 0.5)
     eta = course.approach(1e-9)
     assert eta is not None and eta <= 1e-9
     z, w = course.z.copy(), np.empty(n)
@@ -474,13 +478,13 @@ def test_choices_that_are_worth_the_same_are_no_obstacle(
     monkeypatch: pytest.MonkeyPatch, maximise: bool
 ) -> None:
     case, spreads = ties(maximise), []
-    own = PolicyCourse.spread_around
+    own = PolicyIteration.spread_around
 
-    def noted(self: PolicyCourse, *arguments: Any) -> float | None:
+    def noted(self: PolicyIteration, *arguments: Any) -> float | None:
         spreads.append(own(self, *arguments))
         return spreads[-1]
 
-    monkeypatch.setattr(PolicyCourse, "spread_around", noted)
+    monkeypatch.setattr(PolicyIteration, "spread_around", noted)
     # At first the policy that leaves at once.
     choose = ChoiceOperator.choose
     monkeypatch.setattr(
@@ -500,8 +504,8 @@ def test_w_is_that_of_the_policy_that_is_best_a_little_below() -> None:
     case = ties(maximise=False)
     n, worth = case.dense.shape[1], np.repeat((1.0 + np.arange(8)) / 64.0, 2)
     operator = make_operator("cpu", case, slack=64 * UNIT)
-    held = Held(0.5 * worth, np.empty(n), None, np.empty(n), 4, None, lambda: ({}, {}))
-    course = PolicyCourse(operator, held, math.inf, Clock(None), 0.5)
+    held = LowerIterationState(0.5 * worth, np.empty(n), None, np.empty(n), 4, None, lambda: ({}, {}))
+    course = PolicyIteration(operator, held, math.inf, Clock(None), 0.5)
     course.z[...] = worth
     # That of leaving at once, which says too little of the other choice.
     w = np.where(np.arange(n) % 2 == 0, worth, 40.0 * worth)
@@ -523,21 +527,21 @@ def test_better_choices_spread_between_two_policies(monkeypatch: pytest.MonkeyPa
     offers = [LayerChoices(k, None, matrices[k], gains[k], None) for k in range(2)]
     case = Choices(offers, dense, gains, True)
     operator, x = make_operator("cpu", case, slack=64 * UNIT), np.full(n, 0.25)
-    course = PolicyCourse(
+    course = PolicyIteration(
         operator,
-        Held(x, np.empty(n), None, np.empty(n), 10, None, lambda: ({}, {})),
+        LowerIterationState(x, np.empty(n), None, np.empty(n), 10, None, lambda: ({}, {})),
         1e6,
         Clock(None),
         0.5,
     )
-    own = PolicyCourse._solved
+    own = PolicyIteration._solved
 
-    def counted(self: PolicyCourse, *arguments: Any) -> Any:
+    def counted(self: PolicyIteration, *arguments: Any) -> Any:
         nonlocal policies
         policies += 1
         return own(self, *arguments)
 
-    monkeypatch.setattr(PolicyCourse, "_solved", counted)
+    monkeypatch.setattr(PolicyIteration, "_solved", counted)
     assert course.approach(1e-9) is not None
     np.testing.assert_allclose(course.z, 1.0, rtol=1e-8)
     assert policies <= n // 8

@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 
 from hybrid.matrix.space.base import MatrixOperator
-from hybrid.matrix.space.bellman import Held
+from hybrid.matrix.space.bellman import LowerIterationState
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.solvers.krylov_bounds import is_steady
 from tests.builders.linear_systems import Dense
 
 
-def after(matrix: np.ndarray, b: np.ndarray, steps: int) -> tuple[Held, float]:
+def after(matrix: np.ndarray, b: np.ndarray, steps: int) -> tuple[LowerIterationState, float]:
     """Return what an iteration from 0 holds after some steps, and its greatest relative change."""
     x, y, total = np.zeros_like(b), np.zeros_like(b), np.zeros_like(b)
     for _ in range(steps):
         total += x
         x, y = matrix @ x + b, x
     change = float(np.max((x - y)[x > 0.0] / x[x > 0.0]))
-    return Held(x, y, total, np.empty_like(b), steps, None, lambda: ({}, {})), change
+    return LowerIterationState(x, y, total, np.empty_like(b), steps, None, lambda: ({}, {})), change
 
 
 def steady_after(matrix: np.ndarray, b: np.ndarray, steps: int) -> bool:

@@ -18,7 +18,7 @@ from hybrid.matrix.space.base import Clock
 from hybrid.matrix.space.bounded_solution import TINY, UNIT
 from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.solvers import Criterion, Optimistic, Status
-from hybrid.solvers.strips import RowBlock, StripCourse, WholeStrip
+from hybrid.solvers.block_rows import BlockRowProgress, LinearBlockRow, SingleBlockRow
 from hybrid.solvers.topological import Topological, _Levels
 from tests.builders.linear_systems import Dense, exact_solution
 from tests.builders.stopping import StopAfter
@@ -33,7 +33,7 @@ def _any_share(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def method_for(matrix: CsrMatrix, criterion: Criterion) -> Topological:
-    return Topological(criterion, WholeStrip(matrix), Optimistic(criterion))
+    return Topological(criterion, SingleBlockRow(matrix), Optimistic(criterion))
 
 
 def components_system(rng, n=24, groups=9):
@@ -152,7 +152,7 @@ def test_what_components_take_is_let_go_before_another_method_begins(monkeypatch
 
     matrix = CsrMatrix(diags_array([0.5, 0.25], offsets=[1 - size, 1], shape=(size, size)).tocsr())
     method = Topological(
-        Criterion(max_iterations=5), WholeStrip(matrix), Watched(Criterion(max_iterations=5))
+        Criterion(max_iterations=5), SingleBlockRow(matrix), Watched(Criterion(max_iterations=5))
     )
     operands = np.ones(size), np.full(size, 0.25)
     method.solve(matrix, *operands, SLACK, 1.0)  # what is loaded once is there
@@ -183,7 +183,7 @@ def test_a_component_that_does_not_converge_is_no_answer():
 
 def test_other_matrices_are_refused():
     with pytest.raises(TypeError, match="compressed sparse rows"):
-        WholeStrip(Dense(np.zeros((2, 2))))
+        SingleBlockRow(Dense(np.zeros((2, 2))))
 
 
 def test_agrees_with_all_at_once(rng):
@@ -261,13 +261,13 @@ class TwoStrips:
 def test_what_flows_into_a_strip_may_underflow(value, monkeypatch):
     dense, b = pair_before(value)
     told = []
-    flow = RowBlock._flow
+    flow = LinearBlockRow._flow
 
     def keep(block, *arguments):
         told.append(flow(block, *arguments))
         return told[-1]
 
-    monkeypatch.setattr(RowBlock, "_flow", keep)
+    monkeypatch.setattr(LinearBlockRow, "_flow", keep)
     method = Topological(Criterion(), TwoStrips(dense), Optimistic())
     found = method.solve(CsrMatrix(csr_matrix(dense)), np.ones(3), b, SLACK, None)
     assert found.status is Status.CONVERGED
@@ -298,8 +298,8 @@ def test_a_component_that_is_interrupted_loses_what_it_is_reached_by(count):
     b[-1] = 0.1
     matrix, criterion = CsrMatrix(csr_matrix(dense)), Criterion(1e-12)
     operator = DirectedSystem(matrix, np.ones(size), b, SLACK, Topological.vectors)
-    course = StripCourse(size, WholeStrip(matrix))
-    block = RowBlock(matrix, None, operator, course)
+    course = BlockRowProgress(size, SingleBlockRow(matrix))
+    block = LinearBlockRow(matrix, None, operator, course)
     block._least = 0.5 * b
     levels = _Levels(block, criterion, criterion.epsilon, course, None)
     levels.run(Clock(StopAfter(count)), True)

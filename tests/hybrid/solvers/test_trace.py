@@ -27,7 +27,7 @@ def test_of_very_many_looks_every_other_one_goes() -> None:
     trace = Trace()
     trace.begin(1e-8, None)
     for iteration in range(100_000):
-        trace.look(iteration, 1.0 / (iteration + 1))
+        trace.observe(iteration, 1.0 / (iteration + 1))
     (looks,) = trace.solutions
     assert 1 << 13 <= len(looks) < 1 << 14
     assert looks[0] == (0, 1.0)

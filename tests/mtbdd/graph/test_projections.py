@@ -86,7 +86,7 @@ def test_values_come_from_each_other_as_in_the_projected_graph(mdp: Mdp, data: s
     for group in projected_classes(mdp, part, manager.n_bits):
         for one in group:
             cube = manager.cube(same.rows, one)
-            assert same.after(cube) == manager.disjunction(manager.cube(same.rows, t) for t in group)
+            assert same.image(cube) == manager.disjunction(manager.cube(same.rows, t) for t in group)
 
 
 @SETTINGS
@@ -111,7 +111,7 @@ def test_pieces_are_the_classes_and_a_cut_keeps_what_stays_in_them(mdp: Mdp, dat
     kept = Relation.whole(manager, relation)
     for s, own in enumerate(mdp):
         staying = {t for to in own for t in to if t != s and names[t] == names[s]}
-        assert kept.after(node_set(manager, manager.rows, [s])) == node_set(manager, manager.rows, staying)
+        assert kept.image(node_set(manager, manager.rows, [s])) == node_set(manager, manager.rows, staying)
     assert split_by_parts(manager, manager.false, classes) == []
 
 
@@ -171,7 +171,7 @@ def test_parts_of_a_model_are_its_modules_and_variables(text: str, expected: lis
 def count_products(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> int:
     """Return how many relational products some work takes."""
     made: list[int] = []
-    for name in ("after", "before"):
+    for name in ("image", "preimage"):
         own = getattr(Relation, name)
 
         def counted(step: Relation, states: Node, own: Callable[[Relation, Node], Node] = own) -> Node:

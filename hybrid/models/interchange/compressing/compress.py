@@ -30,9 +30,9 @@ from hybrid.models.interchange.explicit_model import ExplicitModel, ExplicitRewa
 from hybrid.models.interchange.validate import validate
 from mtbdd.base.errors import option
 from mtbdd.build.choices import ChoiceLayer, ChoicePart
-from mtbdd.build.given import GivenReward, TakenCommands
-from mtbdd.build.given_model import given_model
+from mtbdd.build.diagram_parts import DiagramReward, TakenCommands
 from mtbdd.build.model import SymbolicModel
+from mtbdd.build.model_from_diagrams import model_from_diagrams
 from mtbdd.build.order import ORDERS, Order, force_order, total_span
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.relation import Relation
@@ -267,7 +267,7 @@ def compressed(
             best = own
     assert best is not None
     states = best.states
-    built = given_model(
+    built = model_from_diagrams(
         states.encoding,
         states.variables,
         model.type,
@@ -403,11 +403,11 @@ def _reward(
     states: EncodedStates,
     reward: ExplicitReward,
     held: Sequence[Numbers],
-) -> GivenReward:
+) -> DiagramReward:
     """Return a reward structure as functions of the states."""
     own = None if reward.states is None else states.function_of(reward.states, reward.units)
     if reward.choices is None:
-        return GivenReward(reward.name, own, (None,) * len(held))
+        return DiagramReward(reward.name, own, (None,) * len(held))
     by_choice, units = reward.choices, reward.units
     if model.type is ModelType.CTMC:
         # Earned by a jump: in a unit of time, as often as the state is left.
@@ -427,4 +427,4 @@ def _reward(
         vector = np.zeros(model.n_states)
         vector[owners[choices]] = by_choice[choices]
         layers.append(states.function_of(vector, units))
-    return GivenReward(reward.name, own, tuple(layers))
+    return DiagramReward(reward.name, own, tuple(layers))

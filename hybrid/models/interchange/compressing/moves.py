@@ -24,8 +24,8 @@ from hybrid.models.interchange.explicit_model import (
     Vector,
     narrowed,
 )
-from mtbdd.build.given import BitRows, diagram_of
-from mtbdd.build.given_model import given_variable
+from mtbdd.build.diagram_parts import BitRows, diagram_of
+from mtbdd.build.model_from_diagrams import variable_of_range
 from mtbdd.diagrams.encoding import EncodedVariable, Encoding
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.matrix import SymbolicMatrix, merge_close
@@ -184,7 +184,7 @@ def encode_states(columns: StateColumns, places: Sequence[int], package: str = "
     not ascend in this order.
     """
     declared = tuple(
-        given_variable(v.name, v.low, v.high, v.is_bool, columns.source) for v in columns.variables
+        variable_of_range(v.name, v.low, v.high, v.is_bool, columns.source) for v in columns.variables
     )
     encoding = Encoding([declared[k] for k in places], package, [v.name for v in declared])
     rows, order = columns.sorted_bits(places)

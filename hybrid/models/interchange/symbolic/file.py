@@ -25,9 +25,9 @@ from hybrid.models.interchange.symbolic.header import (
 )
 from hybrid.models.interchange.validate import row_sums
 from mtbdd.build.choices import ChoiceLayer, ChoicePart
-from mtbdd.build.given import GivenReward
-from mtbdd.build.given_model import given_model, given_variable
+from mtbdd.build.diagram_parts import DiagramReward
 from mtbdd.build.model import SymbolicModel
+from mtbdd.build.model_from_diagrams import model_from_diagrams, variable_of_range
 from mtbdd.build.rewards import symbolic_reward
 from mtbdd.diagrams.encoding import Encoding
 from mtbdd.diagrams.manager import Manager, Node
@@ -193,7 +193,7 @@ def read_symbolic(path: str | os.PathLike[str], *, package: str = "auto") -> Sym
     Returns SymbolicModel: states are numbered as those of the model that was written. All sizes are compared
     with what is there before anything of them is made, and every child of a node stands on a lower level: a
     hostile file gives a message. Time: one call of the package a node, and what
-    `mtbdd.build.given_model.given_model` takes.
+    `mtbdd.build.model_from_diagrams.model_from_diagrams` takes.
 
     Raises
     ------
@@ -220,7 +220,7 @@ def _read(content: bytes, package: str, started: float) -> SymbolicModel:
     forest.check()
     header = Header.read(given, forest.roots.size)
     declared = {
-        v.name: given_variable(v.name, v.low, v.high, v.is_bool, header.source) for v in header.variables
+        v.name: variable_of_range(v.name, v.low, v.high, v.is_bool, header.source) for v in header.variables
     }
     # Where the diagrams have another order than the text, states keep the numbers that the text gives them.
     encoding = Encoding(list(declared.values()), package, header.order)
@@ -232,7 +232,7 @@ def _read(content: bytes, package: str, started: float) -> SymbolicModel:
     _check_states(encoding, sets, header)
     layers, exits = _layers(encoding, header, reader, sets)
     rewards = [
-        GivenReward(
+        DiagramReward(
             r.name,
             None if r.states is None else reader.vector(r.states, states),
             tuple(
@@ -245,7 +245,7 @@ def _read(content: bytes, package: str, started: float) -> SymbolicModel:
     size = index_states(encoding.manager, states).size
     if numbering is not None and not np.array_equal(np.sort(numbering), np.arange(size)):
         raise ValueError("numbering: expected every state once")
-    model = given_model(
+    model = model_from_diagrams(
         encoding,
         [declared[name] for name in header.order],
         header.type,

@@ -221,7 +221,7 @@ class Header:
 
         Raises ValueError: something is missing or is not what it should be.
         """
-        reader = _Reader(n_roots)
+        reader = _HeaderReader(n_roots)
         kinds = {kind.value: kind for kind in ModelType}
         kind = kinds[given.entry("type").name(kinds)]
         variables = tuple(reader.variable(v) for v in given.entry("variables").elements())
@@ -255,7 +255,7 @@ def _pair(function: FunctionEntry | None) -> list[float] | None:
 
 
 @dataclass(frozen=True)
-class _Reader:
+class _HeaderReader:
     """Turns values of JSON into entries."""
 
     n_roots: int

@@ -51,7 +51,7 @@ class DrnHeader:
 
 
 @dataclass
-class _Found:
+class _HeaderEntries:
     """Entries of the header read so far, under the keys of the format."""
 
     values: dict[str, tuple[int, bytes]] = field(default_factory=dict)
@@ -64,7 +64,7 @@ def read_header(whole: Section) -> DrnHeader:
     `whole`: the file. Raises InterchangeError: a line that the format does not have, parameters, intervals,
     or a kind of model that is not offered.
     """
-    found = _Found()
+    found = _HeaderEntries()
     data, start, number = whole.data, 0, 0
     key: str | None = None
     while start < len(data):
@@ -131,7 +131,7 @@ def _add_placeholder(place: str, line: bytes, placeholders: dict[bytes, bytes]) 
     placeholders[match[1]] = value
 
 
-def _complete(whole: Section, found: _Found, place: str, body: Section) -> DrnHeader:
+def _complete(whole: Section, found: _HeaderEntries, place: str, body: Section) -> DrnHeader:
     """Return the header after its values have been looked at."""
     number, kind = found.values.get("type", (0, b""))
     name = kind.decode("utf-8").upper()
@@ -168,7 +168,7 @@ def _complete(whole: Section, found: _Found, place: str, body: Section) -> DrnHe
     return DrnHeader(MODEL_TYPES[name], rewards, n_states, n_choices, found.placeholders, body)
 
 
-def _count(whole: Section, found: _Found, key: str, place: str) -> int | None:
+def _count(whole: Section, found: _HeaderEntries, key: str, place: str) -> int | None:
     """Return a count of the header, None if it is not there."""
     if key not in found.values:
         return None

@@ -14,7 +14,7 @@ from hybrid.analysis.exact import optima as policies
 from hybrid.analysis.exact.formulas import ExactFormulas
 from hybrid.analysis.exact.optima import Exact, Option, solve_optima
 from hybrid.analysis.exact.reading import ExactModel
-from hybrid.analysis.exact.systems import Budget
+from hybrid.analysis.exact.systems import OperationBudget
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.base.errors import NotExactError
 from hybrid.checking.checker import Checker
@@ -189,13 +189,13 @@ def test_too_many_unknown_states(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_budget_is_kept_and_traps_are_refused() -> None:
     half = Fraction(1, 2)
     game = [[Option(half, {0: half}), Option(Fraction(2), {0: Fraction(1, 4)})]]
-    assert solve_optima(game, True, Budget(100)) == [Fraction(8, 3)]
-    assert solve_optima(game, False, Budget(100)) == [Fraction(1)]
-    assert solve_optima([], True, Budget(0)) == []
+    assert solve_optima(game, True, OperationBudget(100)) == [Fraction(8, 3)]
+    assert solve_optima(game, False, OperationBudget(100)) == [Fraction(1)]
+    assert solve_optima([], True, OperationBudget(0)) == []
     with pytest.raises(NotExactError, match="granted"):
-        solve_optima(game, True, Budget(1))
+        solve_optima(game, True, OperationBudget(1))
     with pytest.raises(NotExactError, match="cannot leave"):
-        solve_optima([[Option(half, {0: Fraction(1)})]], True, Budget(100))
+        solve_optima([[Option(half, {0: Fraction(1)})]], True, OperationBudget(100))
 
 
 def test_infinite_values() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from hybrid.analysis.exact import optima as policies
 from hybrid.analysis.exact.optima import Option, solve_optima
-from hybrid.analysis.exact.systems import Budget
+from hybrid.analysis.exact.systems import OperationBudget
 
 ONE, HALF = Fraction(1), Fraction(1, 2)
 STAY_OR_LEAVE = [
@@ -20,7 +20,7 @@ STAY_OR_LEAVE = [
 
 
 def solve(options: list[list[Option]], maximise: bool) -> list[Fraction]:
-    return solve_optima(options, maximise, Budget(10_000))
+    return solve_optima(options, maximise, OperationBudget(10_000))
 
 
 def test_an_improper_policy_is_not_the_first_one() -> None:

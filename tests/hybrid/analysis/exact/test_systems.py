@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 from hybrid.analysis.exact import systems
 from hybrid.analysis.exact import systems as lifting
-from hybrid.analysis.exact.systems import PRIMES, Budget, solve_by_lifting, solve_rationals, solve_systems
+from hybrid.analysis.exact.systems import (
+    PRIMES,
+    OperationBudget,
+    solve_by_lifting,
+    solve_rationals,
+    solve_systems,
+)
 from hybrid.base.errors import NotExactError
 from mtbdd.base.budget import Budget as Limits
 from mtbdd.base.budget import BudgetError, spending
@@ -49,8 +55,8 @@ def test_all_ways_give_the_solution(seed: int, size: int, degree: int) -> None:
     rows, right = random_system(seed, size, degree)
     exact = dense_solution(rows, right)
     assert solve_by_lifting(rows, right) == exact
-    assert solve_systems(rows, right, Budget(None)) == exact
-    assert solve_systems(rows, right, Budget(10**9)) == exact
+    assert solve_systems(rows, right, OperationBudget(None)) == exact
+    assert solve_systems(rows, right, OperationBudget(10**9)) == exact
 
 
 def test_filled_patterns_are_solved_by_digits_and_thin_ones_by_fractions(
@@ -71,7 +77,7 @@ def test_filled_patterns_are_solved_by_digits_and_thin_ones_by_fractions(
     block = [{j: Fraction(1, 50 + i) for j in range(50, 70)} for i in range(20)]
     rows = [*walk, *block, {0: half, 50: half}]
     right = [[Fraction(1)] for _ in rows]
-    found = solve_systems(rows, right, Budget(None))
+    found = solve_systems(rows, right, OperationBudget(None))
     assert sorted(taken) == [("solve_by_lifting", 20), ("solve_rationals", 1), ("solve_rationals", 50)]
     assert found[:50] == [[Fraction((i + 1) * (50 - i))] for i in range(50)]
     assert found[70] == [1 + (found[0][0] + found[50][0]) / 2]
@@ -112,7 +118,7 @@ def test_entries_of_many_digits_leave_the_machines_integers() -> None:
     tiny = Fraction(1, 10**170)
     rows = [{1: tiny, 0: 1 - 3 * tiny}, {0: Fraction(1, 3), 1: Fraction(1, 7)}]
     right = [[tiny], [Fraction(2, 10**300)]]
-    assert solve_by_lifting(rows, right) == solve_rationals(rows, right, Budget(10**6))
+    assert solve_by_lifting(rows, right) == solve_rationals(rows, right, OperationBudget(10**6))
 
 
 def test_the_time_that_is_left_is_looked_at() -> None:
@@ -121,4 +127,4 @@ def test_the_time_that_is_left_is_looked_at() -> None:
         solve_by_lifting(rows, right)
     walk = [{j: Fraction(1, 2) for j in (i - 1, i + 1) if 0 <= j < 400} for i in range(400)]
     with spending(Limits(1.0, None, time.monotonic() - 5)), pytest.raises(BudgetError):
-        solve_rationals(walk, [[Fraction(1)]] * 400, Budget(None, looked=10**9))
+        solve_rationals(walk, [[Fraction(1)]] * 400, OperationBudget(None, looked=10**9))

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 import hybrid.analysis.linear.uniformisation as uniformisation
 from hybrid.analysis.linear import transient
-from hybrid.analysis.linear.uniformisation import _Course, uniformised
+from hybrid.analysis.linear.uniformisation import _UniformisationRun, uniformised
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.solvers.poisson import poisson_weights
@@ -115,7 +115,7 @@ def test_a_time_is_charged_with_the_rounding_of_rate_times_time() -> None:
     chain = uniformised(csr_matrix(dense), e, 3.0, False)
     rounded = 0
     for time in (0.1, 0.3, 0.7, 1.1, 1.3):
-        course = _Course(chain, np.array([1.0, 0.0]), chain.rate * time, 1e-3, False)
+        course = _UniformisationRun(chain, np.array([1.0, 0.0]), chain.rate * time, 1e-3, False)
         off = abs(Fraction(chain.rate * time) / Fraction(chain.rate) - Fraction(time))
         # By the mean value theorem values change by this share of the time or more.
         assert off * Fraction(math.exp(-time)) / 2 <= Fraction(course.rounding(time))
@@ -149,7 +149,7 @@ def test_what_lies_right_of_the_last_weight_counts_as_left_out(monkeypatch: pyte
 def test_norms_are_known_from_above_where_vectors_grow() -> None:
     dense = np.array([[-1.0, 1.4], [1.4, -1.0]])
     chain = uniformised(dense, None, 2.0, False)
-    course = _Course(chain, np.ones(2), 0.5, 1e-12, False)
+    course = _UniformisationRun(chain, np.ones(2), 0.5, 1e-12, False)
     course.run()
     assert course.made > 3
     assert course._norm >= course._norm_of(course._x) >= 1.2**course.made * (1.0 - 1e-12)
@@ -198,5 +198,5 @@ def test_sums_of_magnitudes_are_rounded_up() -> None:
         rng = np.random.default_rng(3)
         for _ in range(5):
             x = value * rng.random(LONG)
-            course = _Course(chain, x, 1.0, 1e-3, True)
+            course = _UniformisationRun(chain, x, 1.0, 1e-3, True)
             assert sum(map(Fraction, x.tolist()), Fraction(0)) <= Fraction(course._start)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from hybrid.analysis.run.work import Work
+from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.app.cli import building as device_hint
 from hybrid.app.cli.building import DeviceHint, shortened_reason
 from hybrid.app.cli.console import Console
@@ -16,8 +16,8 @@ PROBLEM = "the card is at home; go and fetch it"
 REASON = f"compiled kernels on all cores; no GPU: {PROBLEM}"
 
 
-def work_of(iterations: int, seconds: float, reason: str = REASON) -> Work:
-    return Work("jacobi", "cpu", iterations=iterations, seconds=seconds, _reasons={"cpu": reason})
+def work_of(iterations: int, seconds: float, reason: str = REASON) -> SolveStatistics:
+    return SolveStatistics("jacobi", "cpu", iterations=iterations, seconds=seconds, _reasons={"cpu": reason})
 
 
 @pytest.mark.parametrize(
@@ -27,11 +27,13 @@ def work_of(iterations: int, seconds: float, reason: str = REASON) -> Work:
         ([work_of(100, 9.0)], None),
         ([work_of(10_000_000, 60.0)], None),  # iterations too short to gain
         ([work_of(100, 60.0, "asked for")], None),
-        ([Work()], None),
+        ([SolveStatistics()], None),
     ],
     ids=["long", "short", "quick steps", "asked for", "nothing"],
 )
-def test_told_where_it_mattered(monkeypatch: pytest.MonkeyPatch, works: list[Work], told: str | None) -> None:
+def test_told_where_it_mattered(
+    monkeypatch: pytest.MonkeyPatch, works: list[SolveStatistics], told: str | None
+) -> None:
     monkeypatch.setattr(device_hint, "device_problem", lambda: PROBLEM)
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.app.cli.bounded import _Watched
 from hybrid.app.cli.console import Console
+from hybrid.app.cli.limited_run import _Watched
 from tests.builders.command_lines import run
 
 pytest.importorskip("numba")

@@ -9,8 +9,8 @@ from typing import Any
 
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.checking.certificates.archive import Certificate, read_certificate, write_certificate
-from hybrid.checking.certificates.making import CertificateMaker, Made
-from hybrid.checking.certificates.subject import PropertyText
+from hybrid.checking.certificates.builder import CertificateBuilder, CertifiedAnswer
+from hybrid.checking.certificates.certified_text import PropertyText
 from hybrid.checking.certificates.verify import Verified, verify
 from hybrid.models.loading import load
 from hybrid.properties import parse_properties, resolve_properties
@@ -23,7 +23,7 @@ EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 class Case:
     """A certificate on disk beside its model."""
 
-    def __init__(self, model: Path, file: Path, constants: Mapping[str, Any], made: Made) -> None:
+    def __init__(self, model: Path, file: Path, constants: Mapping[str, Any], made: CertifiedAnswer) -> None:
         self.model, self.file, self.constants, self.made = model, file, constants, made
         self.certificate = read_certificate(file)
 
@@ -53,7 +53,7 @@ def make(
         path.write_text(model, encoding="utf-8")
     parsed = parse_properties(text, "<property>")
     own = {c.name: given[c.name] for c in parsed.constants if c.name in given}
-    maker = CertificateMaker(path, given, CheckOptions.of(**options), PropertyText(text, 0, own))
+    maker = CertificateBuilder(path, given, CheckOptions.of(**options), PropertyText(text, 0, own))
     built = load(path, {k: v for k, v in given.items() if k not in own})
     prop = resolve_properties(parsed, built.source, own).properties[0]
     made = maker.make(built, prop)

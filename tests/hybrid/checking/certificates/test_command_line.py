@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hybrid.__main__ import main
-from hybrid.app.cli.following import Following
+from hybrid.app.cli.progress_monitor import CommandMonitor
 from hybrid.checking.certificates.archive import read_certificate, write_certificate
 from tests.builders.chain_texts import DIE
 from tests.hybrid.checking.certificates.helpers import EXAMPLES
@@ -156,10 +156,10 @@ def test_files_that_cannot_be_written(die: str, tmp_path: Path, capsys: pytest.C
 def test_an_iteration_that_is_ended_keeps_its_bounds_and_has_no_certificate(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def press(self: Following, iteration: int, difference: float) -> None:
+    def press(self: CommandMonitor, iteration: int, difference: float) -> None:
         self.stopped = self.stopped or KeyboardInterrupt()
 
-    monkeypatch.setattr(Following, "look", press)
+    monkeypatch.setattr(CommandMonitor, "observe", press)
     file = tmp_path / "c"
     status = main(["check", COIN, COIN_PROPERTIES, "--const", "K=2", "--property", "heads",
                    "--certificate", str(file), "--backend", "reference"])  # fmt: skip

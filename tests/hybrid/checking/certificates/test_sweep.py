@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hybrid.checking.certificates.certified_text import CertifiedText, PropertyText
 from hybrid.checking.certificates.conditions import Sweep
 from hybrid.checking.certificates.states import RationalTable, distinct_keys
-from hybrid.checking.certificates.subject import PropertyText, Subject
 from hybrid.checking.certificates.transitions import Search, Transitions
 from tests.builders.random_mdps import random_mdp
 from tests.oracles import mdps as mdp_oracles
@@ -31,7 +31,7 @@ VALUES = [0.0, 1.0, 0.1, 1e-170, 5e-324, 1e-300, 1e300, -0.5, 1 / 3, 0.1 + 2**-5
 
 def transitions(path: Path, text: str) -> Transitions:
     path.write_text(text)
-    subject = Subject(path, {})
+    subject = CertifiedText(path, {})
     _, meaning, _ = subject.question(
         PropertyText("P>=0 [ X true ]" if "mdp" not in text else "Pmin>=0 [ X true ]", 0, {})
     )
@@ -140,7 +140,7 @@ def test_numbers_have_one_place_each() -> None:
 def test_searches_are_those_by_definition(number: int, rng: np.random.Generator, tmp_path: Path) -> None:
     text = random_mdp(rng)
     (tmp_path / "m").write_text(text)
-    subject = Subject(tmp_path / "m", {})
+    subject = CertifiedText(tmp_path / "m", {})
     mdp = mdp_oracles.explore_mdp(subject.model)
     search = Search(transitions(tmp_path / "m", text))
     everything = set(range(mdp.graph.n_states))

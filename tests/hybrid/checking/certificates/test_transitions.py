@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from hybrid.base.errors import CertificateError, NotCertifiableError
+from hybrid.checking.certificates.certified_text import CertifiedText
 from hybrid.checking.certificates.judge import earnings
-from hybrid.checking.certificates.meaning import Meaning, exact_number
-from hybrid.checking.certificates.subject import Subject
+from hybrid.checking.certificates.semantics import TextSemantics, exact_number
 from hybrid.checking.certificates.transitions import Transitions
 from mtbdd.language.syntax import ModelType
 from tests.hybrid.checking.certificates.helpers import EXAMPLES
@@ -35,10 +35,12 @@ MODELS = [
 ]
 
 
-def expansion(path: Path, constants: dict[str, Any], numbers: Any = None) -> tuple[Subject, Transitions]:
-    subject = Subject(path, constants)
+def expansion(
+    path: Path, constants: dict[str, Any], numbers: Any = None
+) -> tuple[CertifiedText, Transitions]:
+    subject = CertifiedText(path, constants)
     syntax = subject.syntax
-    meaning = Meaning(
+    meaning = TextSemantics(
         {subject.file: subject.text},
         syntax.constants,
         syntax.formulas,
@@ -51,11 +53,11 @@ def expansion(path: Path, constants: dict[str, Any], numbers: Any = None) -> tup
     return subject, subject.transitions(numbers, meaning)
 
 
-def explored(subject: Subject) -> Any:
+def explored(subject: CertifiedText) -> Any:
     return explore_mdp(subject.model) if subject.model.type is ModelType.MDP else explore(subject.model)
 
 
-def numbers_of(subject: Subject) -> Any:
+def numbers_of(subject: CertifiedText) -> Any:
     """The reachable states' numbers, by the definition in docs/certificates.md."""
     found = explored(subject)
     graph = found.graph if subject.model.type is ModelType.MDP else found

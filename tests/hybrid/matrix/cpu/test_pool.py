@@ -16,7 +16,7 @@ pytest.importorskip("numba")
 
 from hybrid import inject
 from hybrid.matrix.cpu import entries, pool, pool_code, vector_kernels
-from hybrid.matrix.cpu.arguments import Each, Fixed, arguments_of_part
+from hybrid.matrix.cpu.arguments import PerPart, SharedArguments, arguments_of_part
 from hybrid.matrix.cpu.entries import CallEntries, entries_of
 from hybrid.matrix.cpu.threads import set_thread_count
 from mtbdd.base.compiled import njit
@@ -53,7 +53,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def marks(parts: int, times: int = 1) -> np.ndarray:
     counts = np.zeros(parts, np.int64)
     mark(0, 0, counts)  # compiled, as no other call of a new function has
-    pool.run_kernel(mark, 4, Each(range(parts)), times, counts, parts=parts)
+    pool.run_kernel(mark, 4, PerPart(range(parts)), times, counts, parts=parts)
     return counts
 
 
@@ -80,7 +80,7 @@ def test_other_threads_take_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     mark(0, 0, counts)
     with monkeypatch.context() as patch:
         patch.setattr(pool_code, "run_parts", publish)
-        pool.run_kernel(mark, 4, Each(range(64)), 3, counts, parts=64)
+        pool.run_kernel(mark, 4, PerPart(range(64)), 3, counts, parts=64)
     pool._pool.close()
     assert published == [64]
     np.testing.assert_array_equal(counts, 3)
@@ -117,13 +117,13 @@ def test_work_of_python_comes_between() -> None:
 def test_exceptions_come_after_all_parts() -> None:
     numbers, out = np.array([6, 0, 2, 3]), np.full(4, -1)
     divide(0, numbers, out)
-    packed = entries_of(divide).packed((Each(range(4)), numbers, out), 4, 4)
+    packed = entries_of(divide).packed((PerPart(range(4)), numbers, out), 4, 4)
     assert packed is not None
     with pytest.raises(ArithmeticError, match="divided by zero"):
-        pool.run_kernel(divide, 4, Each(range(4)), numbers, out)
+        pool.run_kernel(divide, 4, PerPart(range(4)), numbers, out)
     assert out.tolist() == [1, -1, 3, 2]
     numbers[1] = 6
-    pool.run_kernel(divide, 4, Each(range(4)), numbers, out)
+    pool.run_kernel(divide, 4, PerPart(range(4)), numbers, out)
     assert out.tolist() == [1, 1, 3, 2]
 
 
@@ -178,26 +178,26 @@ def test_arguments_of_another_kind_are_left_to_numba() -> None:
     table, rows, out = np.arange(8.0).reshape(4, 2), np.arange(4.0), np.zeros(4)
     take(0, table, rows, out)
     own = CallEntries(take)
-    good = (Each(range(4)), table, rows, out)
+    good = (PerPart(range(4)), table, rows, out)
     assert own.packed(good, 4, 4) is not None
     read_only = out.copy()
     read_only.setflags(write=False)
     unaligned = np.zeros(33, np.uint8)[1:].view(np.float64)
     for wrong in (
-        (Each(range(4)), table, rows[::2], out),
-        (Each(range(4)), table, rows.astype(np.float32), out),
-        (Each(range(4)), table.ravel(), rows, out),
-        (Each(range(4)), table.T, rows, out),
-        (Each(range(4)), table, rows, read_only),
-        (Each(range(4)), table, rows, unaligned),
-        (Each(range(4)), table, rows, 1.0),
+        (PerPart(range(4)), table, rows[::2], out),
+        (PerPart(range(4)), table, rows.astype(np.float32), out),
+        (PerPart(range(4)), table.ravel(), rows, out),
+        (PerPart(range(4)), table.T, rows, out),
+        (PerPart(range(4)), table, rows, read_only),
+        (PerPart(range(4)), table, rows, unaligned),
+        (PerPart(range(4)), table, rows, 1.0),
         (0.5, table, rows, out),
         (True, table, rows, out),
         good[:3],
         (*good, out),
         (*good, 1.0),
-        (Fixed((0, table, rows, out, out)),),
-        (Each(rows), table, rows, out),
+        (SharedArguments((0, table, rows, out, out)),),
+        (PerPart(rows), table, rows, out),
     ):
         assert own.packed(wrong, 4, 4) is None, wrong
     assert CallEntries(take.py_func).packed(good, 4, 4) is None
@@ -210,8 +210,8 @@ def test_entries_are_made_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> Non
     for threads, before in ((2, 30), (4, 10), (16, 2)):
         own = CallEntries(mark)
         for _ in range(before):
-            assert own.packed((Each(range(4)), 1, counts), 4, threads) is None
-        assert own.packed((Each(range(4)), 1, counts), 4, threads) is not None
+            assert own.packed((PerPart(range(4)), 1, counts), 4, threads) is None
+        assert own.packed((PerPart(range(4)), 1, counts), 4, threads) is not None
 
 
 def test_words_are_remembered_of_an_array_that_is_there() -> None:
@@ -230,14 +230,14 @@ def test_words_are_remembered_of_an_array_that_is_there() -> None:
 def test_fixed_arguments_have_words_for_one_overload() -> None:
     out = np.zeros(4)
     for dtype in (np.float64, np.int32, np.float32):
-        fixed = Fixed((np.arange(8, dtype=dtype).reshape(4, 2), np.arange(4.0)))
+        fixed = SharedArguments((np.arange(8, dtype=dtype).reshape(4, 2), np.arange(4.0)))
         take(0, *fixed.arguments, out)
         for _ in range(3):
             out[:] = 0.0
-            pool.run_kernel(take, 4, Each(range(4)), fixed, out)
+            pool.run_kernel(take, 4, PerPart(range(4)), fixed, out)
             assert out.tolist() == [1.0, 4.0, 7.0, 10.0]
-            assert entries_of(take).packed((Each(range(4)), fixed, out), 4, 4) is not None
-    assert arguments_of_part((1, fixed, Each([7, 8])), 1)[-1] == 8
+            assert entries_of(take).packed((PerPart(range(4)), fixed, out), 4, 4) is not None
+    assert arguments_of_part((1, fixed, PerPart([7, 8])), 1)[-1] == 8
 
 
 def test_arrays_that_come_and_go_are_told_apart() -> None:
@@ -247,7 +247,7 @@ def test_arrays_that_come_and_go_are_told_apart() -> None:
     for k, room in enumerate(kept):
         x, total = room[0, : 2000 + k], room[1, : 2000 + k]
         total[:] = 1.0
-        pool.run_kernel(kernel, 4, Each([0, 900]), Each([900, 2000 + k]), 2.0, x, total, parts=2)
+        pool.run_kernel(kernel, 4, PerPart([0, 900]), PerPart([900, 2000 + k]), 2.0, x, total, parts=2)
         np.testing.assert_array_equal(total, 1.0 + 2.0 * k)
         del x, total
 

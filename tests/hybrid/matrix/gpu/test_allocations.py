@@ -12,7 +12,7 @@ import pytest
 
 from gpu_kernels import CodedVector, CudaDevice, IterationState, Mode, Step, current_device, use_device
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.matrix.gpu.sweeps import RECORDED, DeviceSteps
+from hybrid.matrix.gpu.repeated_steps import RECORDED, DeviceSteps
 from hybrid.matrix.operators.device_choices import DeviceChoices, device_choices
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.layer_choices import LayerChoices

@@ -40,7 +40,7 @@ def timing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[TileMatrix], 
     def install(seconds: Callable[[TileMatrix], float]) -> Times:
         times = Times(seconds)
         monkeypatch.setattr(choice_build, "PROBE_ENTRIES", 0)
-        monkeypatch.setattr(choice_build._Trial, "seconds", lambda _, tiles: times.seconds(tiles))
+        monkeypatch.setattr(choice_build._LevelTrial, "seconds", lambda _, tiles: times.seconds(tiles))
         return times
 
     return install

@@ -24,7 +24,7 @@ from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.tuning import LayoutOptions
 from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.levels.probe import build_choices
-from mtbdd.offset.divided import stack_layers
+from mtbdd.offset.distributed import stack_layers
 from tests.builders.choice_systems import SIZE, Layers, best_of, laid_out, random_layers
 from tests.builders.matrices import from_dense
 from tests.gpu_kernels.devices import to_numpy

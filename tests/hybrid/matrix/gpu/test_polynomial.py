@@ -19,7 +19,7 @@ from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.base import Status
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.matrix.space.host import workspace_of
-from hybrid.matrix.space.recurrence import Standing
+from hybrid.matrix.space.recurrence import RecurrenceStatus
 from hybrid.matrix.space.repeated import OMEGA, STEPS
 from hybrid.solvers import AverageReward, Criterion, Optimistic
 from hybrid.solvers.krylov_bounds import MORE_VECTORS
@@ -183,14 +183,14 @@ def test_averages_begin_with_it(device: Device, monkeypatch: pytest.MonkeyPatch)
     assert quick.lower <= plain.upper and plain.lower <= quick.upper
 
 
-def breaks(self: PolynomialIDR, most: int) -> Standing:
+def breaks(self: PolynomialIDR, most: int) -> RecurrenceStatus:
     self._kernels.x *= 1e200
-    return Standing(1, np.inf, ended=True, broken=True)
+    return RecurrenceStatus(1, np.inf, ended=True, broken=True)
 
 
-def stands_still(self: PolynomialIDR, most: int) -> Standing:
+def stands_still(self: PolynomialIDR, most: int) -> RecurrenceStatus:
     self._made += 1
-    return Standing(1, 1.0, ended=False, broken=False)
+    return RecurrenceStatus(1, 1.0, ended=False, broken=False)
 
 
 @pytest.mark.parametrize("fails", [breaks, stands_still])

@@ -9,7 +9,7 @@ import pytest
 
 from gpu_kernels import Device, compress, use_device
 from hybrid.base.arrays import extremes
-from hybrid.matrix.gpu.sweeps import Unfused
+from hybrid.matrix.gpu.repeated_steps import UnfusedSteps
 from hybrid.matrix.gpu.workspace import DeviceWorkspace
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.bounded_solution import UNIT
@@ -43,7 +43,7 @@ class Plain:
         self.device, self.product, self.shape = device, inject(from_dense(dense), backend="gpu"), dense.shape
 
     def workspace(self) -> DeviceWorkspace:
-        run = Unfused(self.device, lambda x, out: self.product.multiply(x, out), self.shape[0])
+        run = UnfusedSteps(self.device, lambda x, out: self.product.multiply(x, out), self.shape[0])
         return DeviceWorkspace(self.device, run)
 
 

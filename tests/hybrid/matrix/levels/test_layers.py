@@ -26,7 +26,7 @@ from hybrid.matrix.operators.hybrid_choices import hybrid_choices
 from hybrid.matrix.operators.layer_choices import LayerChoices
 from hybrid.matrix.space.choice_operator import ChoiceProblem
 from mtbdd.build.model import SymbolicModel
-from mtbdd.offset.divided import stack_layers
+from mtbdd.offset.distributed import stack_layers
 from mtbdd.offset.offset import Level, OffsetMTBDD
 from tests.builders.matrices import all_ones, from_dense, random_codes, random_sparse, to_dense
 from tests.builders.mdp_texts import COINS, GRID, ROOMS, SLOW_WAY, WAITING_ROOM

@@ -13,10 +13,10 @@ import pytest
 from gpu_kernels import Device, TileMatrix, current_device, use_device
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.base.communicators.threads import in_threads
-from hybrid.matrix.gpu import carriers
-from hybrid.matrix.gpu.carriers import joined_neighbours
+from hybrid.matrix.gpu import transports as carriers
+from hybrid.matrix.gpu.transports import joined_neighbours
 from hybrid.matrix.operators import device_choices as fused
-from hybrid.matrix.operators.device_choices import DeviceChoices, DividedDeviceChoices, fused_choices
+from hybrid.matrix.operators.device_choices import DeviceChoices, DistributedDeviceChoices, fused_choices
 from hybrid.matrix.operators.hybrid_choices import Ineligible
 from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator, ChoiceProblem, Quotient
 from mtbdd.base.communicator import Communicator
@@ -59,7 +59,7 @@ def operator_of(
         own_offers(case, cuts, alike), problem, CheckOptions(backend="gpu").matrix_backend()
     )
     assert isinstance(found, DeviceChoices), found
-    assert isinstance(found, DividedDeviceChoices) == (alike.size > 1)
+    assert isinstance(found, DistributedDeviceChoices) == (alike.size > 1)
     return found
 
 
@@ -203,7 +203,7 @@ def recording() -> Iterator[Recording]:
 def test_steps_by_windows_are_recorded_and_those_of_the_hosts(
     recording: Recording, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, groups: Quotient | None
 ) -> None:
-    monkeypatch.setattr(carriers, "DirectCarrier", InTurns)
+    monkeypatch.setattr(carriers, "PeerTransport", InTurns)
     case = random_choices(rng, True, partial=False)
     vectors, cuts = drawn(rng, case.size), CUTS[3]
 

@@ -1,4 +1,4 @@
-"""Units of groups: every component once, after those it leads to, and strips in their order."""
+"""Units of groups: every component once, after those it leads to, and block rows in their order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from hybrid.matrix.cpu.csr import CsrMatrix
-from hybrid.matrix.operators.row_strips import Units, ordered_units, strips_of_units
+from hybrid.matrix.operators.matrix_block_rows import Units, block_rows_of_units, ordered_units
 
 
 @pytest.mark.parametrize("n", [1, 7, 60])
@@ -50,6 +50,6 @@ def test_strips_are_units_until_there_are_enough(rng: np.random.Generator, least
             gathered = []
     if gathered:
         expected.append(sorted(gathered))
-    assert [strip.tolist() for strip in strips_of_units(units, size, least)] == expected
+    assert [block_row.tolist() for block_row in block_rows_of_units(units, size, least)] == expected
     sizes = [size[units.members[a:b]].sum() for a, b in zip(ptr[:-1], ptr[1:], strict=True)]
     np.testing.assert_array_equal(units.sizes(size), sizes)

@@ -18,7 +18,7 @@ from hybrid.matrix.parts.plan import (
     plan_parts,
     prefix_uses,
 )
-from hybrid.matrix.parts.search import column_uses, groups_for, nodes_of_parts, prefix_groups, told_by
+from hybrid.matrix.parts.search import column_uses, groups_by_bits, groups_for, nodes_of_parts, prefix_groups
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.states import StateIndex, index_states
 from tests.builders.matrices import to_dense
@@ -33,7 +33,7 @@ def test_groups_are_states_whose_tested_bits_agree(seed: int, tested: list[int])
     index, _, _ = random_case(seed, 1)
     prefixes = prefix_groups(index, 4)
     bits = index.bits_at(np.arange(index.size))
-    groups = told_by(prefixes, index.bits_at(prefixes.start)[:, :4], tested[:2])
+    groups = groups_by_bits(prefixes, index.bits_at(prefixes.start)[:, :4], tested[:2])
     value = 2 * bits[:, tested[0]].astype(int) + bits[:, tested[1]]
     _, number, size = np.unique(value, return_inverse=True, return_counts=True)
     np.testing.assert_array_equal(groups.of(np.arange(index.size)), number.ravel())
@@ -122,7 +122,7 @@ def test_owners_are_the_states_of_the_groups() -> None:
     model = hybrid.load(ROOT / "examples/fms.prism", {"n": 2})
     uses = prefix_uses(model.index, [model.transitions], 3, fields_of(model))
     machines, queue = (model.encoding.by_name[name].bits for name in ("M1", "P1wP2"))
-    groups = told_by(uses.prefixes, uses.values, machines + queue)
+    groups = groups_by_bits(uses.prefixes, uses.values, machines + queue)
     assert groups.tested != tuple(range(len(groups.tested)))
     number = np.random.default_rng(1).integers(3, size=len(groups))
     entries, work = np.zeros(len(groups), np.int64), np.ones(len(groups))
