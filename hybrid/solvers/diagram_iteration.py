@@ -162,7 +162,7 @@ class DiagramSystem:
 
 @dataclass
 class DiagramBounds:
-    """What iterations have found: bounds as diagrams, the upper one None if there is none."""
+    """Bounds as diagrams that iterations have found; the upper one is None if there is none."""
 
     lower: Diagram
     upper: Diagram | None = None

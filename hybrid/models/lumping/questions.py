@@ -53,7 +53,7 @@ def _of_cosafe(e: Reward) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Questions:
-    """What a formula asks of the states of a model."""
+    """Questions that a formula asks of the states of a model."""
 
     formula: Expression
     # by identity, its largest parts without operators that speak of the states; all are truth values
