@@ -20,6 +20,6 @@ def test_answers_in_strips_agree_with_exact_ones(first: int) -> None:
     block_rows = Counter[str]()
     with counted_strips(block_rows):
         assert not reported(run_in_strips, SEED, range(first, first + GROUP))
-    assert block_rows["ChoiceBlock"] > GROUP // 4
+    assert block_rows["ChoiceBlockRow"] > GROUP // 4
     if first == 0:  # few of the matrices have groups enough
-        assert block_rows["RowBlock"] > 0
+        assert block_rows["LinearBlockRow"] > 0

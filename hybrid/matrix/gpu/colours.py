@@ -51,7 +51,7 @@ def colours_of(n: int, source: NDArray[np.int64], target: NDArray[np.int64]) -> 
 
 
 class ColouredTiles:
-    """A hybrid matrix on a device, its groups by colours; a `hybrid.solvers.gauss_seidel.Coloured`.
+    """A hybrid matrix on a device, its groups by colours, for `hybrid.solvers.gauss_seidel`.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ class _Layer:
 
 
 class ChoiceBlockRows:
-    """See `hybrid.solvers.block_rows.Strips`.
+    """See `hybrid.solvers.block_rows.BlockRows`.
 
     Parameters
     ----------

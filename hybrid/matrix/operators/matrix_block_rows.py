@@ -182,7 +182,7 @@ _MOST_STRIPS = 32
 
 
 class MatrixBlockRows:
-    """See `hybrid.solvers.block_rows.Strips`.
+    """See `hybrid.solvers.block_rows.BlockRows`.
 
     Parameters
     ----------

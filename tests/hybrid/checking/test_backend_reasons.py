@@ -162,7 +162,7 @@ def test_formats_are_told_without_a_name(tmp_path: Path) -> None:
         ({"engine": "explicit", "storage": "dense"}, "expected one of auto, msr, cmsr"),
         ({"engine": "explicit", "storage": "msr-san"}, r"csr on the cpu; did you mean 'msr-scan'\?"),
         ({"engine": "explicit", "storage": "delta-csell"}, "'delta-csell' was taken out, choose 'csell'"),
-        ({"engine": "explict"}, r"choose auto, hybrid or explicit; did you mean 'explicit'\?"),
+        ({"engine": "explict"}, r"choose auto, hybrid, explicit or symbolic; did you mean 'explicit'\?"),
         ({"method": "jro"}, r"did you mean 'jor'\?"),
         ({"backend": "refrence"}, r"did you mean 'reference'\?"),
         ({"representation": "row-type"}, r"got 'row-type'; did you mean 'row-types'\?"),

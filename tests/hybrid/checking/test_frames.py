@@ -11,7 +11,7 @@ import pytest
 import hybrid
 from hybrid.matrix.cpu import pool
 
-MOST = {"optimistic": 25, "auto": 28}
+MOST = {"optimistic": 26, "auto": 29}
 """Frames of the packages, the first one that of `hybrid.check`, the last one that which calls the kernel.
 
 Bounds around a solution by factors are verified three frames further down."""

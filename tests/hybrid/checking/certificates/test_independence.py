@@ -7,7 +7,7 @@ import sys
 
 from tests.source_tree import ROOT, imports_of_modules
 
-MAKERS = {f"hybrid.checking.certificates.{name}" for name in ("making", "mending", "poisson", "solving")}
+MAKERS = {f"hybrid.checking.certificates.{name}" for name in ("builder", "mending", "poisson", "solving")}
 ALLOWED = (
     "hybrid.checking.certificates",
     "hybrid.base.errors",
@@ -15,7 +15,7 @@ ALLOWED = (
     "mtbdd.base.errors",
     "mtbdd.language",
     "mtbdd.base.lazy_loading",
-    "mtbdd.base.errors",
+    "mtbdd.base.records",
 )
 
 

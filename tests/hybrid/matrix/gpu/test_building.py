@@ -162,7 +162,7 @@ def test_colliding_hashes_share_nothing(device: Device, monkeypatch: pytest.Monk
 
 def test_the_design_page_has_the_drawing_of_the_package() -> None:
     page = (Path(hybrid.matrix.gpu.__file__).parents[3] / "docs/design/tiles.md").read_text(encoding="utf-8")
-    drawing = page.split("```text\n")[1].split("```")[0].block_row()
+    drawing = page.split("```text\n")[1].split("```")[0].strip()
     assert len(drawing.splitlines()) > 20
     text = hybrid.matrix.gpu.__doc__
     assert text is not None

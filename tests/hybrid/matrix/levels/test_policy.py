@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,8 +16,7 @@ from tests.builders.matrices import from_dense
 LEVEL = CandidateLevel(0, 1, 1, 10, 1, 100, 100, 1, 1, 50, 1.0, False)
 
 
-@dataclass(frozen=True, eq=False)
-class Table(LevelTable):
+class Table(LevelTable, eq=False):
     """Levels with the times that they say."""
 
     given: tuple[CandidateLevel, ...]
