@@ -200,7 +200,7 @@ _LOOK = 10  # steps between two looks at the pace
 
 
 class ForetoldLeap(BoundAccelerator):
-    """A accelerator that a forecast of the steps left speaks for.
+    """An accelerator that a forecast of the steps left speaks for.
 
     Parameters
     ----------
