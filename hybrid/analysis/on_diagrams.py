@@ -32,6 +32,7 @@ from hybrid.solvers.diagram_iteration import (
     DiagramIteration,
     DiagramSystem,
     in_steps,
+    rounded_sum,
 )
 from mtbdd.base.errors import option
 from mtbdd.build.model import SymbolicModel
@@ -243,11 +244,7 @@ def _sums(f: Enclosure, g: Enclosure) -> Enclosure:
 
     Lemma: diagram-rounding (docs/bounds.md).
     """
-    found = []
-    for part, rounding in enumerate((DOWN, UP)):
-        store = NodeStore(f[part].bottom, rounding)
-        found.append(store.extract(store.sum(store.insert(f[part]), store.insert(g[part]))))
-    return found[0], found[1]
+    return rounded_sum(f[0], g[0], DOWN), rounded_sum(f[1], g[1], UP)
 
 
 def _inverse(x: Enclosure) -> Enclosure:
@@ -272,9 +269,7 @@ def _probabilities(model: SymbolicModel, layer: int, rows: Node) -> tuple[Enclos
     """
     matrix = model.layer(layer).matrix.only(rows)
     entries = _widened(_loaded(model, matrix), matrix.units)
-    bottom = model.manager.index_level
-    one = Diagram(bottom, np.array([[bottom, 0, 0]], dtype=np.int32), np.ones(1))
-
+    one = Diagram.constant(model.manager.index_level, 1.0)
     sums = _products(entries, (one, one), list(_columns(model).values()))
     if all(set(part.values.tolist()) <= {0.0, 1.0} for part in sums):
         return entries, None

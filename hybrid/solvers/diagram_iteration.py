@@ -109,8 +109,7 @@ class DiagramSystem:
     @property
     def zero(self) -> Diagram:
         """The vector 0."""
-        bottom = self.known.bottom
-        return Diagram(bottom, np.array([[bottom, 0, 0]], dtype=np.int32), np.zeros(1))
+        return Diagram.constant(self.known.bottom, 0.0)
 
     def step(self, x: Diagram, rounding: int) -> Diagram:
         """Return a step from a vector, at most the exact one or at least it.
@@ -178,7 +177,7 @@ def _support(x: Diagram) -> Diagram:
     return x.mapped(lambda values: (values > 0).astype(np.float64))
 
 
-def _sum(a: Diagram, b: Diagram, rounding: int) -> Diagram:
+def rounded_sum(a: Diagram, b: Diagram, rounding: int) -> Diagram:
     """Return a sum, rounded down or up.
 
     Lemma: diagram-rounding (docs/bounds.md).
@@ -191,7 +190,7 @@ def _add_to(sums: list[tuple[int, Diagram]], term: Diagram, rounding: int) -> No
     """Add a term to sums of a power of two of terms each, so that small diagrams are added first."""
     rank = 0
     while sums and sums[-1][0] == rank:
-        term = _sum(sums.pop()[1], term, rounding)
+        term = rounded_sum(sums.pop()[1], term, rounding)
         rank += 1
     sums.append((rank, term))
 
@@ -200,7 +199,7 @@ def _total(sums: list[tuple[int, Diagram]], rounding: int) -> Diagram:
     """Return the sum of all terms."""
     total = sums[-1][1]
     for _, part in reversed(sums[:-1]):
-        total = _sum(part, total, rounding)
+        total = rounded_sum(part, total, rounding)
     return total
 
 

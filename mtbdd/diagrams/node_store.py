@@ -49,6 +49,11 @@ class Diagram:
     values: Values
 
     @classmethod
+    def constant(cls, bottom: int, value: float) -> Diagram:
+        """Return a function with one value."""
+        return cls(bottom, np.array([[bottom, 0, 0]], dtype=np.int32), np.full(1, value))
+
+    @classmethod
     def of(cls, work: ValueDiagrams, root: int) -> Diagram:
         """Return a function of shared arrays.  Time: O(n log n) in numpy, n nodes of `work`."""
         groups = list(work.below(root))
@@ -181,17 +186,12 @@ class NodeStore:
         self._state[1:3] = 1  # the leaf 0
         self._empty_pairs()
         self._nowhere = np.zeros(max(bottom, 1), dtype=np.bool_), np.zeros(bottom + 1, dtype=np.int64)
-        self._constant = Diagram(bottom, self._nodes[:1].copy(), np.zeros(1))
+        self._constant = Diagram.constant(bottom, 0.0)
 
     @property
     def n_nodes(self) -> int:
         """Number of nodes stored."""
         return int(self._state[1])
-
-    @property
-    def steps(self) -> int:
-        """Number of steps of all operations: visits of pairs of nodes."""
-        return int(self._state[5])
 
     def insert(self, diagram: Diagram) -> int:
         """Store a function.  Time: O(n)."""
