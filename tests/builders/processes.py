@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["ROOT", "launcher", "needs_mpi", "run_processes", "run_python"]
+__all__ = ["ROOT", "launcher", "needs_mpi", "process_environment", "run_processes", "run_python"]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -44,24 +44,25 @@ needs_mpi = pytest.mark.skipif(
 )
 
 
+def process_environment() -> dict[str, str]:
+    """Return the environment of processes that a launcher starts, each with one thread."""
+    paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    # Open MPI asks for these where the user of a container is root; MPICH has no such question.
+    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return {**os.environ, "HYBRID_NUM_THREADS": "1", "PYTHONPATH": paths, **allowed}
+
+
 def run_processes(size: int, *command: str) -> subprocess.CompletedProcess[str]:
     """Start a command as so many processes, each with one thread."""
     program = launcher()
     assert program is not None
-    environment = dict(os.environ, HYBRID_NUM_THREADS="1", PYTHONPATH=os.pathsep.join(map(str, _paths())))
-    # Open MPI asks for these where the user of a container is root; MPICH has no such question.
-    environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return subprocess.run(
         [program, "-n", str(size), *command],
         cwd=ROOT,
-        env=environment,
+        env=process_environment(),
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
         timeout=120,
         check=False,
     )
-
-
-def _paths() -> list[str | Path]:
-    return [ROOT, *filter(None, [os.environ.get("PYTHONPATH")])]

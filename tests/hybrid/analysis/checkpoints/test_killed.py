@@ -15,7 +15,7 @@ import pytest
 
 import hybrid
 from hybrid.analysis.checkpoints.folder import Description, vectors_of
-from tests.builders.processes import ROOT, launcher, needs_mpi
+from tests.builders.processes import ROOT, launcher, needs_mpi, process_environment
 from tests.exploring import rounds
 
 QUEUE = """ctmc
@@ -55,16 +55,17 @@ def reached_in(folder: Path) -> int:
     return 0
 
 
-def kill_one(job: int, moment: float, folder: Path) -> None:
+def kill_one(job: subprocess.Popen[bytes], moment: float, folder: Path) -> None:
     """Wait until something has been kept, and a little longer, and kill the youngest process of a job."""
     end = time.monotonic() + 240.0
     before = reached_in(folder)
     while time.monotonic() < end and reached_in(folder) <= before:
+        assert job.poll() is None, "the job ended before anything was kept"
         time.sleep(0.02)
     time.sleep(moment)
     children = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True)
     rows = [line.split(None, 2) for line in children.stdout.splitlines()[1:]]
-    own = {job}
+    own = {job.pid}
     for _ in range(4):
         own |= {int(pid) for pid, parent, _ in rows if int(parent) in own}
     running = [int(pid) for pid, _, text in rows if int(pid) in own and "-m hybrid" in text]
@@ -81,9 +82,7 @@ def stationary() -> float:
 def test_killed_at_random_moments(size: int, kills: int, tmp_path: Path, rng: np.random.Generator) -> None:
     start: list[str] = [] if size == 1 else [str(launcher()), "-n", str(size)]
     more = [] if size == 1 else ["--distributed"]
-    paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    environment = dict(os.environ, HYBRID_NUM_THREADS="1", PYTHONPATH=paths)
-    options: dict[str, Any] = {"cwd": ROOT, "env": environment, "stdin": subprocess.DEVNULL}
+    options: dict[str, Any] = {"cwd": ROOT, "env": process_environment(), "stdin": subprocess.DEVNULL}
     reached = [0]
     for _ in range(kills):
         with subprocess.Popen(
@@ -93,7 +92,7 @@ def test_killed_at_random_moments(size: int, kills: int, tmp_path: Path, rng: np
             start_new_session=True,
             **options,
         ) as job:
-            kill_one(job.pid, float(rng.random()) * 0.3, tmp_path / "kept")
+            kill_one(job, float(rng.random()) * 0.3, tmp_path / "kept")
             assert job.wait(timeout=240) != 0
         reached.append(is_whole(tmp_path / "kept"))
     assert reached == sorted(set(reached))

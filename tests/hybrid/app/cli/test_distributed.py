@@ -15,7 +15,7 @@ import pytest
 
 from gpu_kernels import device_problem
 from hybrid.__main__ import main
-from tests.builders.processes import ROOT, launcher, needs_mpi, run_processes
+from tests.builders.processes import ROOT, launcher, needs_mpi, process_environment, run_processes
 
 TWO = ("examples/kanban.prism", "--const", "t=2")
 ONE = ("examples/kanban.prism", "--const", "t=1")
@@ -213,9 +213,8 @@ def test_what_is_not_offered_is_refused(option: tuple[str, ...], capfd: pytest.C
 def test_a_killed_process_ends_the_job() -> None:
     command = [str(launcher()), "-n", "2", sys.executable, "-m", "hybrid", "check", "examples/kanban.prism"]
     command += ["--const", "t=4", "P=? [ true U<=1e7 w1=1 & w2=1 & w3=1 & w4=1 ]", "--distributed"]
-    environment = dict(os.environ, HYBRID_NUM_THREADS="1", PYTHONPATH=str(ROOT))
     with subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        command, cwd=ROOT, env=process_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
     ) as job:  # fmt: skip
         victim = _descendants(job.pid)
