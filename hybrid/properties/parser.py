@@ -231,14 +231,16 @@ class PropertyParser(PathParser):
         structure: str | Expression | None = None
         discount: Expression | None = None
         if self.take("{"):
-            if not self._is_discount():
+            is_discounted = self._is_discount()
+            if not is_discounted:
                 if self.tokens[self.index][:1] == '"':
                     structure = self.quoted_reference("a reward structure's name")
                 else:
                     structure = self.plain(self.expression)
-                if self.take(",") and not self._is_discount():
+                is_discounted = self.take(",")
+                if is_discounted and not self._is_discount():
                     self.fail_expected("'discount='", 'write R{"name",discount=0.9}=? [ C ]')
-            if self._is_discount():
+            if is_discounted:
                 self.index += 2
                 discount = self.plain(self.expression)
             self.expect("}", "after the reward structure", 'write R{"name"}=? [ ... ]')

@@ -163,6 +163,7 @@ def test_comparisons_and_nesting() -> None:
         ("dtmc", 'R{"r",discount=0.9}=? [ C<=4 ]', "a discount goes with the reward in all time"),
         ("dtmc", 'R{"r",discount=0.9}=? [ Cdiscount=0.9 ]', "given twice"),
         ("dtmc", 'R{"r",x=0.9}=? [ C ]', "discount="),
+        ("dtmc", 'R{"r" discount=0.9}=? [ C ]', "expected '}' after the reward structure, got 'discount'"),
         ("ctmc", 'R{"r",discount=0.9}=? [ C ]', "a discount goes with steps, and a CTMC has none"),
         ("mdp", 'R{"r",discount=0.9}=? [ C ]', "write Rmin=? or Rmax=?"),
         (

@@ -183,9 +183,9 @@ def test_where_sweeps_fail_the_steps_go_on(
     assert found.status is Status.CONVERGED
     value = exact_average(rates, rewards)
     assert found.lower - 1e-9 <= value <= found.upper + 1e-9
-    # Nothing is left of what has failed.
+    # Nothing is left of what has failed: the steps are the same ones, and may be measured a few later.
     plain = AverageReward().solve(Plain(csr_matrix(rates)), rates.sum(axis=1), rewards, 1e-14)
-    assert (found.lower, found.upper) == (plain.lower, plain.upper)
+    assert (found.lower, found.upper) == pytest.approx((plain.lower, plain.upper), rel=1e-8)
     assert found.iterations <= plain.iterations + 200
 
 

@@ -194,7 +194,8 @@ def attempt(asked: Asked, skip_own: bool = False) -> bisimulation._Refinement:
 # lemma: formal-sums
 def test_blocks_whose_states_have_different_sums_are_not_proved(rng: np.random.Generator) -> None:
     asked = Asked(rng, 5, 8)
-    assert asked.found().count > 2
+    while min(asked.found(skip_own).count for skip_own in (False, True)) <= 2:  # the classes may be stable
+        asked = Asked(rng, 5, 8)
     for skip_own in (False, True):
         with pytest.raises(bisimulation._AccidentError):
             attempt(asked, skip_own)._with_proof(0)  # the classes, which are not stable
