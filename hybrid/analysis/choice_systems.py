@@ -324,7 +324,7 @@ def solve_choices(
         work.products += 1
         return StateValues.exact(solution.values).without_bounds()
     method: BoundingMethod = sound
-    block_rows = _strips_of(system, options, states)
+    block_rows = _block_rows_of(system, options, states)
     if block_rows is not None:
         from hybrid.solvers.topological import Topological
 
@@ -337,7 +337,9 @@ def solve_choices(
     return StateValues(found.values, found.lower, found.upper)
 
 
-def _strips_of(system: ChoiceOperator, options: CheckOptions, states: StateIndex | None) -> BlockRows | None:
+def _block_rows_of(
+    system: ChoiceOperator, options: CheckOptions, states: StateIndex | None
+) -> BlockRows | None:
     """Return the block rows of choices on the host, where they may promise a gain."""
     if options.method != "auto" or states is None or system.backend != "cpu":
         return None

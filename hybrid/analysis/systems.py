@@ -299,8 +299,8 @@ def solve_linear(
         work.products += 1
         return StateValues.exact(solution.values).without_bounds()
     if options.method == "auto":
-        method = _in_device_strips(matrix, method)
-        block_rows = _strips_of(matrix)
+        method = _in_device_block_rows(matrix, method)
+        block_rows = _block_rows_of(matrix)
         if block_rows is not None:
             from hybrid.solvers.topological import Topological
 
@@ -329,7 +329,7 @@ def solve_linear(
     )
 
 
-def _strips_of(matrix: Matrix) -> BlockRows | None:
+def _block_rows_of(matrix: Matrix) -> BlockRows | None:
     """Return the block rows of a matrix on the host that is written out, or whose groups promise a gain."""
     if csr_of(matrix) is not None:
         from hybrid.solvers.block_rows import SingleBlockRow
@@ -343,7 +343,7 @@ def _strips_of(matrix: Matrix) -> BlockRows | None:
     return MatrixBlockRows.where_they_pay(*found)
 
 
-def _in_device_strips(matrix: Matrix, method: BoundingMethod) -> BoundingMethod:
+def _in_device_block_rows(matrix: Matrix, method: BoundingMethod) -> BoundingMethod:
     """Return the method, of a matrix on a device with the device's block rows."""
     from hybrid.solvers.optimistic import Optimistic
 

@@ -15,8 +15,8 @@ from typing import Any
 from tests.attack.averages import run_averages
 from tests.attack.cases import Case, Finding, Record, draw_case, run_case
 from tests.attack.directed import run_directed
+from tests.attack.in_block_rows import run_in_block_rows
 from tests.attack.in_parts import run_in_parts
-from tests.attack.in_strips import run_in_strips
 from tests.attack.judge import VERDICTS
 from tests.attack.open_faults import OPEN_CASES
 from tests.attack.quotients import run_in_quotients
@@ -78,11 +78,14 @@ class Summary:
 WAYS: dict[str, tuple[Callable[[Case], Record], str]] = {
     "averages": (run_averages, "ask for long-run averages of decision processes in the place of each case"),
     "in-parts": (run_in_parts, "ask in 2 to 7 parts, states dealt to them at random"),
-    "in-strips": (run_in_strips, "solve component by component, in strips of a few states"),
+    "in-block-rows": (run_in_block_rows, "solve component by component, in block rows of a few states"),
     "directed": (run_directed, "ask of models that are built no further than the question needs"),
     "quotients": (run_in_quotients, "ask of bisimulation quotients, from diagrams and from lists in turn"),
     "symbolic": (run_symbolic, "ask in the symbolic engine, whose vectors are diagrams"),
-    "resumed": (run_resumed, "end checks at random looks, and go on from checkpoints, some of other strips"),
+    "resumed": (
+        run_resumed,
+        "end checks at random progress reports, and resume from checkpoints, some with other block rows",
+    ),
 }
 """Other ways to run cases, and what they do."""
 

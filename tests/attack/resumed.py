@@ -12,7 +12,7 @@ import hybrid
 import hybrid.analysis.checkpoints.checkpoint as solution_record
 from mtbdd.build.model import SymbolicModel
 from tests.attack.cases import Case, Record, run_case
-from tests.attack.in_strips import small_strips
+from tests.attack.in_block_rows import small_block_rows
 from tests.builders.killing import Killed, Killer
 
 _RUNS = 3
@@ -26,7 +26,7 @@ def run_resumed(case: Case) -> Record:
     block rows is not gone on with.
     """
     rng = Random(f"{case.seed}/{case.number}/resumed")
-    block_rows = Random(f"{case.seed}/{case.number}/strips")
+    sizes = Random(f"{case.seed}/{case.number}/strips")
 
     def ask(model: SymbolicModel, text: str, **options: Any) -> hybrid.Answer:
         with (
@@ -38,14 +38,14 @@ def run_resumed(case: Case) -> Record:
                 own = options | ({"engine": "hybrid"} if rng.random() < 0.5 else {})
                 killer = Killer(rng.choice((1, 2, 3, 5, 10, 20, 50)))
                 try:
-                    with small_strips(block_rows) if block_rows.random() < 0.5 else nullcontext():
+                    with small_block_rows(sizes) if sizes.random() < 0.5 else nullcontext():
                         return hybrid.check(
                             model, text, progress=killer, checkpoint=folder,
                             checkpoint_minutes=rng.choice((0.0, 1e6)), **own,
                         )  # fmt: skip
                 except Killed:
                     continue
-            with small_strips(block_rows) if block_rows.random() < 0.5 else nullcontext():
+            with small_block_rows(sizes) if sizes.random() < 0.5 else nullcontext():
                 return hybrid.check(model, text, checkpoint=folder, **options)
 
     return run_case(case, ask)

@@ -42,7 +42,7 @@ TESTS = {
             "lemmas",
             "poisson_weights",
             "enclosures",
-            "strip_leap",
+            "block_row_bounds",
             "krylov_bounds",
             "topological",
             "solvers",

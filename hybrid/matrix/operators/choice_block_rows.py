@@ -41,10 +41,10 @@ _DEEPER = 4
 _MOST_SHARE = 0.25
 """Of all states in what is solved together, up to which no deeper level is looked at."""
 
-_STRIP_STATES = 1 << 16
+_BLOCK_ROW_STATES = 1 << 16
 """States of a block row, about."""
 
-_MOST_STRIPS = 16
+_MOST_BLOCK_ROWS = 16
 """Block rows at most, about: each takes a share of epsilon."""
 
 _MOST_ENTRIES = 3
@@ -137,7 +137,7 @@ class ChoiceBlockRows:
             for own in cut:
                 if own.written is not None:
                     np.add.at(entries, own.owner, own.written.entries)
-            block_rows = block_rows_of_units(units, size, max(_STRIP_STATES, n // _MOST_STRIPS))
+            block_rows = block_rows_of_units(units, size, max(_BLOCK_ROW_STATES, n // _MOST_BLOCK_ROWS))
             most = max((int(entries[block_row].sum()) for block_row in block_rows), default=0)
             if most <= max(_MOST_ENTRIES * n, _FEW_ENTRIES):
                 found = cls(cut, first, size, block_rows, most)
@@ -149,12 +149,12 @@ class ChoiceBlockRows:
         return len(self._block_rows)
 
     def rows(self, number: int) -> Int64Array:
-        """See `Strips.rows`."""
+        """See `BlockRows.rows`."""
         chosen = self._block_rows[number]
         return concatenated_ranges(self._first[chosen], self._size[chosen])
 
     def written(self, number: int) -> ChoiceRows:
-        """See `Strips.written`."""
+        """See `BlockRows.written`."""
         chosen, states = self._block_rows[number], self.rows(number)
         is_chosen = np.zeros(len(self._first), np.bool_)
         is_chosen[chosen] = True

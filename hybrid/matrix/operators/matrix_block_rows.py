@@ -174,10 +174,10 @@ _DEEPER = 4
 _MOST_SHARE = 0.25
 """Of all rows in what is solved together: beyond it there is too little to gain."""
 
-_STRIP_ROWS = 1 << 16
+_BLOCK_ROW_SIZE = 1 << 16
 """Rows of a block row, about."""
 
-_MOST_STRIPS = 32
+_MOST_BLOCK_ROWS = 32
 """Block rows at most, about: each takes a share of epsilon."""
 
 
@@ -201,7 +201,9 @@ class MatrixBlockRows:
         self._written, self._groups, self._size = written, written.groups, written.size
         self._n = matrix.n_rows
         self.entries, self.nbytes = matrix.n_entries, 0
-        self._block_rows = block_rows_of_units(units, self._size, max(_STRIP_ROWS, self._n // _MOST_STRIPS))
+        self._block_rows = block_rows_of_units(
+            units, self._size, max(_BLOCK_ROW_SIZE, self._n // _MOST_BLOCK_ROWS)
+        )
 
     @classmethod
     def where_they_pay(cls, types: RowTypes, k: int) -> MatrixBlockRows | None:
@@ -213,7 +215,7 @@ class MatrixBlockRows:
         return len(self._block_rows) + 1
 
     def rows(self, number: int) -> Int64Array:
-        """See `Strips.rows`; the first block row is the rows without entries."""
+        """See `BlockRows.rows`; the first block row is the rows without entries."""
         if number == 0:
             is_free = np.ones(self._n, np.bool_)
             is_free[concatenated_ranges(self._groups.row, self._size)] = False
@@ -222,7 +224,7 @@ class MatrixBlockRows:
         return concatenated_ranges(self._groups.row[chosen], self._size[chosen])
 
     def written(self, number: int) -> CsrMatrix:
-        """See `Strips.written`."""
+        """See `BlockRows.written`."""
         # Here: most answers need no SciPy.
         from scipy.sparse import csr_array
 
@@ -290,13 +292,13 @@ def _graph(groups: int, source: Int64Array, target: Int64Array) -> CsrMatrix:
 _LEAST_ROWS = 1 << 20
 """Rows of a matrix below which a step over all of them takes hardly longer than one over a block row."""
 
-_DEVICE_STRIP_ROWS = 1 << 14
+_DEVICE_BLOCK_ROW_SIZE = 1 << 14
 """Rows of a block row, at least: a step over fewer takes as long, the time of a launch."""
 
 _MOST_ORDERED_GROUPS = 1 << 14
 """Groups of a level that is looked at: they are put in order in Python."""
 
-_FEWEST_STRIPS = 8
+_FEWEST_BLOCK_ROWS = 8
 """With fewer a try in vain costs too much of what it may gain."""
 
 
@@ -327,11 +329,11 @@ def device_block_rows(types: RowTypes, k: int) -> DeviceBlockRows | None:
     if found is None:
         return None
     written, units, level = found
-    block_rows = block_rows_of_units(units, written.size, max(_DEVICE_STRIP_ROWS, n // _MOST_STRIPS))
-    if len(block_rows) < _FEWEST_STRIPS:
+    block_rows = block_rows_of_units(units, written.size, max(_DEVICE_BLOCK_ROW_SIZE, n // _MOST_BLOCK_ROWS))
+    if len(block_rows) < _FEWEST_BLOCK_ROWS:
         return None
     block_row = np.zeros(len(written.groups), np.int64)
     for number, groups in enumerate(block_rows):
         block_row[groups] = number
-    shares = [max(int(written.size[groups].sum()), _DEVICE_STRIP_ROWS) / n for groups in block_rows]
+    shares = [max(int(written.size[groups].sum()), _DEVICE_BLOCK_ROW_SIZE) / n for groups in block_rows]
     return build_block_rows(types, level, block_row, shares)

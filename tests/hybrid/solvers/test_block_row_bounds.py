@@ -23,7 +23,7 @@ System = tuple[Any, Any, Any]
 Rows = Sequence[Sequence[int]]
 
 
-class StripOfSteps:
+class HostBlockRow:
     """Steps over some rows, from steps over all."""
 
     def __init__(self, steps: Steps, rows: Sequence[int]) -> None:
@@ -41,14 +41,14 @@ class StripOfSteps:
             out[self.rows] = new[self.rows]
 
 
-class HostStrips:
+class HostBlockRows:
     """Block rows of rows on the host; see `hybrid.matrix.gpu.repeated_steps.DeviceBlockRows`."""
 
     def __init__(self, size: int, rows: Rows) -> None:
         self.rows, self.shares = rows, [len(own) / size for own in rows]
 
-    def steps(self, steps: Steps) -> list[StripOfSteps]:
-        return [StripOfSteps(steps, own) for own in self.rows]
+    def steps(self, steps: Steps) -> list[HostBlockRow]:
+        return [HostBlockRow(steps, own) for own in self.rows]
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +77,7 @@ def found_by(
     system: System, rows: Rows | None, criterion: Criterion | None = None, progress: Any = None
 ) -> Any:
     dense, diagonal, b = system
-    block_rows = None if rows is None else HostStrips(b.size, rows)
+    block_rows = None if rows is None else HostBlockRows(b.size, rows)
     method = Optimistic(criterion or Criterion(), krylov="never", block_rows=lambda: block_rows)
     return method.solve(Dense(dense), diagonal, b, SLACK, None, progress)
 
@@ -92,13 +92,13 @@ def path(size: int, step: float = 0.9) -> System:
     return np.diag(np.full(size - 1, step), -1), np.ones(size), np.r_[1.0, np.full(size - 1, 0.05)]
 
 
-def in_strips(size: int, count: int) -> Rows:
+def in_block_rows(size: int, count: int) -> Rows:
     return [part.tolist() for part in np.array_split(np.arange(size), count)]
 
 
 def test_a_path_needs_few_products(widths: list[float]) -> None:
     system = path(120)
-    plain, quick = found_by(system, None), found_by(system, in_strips(120, 12))
+    plain, quick = found_by(system, None), found_by(system, in_block_rows(120, 12))
     assert widths == [quick.difference] and quick.difference <= 1e-8
     assert quick.status is plain.status is Status.CONVERGED
     assert quick.products < 0.6 * plain.products
@@ -106,14 +106,14 @@ def test_a_path_needs_few_products(widths: list[float]) -> None:
 
 
 @pytest.mark.parametrize("absolute", [False, True])
-def test_bounds_hold_on_random_rows_in_strips(
+def test_bounds_hold_on_random_rows_in_block_rows(
     rng: np.random.Generator, widths: list[float], absolute: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hybrid.solvers.block_row_bounds._PASSING", 0.0)
     monkeypatch.setattr("hybrid.solvers.block_row_bounds._WORTH", 1000.0)
     for _ in range(10):
         size, count = int(rng.integers(30, 60)), int(rng.integers(2, 6))
-        rows = in_strips(size, count)
+        rows = in_block_rows(size, count)
         block_row = np.repeat(np.arange(count), [len(own) for own in rows])
         dense = (
             rng.random((size, size)) * (rng.random((size, size)) < 0.1) * (block_row[:, None] >= block_row)
@@ -126,10 +126,10 @@ def test_bounds_hold_on_random_rows_in_strips(
 
 
 @pytest.mark.parametrize("order", [[1, 0, 2], [2, 1, 0], [0, 1]])
-def test_rows_that_are_no_strips_are_told_from_above(widths: list[float], order: list[int]) -> None:
+def test_rows_that_are_no_block_rows_are_told_from_above(widths: list[float], order: list[int]) -> None:
     """In another order, or without some rows, values stand still that are no solution."""
     system = path(90)
-    rows = in_strips(90, 3)
+    rows = in_block_rows(90, 3)
     found = found_by(system, [rows[i] for i in order])
     assert widths and not any(map(math.isfinite, widths))
     assert found.status is Status.CONVERGED
@@ -145,7 +145,7 @@ def test_values_that_are_close_but_stand_still_too_low_are_no_bounds(
     monkeypatch.setattr("hybrid.solvers.block_row_bounds._PASSING", 0.0)
     monkeypatch.setattr("hybrid.solvers.block_row_bounds._WORTH", 100.0)
     system = path(30, 0.1)
-    holds(system, found_by(system, in_strips(30, 3)[::-1], Criterion(epsilon)))
+    holds(system, found_by(system, in_block_rows(30, 3)[::-1], Criterion(epsilon)))
 
 
 @pytest.mark.parametrize("leaving", [1e-1, 1e-2, 2e-3])
@@ -155,7 +155,7 @@ def test_rows_that_go_round_for_long_are_left(widths: list[float], leaving: floa
     for first in range(size // count, size, size // count):
         dense[first - 1, first] = 0.0
     system = dense, dense.sum(axis=1) + leaving, np.full(size, 1e-3)
-    plain, found = found_by(system, None), found_by(system, in_strips(size, count))
+    plain, found = found_by(system, None), found_by(system, in_block_rows(size, count))
     assert widths and found.status is plain.status is Status.CONVERGED
     assert found.products < 1.5 * plain.products
     holds(system, found)
@@ -165,7 +165,7 @@ def test_values_next_to_underflow_are_not_taken(widths: list[float]) -> None:
     size = 60
     dense = np.diag(np.full(size - 1, 2.0**-30), -1)
     system = dense, np.ones(size), np.r_[1.0, np.zeros(size - 1)]
-    found = found_by(system, in_strips(size, 6), Criterion(1e-6))
+    found = found_by(system, in_block_rows(size, 6), Criterion(1e-6))
     assert widths and not any(map(math.isfinite, widths))
     holds(system, found)
 
@@ -174,7 +174,7 @@ def test_zeros_are_proved(widths: list[float]) -> None:
     """The first rows have no right-hand side, and lead to each other alone."""
     dense, diagonal, b = path(100)
     b[:30] = 0.0
-    found = found_by((dense, diagonal, b), in_strips(100, 10))
+    found = found_by((dense, diagonal, b), in_block_rows(100, 10))
     assert math.isfinite(widths[-1]) and found.more_vectors > 0
     assert not found.upper[:30].any() and found.lower[30:].all()
     holds((dense, diagonal, b), found)
@@ -185,7 +185,7 @@ def test_values_that_vanish_are_no_zeros(widths: list[float], entry: float, rewa
     dense, diagonal, b = path(100)
     b[:], b[50:], b[19] = 0.0, 0.05, reward
     dense[20, 19], dense[50, 49] = entry, 0.0
-    found = found_by((dense, diagonal, b), in_strips(100, 10))
+    found = found_by((dense, diagonal, b), in_block_rows(100, 10))
     assert widths and not any(map(math.isfinite, widths))
     for low, x, high in zip(
         found.lower.tolist(), exact_solution(dense, diagonal, b), found.upper.tolist(), strict=True
@@ -197,7 +197,7 @@ def test_values_that_vanish_are_no_zeros(widths: list[float], entry: float, rewa
 def test_bounds_that_rounding_keeps_apart_are_taken(widths: list[float], last: float) -> None:
     dense, diagonal, b = path(120, 1.0)
     b[1:] = last
-    found = found_by((dense, diagonal, b), in_strips(120, 6), Criterion(1e-15))
+    found = found_by((dense, diagonal, b), in_block_rows(120, 6), Criterion(1e-15))
     assert widths == [found.difference] and 1e-15 < found.difference < 1e-10
     assert found.status is Status.CONVERGED
     holds((dense, diagonal, b), found)
@@ -208,23 +208,23 @@ def test_bounds_that_rounding_keeps_far_apart_are_not_taken(
 ) -> None:
     """A step may be off by a thousandth: after forty of them the two that stand still have a digit or two."""
     monkeypatch.setattr(sys.modules[__name__], "SLACK", 2.0**-10)
-    found = found_by(path(40, 1.0), in_strips(40, 4), Criterion(1e-8, max_iterations=200))
+    found = found_by(path(40, 1.0), in_block_rows(40, 4), Criterion(1e-8, max_iterations=200))
     assert widths and not any(map(math.isfinite, widths))
     holds(path(40, 1.0), found)
 
 
-class RaisedStrips(HostStrips):
+class RaisedBlockRows(HostBlockRows):
     """Block rows whose steps, after those of the upper bound, leave values above it."""
 
     calls = 0
 
-    def steps(self, steps: Steps) -> list[StripOfSteps]:
+    def steps(self, steps: Steps) -> list[HostBlockRow]:
         self.calls += 1
         found = super().steps(steps)
-        return found if self.calls % 2 else [StripAbove(steps, own) for own in self.rows]
+        return found if self.calls % 2 else [BlockRowAbove(steps, own) for own in self.rows]
 
 
-class StripAbove(StripOfSteps):
+class BlockRowAbove(HostBlockRow):
     """Steps that raise every row of theirs once, and then stand still."""
 
     def sweep(self, pair: Pair, done: int, count: int, total: Any = None) -> None:
@@ -236,7 +236,7 @@ class StripAbove(StripOfSteps):
 
 def test_a_lower_bound_above_the_upper_one_is_not_taken(widths: list[float]) -> None:
     dense, diagonal, b = path(60)
-    block_rows = RaisedStrips(60, in_strips(60, 6))
+    block_rows = RaisedBlockRows(60, in_block_rows(60, 6))
     method = Optimistic(Criterion(1e-8), krylov="never", block_rows=lambda: block_rows)
     found = method.solve(Dense(dense), diagonal, b, SLACK, None, None)
     assert block_rows.calls > 1 and not any(map(math.isfinite, widths))
@@ -250,7 +250,7 @@ def test_a_try_that_fails_late_leaves_the_iteration_as_it_was(
     b[1:] = 0.0
     system = dense, diagonal, b
     monkeypatch.setattr(BlockRowBounds, "_is_far_from_underflow", lambda *arguments: False)
-    plain, found = found_by(system, None), found_by(system, in_strips(120, 6))
+    plain, found = found_by(system, None), found_by(system, in_block_rows(120, 6))
     assert widths and not any(map(math.isfinite, widths))
     assert found.status is plain.status is Status.CONVERGED
     np.testing.assert_array_equal(found.lower, plain.lower)
@@ -259,14 +259,14 @@ def test_a_try_that_fails_late_leaves_the_iteration_as_it_was(
 
 def test_a_limit_of_products_is_kept(widths: list[float]) -> None:
     for limit in (25, 40, 60):
-        found = found_by(path(120, 1.0), in_strips(120, 6), Criterion(1e-8, max_iterations=limit))
+        found = found_by(path(120, 1.0), in_block_rows(120, 6), Criterion(1e-8, max_iterations=limit))
         assert found.iterations <= limit
 
 
 @pytest.mark.parametrize("calls", [1, 14, 20, 24, 27])
 def test_it_ends_where_it_is_asked_to(widths: list[float], calls: int) -> None:
     system = path(100, 1.0)
-    found = found_by(system, in_strips(100, 10), progress=StopAfter(calls))
+    found = found_by(system, in_block_rows(100, 10), progress=StopAfter(calls))
     assert found.status is Status.INTERRUPTED
     assert len(widths) == (calls > 14) and not any(map(math.isfinite, widths))
     holds(system, found)
@@ -274,7 +274,7 @@ def test_it_ends_where_it_is_asked_to(widths: list[float], calls: int) -> None:
 
 def test_values_that_overflow_are_no_bounds() -> None:
     system = path(80, 1e8)
-    found = found_by(system, in_strips(80, 8))
+    found = found_by(system, in_block_rows(80, 8))
     assert found.status is Status.DIVERGED
     assert np.isinf(found.upper).all()
 

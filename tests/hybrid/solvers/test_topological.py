@@ -241,7 +241,7 @@ def test_what_flows_into_a_component_may_underflow(value, sides):
     assert below <= Fraction(value) * Fraction(LEAST) <= above
 
 
-class TwoStrips:
+class TwoBlockRows:
     """The row that nothing is needed for, and then the two others."""
 
     def __init__(self, dense):
@@ -258,7 +258,7 @@ class TwoStrips:
 
 
 @pytest.mark.parametrize("value", [0.75, 0.25])
-def test_what_flows_into_a_strip_may_underflow(value, monkeypatch):
+def test_what_flows_into_a_block_row_may_underflow(value, monkeypatch):
     dense, b = pair_before(value)
     told = []
     flow = LinearBlockRow._flow
@@ -268,7 +268,7 @@ def test_what_flows_into_a_strip_may_underflow(value, monkeypatch):
         return told[-1]
 
     monkeypatch.setattr(LinearBlockRow, "_flow", keep)
-    method = Topological(Criterion(), TwoStrips(dense), Optimistic())
+    method = Topological(Criterion(), TwoBlockRows(dense), Optimistic())
     found = method.solve(CsrMatrix(csr_matrix(dense)), np.ones(3), b, SLACK, None)
     assert found.status is Status.CONVERGED
     below, above = (Fraction(float(own[0])) for own in told[1][:2])

@@ -25,9 +25,9 @@ BLOCK = 16  # rows that refer to each other
 
 
 @pytest.fixture(autouse=True)
-def small_strips(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_block_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybrid.matrix.operators.matrix_block_rows._LEAST_ROWS", 1)
-    monkeypatch.setattr("hybrid.matrix.operators.matrix_block_rows._DEVICE_STRIP_ROWS", 8)
+    monkeypatch.setattr("hybrid.matrix.operators.matrix_block_rows._DEVICE_BLOCK_ROW_SIZE", 8)
     monkeypatch.setattr("hybrid.matrix.operators.matrix_block_rows._LEAST_GROUP", 2)
     monkeypatch.setattr("hybrid.solvers.block_row_bounds._BEGIN", 40)
 
@@ -48,7 +48,7 @@ def block_rows_of(types: RowTypes, level: int) -> DeviceBlockRows:
     return found
 
 
-def test_steps_of_strips_are_those_of_all_rows(device: Device, rng: np.random.Generator) -> None:
+def test_steps_of_block_rows_are_those_of_all_rows(device: Device, rng: np.random.Generator) -> None:
     dense = in_blocks(rng)
     matrix = from_dense(dense)
     operator = inject(matrix, backend="gpu")
@@ -75,7 +75,7 @@ def test_steps_of_strips_are_those_of_all_rows(device: Device, rng: np.random.Ge
     np.testing.assert_array_equal(to_host(out), expected)
 
 
-def test_strips_refer_to_themselves_and_to_those_before(device: Device, rng: np.random.Generator) -> None:
+def test_block_rows_refer_to_themselves_and_to_those_before(device: Device, rng: np.random.Generator) -> None:
     dense = in_blocks(rng)
     block_rows = block_rows_of(TypedMatrix(from_dense(dense)).plain, 6)
     space, xp = inject(from_dense(dense), backend="gpu").workspace(), device.xp
@@ -88,7 +88,7 @@ def test_strips_refer_to_themselves_and_to_those_before(device: Device, rng: np.
         assert not dense[known][:, ~known].any()
 
 
-def test_a_strip_is_iterated_in_recordings(device: Device, rng: np.random.Generator) -> None:
+def test_a_block_row_is_iterated_in_recordings(device: Device, rng: np.random.Generator) -> None:
     dense = in_blocks(rng)
     space, xp = inject(from_dense(dense), backend="gpu").workspace(), device.xp
     diagonal, right = dense.sum(axis=1) + 0.5, rng.random(SIZE)
@@ -116,7 +116,7 @@ def test_steps_over_other_rows_share_their_state(device: Device) -> None:
 
 
 @pytest.mark.parametrize("question", ["P=? [ F s=FAILED ]", 'R{"sent"}=? [ F s=FAILED | srep!=0 ]'])
-def test_a_long_protocol_is_solved_strip_by_strip(
+def test_a_long_protocol_is_solved_one_block_row_after_another(
     device: Device, question: str, monkeypatch: pytest.MonkeyPatch, examples_folder: Path, tmp_path: Path
 ) -> None:
     widths: list[float] = []

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 import hybrid
 from hybrid.analysis import choice_systems
 from hybrid.matrix.cpu import csr as csr_components
-from hybrid.matrix.operators import choice_block_rows as choice_strips
+from hybrid.matrix.operators import choice_block_rows
 from hybrid.matrix.operators.choice_block_rows import ChoiceBlockRows
 from hybrid.matrix.operators.explicit_choices import ExplicitChoices, write_choices
 from hybrid.matrix.operators.hybrid_choices import HybridChoices
@@ -40,11 +40,11 @@ either = pytest.mark.parametrize("form", ["cpu", "written out"])
 
 
 @pytest.fixture(autouse=True)
-def _small_strips(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice_strips, "_LEAST_GROUP", 1)
-    monkeypatch.setattr(choice_strips, "_DEEPER", 1)
-    monkeypatch.setattr(choice_strips, "_STRIP_STATES", 12)
-    monkeypatch.setattr(choice_strips, "_MOST_STRIPS", SIZE)
+def _small_block_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice_block_rows, "_LEAST_GROUP", 1)
+    monkeypatch.setattr(choice_block_rows, "_DEEPER", 1)
+    monkeypatch.setattr(choice_block_rows, "_BLOCK_ROW_STATES", 12)
+    monkeypatch.setattr(choice_block_rows, "_MOST_BLOCK_ROWS", SIZE)
 
 
 def every_state() -> StateIndex:
@@ -142,7 +142,7 @@ def holds(exact: list[Fraction], found: BoundedSolution) -> None:
 
 
 @both
-def test_strips_are_the_states_in_an_order_of_solution(rng: np.random.Generator, maximise: bool) -> None:
+def test_block_rows_are_the_states_in_an_order_of_solution(rng: np.random.Generator, maximise: bool) -> None:
     for _ in range(4):
         case = process(rng, maximise)
         block_rows = block_rows_of(make_operator("cpu", case))
@@ -166,7 +166,7 @@ def test_strips_are_the_states_in_an_order_of_solution(rng: np.random.Generator,
         assert solved.all()
 
 
-def test_states_that_belong_together_are_one_strip_if_that_is_small(
+def test_states_that_belong_together_are_one_block_row_if_that_is_small(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = process(rng, True, apart=False)
@@ -175,8 +175,8 @@ def test_states_that_belong_together_are_one_strip_if_that_is_small(
     system = make_operator("cpu", case)
     block_rows = block_rows_of(system)
     assert block_rows is not None and len(block_rows) == 1
-    monkeypatch.setattr(choice_strips, "_FEW_ENTRIES", 0)
-    monkeypatch.setattr(choice_strips, "_MOST_ENTRIES", 1)
+    monkeypatch.setattr(choice_block_rows, "_FEW_ENTRIES", 0)
+    monkeypatch.setattr(choice_block_rows, "_MOST_ENTRIES", 1)
     assert block_rows_of(system) is None
 
 
@@ -201,12 +201,12 @@ def test_bounds_enclose_the_exact_solution(
 
 @both
 @pytest.mark.parametrize("epsilon", [1e-2, 1e-5, 1e-8])
-def test_errors_of_strips_stay_within_epsilon(
+def test_errors_of_block_rows_stay_within_epsilon(
     epsilon: float, maximise: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pairs in a row, each of which takes long to leave, and reaches the next one: a block row each."""
-    monkeypatch.setattr(choice_strips, "_MOST_SHARE", 2 / SIZE)
-    monkeypatch.setattr(choice_strips, "_STRIP_STATES", 1)
+    monkeypatch.setattr(choice_block_rows, "_MOST_SHARE", 2 / SIZE)
+    monkeypatch.setattr(choice_block_rows, "_BLOCK_ROW_STATES", 1)
     dense = np.kron(np.eye(SIZE // 2), [[0, 0.875], [0.875, 0]])
     dense += np.kron(np.eye(SIZE // 2, k=1), [[0, 0], [0.0625, 0]])
     gains = np.zeros(SIZE)
@@ -300,7 +300,7 @@ def test_runs_go_on_where_they_were(rng: np.random.Generator, form: str, maximis
 
 
 @both
-def test_runs_with_other_strips_begin_anew(
+def test_runs_with_other_block_rows_begin_anew(
     rng: np.random.Generator, maximise: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another level, as measurements may choose it, makes other block rows."""
@@ -308,7 +308,7 @@ def test_runs_with_other_strips_begin_anew(
     system = make_operator("cpu", case, slack=SLACK)
     first = Keeper()
     method_for(system).bounds(system, None, first)
-    monkeypatch.setattr(choice_strips, "_STRIP_STATES", 20)
+    monkeypatch.setattr(choice_block_rows, "_BLOCK_ROW_STATES", 20)
     method, exact = method_for(system), solution(case)
     for kept in first.states:
         found = method.bounds(system, None, Keeper(kept))

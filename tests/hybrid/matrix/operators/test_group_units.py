@@ -37,7 +37,7 @@ def test_units_are_components_in_the_order_of_their_solution(
 
 
 @pytest.mark.parametrize("least", [1, 5, 12, 1000])
-def test_strips_are_units_until_there_are_enough(rng: np.random.Generator, least: int) -> None:
+def test_block_rows_are_units_until_there_are_enough(rng: np.random.Generator, least: int) -> None:
     size = rng.integers(1, 6, 40)
     ptr = np.concatenate(([0], np.sort(rng.choice(np.arange(1, 40), 12, replace=False)), [40]))
     units = Units(rng.permutation(40), ptr)

@@ -10,7 +10,7 @@ import pytest
 
 import hybrid
 from hybrid.matrix.injection.typed_matrix import TypedMatrix
-from hybrid.matrix.operators import matrix_block_rows as row_strips
+from hybrid.matrix.operators import matrix_block_rows
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.matrix_block_rows import MatrixBlockRows
 from hybrid.matrix.space.bounded_solution import UNIT
@@ -29,10 +29,10 @@ System = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @pytest.fixture(autouse=True)
-def _small_strips(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_strips, "_LEAST_GROUP", 1)
-    monkeypatch.setattr(row_strips, "_STRIP_ROWS", 12)
-    monkeypatch.setattr(row_strips, "_MOST_STRIPS", SIZE)
+def _small_block_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix_block_rows, "_LEAST_GROUP", 1)
+    monkeypatch.setattr(matrix_block_rows, "_BLOCK_ROW_SIZE", 12)
+    monkeypatch.setattr(matrix_block_rows, "_MOST_BLOCK_ROWS", SIZE)
 
 
 def system(rng: np.random.Generator, apart: bool = True) -> System:
@@ -62,7 +62,7 @@ def block_rows_of(dense: np.ndarray) -> tuple[TypedMatrix, MatrixBlockRows | Non
     return typed, MatrixBlockRows.where_they_pay(typed.plain, 8)  # groups of eight rows
 
 
-def test_strips_are_the_rows_in_an_order_of_solution(rng: np.random.Generator) -> None:
+def test_block_rows_are_the_rows_in_an_order_of_solution(rng: np.random.Generator) -> None:
     for _ in range(10):
         dense, _, _ = system(rng)
         _, block_rows = block_rows_of(dense)
@@ -79,7 +79,7 @@ def test_strips_are_the_rows_in_an_order_of_solution(rng: np.random.Generator) -
         assert solved.all()
 
 
-def test_rows_that_belong_together_are_no_strips(rng: np.random.Generator) -> None:
+def test_rows_that_belong_together_are_no_block_rows(rng: np.random.Generator) -> None:
     ring = 0.25 * np.roll(np.eye(SIZE), 1, axis=1)
     assert block_rows_of(ring)[1] is None
     assert block_rows_of(np.triu(ring))[1] is not None
@@ -120,7 +120,7 @@ def test_bounds_enclose_the_exact_solution(rng: np.random.Generator, epsilon: fl
 
 
 @pytest.mark.parametrize("epsilon", [1e-2, 1e-5, 1e-8])
-def test_errors_of_strips_stay_within_epsilon(epsilon: float) -> None:
+def test_errors_of_block_rows_stay_within_epsilon(epsilon: float) -> None:
     """Pairs in a row, each of which takes long to leave, and reaches the next one."""
     dense = np.kron(np.eye(SIZE // 2), [[0, 0.875], [0.875, 0]])
     dense += np.kron(np.eye(SIZE // 2, k=1), [[0, 0], [0.0625, 0]])
@@ -188,7 +188,7 @@ def test_too_many_components_in_a_row_are_left_to_others(
     np.testing.assert_array_equal(found.upper, alone.upper)
 
 
-def test_products_that_vanish_between_strips_are_bounded_from_above() -> None:
+def test_products_that_vanish_between_block_rows_are_bounded_from_above() -> None:
     dense, b = 1e-300 * np.eye(SIZE, k=8), np.zeros(SIZE)
     b[-8:] = 1.0
     typed, block_rows = block_rows_of(dense)
@@ -211,8 +211,8 @@ def test_values_beyond_doubles_are_no_bounds() -> None:
 QUESTION = "P=? [ F s=5 ]"
 
 
-def test_a_protocol_is_solved_strip_by_strip_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_strips, "_LEAST_GROUP", 4)
+def test_a_protocol_is_solved_one_block_row_after_another_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix_block_rows, "_LEAST_GROUP", 4)
     model = hybrid.load(ROOT / "examples/brp.prism", {"N": 16, "MAX": 3})
     found = hybrid.check(model, QUESTION, backend="cpu")
     written = hybrid.check(model, QUESTION, engine="explicit", backend="cpu")

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.attack.in_strips import counted_strips, run_in_strips
+from tests.attack.in_block_rows import counted_block_rows, run_in_block_rows
 from tests.attack.report import reported
 from tests.exploring import rounds
 
@@ -16,10 +16,10 @@ GROUP = 10
 
 
 @pytest.mark.parametrize("first", range(0, rounds(CASES), GROUP))
-def test_answers_in_strips_agree_with_exact_ones(first: int) -> None:
+def test_answers_in_block_rows_agree_with_exact_ones(first: int) -> None:
     block_rows = Counter[str]()
-    with counted_strips(block_rows):
-        assert not reported(run_in_strips, SEED, range(first, first + GROUP))
+    with counted_block_rows(block_rows):
+        assert not reported(run_in_block_rows, SEED, range(first, first + GROUP))
     assert block_rows["ChoiceBlockRow"] > GROUP // 4
     if first == 0:  # few of the matrices have groups enough
         assert block_rows["LinearBlockRow"] > 0

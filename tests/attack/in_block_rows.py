@@ -12,33 +12,32 @@ from unittest.mock import patch
 import hybrid
 import hybrid.analysis.choice_systems as choice_systems
 import hybrid.matrix.cpu.csr as csr_components
-import hybrid.matrix.operators.choice_block_rows as choice_strips
-import hybrid.matrix.operators.matrix_block_rows as row_strips
+from hybrid.matrix.operators import choice_block_rows, matrix_block_rows
 from hybrid.matrix.operators.matrix_block_rows import MatrixBlockRows
 from hybrid.solvers.block_rows import ChoiceBlockRow, LinearBlockRow
 from mtbdd.build.model import SymbolicModel
 from tests.attack.cases import Case, Record, run_case
 
-__all__ = ["counted_strips", "run_in_strips", "small_strips"]
+__all__ = ["counted_block_rows", "run_in_block_rows", "small_block_rows"]
 
 _MANY = 1000
 
 
 @contextmanager
-def small_strips(rng: Random) -> Iterator[None]:
+def small_block_rows(rng: Random) -> Iterator[None]:
     """Let components and block rows of a few states count as large ones do, of a size drawn.
 
     Small matrices are held at their first levels, which have one group; block rows begin at any.
     """
-    strip, share = rng.choice((1, 2, 3, 5, 8)), rng.choice((0.25, 0.5, 0.8))
+    size, share = rng.choice((1, 2, 3, 5, 8)), rng.choice((0.25, 0.5, 0.8))
     limits: dict[Any, dict[str, Any]] = {
         choice_systems: {"_LEAST_STATES": 0},
-        choice_strips: {"_STRIP_STATES": strip, "_MOST_SHARE": share},
-        row_strips: {"_STRIP_ROWS": strip, "_MOST_SHARE": share},
+        choice_block_rows: {"_BLOCK_ROW_STATES": size, "_MOST_SHARE": share},
+        matrix_block_rows: {"_BLOCK_ROW_SIZE": size, "_MOST_SHARE": share},
         csr_components: {"_MAX_SHARE": 1.0},
     }
-    for block_rows in (choice_strips, row_strips):
-        limits[block_rows] |= {"_LEAST_GROUP": 1, "_DEEPER": 1, "_MOST_STRIPS": _MANY}
+    for module in (choice_block_rows, matrix_block_rows):
+        limits[module] |= {"_LEAST_GROUP": 1, "_DEEPER": 1, "_MOST_BLOCK_ROWS": _MANY}
     with ExitStack() as stack:
         for module, values in limits.items():
             for name, value in values.items():
@@ -53,7 +52,7 @@ def _from_any_level(rng: Random) -> Any:
 
 
 @contextmanager
-def counted_strips(counts: Counter[str]) -> Iterator[None]:
+def counted_block_rows(counts: Counter[str]) -> Iterator[None]:
     """Count the block rows that are solved, by the name of their class."""
     with ExitStack() as stack:
         for kind in (ChoiceBlockRow, LinearBlockRow):
@@ -69,13 +68,13 @@ def _counted(method: Any, counts: Counter[str]) -> Any:
     return count
 
 
-def run_in_strips(case: Case) -> Record:
+def run_in_block_rows(case: Case) -> Record:
     """Check the properties of a case in block rows and judge the answers."""
     rng = Random(f"{case.seed}/{case.number}/strips")
 
     def ask(model: SymbolicModel, text: str, **options: Any) -> hybrid.Answer:
         own = {"method": "auto", "backend": "cpu", "representation": "row-types"}
-        with small_strips(rng):
+        with small_block_rows(rng):
             return hybrid.check(model, text, **(options | own))
 
     return run_case(case, ask)
