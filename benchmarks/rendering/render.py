@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks.rendering import runs
+from benchmarks.rendering import runs, trends
 from benchmarks.rendering.ages import age, history_is_here, without_ages
 from benchmarks.rendering.answers import (
     certified_products,
@@ -133,6 +133,9 @@ SECTIONS: dict[str, Renderer] = {
 }
 """Sections of the page, by record."""
 
+LANES = ("attack", "mutants", "device_lane", "sanitizers")
+"""Records that every run appends to."""
+
 BLOCKS: dict[tuple[str, str], tuple[str, Renderer]] = {
     ("explicit.md", "byte traffic"): ("explicit_formats", byte_traffic),
     ("explicit.md", "structures"): ("structure_plots", structure_table),
@@ -145,6 +148,8 @@ BLOCKS: dict[tuple[str, str], tuple[str, Renderer]] = {
     ("reliability.md", "seeds"): ("seeds", runs.seeds),
     ("reliability.md", "device lane"): ("device_lane", runs.device_lane),
     ("reliability.md", "sanitizers"): ("sanitizers", runs.sanitizers),
+    ("trends.md", "figures"): ("trends", trends.figures),
+    ("trends.md", "lanes"): ("attack", lambda record: trends.lanes({name: load(name) for name in LANES})),
 }
 """Record and renderer of every table in another page, by page and name."""
 
