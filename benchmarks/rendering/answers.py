@@ -26,7 +26,7 @@ def certified_products(record: Row) -> str:
         "of which counts as one, of decision processes by policy iteration, where "
         "their pace tells that this is worth it, and on the CPU solves chains whose components are small one "
         "component after another.  Products are those of the matrix; seconds are whole answers, set-up "
-        "included.  `product / step` is the time of the iterations by default for each of their products, its "
+        "included.  `product / step` is the time of the iterations by default for each of their products, "
         "vectors included, beside that of a step of `without`.  "
         f"\\> tells that {record['most']:,} iterations were not enough."
     )
