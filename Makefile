@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 CANDIDATES := python3.12 python3.11 python3.13 python3 python
 PROBE := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 
-.PHONY: help venv demo quick test versions seeds nightly attack mutants test-gpu sanitize-gpu lint docs dist bench clean
+.PHONY: help venv demo quick test versions seeds nightly attack mutants test-gpu sanitize-gpu lint docs site dist lock bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -121,16 +121,28 @@ lint: venv ## ruff and mypy
 	$(BIN)/mypy
 
 # The site, in build/docs/index.html; a warning is an error. Sphinx is installed first if it is missing.
-docs: venv ## the site, in build/docs
-	@$(BIN)/python -c 'import furo, myst_nb, numpydoc, sphinx' >/dev/null 2>&1 \
+WITH_SPHINX = $(BIN)/python -c 'import furo, myst_nb, numpydoc, sphinx' >/dev/null 2>&1 \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+docs: venv ## the site, in build/docs
+	@$(WITH_SPHINX)
 	$(BIN)/python -m sphinx -q -W --keep-going -j auto docs build/docs
+
+# The site in a folder of its version beside those of other versions, with a front page that lists them (docs/release.md).
+SITE ?= build/site
+site: venv ## the site in SITE/VERSION, listed beside those of other versions
+	@$(WITH_SPHINX)
+	$(BIN)/python docs/versions.py $(SITE)
 
 # Wheel and sdist, in dist; hatchling comes with the tests' needs. docs/release.md says what goes before and after.
 dist: venv ## wheel and sdist, in dist
 	rm -rf dist
 	$(BIN)/python -m hatchling build
 	@! grep -q '\.invalid/' pyproject.toml || echo "placeholders stand in [project.urls]: fill them before a release"
+
+# Versions and hashes of all needs, for `uv sync --group dev`; read anew from the index, which needs a network.
+lock: venv ## uv.lock anew, after a change of needs in pyproject.toml
+	@$(BIN)/python -c 'import uv' >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/python -m uv lock $(LOCK)
 
 bench: venv ## products on the CPU, measured
 	$(BIN)/python -m benchmarks.programs.cpu_iteration

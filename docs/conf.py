@@ -59,6 +59,9 @@ html_theme_options = {
     "dark_css_variables": {"color-brand-primary": "#7db7ff", "color-brand-content": "#7db7ff"},
 }
 html_show_sourcelink = False
+if tags.has("versions"):  # noqa: F821 (Sphinx has it here); `make site`: pages of several versions
+    _parts = ("brand", "search", "scroll-start", "navigation", "scroll-end")
+    html_sidebars = {"**": [*(f"sidebar/{part}.html" for part in _parts), "versions.html"]}
 
 
 # Pages link to texts of the repository that are no pages; on the site these can be downloaded.

@@ -156,6 +156,29 @@ def test_groups_name_extras_that_are_there() -> None:
     assert {name for names in extras for name in names} <= set(declared["project"]["optional-dependencies"])
 
 
+def test_the_lock_has_every_need_of_the_project_and_its_groups() -> None:
+    """`make lock` writes it anew."""
+    requirements = pytest.importorskip("packaging.requirements")
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    locked = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))
+    versions: dict[str, set[str]] = {}
+    for package in locked["package"]:
+        versions.setdefault(package["name"], set()).add(package["version"])
+        files = [*package.get("wheels", ()), *filter(None, [package.get("sdist")])]
+        assert all(file["hash"].startswith("sha256:") for file in files), package["name"]
+    project, groups = declared["project"], declared["dependency-groups"]
+    extras = project["optional-dependencies"]
+    needs = [*project["dependencies"], *(need for extra in extras.values() for need in extra)]
+    of_groups = [need for group in groups.values() for need in group if isinstance(need, str)]
+    for need in map(requirements.Requirement, [*needs, *of_groups]):
+        assert all(version in need.specifier for version in versions[need.name]), need
+    (own,) = [package for package in locked["package"] if package["source"] == {"editable": "."}]
+    assert own["version"] == project["version"]
+    assert own["metadata"]["requires-dev"].keys() == groups.keys()
+    assert set(own["metadata"]["provides-extras"]) == set(extras)
+    assert len(own["metadata"]["requires-dist"]) == len(needs)
+
+
 def test_the_version_is_the_same_everywhere() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")

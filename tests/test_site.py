@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from tests.pages import glossary
@@ -88,6 +89,22 @@ def test_the_readme_is_short() -> None:
 def test_the_demo_ends_with_the_answer() -> None:
     recipe = read(ROOT / "Makefile").partition("\ndemo:")[2].partition("\n\n")[0]
     assert re.findall(r"hybrid (\w+)", recipe)[-1] == "check"
+
+
+def test_versions_of_the_pages_are_listed_the_newest_first(tmp_path: Path) -> None:
+    spec = spec_from_file_location("versions", DOCS / "versions.py")
+    assert spec is not None and spec.loader is not None
+    versions = module_from_spec(spec)
+    spec.loader.exec_module(versions)
+    assert f'version = "{versions.version()}"' in read(ROOT / "pyproject.toml")
+    for name in ("0.9.0", "0.10.0", "0.2.1"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "index.html").touch()
+    (tmp_path / "images").mkdir()
+    versions.write_list(tmp_path)
+    text = read(tmp_path / "index.html")
+    assert re.findall(r'<li><a href="(.*?)/index', text) == ["0.10.0", "0.9.0", "0.2.1"]
+    assert '<a href="0.10.0/index.html">0.10.0</a>.' in text
 
 
 def test_no_word_of_the_glossary_is_defined_twice() -> None:
