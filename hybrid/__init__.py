@@ -25,19 +25,29 @@ if TYPE_CHECKING:
     from hybrid import solvers as solvers
     from hybrid.analysis import graphs as graphs
     from hybrid.analysis import linear as linear
-    from hybrid.analysis.linear.uniformisation import transient
+    from hybrid.analysis.ctl import Witness
+    from hybrid.analysis.linear.system import solve
+    from hybrid.analysis.linear.uniformisation import Transient, transient
+    from hybrid.analysis.memory_scheduler import MemoryScheduler
     from hybrid.analysis.run.options import CheckOptions
+    from hybrid.analysis.run.statistics import Reduction, SolveStatistics
+    from hybrid.analysis.scheduler import Scheduler
     from hybrid.app import explorer as explorer
     from hybrid.app.api import check, check_all
     from hybrid.app.experiments import ExperimentTable, experiment
     from hybrid.checking import simulation as simulation
     from hybrid.checking.answer import Answer
-    from hybrid.checking.certificates.verify import verify
+    from hybrid.checking.certificates.verify import Verified, verify
+    from hybrid.checking.filters import Range
+    from hybrid.checking.multi_objective import MultiObjectiveResult
+    from hybrid.checking.simulation.paths import simulate
+    from hybrid.checking.simulation.walk import SamplePaths
     from hybrid.matrix import backends as backends
     from hybrid.matrix import explicit as explicit
     from hybrid.matrix.explicit.extract import explicit_matrix
     from hybrid.matrix.operators.hybrid_matrix import HybridMatrix
     from hybrid.matrix.operators.inject import inject
+    from hybrid.matrix.space.base import Solution
     from hybrid.models import exploration as exploration
     from hybrid.models import interchange as interchange
     from hybrid.models import lumping as lumping
@@ -45,6 +55,7 @@ if TYPE_CHECKING:
     from hybrid.models.interchange.from_arrays import from_scipy
     from hybrid.models.interchange.from_dd import from_dd
     from hybrid.models.loading import load, parse
+    from hybrid.models.lumping.quotient_model import QuotientModel, quotient
     from hybrid.models.model import Model
     from hybrid.models.modelling import ModelBuilder
     from mtbdd.base.errors import HybridError
@@ -60,9 +71,21 @@ __all__ = [
     "HybridError",
     "HybridMatrix",
     "LanguageError",
+    "MemoryScheduler",
     "Model",
     "ModelBuilder",
+    "MultiObjectiveResult",
+    "QuotientModel",
+    "Range",
+    "Reduction",
+    "SamplePaths",
+    "Scheduler",
+    "Solution",
+    "SolveStatistics",
     "SymbolicModel",
+    "Transient",
+    "Verified",
+    "Witness",
     "check",
     "check_all",
     "experiment",
@@ -73,6 +96,9 @@ __all__ = [
     "inject",
     "load",
     "parse",
+    "quotient",
+    "simulate",
+    "solve",
     "transient",
     "verify",
 ]
@@ -87,9 +113,21 @@ _HOMES = {
     "HybridError": "mtbdd.base.errors",
     "HybridMatrix": "matrix.operators.hybrid_matrix",
     "LanguageError": "mtbdd.language",
+    "MemoryScheduler": "analysis.memory_scheduler",
     "Model": "models.model",
     "ModelBuilder": "models.modelling",
+    "MultiObjectiveResult": "checking.multi_objective",
+    "QuotientModel": "models.lumping.quotient_model",
+    "Range": "checking.filters",
+    "Reduction": "analysis.run.statistics",
+    "SamplePaths": "checking.simulation.walk",
+    "Scheduler": "analysis.scheduler",
+    "Solution": "matrix.space.base",
+    "SolveStatistics": "analysis.run.statistics",
     "SymbolicModel": "mtbdd.build.model",
+    "Transient": "analysis.linear.uniformisation",
+    "Verified": "checking.certificates.verify",
+    "Witness": "analysis.ctl",
     "check": "app.api",
     "check_all": "app.api",
     "experiment": "app.experiments",
@@ -100,6 +138,9 @@ _HOMES = {
     "inject": "matrix.operators.inject",
     "load": "models.loading",
     "parse": "models.loading",
+    "quotient": "models.lumping.quotient_model",
+    "simulate": "checking.simulation.paths",
+    "solve": "analysis.linear.system",
     "transient": "analysis.linear.uniformisation",
     "verify": "checking.certificates.verify",
 }

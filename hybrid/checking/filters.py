@@ -236,10 +236,16 @@ class RangeEnd(NamedTuple):
 
 
 class Range(Record):
-    """From where to where the values of some states go.
+    """The least and the greatest value of some states.
 
-    `states` says how many there are, None where only blocks of them are known; `of_initial` whether they are
-    the initial states, and not those of a filter.
+    Attributes
+    ----------
+    least, greatest : RangeEnd
+        Each with its `value`, `lower` and `upper` bound.
+    states : int or None
+        How many states there are; None where only their blocks are known.
+    of_initial : bool
+        Whether they are the initial states, not those of a filter.
     """
 
     least: RangeEnd

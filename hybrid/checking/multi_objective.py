@@ -31,7 +31,15 @@ _INFEASIBLE = "multi: no scheduler meets the bounds, so that there is no value"
 
 @dataclass(frozen=True, eq=False)
 class MultiObjectiveResult:
-    """The answer about several objectives, with the schedulers of its points if they were requested."""
+    """The answer about several objectives, with the schedulers of its points if they were requested.
+
+    Attributes
+    ----------
+    found : MultiObjectiveSolution
+        Value or curve, with the points and half-spaces of the search; `record` has them as plain JSON values.
+    schedulers : PointSchedulers or None
+        A scheduler for every point.
+    """
 
     found: MultiObjectiveSolution
     schedulers: PointSchedulers | None

@@ -21,7 +21,7 @@ def ask_quotients(model: SymbolicModel, text: str, **options: Any) -> Answer:
     with ExitStack() as stack:
         # A quotient wherever two states are alike, and of models that have none such, too.
         stack.enter_context(patch.object(lumping, "_SHARE", 1.01))
-        stack.enter_context(patch.object(lumping, "_LISTED", 0 if len(text) % 3 else 1 << 62))
+        stack.enter_context(patch.object(lumping, "LISTED", 0 if len(text) % 3 else 1 << 62))
         found = hybrid.check(model, text, bisimulation=True, **options)
     if found.error is not None and any(words in found.error for words in REFUSED):
         return hybrid.check(model, text, **options)

@@ -71,6 +71,8 @@ class SolveStatistics:
         Injection level of the largest system; None where its matrix was written out.
     storage : str or None
         In which format it was written out; where it was not, "tasks", or None for row types.
+    iterations : int
+        Of all systems.
     seconds : float
         Wall time of the iterations.
     base_bytes, representation_bytes : int
@@ -86,6 +88,8 @@ class SolveStatistics:
         With the matrices of the systems, of decision processes sweeps over all choices.
     disk_bytes : int or None
         That long arrays had on a disk at most, of all that was done; None where memory has them.
+    progress : callable or None
+        Called with (iteration, difference) while iterations run.
     engine_reason : str or None
         Why the engine was chosen; None where it was asked for.
     checkpoint : Checkpoint or None

@@ -23,10 +23,20 @@ _NUMBER = re.compile(r"-?[0-9]+(/0*[1-9][0-9]*)?")
 
 @dataclass(frozen=True)
 class Verified:
-    """A verified result for a property's initial states, and how much was swept over to verify it.
+    """A verified result for the initial states, and how much was swept over to verify it.
 
-    `choices` is the number of states in a chain; `exact` counts the inequalities decided in whole numbers,
-    the others in doubles with error bounds.
+    Attributes
+    ----------
+    property : str
+        Its text.
+    finding : Finding
+        The value, truth value or bounds that the certificate proves.
+    states, choices, transitions : int
+        Of the model; a chain has a choice a state.
+    exact : int
+        Inequalities decided in whole numbers; the others were decided in doubles with error bounds.
+    seconds : float
+        Wall time.
     """
 
     property: str

@@ -16,6 +16,7 @@ from hybrid.checking.simulation.rules import RewardStructureRules, Rules
 from hybrid.checking.simulation.walk import WIDTH, Draws, EventDraw, PathBatch, Record, SamplePaths
 from mtbdd.base.budget import check_budget
 from mtbdd.base.memory import require_memory
+from mtbdd.build.model import SymbolicModel
 from mtbdd.language import load_model, resolve
 from mtbdd.language.errors import BuildError, Fault, listed, suggestion
 from mtbdd.language.model_syntax import ResolvedModel
@@ -93,13 +94,21 @@ _CELLS = 1 << 23
 """Rates of events that a batch of paths holds at a time."""
 
 Constants = Mapping[str, bool | int | float]
-Model = ResolvedModel | str | os.PathLike[str]
+Model = SymbolicModel | ResolvedModel | str | os.PathLike[str]
 
 
 def resolved_model(
     model: Model, constants: Constants | None, spare: frozenset[str] = frozenset()
 ) -> ResolvedModel:
-    """Return a model with its constants, read from a file where need be; spare ones it need not declare."""
+    """Return the text of a model with its constants, read from a file where need be.
+
+    The model need not declare spare constants. Raises OptionError if a symbolic model has no text.
+    """
+    if isinstance(model, SymbolicModel):
+        text = model.source if model.given is None else model.given.text
+        if text is None:
+            raise OptionError("model: expected one with a text to draw paths from, got one of matrices")
+        model = text
     if isinstance(model, ResolvedModel):
         if (constants or {}).keys() - (spare - model.constants.keys()):
             raise OptionError("constants: expected none for a model whose constants are resolved")
@@ -305,12 +314,13 @@ def simulate(
     rewards: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> SamplePaths:
-    """Draw paths of a model from its text, without building it.
+    """Draw paths of a model from its text.
 
     Parameters
     ----------
-    model : ResolvedModel or path-like
-        From `mtbdd.language.resolve`, or a file in the PRISM language.
+    model : path-like, SymbolicModel or ResolvedModel
+        A file in the PRISM language, which is not built, a model from `hybrid.load` or `hybrid.parse`, or one
+        from `mtbdd.language.resolve`.
     steps : int
         Steps of every path.
     paths : int
@@ -338,7 +348,7 @@ def simulate(
     LanguageError
         The model cannot be read, or a path comes to a state in which it is at fault: told with its place.
     OptionError
-        A number is out of range, or `until` is given for a model without time.
+        A number is out of range, `until` is given for a model without time, or the model has no text.
     MemoryError
         There is no room for the record.
 

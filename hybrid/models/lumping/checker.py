@@ -15,7 +15,7 @@ from hybrid.checking.checker import Checker
 from hybrid.checking.filters import Range
 from hybrid.models.lumping.partition import WrittenChoices
 from hybrid.models.lumping.questions import Questions, refuse_filters, refuse_with_quotient
-from hybrid.models.lumping.quotient import ModelQuotient, quotient
+from hybrid.models.lumping.quotient import ModelQuotient, quotient_by_sets
 from hybrid.properties.tree import Property
 from mtbdd.base.budget import BudgetError
 from mtbdd.build.model import SymbolicModel
@@ -29,7 +29,7 @@ _OF_ROUNDING = (UnknownError, RewardSplitError)
 _SHARE = 0.5
 """Blocks a state from which the model itself is checked."""
 
-_LISTED = 1 << 22
+LISTED = 1 << 22
 """States of a chain up to which its quotient is made from a list: some 5 microseconds a state."""
 
 
@@ -65,7 +65,7 @@ class LumpingChecker:
     Notes
     -----
     Properties that ask for the same sets and rewards share a quotient, if they follow each other.  Time and
-    memory of the first: that of `quotient`; the list of the transitions is kept for the others.
+    memory of the first: that of `quotient_by_sets`; the list of the transitions is kept for the others.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class LumpingChecker:
         while any(name.startswith(word) for name in named):
             word += "'"
         names = {states: f"{word} {k}" for k, states in enumerate(own, start=1)}
-        found = quotient(
+        found = quotient_by_sets(
             self.model,
             [*names, *named.values()],
             sorted(questions.rewards),
@@ -146,7 +146,7 @@ class LumpingChecker:
             keep_loops=questions.keep_loops,
             written=self._listed,
             share=_SHARE,
-            listed=_LISTED,
+            listed=LISTED,
         )
         checker = Checker(found.model, self.options, self._progress, values=self._values)
         self._last = _Asked(key, found, checker, names)

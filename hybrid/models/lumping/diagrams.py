@@ -58,7 +58,7 @@ def listed_quotient(
     ----------
     model : SymbolicModel
     sets, rewards, labels, keep_loops
-        As for `hybrid.models.lumping.quotient.quotient`.
+        As for `hybrid.models.lumping.quotient_by_sets`.
     most : float
         Blocks beyond which there is none.
 

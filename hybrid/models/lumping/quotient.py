@@ -88,7 +88,7 @@ class _Earned:
     units: float
 
 
-def quotient(
+def quotient_by_sets(
     model: SymbolicModel,
     sets: Sequence[Node],
     rewards: Sequence[int] = (),

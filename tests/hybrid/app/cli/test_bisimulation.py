@@ -50,7 +50,7 @@ def test_json_has_the_sizes(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_quotient_on_diagrams_is_told(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hybrid.models.lumping.checker._LISTED", 0)
+    monkeypatch.setattr("hybrid.models.lumping.checker.LISTED", 0)
     _, out, _ = run(capsys, "check", *ASKED, "--bisimulation")
     assert "  bisimulation 32 states in 4 blocks, 2 rounds on diagrams in " in out
     _, out, _ = run(capsys, "check", *ASKED, "--bisimulation", "--json")

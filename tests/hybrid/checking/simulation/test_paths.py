@@ -133,6 +133,17 @@ def test_a_path_depends_on_the_seed_and_its_number_alone() -> None:
     np.testing.assert_array_equal(part.times, many.times[WIDTH - 2 : WIDTH + 5])
 
 
+def test_paths_of_a_model_are_those_of_its_text() -> None:
+    text = "dtmc module m s:[0..9]; [] s<9 -> 1/2:(s'=s+1) + 1/2:(s'=0); [] s=9 -> true; endmodule"
+    expected = simulate(resolve(parse_model(text)), steps=20, paths=5, seed=3).states["s"]
+    assert (hybrid.simulate(hybrid.parse(text), steps=20, paths=5, seed=3).states["s"] == expected).all()
+    listed = hybrid.parse(text, build="explicit")
+    assert (hybrid.simulate(listed, steps=20, paths=5, seed=3).states["s"] == expected).all()
+    matrix = hybrid.from_scipy(np.eye(2), type="dtmc", initial=0)
+    with pytest.raises(OptionError, match="expected one with a text to draw paths from"):
+        hybrid.simulate(matrix, steps=3)
+
+
 def test_groups_are_not_alike() -> None:
     paths = simulate(resolved(RACE), steps=8, paths=2 * WIDTH)
     assert (paths.states["x"][:WIDTH] != paths.states["x"][WIDTH:]).any(axis=1).mean() > 0.9

@@ -21,7 +21,7 @@ FORMS = pytest.mark.parametrize("listed", [1 << 62, 0], ids=["list", "diagrams"]
 @pytest.fixture
 def listed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """States of a chain up to which its quotient is made from a list."""
-    monkeypatch.setattr("hybrid.models.lumping.checker._LISTED", request.param)
+    monkeypatch.setattr("hybrid.models.lumping.checker.LISTED", request.param)
     return int(request.param)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import hybrid
 from hybrid.analysis.exact.reading import ExactModel
 from hybrid.base.errors import UnsupportedError
-from hybrid.models.lumping import quotient
+from hybrid.models.lumping import quotient_by_sets as quotient
 from hybrid.models.lumping.partition import PRIME, meant_by, residues, simplest_between
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.state_order import for_diagram

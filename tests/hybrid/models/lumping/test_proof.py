@@ -16,7 +16,7 @@ from hybrid.base.errors import HybridError
 from hybrid.models.interchange import ExplicitModel, ExplicitReward
 from hybrid.models.interchange.compressing import compressed
 from hybrid.models.interchange.write_out import listed_reward
-from hybrid.models.lumping import quotient as any_quotient
+from hybrid.models.lumping import quotient_by_sets as any_quotient
 from hybrid.models.lumping.partition import Blocks, WrittenChoices
 from mtbdd.build.rewards import symbolic_reward
 from mtbdd.language.syntax import ModelType
