@@ -6,18 +6,34 @@ import compileall
 import contextlib
 import importlib.util
 import json
+import math
 import os
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.library.models import ROOT
 from mtbdd.base.kernel_store import kernel_folder
 
-__all__ = ["CODE_FOLDERS", "child_environment", "compile_bytecode", "kernel_files", "run_python", "tree_of"]
+__all__ = [
+    "CODE_FOLDERS",
+    "WholeProcess",
+    "check_whole",
+    "child_environment",
+    "compile_bytecode",
+    "kernel_files",
+    "run_python",
+    "run_whole",
+    "tree_of",
+]
 
 CODE_FOLDERS = ("CUPY_CACHE_DIR", "NUMBA_CACHE_DIR")
 """Variables that name where CuPy and Numba keep what they have compiled."""
@@ -54,6 +70,113 @@ def compile_bytecode() -> None:
         spec = importlib.util.find_spec(name)
         for folder in (spec and spec.submodule_search_locations) or ():
             compileall.compile_dir(folder, quiet=2)
+
+
+@dataclass(frozen=True)
+class WholeProcess:
+    """A process from its start to its end, with the children that it waited for.
+
+    Attributes
+    ----------
+    status : int or None
+        Its exit status; None if it was ended at its limit.
+    wall_seconds, cpu_seconds : float
+        Processor seconds are those of all threads, user and system.
+    peak_rss_bytes : int
+        Greatest resident memory.
+    starter_rss_bytes : int
+        That of the process that started it, from which its own is counted.
+    load : float
+        The system's average over a minute before it.
+    printed, errors : str
+        Standard output and standard error.
+    """
+
+    status: int | None
+    wall_seconds: float
+    cpu_seconds: float
+    peak_rss_bytes: int
+    starter_rss_bytes: int
+    load: float
+    printed: str
+    errors: str
+
+    @property
+    def known_peak(self) -> int | None:
+        """The greatest resident memory in bytes; None where it may be that of the starter."""
+        return self.peak_rss_bytes if self.peak_rss_bytes > self.starter_rss_bytes else None
+
+
+def run_whole(command: Sequence[str], limit: float = math.inf) -> WholeProcess:
+    """Run a command at the root of this checkout, with its packages, until its end or for `limit` seconds.
+
+    At the limit the process and its children are killed.
+    """
+    load = os.getloadavg()[0]
+    with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as errors:
+        begin = time.perf_counter()
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=child_environment(), stdout=printed, stderr=errors, start_new_session=True
+        )
+        end = threading.Timer(min(limit, threading.TIMEOUT_MAX), _kill_group, [process.pid])
+        end.start()
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        except BaseException:
+            _kill_group(process.pid)
+            raise
+        finally:
+            end.cancel()
+        wall = time.perf_counter() - begin
+        process.returncode = os.waitstatus_to_exitcode(status)
+        printed.seek(0)
+        errors.seek(0)
+        # Kilobytes, but bytes on macOS.
+        unit = 1 if sys.platform == "darwin" else 1024
+        return WholeProcess(
+            status=None if process.returncode == -signal.SIGKILL and wall >= limit else process.returncode,
+            wall_seconds=wall,
+            cpu_seconds=usage.ru_utime + usage.ru_stime,
+            peak_rss_bytes=usage.ru_maxrss * unit,
+            starter_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit,
+            load=load,
+            printed=printed.read(),
+            errors=errors.read(),
+        )
+
+
+def _kill_group(group: int) -> None:
+    """Kill a process and its children; one that has just ended is none."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def check_whole(arguments: Sequence[str], limit: float) -> dict[str, Any]:
+    """Run `hybrid` with arguments until its end or the limit.
+
+    Returns
+    -------
+    dict
+        ``wall_seconds``; ``load``; ``compiled_kernels``, by how many those kept became more; and, where it
+        came to its end, ``peak_rss_bytes``, ``cpu_seconds`` and ``printed``, its JSON.
+
+    Raises
+    ------
+    RuntimeError
+        If it fails.
+    """
+    environment = child_environment()
+    before = sum(kernel_files(environment).values())
+    done = run_whole([sys.executable, "-m", "hybrid", *arguments], limit)
+    run = {"wall_seconds": done.wall_seconds, "load": done.load}
+    run["compiled_kernels"] = sum(kernel_files(environment).values()) - before
+    if done.status is None:
+        return run
+    # A property that cannot be answered is told in the JSON.
+    if done.status not in (0, 1):
+        raise RuntimeError(f"ended with {done.status}: {done.errors[-500:]}")
+    run |= {"peak_rss_bytes": done.peak_rss_bytes, "cpu_seconds": done.cpu_seconds}
+    return {**run, "printed": json.loads(done.printed)}
 
 
 def run_python(code: str, argument: Any, folder: Path = ROOT, **more: str) -> Any:

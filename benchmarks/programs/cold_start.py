@@ -8,17 +8,12 @@ Peak memory is known of processes that have more than the one that starts them.
 from __future__ import annotations
 
 import os
-import resource
 import statistics
-import subprocess
 import sys
-import tempfile
-import time
 from typing import Any
 
 from benchmarks.library.arguments import parser
-from benchmarks.library.models import ROOT
-from benchmarks.library.processes import child_environment
+from benchmarks.library.processes import run_whole
 from benchmarks.library.records import Records
 
 
@@ -67,34 +62,22 @@ def measure(row: dict[str, Any], arguments: tuple[str, ...], repeat: int, goal: 
     RuntimeError
         If the command fails.
     """
-    environment = child_environment()
-    wall, processor, peaks = [], [], []
+    runs = []
     for _ in range(1 + repeat):
-        with tempfile.TemporaryFile("w+") as printed:
-            begin = time.perf_counter()
-            process = subprocess.Popen(
-                [sys.executable, *arguments], cwd=ROOT, env=environment, stdout=printed, stderr=printed
-            )
-            _, status, used = os.wait4(process.pid, 0)
-            wall.append(time.perf_counter() - begin)
-            process.returncode = os.waitstatus_to_exitcode(status)
-            if process.returncode != 0:
-                printed.seek(0)
-                raise RuntimeError(
-                    f"{row['command']} ended with {process.returncode}: {printed.read()[-500:]}"
-                )
-        processor.append(used.ru_utime + used.ru_stime)
-        peaks.append(used.ru_maxrss)
-    # The peak of a process that is started counts from that of the one that starts it.
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    kilobyte = 1 if sys.platform == "darwin" else 1024
+        run = run_whole([sys.executable, *arguments])
+        if run.status != 0:
+            text = (run.printed + run.errors)[-500:]
+            raise RuntimeError(f"{row['command']} ended with {run.status}: {text}")
+        runs.append(run)
+    first, *others = runs
+    peaks = [run.known_peak for run in others]
     row.update(
-        first_seconds=wall[0],
-        wall_seconds=statistics.median(wall[1:]),
-        processor_seconds=statistics.median(processor[1:]),
-        all_wall_seconds=wall[1:],
-        all_processor_seconds=processor[1:],
-        peak_rss_bytes=kilobyte * max(peaks[1:]) if min(peaks[1:]) > own else None,
+        first_seconds=first.wall_seconds,
+        wall_seconds=statistics.median(run.wall_seconds for run in others),
+        processor_seconds=statistics.median(run.cpu_seconds for run in others),
+        all_wall_seconds=[run.wall_seconds for run in others],
+        all_processor_seconds=[run.cpu_seconds for run in others],
+        peak_rss_bytes=None if None in peaks else max(run.peak_rss_bytes for run in others),
         goal_seconds=goal,
         load=os.getloadavg()[0],
     )

@@ -15,25 +15,16 @@ says on what they were made.
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import signal
 import statistics
-import subprocess
-import sys
 import tempfile
-import threading
-import time
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.library.arguments import existing, parser
 from benchmarks.library.device import require_device
-from benchmarks.library.models import ROOT
 from benchmarks.library.peer_runs import peer_runs
-from benchmarks.library.processes import child_environment, compile_bytecode, kernel_files
+from benchmarks.library.processes import check_whole, compile_bytecode
 from benchmarks.library.records import Records, Row
 from benchmarks.library.whole_cases import Question, questions
 
@@ -56,55 +47,6 @@ _OF_ANSWER = (
 )  # fmt: skip
 
 
-def timed(arguments: tuple[str, ...], limit: float) -> Row:
-    """Run `hybrid` with arguments until its end or the limit.
-
-    Returns
-    -------
-    dict
-        ``wall_seconds``; ``load``, the system's average over a minute before it; ``compiled_kernels``, by how
-        many those kept became more; and, where it came to its end, ``peak_rss_bytes``, ``cpu_seconds`` and
-        ``printed``, its JSON.
-
-    Raises
-    ------
-    RuntimeError
-        If it fails.
-    """
-    environment = child_environment()
-    before, load = sum(kernel_files(environment).values()), os.getloadavg()[0]
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
-        begin = time.perf_counter()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "hybrid", *arguments],
-            cwd=ROOT, env=environment, stdout=out, stderr=errors, start_new_session=True,
-        )  # fmt: skip
-        end = threading.Timer(limit, _end, [process.pid])
-        end.start()
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - begin
-        end.cancel()
-        process.returncode = os.waitstatus_to_exitcode(status)
-        out.seek(0)
-        errors.seek(0)
-        run = {"wall_seconds": wall, "load": load}
-        run["compiled_kernels"] = sum(kernel_files(environment).values()) - before
-        if process.returncode == -signal.SIGKILL and wall >= limit:
-            return run
-        # A property that cannot be answered is told in the JSON.
-        if process.returncode not in (0, 1):
-            raise RuntimeError(f"ended with {process.returncode}: {errors.read()[-500:]}")
-        # Kilobytes, but bytes on macOS.
-        run["peak_rss_bytes"] = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        return {**run, "cpu_seconds": usage.ru_utime + usage.ru_stime, "printed": json.loads(out.read())}
-
-
-def _end(group: int) -> None:
-    """End a process and its children; one that has just ended is none."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
-
-
 def measure(row: Row, question: Question, limit: float, options: Namespace, records: Records) -> None:
     """Answer a question with one backend, with kernels that are compiled, and fill a row."""
     arguments = _command(question, row["backend"], options)
@@ -112,7 +54,7 @@ def measure(row: Row, question: Question, limit: float, options: Namespace, reco
     row["command"] = f"hybrid check {question.shown(options.models)} {' '.join(BACKENDS[row['backend']])}"
     first: list[float] = []
     while True:
-        run = timed(arguments, limit)
+        run = check_whole(arguments, limit)
         if not run["compiled_kernels"] or len(first) == MOST_COMPILING:
             break
         first.append(run["wall_seconds"])
@@ -122,7 +64,7 @@ def measure(row: Row, question: Question, limit: float, options: Namespace, reco
     if "printed" not in run:
         row["over_seconds"] = limit
         row["loads"].append(run["load"])
-        _sizes(row, timed(("info", *question.info_arguments, "--json"), limit).get("printed"))
+        _sizes(row, check_whole(("info", *question.info_arguments, "--json"), limit).get("printed"))
         return
     (result,) = run["printed"]["results"]
     _sizes(row, run["printed"])
@@ -143,7 +85,7 @@ def repeat(rows: list[tuple[Row, Question]], options: Namespace, records: Record
             if seconds > options.repeat_seconds or records.seconds_left < seconds:
                 continue
             try:
-                run = timed(_command(question, row["backend"], options), options.limit)
+                run = check_whole(_command(question, row["backend"], options), options.limit)
                 if "printed" not in run:
                     raise RuntimeError(f"took {seconds:.1f} s, and more than {options.limit:g} s again")
                 _count(row, run)

@@ -10,19 +10,16 @@ use beyond that before the start counts. Python starts and the first kernels are
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
 from benchmarks.library.arguments import parser
 from benchmarks.library.device import has_device, require_device
 from benchmarks.library.models import EXAMPLES, ROOT
-from benchmarks.library.processes import child_environment, compile_bytecode, kernel_files
+from benchmarks.library.processes import child_environment, compile_bytecode, kernel_files, run_whole
 from benchmarks.library.records import Records
 
 EVERY = 0.05
@@ -78,30 +75,21 @@ def measure(row: dict[str, Any], arguments: list[str]) -> None:
         If the command fails or its property is not answered.
     """
     with tempfile.TemporaryDirectory() as folder:
-        counts, printed = Path(folder) / "counts.json", Path(folder) / "printed.json"
+        counts = Path(folder) / "counts.json"
         before = kernel_files(child_environment())["device"]
-        with printed.open("w") as out, DeviceWatch() as watch:
-            begin = time.perf_counter()
-            process = subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.library.counted_command", str(counts), *arguments],
-                cwd=ROOT,
-                env=child_environment(),
-                stdout=out,
-            )
-            _, status, usage = os.wait4(process.pid, 0)
-            wall = time.perf_counter() - begin
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode != 0:
-            text = printed.read_text()[-500:]
-            raise RuntimeError(f"{row['command']} ended with {process.returncode}: {text}")
-        model, (result,) = json.loads(printed.read_text()).values()
+        counted_command = [sys.executable, "-m", "benchmarks.library.counted_command", str(counts)]
+        with DeviceWatch() as watch:
+            run = run_whole([*counted_command, *arguments])
+        if run.status != 0:
+            text = (run.printed + run.errors)[-500:]
+            raise RuntimeError(f"{row['command']} ended with {run.status}: {text}")
+        model, (result,) = json.loads(run.printed).values()
         (counted,) = json.loads(counts.read_text())
     row.update(
-        wall_seconds=wall,
+        wall_seconds=run.wall_seconds,
         compiled_kernels=kernel_files(child_environment())["device"] - before,
-        # Kilobytes, but bytes on macOS.
-        peak_rss_bytes=usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
-        cpu_seconds=usage.ru_utime + usage.ru_stime,
+        peak_rss_bytes=run.peak_rss_bytes,
+        cpu_seconds=run.cpu_seconds,
         peak_device_bytes=watch.peak_bytes,
         states=model["states"],
         transitions=model["transitions"],

@@ -53,10 +53,10 @@ def test_whole_processes_on_the_cpu(
 
 
 def test_a_process_that_takes_too_long_is_ended() -> None:
-    run = whole_answers.timed(("check", *KANBAN.check_arguments, "--json"), 0.3)
+    run = whole_answers.check_whole(("check", *KANBAN.check_arguments, "--json"), 0.3)
     assert "printed" not in run and 0.3 <= run["wall_seconds"] < 5.0
     with pytest.raises(RuntimeError, match="ended with 2: .*gone"):
-        whole_answers.timed(("check", "gone.prism"), 60.0)
+        whole_answers.check_whole(("check", "gone.prism"), 60.0)
 
 
 # ------------------------------------------------------------------ without processes
@@ -93,7 +93,7 @@ def runs_of(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -> Callable[..
                 {"printed": {**printed(), "results": None}} if command[0] == "info" else timed(command, limit)
             )
 
-        monkeypatch.setattr(whole_answers, "timed", info)
+        monkeypatch.setattr(whole_answers, "check_whole", info)
         monkeypatch.setattr(whole_answers, "questions", lambda models, written: [KANBAN, RELAY])
         monkeypatch.setattr(whole_answers, "require_device", lambda instead: None)
         return record_of(whole_answers, *arguments), asked
