@@ -34,7 +34,6 @@ from hybrid.matrix.operators.rounding import Discount, far_from_underflow
 from hybrid.matrix.space.base import Clock, Status
 from hybrid.matrix.space.bounded_solution import UNIT, positive_after
 from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator, ChoiceProblem, Quotient
-from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.workspace import Array
 from mtbdd.base.memory import free_memory_bytes
 from mtbdd.build.model import SymbolicModel
@@ -193,6 +192,8 @@ class ChoiceMatrices:
         For `gain` see `hybrid.matrix.operators.layer_choices.layer_choices_of`. `stop`, shape
         (unknown.size,), float64, has what stopping is worth where it is a choice, and an infinity elsewhere.
         """
+        from hybrid.matrix.explicit.operators import MOST_WRITTEN
+
         stops = None if stop is None else np.isfinite(stop)
         if not np.array_equal(() if stops is None else stops, () if self._stops is None else self._stops):
             raise ValueError("stop: expected a number for each state in which stopping is a choice, no other")
@@ -222,8 +223,12 @@ class ChoiceMatrices:
             assert self._layers is not None
             found = self._built.with_rewards(offers(self._layers[0]), problem)
             found.backend_reason = self._built.backend_reason
-        if found.write is None and isinstance(found.space, HostWorkspace) and alike.size == 1:
-            found.write = lambda: _written(offers(False), problem.size)
+        if found.write is None and alike.size == 1:
+            assert self._layers is not None
+            whole, own = self._layers
+            found.write = lambda: _written(offers(whole), problem.size)
+            entries = sum(layer.matrix.n_entries for layer in own if layer.matrix is not None)
+            found.writable = entries if entries <= MOST_WRITTEN else None
         found.loses_digits = self._lost > 0.0
         factor = 1.0 if self._discount is None else self._discount.factor
         found.least_entry = alike.least(least) * factor

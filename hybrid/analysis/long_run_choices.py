@@ -30,7 +30,6 @@ from hybrid.matrix.space.bounded_solution import middle_of
 from hybrid.matrix.space.choice_operator import ChoiceOperator, Policy
 from hybrid.solvers import Status
 from hybrid.solvers.component_averages import AverageIteration
-from mtbdd.base.errors import option
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import reward_rates
 from mtbdd.diagrams.manager import Node
@@ -145,7 +144,7 @@ class _Averages:
 
     def __init__(self, a: OperatorQuery, earned: RewardOf) -> None:
         self._model, self._maximise, self._work, self._maker = a.model, a.maximise, a.work, a.maker
-        self._options = _host_options(a.model, a.options)
+        self._options = _own_options(a.model, a.options)
         self._earned = earned
         self._ends = ends = _Ends.of(a.model)
         least, most = ends.extremes(earned)
@@ -176,7 +175,7 @@ class _Averages:
             work.settle_for(error, self._options.bounding_method() is not None)
         self._lower[self._open], self._upper[self._open] = found.lower, found.upper
         if self._maker is not None:
-            self._policy = index, operator.choose(found.bias)
+            self._policy = index, _policy_at(operator, found.bias)
 
     # ------------------------------------------------------------------ the way to components
 
@@ -235,7 +234,7 @@ class _Averages:
         bound = found.lower if self._maximise else found.upper
         is_safe = averages is not (self._upper if self._maximise else self._lower)
         if self._maker is not None and is_safe:
-            policy = operator.choose(np.where(np.isnan(bound), found.values, bound))
+            policy = _policy_at(operator, np.where(np.isnan(bound), found.values, bound))
             self._schedule(self._maker, operator, found, policy, top, sure)
         return found
 
@@ -273,22 +272,22 @@ class _Averages:
                 maker.choose(layer, states_from(model.manager, index, policy == layer) & states)
 
 
+def _policy_at(operator: ChoiceOperator, x: Vector) -> Policy:
+    """Return the choices that are best at a vector, both on the host."""
+    policy: Policy = operator.space.to_host(operator.choose(operator.space.vector(x)))
+    return policy
+
+
 def _nothing(layer: int, rows: StateIndex) -> Vector:
     return np.zeros(rows.size)
 
 
-def _host_options(model: SymbolicModel, options: CheckOptions) -> CheckOptions:
+def _own_options(model: SymbolicModel, options: CheckOptions) -> CheckOptions:
     """Return the options of the systems, each with its share of epsilon; refuse what there is not yet."""
     check_method(options)
-    advice = "by this version: choose"
     if model.communicator.size > 1:
         raise UnsupportedError(
-            f"long-run averages of an MDP are not found in parts {advice} one process without parts"
+            "long-run averages of an MDP are not found in parts by this version: choose one process without "
+            "parts"
         )
-    if options.backend == "gpu":
-        raise UnsupportedError(
-            f"long-run averages of an MDP are not found on the gpu {advice} {option('backend', 'cpu')}"
-        )
-    on_device = options.matrix_backend().name == "gpu"
-    backend = "cpu" if on_device else options.backend
-    return replace(options, epsilon=_SHARE * options.epsilon, backend=backend)
+    return replace(options, epsilon=_SHARE * options.epsilon)

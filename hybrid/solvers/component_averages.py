@@ -28,6 +28,7 @@ from hybrid.matrix.space.base import Clock, Criterion, Progress, Status, Vector
 from hybrid.matrix.space.bounded_solution import WIDEST
 from hybrid.matrix.space.choice_operator import ChoiceOperator, Policy
 from hybrid.matrix.space.direct import FEW, FactoredSystem, factored_system, nanoseconds_to_write
+from hybrid.matrix.space.workspace import Array
 
 Places = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -77,8 +78,7 @@ class AverageIteration:
     Parameters
     ----------
     operator : ChoiceOperator
-        On the host, over the states of all components, with the choices that stay inside; rewards not
-        negative.
+        Over the states of all components, with the choices that stay inside; rewards not negative.
     component : ndarray, shape (n,), int64
         Each state's component, a number from 0.
     least, most : ndarray of float64, shape (components,)
@@ -88,21 +88,28 @@ class AverageIteration:
 
     Notes
     -----
-    Five vectors besides the operator's. Time: one sweep over all choices a step.
+    Seven vectors besides the operator's, where it has its workspace: bounds have an element a state, the same
+    in a component. Time: one sweep over all choices a step. Policies are evaluated on the host.
     """
 
     name = "gain"
-    vectors = 5
+    vectors = 7
 
     def __init__(
         self, operator: ChoiceOperator, component: Places, least: Vector, most: Vector, criterion: Criterion
     ) -> None:
         self._operator, self._component, self._criterion = operator, component, criterion
-        self._order: Places = np.argsort(component, kind="stable")
-        self._starts: Places = np.searchsorted(component[self._order], np.arange(len(least)))
-        self._lower, self._upper = np.array(least, np.float64), np.array(most, np.float64)
-        self._bias: Vector = np.zeros(operator.size)
-        self._gained: Vector = np.zeros(operator.size)  # f(h) - h of the last step
+        order: Places = np.argsort(component, kind="stable")
+        sizes = np.bincount(component, minlength=len(least))
+        self._first: Places = order[np.cumsum(sizes) - sizes]  # a state of each component
+        self._space = space = operator.space
+        operator.reserve(self.vectors)
+        self._to_least = space.joining(order, sizes, False)
+        self._to_greatest = space.joining(order, sizes, True)
+        self._lower, self._upper = space.vector(least[component]), space.vector(most[component])
+        self._low, self._high = operator.zeros(), operator.zeros()  # of the last step, and scratch
+        self._bias = operator.zeros()
+        self._gained = operator.zeros()  # f(h) - h of the last step
         self._made = 0
 
     def solve(self, progress: Progress | None = None) -> ComponentAverages:
@@ -113,23 +120,24 @@ class AverageIteration:
         clock = Clock(progress, self._criterion.epsilon)
         with clock.cancellable(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             status = self._iterated(clock)
-        return ComponentAverages(
-            self._lower, self._upper, self._bias, status, self._made, clock.seconds, self._difference()
-        )
+        lower, upper, bias = map(self._space.to_host, (self._lower, self._upper, self._bias))
+        lower, upper = lower[self._first], upper[self._first]
+        return ComponentAverages(lower, upper, bias, status, self._made, clock.seconds, self._difference())
 
     def _iterated(self, clock: Clock) -> Status:
         """Make steps and try policies until the bounds are close, or as close as rounding lets them come."""
+        space, steps = self._space, max(_CHECK_EVERY, self._space.stride)
         x, due, stale, narrowest = self._bias.copy(), self._first_try(), 0, math.inf
         while self._made < self._criterion.max_iterations:
             if self._made >= due:
                 due, x = self._by_policies(x, clock)
                 if self._difference() <= self._criterion.epsilon:
                     return Status.CONVERGED
-            for _ in range(_CHECK_EVERY - 1):
+            for _ in range(steps - 1):
                 self._step(x)
-                x += _DAMPING * self._gained
+                space.add_scaled(_DAMPING, self._gained, x)
             width, size = self._measure(x)
-            x += _DAMPING * self._gained
+            space.add_scaled(_DAMPING, self._gained, x)
             if not math.isfinite(size):
                 return Status.DIVERGED
             difference = self._difference()
@@ -144,7 +152,7 @@ class AverageIteration:
                 return Status.INTERRUPTED
         return Status.MAX_ITERATIONS
 
-    def _step(self, x: Vector) -> None:
+    def _step(self, x: Array) -> None:
         """Write ``f(x) - x`` to `_gained`."""
         self._operator.improve(x, self._gained)
         self._gained -= x
@@ -156,49 +164,49 @@ class AverageIteration:
 
     def _difference(self, absolute: bool | None = None) -> float:
         """Return the greatest distance of bounds, by default as the criterion counts it."""
-        width = self._upper - self._lower
+        space, xp, width, middle = self._space, self._space.xp, self._high, self._low
+        xp.subtract(self._upper, self._lower, out=width)
         if not (self._criterion.absolute if absolute is None else absolute):
-            middle = 0.5 * self._lower + 0.5 * self._upper
-            width = np.divide(width, middle, out=np.zeros_like(width), where=width > 0.0)
-        return float(width.max(initial=0.0))
+            xp.multiply(self._lower, 0.5, out=middle)
+            space.add_scaled(0.5, self._upper, middle)
+            xp.copyto(middle, 1.0, where=xp.less_equal(width, 0.0))
+            width /= middle
+        return max(space.read(space.greatest(width))[0], 0.0)
 
     # ------------------------------------------------------------------ bounds
 
-    def _measure(self, x: Vector) -> tuple[float, float]:
+    def _measure(self, x: Array) -> tuple[float, float]:
         """Narrow the bounds by one step from x, of which each component's least element becomes zero.
 
         Returns the greatest distance of bounds that the step gives, and the greatest element.
 
         Lemma: end-component-averages (docs/bounds.md).
         """
-        operator, component = self._operator, self._component
-        x -= self._least(x)[component]  # lemma: end-component-averages
-        operator.improve(x, self._gained)
+        operator, space, xp, low, high = self._operator, self._space, self._space.xp, self._low, self._high
+        xp.copyto(low, x)
+        self._to_least(low)
+        xp.subtract(x, low, out=x)  # lemma: end-component-averages
+        y = self._gained
+        operator.improve(x, y)
         self._count()
-        y, size = self._gained, float(self._gained.max(initial=0.0))
-        low = self._least(y * (1.0 - operator.slack) - x)  # lemma: end-component-averages, directed-steps
-        # lemma: end-component-averages, directed-steps
-        high = self._greatest(y / (1.0 - operator.slack) - x)
-        # lemma: end-component-averages, underflow
-        low = np.nextafter(np.nextafter(low, -np.inf) - operator.underflow, -np.inf)
-        # lemma: end-component-averages, underflow
-        high = np.nextafter(np.nextafter(high, np.inf) + operator.underflow, np.inf)
-        safe = low > self._lower if operator.maximise else high < self._upper
-        np.copyto(self._bias, x, where=safe[component])
-        np.maximum(self._lower, low, out=self._lower)
-        np.minimum(self._upper, high, out=self._upper)
-        self._gained -= x
-        return float((high - low).max(initial=0.0)), size
-
-    def _least(self, x: Vector) -> Vector:
-        """Return the least element of every component."""
-        found: Vector = np.minimum.reduceat(x[self._order], self._starts)
-        return found
-
-    def _greatest(self, x: Vector) -> Vector:
-        """Return the greatest element of every component."""
-        found: Vector = np.maximum.reduceat(x[self._order], self._starts)
-        return found
+        xp.multiply(y, 1.0 - operator.slack, out=low)  # lemma: end-component-averages, directed-steps
+        xp.divide(y, 1.0 - operator.slack, out=high)  # lemma: end-component-averages, directed-steps
+        largest = space.greatest(y)
+        for bound, towards, join in ((low, -np.inf, self._to_least), (high, np.inf, self._to_greatest)):
+            bound -= x
+            join(bound)
+            for error in (0.0, operator.underflow):
+                # lemma: end-component-averages, underflow
+                xp.add(bound, math.copysign(error, towards), out=bound)
+                xp.nextafter(bound, towards, out=bound)  # lemma: end-component-averages
+        safe = xp.greater(low, self._lower) if operator.maximise else xp.less(high, self._upper)
+        xp.copyto(self._bias, x, where=safe)
+        xp.maximum(self._lower, low, out=self._lower)
+        xp.minimum(self._upper, high, out=self._upper)
+        y -= x
+        high -= low
+        width, size = space.read(space.greatest(high), largest)
+        return max(width, 0.0), size
 
     # ------------------------------------------------------------------ policies
 
@@ -213,20 +221,18 @@ class AverageIteration:
 
     def _first_try(self) -> float:
         """Return after how many steps policies are tried."""
-        operator = self._operator
-        if operator.entries is None:
+        size, entries = self._operator.size, self._operator.writable
+        if entries is None:
             return math.inf
-        return (
-            0 if operator.size <= FEW else nanoseconds_to_write(operator.size, operator.entries) / self._time
-        )
+        return 0 if size <= FEW else nanoseconds_to_write(size, entries) / self._time
 
     @property
     def _time(self) -> float:
         """About the nanoseconds that a step takes."""
         operator = self._operator
-        return _STEP + (operator.entries or 0) + 8.0 * operator.size
+        return _STEP + (operator.writable or 0) + 8.0 * operator.size
 
-    def _by_policies(self, start: Vector, clock: Clock) -> tuple[float, Vector]:
+    def _by_policies(self, start: Array, clock: Clock) -> tuple[float, Array]:
         """Improve policies, the first one being best at x; return when to try again, and where to go on.
 
         That is where the bounds were the closest.
@@ -247,7 +253,7 @@ class AverageIteration:
             bias = self._evaluated(equations, found[1])
             if bias is None or self._made >= self._criterion.max_iterations:
                 break
-            x = bias
+            x = self._space.vector(bias)
             width, _ = self._measure(x)
             if width < closest:
                 closest, best = width, x.copy()
@@ -255,19 +261,27 @@ class AverageIteration:
                 break
         return _AGAIN * max(self._made, _CHECK_EVERY), best
 
-    def _improved(self, x: Vector, policy: Policy | None) -> Policy:
+    def _improved(self, x: Array, policy: Policy | None) -> Policy:
         """Return the choices that are best at x, those of a policy where they are worth as much."""
-        operator = self._operator
-        best: Policy = operator.choose(x)
+        operator, to_host = self._operator, self._space.to_host
+        best: Policy = to_host(operator.choose(x))
         self._count()
         if policy is None:
             return best
-        worth: Vector = np.empty(operator.size)
-        operator.improve(x, worth, policy=policy)
-        self._count()
-        gained = self._gained + x - worth if operator.maximise else worth - self._gained - x
+        worth = self._worth(x, policy)
+        gained = to_host(self._gained) + to_host(x) - worth
+        if not operator.maximise:
+            gained = -gained
         chosen: Policy = np.where(gained > _TIED * operator.slack * worth, best, policy)
         return chosen
+
+    def _worth(self, x: Array, policy: Policy) -> Vector:
+        """Return what a step of a policy makes of x, on the host."""
+        values = self._operator.zeros()
+        self._operator.improve(x, values, policy=self._space.xp.asarray(policy))
+        self._count()
+        found: Vector = self._space.to_host(values)
+        return found
 
     def _anchored(self, policy: Policy) -> tuple[Policy, Places] | None:
         """Return a policy under which each component comes back to its anchor, and the anchors; or None.
@@ -279,7 +293,7 @@ class AverageIteration:
         assert rows is not None
         states, targets, _ = rows.of_policy(policy)
         sign = 1.0 if self._operator.maximise else -1.0
-        worth, allowed = sign * self._gained, np.ones(len(policy), np.bool_)
+        worth, allowed = sign * self._space.to_host(self._gained), np.ones(len(policy), np.bool_)
         while True:
             anchors = self._first_best(np.where(allowed, worth, -np.inf))
             ahead = _closure(anchors, states, targets, len(policy))
@@ -290,14 +304,16 @@ class AverageIteration:
             if not gone.any():
                 break
             # What cannot come back to the anchor never does: another anchor is among it.
-            is_open = np.zeros(len(self._lower), np.bool_)
+            is_open = np.zeros(len(self._first), np.bool_)
             is_open[self._component[gone]] = True
             allowed = np.where(is_open[self._component], gone, _marked(anchors, len(policy)))
         return self._led(policy, back), anchors
 
     def _first_best(self, worth: Vector) -> Places:
         """Return the first state of each component that has the greatest worth."""
-        attained = np.flatnonzero(worth == self._greatest(worth)[self._component])
+        best = np.full(len(self._first), -np.inf)
+        np.maximum.at(best, self._component, worth)
+        attained = np.flatnonzero(worth == best[self._component])
         _, first = np.unique(self._component[attained], return_index=True)
         found: Places = attained[first]
         return found
@@ -325,9 +341,7 @@ class AverageIteration:
         kept = ~_marked(anchors, operator.size)[targets]
         states, targets, values = states[kept], targets[kept], values[kept]
         starts = np.searchsorted(states, np.arange(operator.size + 1))
-        gains: Vector = np.zeros(operator.size)
-        operator.improve(np.zeros(operator.size), gains, policy=policy)
-        self._count()
+        gains = self._worth(operator.zeros(), policy)
         matrix = CsrArrays((operator.size, operator.size), starts, targets, values)
         return factored_system(matrix, np.ones(operator.size), gains)
 

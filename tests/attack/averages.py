@@ -63,7 +63,7 @@ def average_case(seed: int, number: int, backend: str | None = None) -> Case:
 
 def run_averages(case: Case) -> Record:
     """Draw a process of the same seed and number in the place of a case, and judge the answers about it."""
-    own = average_case(case.seed, case.number, None if case.options["backend"] != "gpu" else "cpu")
+    own = average_case(case.seed, case.number, "gpu" if case.options["backend"] == "gpu" else None)
     record = run_case(own)
     model, text = build(own.spec.text()), own.spec.text()
     for question in own.questions:

@@ -43,7 +43,7 @@ class ExplicitChoices(ChoiceOperator):
     def __init__(self, rows: ChoiceRows, problem: ChoiceProblem) -> None:
         super().__init__(problem, HostWorkspace(EmptyMatrix(problem.size), CpuPasses()))
         self.rows = rows
-        self.write = lambda: rows
+        self.write, self.writable = (lambda: rows), len(rows.columns)
         self.nbytes, self.operand_bytes = self.rows.matrix_bytes, self.rows.operand_bytes
         self._no_policy, self._no_shape = np.zeros(0, np.uint16), np.zeros(0)
 
@@ -59,11 +59,6 @@ class ExplicitChoices(ChoiceOperator):
         rows, chosen = self.rows, self._no_policy if policy is None else policy
         run_rows(step, self.size, rows.choice_ptr, rows.offsets, rows.columns, rows.values, rows.gains, plain,
                  rows.layers, self.maximise, chosen, policy is not None, x, out)  # fmt: skip
-
-    @property
-    def entries(self) -> int | None:
-        """See `BellmanOperator.entries`."""
-        return len(self.rows.columns) if self.problem.communicator.size == 1 else None
 
     @property
     def has_gauss_seidel(self) -> bool:

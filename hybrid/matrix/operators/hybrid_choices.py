@@ -417,17 +417,6 @@ class HybridChoices(ChoiceOperator):
         """Return the choices on the same matrices with other gains, groups or optimum."""
         return HybridChoices(layer_choices, self._injected, problem, self._engine)
 
-    @property
-    def entries(self) -> int | None:
-        """See `BellmanOperator.entries`."""
-        from hybrid.matrix.explicit.operators import MOST_WRITTEN
-
-        if self.write is None:
-            return None
-        own = (layer.matrix.nnz for layer in self.layers if layer.matrix is not None)
-        entries = sum(count for count in own if count is not None)
-        return entries if entries <= MOST_WRITTEN else None
-
     # ------------------------------------------------------------------ steps
 
     def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:

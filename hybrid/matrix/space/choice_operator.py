@@ -297,7 +297,9 @@ class ChoiceOperator(BellmanOperator):
     least_entry : float
         No positive entry of a matrix or of the gains is less.
     write : callable or None
-        Writes the choices out on the host where `written` shall be there.
+        Writes the choices out on the host, where one process has all states.
+    writable : int or None
+        Entries that `write` writes, as long as they are few enough.
     loses_digits : bool
         Whether entries are so small that they would lose digits where a discount is multiplied into them.
     """
@@ -311,6 +313,7 @@ class ChoiceOperator(BellmanOperator):
     least_entry: float = 0.0
     loses_digits: bool = False
     write: Callable[[], ChoiceRows] | None = None
+    writable: int | None = None
 
     def __init__(self, problem: ChoiceProblem, space: Workspace) -> None:
         slack = problem.slack
@@ -381,6 +384,12 @@ class ChoiceOperator(BellmanOperator):
             return 0.0
         self.improve(x, scratch)
         return float(self.space.read(self.changes)[0])
+
+    @property
+    def entries(self) -> int | None:
+        """See `BellmanOperator.entries`."""
+        is_here = isinstance(self.space, HostWorkspace) and self.problem.communicator.size == 1
+        return self.writable if is_here else None
 
     def written(self, policy: Array | None = None) -> FactoredSystem:
         """See `BellmanOperator.written`: members of a group have the value of the one that has a choice."""

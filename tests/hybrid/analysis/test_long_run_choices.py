@@ -14,6 +14,7 @@ from hybrid.analysis import long_run_choices
 from hybrid.analysis.exact import averages
 from hybrid.solvers import component_averages
 from tests.builders.mdp_texts import PAIRS
+from tests.exploring import each
 from tests.gpu_kernels.host_device import HostDevice
 
 # Components that are worth leaving, or passed through, on the way to a better one that is surely reached.
@@ -44,14 +45,29 @@ KNOWN: dict[str, Fraction | bool] = {
 )
 @pytest.mark.parametrize("prop", KNOWN)
 def test_values_by_hand(prop: str, options: dict[str, Any]) -> None:
+    assert_as_by_hand(prop, options)
+
+
+ON_DEVICE: list[dict[str, Any]] = [{"backend": "gpu"}, {"backend": "gpu", "engine": "explicit"}]
+
+
+@pytest.mark.parametrize(("prop", "options"), each(KNOWN, ON_DEVICE))
+def test_values_by_hand_on_a_device(prop: str, options: dict[str, Any]) -> None:
+    with use_device(HostDevice()):
+        answer = assert_as_by_hand(prop, options)
+    assert answer.statistics.backend == "gpu"
+
+
+def assert_as_by_hand(prop: str, options: dict[str, Any]) -> hybrid.Answer:
     answer, right = hybrid.check(hybrid.parse(PAIRS), prop, **options), KNOWN[prop]
     if isinstance(right, bool):
         assert answer.value is right
-        return
+        return answer
     assert answer.lower <= right <= answer.upper
     assert answer.upper - answer.lower <= 1e-6
     if options.get("exact") and "filter" not in prop and " - " not in prop:
         assert answer.exact == right
+    return answer
 
 
 @pytest.mark.parametrize("text", [PAIRS, WAY], ids=["pairs", "way"])
@@ -99,12 +115,14 @@ def test_a_chain_as_a_process_has_the_chain_s_averages(name: str, options: dict[
             assert answer.exact == found.exact
 
 
+@pytest.mark.parametrize("options", [{}, ON_DEVICE[0]], ids=str)
 @pytest.mark.parametrize(
     "prop", ['Smax=? [ "up" ]', 'Smin=? [ "up" ]', 'R{"r"}max=? [ S ]', 'R{"r"}min=? [ S ]']
 )
-def test_the_chain_of_a_scheduler_has_its_average(prop: str) -> None:
+def test_the_chain_of_a_scheduler_has_its_average(prop: str, options: dict[str, Any]) -> None:
     model = hybrid.parse(PAIRS)
-    answer = hybrid.check(model, prop, scheduler=True)
+    with use_device(HostDevice()):
+        answer = hybrid.check(model, prop, scheduler=True, **options)
     chain = model.with_scheduler(answer.scheduler)
     found = hybrid.check(chain, prop.replace("min", "").replace("max", ""), exact=True)
     assert answer.lower <= found.exact <= answer.upper

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hybrid.matrix.gpu.workspace import DeviceWorkspace
+from hybrid.matrix.operators.device_choices import refuse_product
 from hybrid.matrix.operators.hybrid_choices import EmptyMatrix
 from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.solvers import Criterion, Status
 from hybrid.solvers.component_averages import AverageIteration
+from tests.gpu_kernels.host_device import HostDevice
 
 Rows = list[list[tuple[float, list[float]]]]
 
@@ -21,10 +24,17 @@ class Perturbed(ChoiceOperator):
     """Choices written out densely, whose steps are off by all that they may be off by."""
 
     def __init__(
-        self, rows: list[list[tuple[float, list[float]]]], maximise: bool, slack: float, lost: float
+        self,
+        rows: list[list[tuple[float, list[float]]]],
+        maximise: bool,
+        slack: float,
+        lost: float,
+        on_device: bool = False,
     ):
         size = len(rows)
-        space = HostWorkspace(EmptyMatrix(size))
+        space = (
+            DeviceWorkspace(HostDevice(), refuse_product) if on_device else HostWorkspace(EmptyMatrix(size))
+        )
         super().__init__(ChoiceProblem(size, maximise, None, slack), space)
         self.underflow, self._rows, self._rng = lost, rows, np.random.default_rng(1)
 
@@ -64,11 +74,14 @@ ROWS = [
 # lemma: end-component-averages, directed-steps, underflow
 @pytest.mark.parametrize(("slack", "lost"), [(0.01, 0.0), (1e-9, 0.05), (0.02, 0.01)])
 @pytest.mark.parametrize("maximise", [False, True])
-def test_what_a_step_is_off_by_is_taken_off_the_bounds(maximise: bool, slack: float, lost: float) -> None:
+@pytest.mark.parametrize("on_device", [False, True], ids=["host", "device"])
+def test_what_a_step_is_off_by_is_taken_off_the_bounds(
+    on_device: bool, maximise: bool, slack: float, lost: float
+) -> None:
     """Of vectors of both signs, too: a step over numbers below zero would be off in the other direction."""
     rng = np.random.default_rng(7)
     for k in range(40):
-        operator = Perturbed(ROWS, maximise, slack, lost)
+        operator = Perturbed(ROWS, maximise, slack, lost, on_device)
         method = AverageIteration(
             operator, np.zeros(3, np.int64), np.array([-1e3]), np.array([1e3]), Criterion(1e-6)
         )
@@ -86,8 +99,8 @@ def test_what_a_step_is_off_by_is_taken_off_the_bounds(maximise: bool, slack: fl
 class Given(Perturbed):
     """Steps whose results are given."""
 
-    def __init__(self, values: np.ndarray, lost: float) -> None:
-        super().__init__([[(0.0, [0.0] * values.size)]] * values.size, True, 0.0, lost)
+    def __init__(self, values: np.ndarray, lost: float, on_device: bool) -> None:
+        super().__init__([[(0.0, [0.0] * values.size)]] * values.size, True, 0.0, lost, on_device)
         self._values = values
 
     def improve(self, x: Any, out: Any, factor: float = 1.0, **_: Any) -> None:
@@ -96,19 +109,21 @@ class Given(Perturbed):
 
 # lemma: end-component-averages
 @pytest.mark.parametrize("lost", [0.0, 2.0**-54])
-def test_differences_are_rounded_outward(lost: float) -> None:
+@pytest.mark.parametrize("on_device", [False, True], ids=["host", "device"])
+def test_differences_are_rounded_outward(on_device: bool, lost: float) -> None:
     rng = np.random.default_rng(11)
     for _ in range(200):
         x, y = rng.random(4) * 10.0 ** rng.integers(-9, 1, 4), rng.random(4)
         component = np.array([0, 0, 1, 1])
         x -= np.repeat([x[:2].min(), x[2:].min()], 2)
-        method = AverageIteration(Given(y, lost), component, np.full(2, -9.0), np.full(2, 9.0), Criterion())
+        operator = Given(y, lost, on_device)
+        method = AverageIteration(operator, component, np.full(2, -9.0), np.full(2, 9.0), Criterion())
         method._measure(x)
         exact = [Fraction(a) - Fraction(b) for a, b in zip(y.tolist(), x.tolist(), strict=True)]
         for k in range(2):
             own = exact[2 * k : 2 * k + 2]
-            assert Fraction(float(method._lower[k])) <= min(own) - Fraction(lost)
-            assert Fraction(float(method._upper[k])) >= max(own) + Fraction(lost)
+            assert Fraction(float(method._lower[2 * k])) <= min(own) - Fraction(lost)
+            assert Fraction(float(method._upper[2 * k])) >= max(own) + Fraction(lost)
 
 
 @pytest.mark.parametrize("slack", [1e-12, 1e-2])
