@@ -60,6 +60,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "density_sweep": (*_FORMATS, "hybrid/solvers"),
     "device_lane": (*_ALL, "tests"),
     "explicit_formats": _FORMATS,
+    "field": _HOST,
     "file_formats": ("hybrid/models/interchange",),
     "first_use": _ALL,
     "first_use_parts": _ALL,

@@ -28,6 +28,7 @@ from benchmarks.rendering.answers import (
 )
 from benchmarks.rendering.components import auto_choice, scc_mec
 from benchmarks.rendering.decision_processes import mdp_agreement, mdp_sweep, symbolic_components
+from benchmarks.rendering.field import field, huge
 from benchmarks.rendering.figures import Difference, figure_differences, with_figures
 from benchmarks.rendering.formats import byte_traffic, explicit_formats, structure_table
 from benchmarks.rendering.gpu import gpu_product, kernel_counters, limits
@@ -99,6 +100,7 @@ SECTIONS: dict[str, Renderer] = {
     "thesis_memory": thesis_memory,
     "whole_answers": lambda record: whole_answers(record, load("whole_answers_cpu")),
     "whole_answers_cpu": whole_answers,
+    "field": field,
     "whole_run": whole_run,
     "whole_run_certified": whole_run,
     "whole_run_certified_large": whole_run,
@@ -142,6 +144,7 @@ BLOCKS: dict[tuple[str, str], tuple[str, Renderer]] = {
     ("gpu.md", "limits"): ("gpu_product", limits),
     ("graphs.md", "the choice"): ("scc_mec", auto_choice),
     ("parts.md", "halos"): ("scaling", halos),
+    ("properties.md", "huge models"): ("field", huge),
     ("reliability.md", "attack"): ("attack", runs.attack),
     ("reliability.md", "formulas"): ("logic", runs.formulas),
     ("reliability.md", "mutants"): ("mutants", runs.mutants),

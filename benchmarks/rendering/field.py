@@ -1,0 +1,283 @@
+"""Section on the field's benchmark set: ours, Storm and PRISM side by side; and a table of huge models."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from benchmarks.rendering.markdown import Column, Row, measured, section, source, table, table_of
+
+__all__ = ["HUGE", "field", "first_answered", "huge"]
+
+HUGE = 10**8
+"""States from which a model is huge."""
+
+PEER_PRECISION = 1e-6
+"""Relative distance from the right value up to which a value without bounds counts."""
+
+_PEERS = {"storm": "Storm, sound", "prism": "PRISM"}
+
+_SIZES: tuple[tuple[str, float, float], ...] = (
+    ("below 10⁵ states", 0, 1e5),
+    ("10⁵ to 10⁶", 1e5, 1e6),
+    ("from 10⁶ on", 1e6, float("inf")),
+)
+
+
+def field(record: Row) -> str:
+    """Return the section on the field's questions."""
+    rows = measured(record)
+    tools = list(dict.fromkeys(name for row in rows for name in row["answers"]))
+    columns: list[Column] = [("question", "name"), ("type", lambda r: r["type"].upper()), ("states", _states)]
+    for tool in tools:
+        columns.append((_title(tool), lambda r, t=tool: _took(r["answers"].get(t))))
+    columns += [
+        ("bounds", lambda r: _bounds(_own(r))),
+        ("value of the set", _reference),
+        ("inside", _inside),
+        ("elsewhere, s", _elsewhere),
+    ]
+    return section(
+        "Questions of the field's benchmark set",
+        record,
+        _conditions(record, rows),
+        _counts(rows, tools),
+        _ratios(rows, tools),
+        _first(rows),
+        table_of(rows, *columns),
+    )
+
+
+def huge(record: Row) -> str:
+    """Return a table of the answered questions about models of at least :data:`HUGE` states."""
+    rows = [row for row in measured(record) if (_size(row) or 0) >= HUGE and _own(row)]
+    return "\n\n".join(
+        [
+            table_of(
+                rows,
+                ("question", "name"),
+                ("states", _states),
+                ("processor s", lambda r: _number(_own(r)["cpu_seconds"])),
+                ("MB", lambda r: _megabytes(_own(r))),
+                ("bounds", lambda r: _bounds(_own(r))),
+                ("value of the set", _reference),
+                ("elsewhere, s", _elsewhere),
+            ),
+            _first(rows),
+            source(record),
+        ]
+    )
+
+
+# ------------------------------------------------------------------ answers
+
+
+def _is_own(tool: str) -> bool:
+    return tool not in _PEERS
+
+
+def _title(tool: str) -> str:
+    return _PEERS.get(tool, f"`{tool}`")
+
+
+def _answered(row: Row, tool: str) -> bool:
+    return "value" in row["answers"].get(tool, {})
+
+
+def _certified(answer: Row) -> bool:
+    """Return whether an answer is between bounds, or decided by the graph."""
+    return answer.get("lower") is not None or isinstance(answer.get("value"), bool)
+
+
+def _right(row: Row, answer: Row) -> bool:
+    """Return whether a value is not refuted: by an exact reference, or by our bounds."""
+    if row["reference"] is not None and row["reference_exact"]:
+        return bool(answer["inside"]) if answer["inside"] is not None else answer["off"] <= PEER_PRECISION
+    own = _own(row)
+    if not own or own.get("lower") is None or answer is own:
+        return True
+    lower, upper = answer["lower"], answer["upper"]
+    if lower is None:
+        slack = PEER_PRECISION * max(abs(own["lower"]), abs(own["upper"]))
+        return bool(own["lower"] - slack <= answer["value"] <= own["upper"] + slack)
+    return bool(max(lower, own["lower"]) <= min(upper, own["upper"]))
+
+
+def _own(row: Row) -> Row:
+    """Return the answer of ours that took the least processor time; an empty one without any."""
+    found = [one for tool, one in row["answers"].items() if _is_own(tool) and "value" in one]
+    return min(found, key=lambda one: float(one["cpu_seconds"]), default={})
+
+
+def _size(row: Row) -> int | None:
+    """Return the states that the set tells, or those that an answer was built with."""
+    built = next((one["states"] for one in row["answers"].values() if "states" in one), None)
+    known: int | None = row["states"] if row["states"] is not None else built
+    return known
+
+
+def first_answered(rows: Iterable[Row]) -> list[str]:
+    """Return the questions with bounds of ours to which neither the set nor another tool has a value."""
+    return [
+        row["name"] for row in rows
+        if _certified(_own(row))
+        and row["reference"] is None
+        and not any(_answered(row, tool) for tool in _PEERS)
+        and not any("value" in one for one in row.get("elsewhere", ()))
+    ]  # fmt: skip
+
+
+# ------------------------------------------------------------------ cells
+
+
+def _number(seconds: float) -> str:
+    return f"{seconds:.2f}" if seconds < 10 else f"{seconds:.1f}"
+
+
+def _megabytes(answer: Row) -> str:
+    peak = answer.get("peak_rss_bytes")
+    return "" if peak is None else f"{peak / 1e6:,.0f}"
+
+
+def _took(answer: Row | None) -> str:
+    """Return processor seconds, wall seconds and memory of an answer."""
+    if answer is None:
+        return ""
+    if "over_seconds" in answer:
+        return f"\\> {answer['over_seconds']:g}"
+    if "refused" in answer:
+        return "no answer"
+    memory = _megabytes(answer)
+    return f"{_number(answer['cpu_seconds'])} ({_number(answer['wall_seconds'])})" + (
+        f", {memory} MB" if memory else ""
+    )
+
+
+def _states(row: Row) -> str:
+    size = _size(row)
+    return "" if size is None else f"{size:,}"
+
+
+def _bounds(answer: Row) -> str:
+    if not answer:
+        return ""
+    if answer["lower"] is None:
+        return str(answer["value"]).lower()
+    return f"{answer['lower']!r}, {answer['upper']!r}"
+
+
+def _reference(row: Row) -> str:
+    if row["reference"] is None:
+        return "none"
+    return f"{row['reference']!r}" if row["reference_exact"] else f"about {row['reference']:.10g}"
+
+
+def _inside(row: Row) -> str:
+    own = _own(row)
+    if row["reference"] is None or not own:
+        return ""
+    if own["inside"] is None:
+        return "yes" if own["off"] == 0.0 else "**no**"
+    if own["inside"]:
+        return "yes"
+    return "**no**" if row["reference_exact"] else f"{own['off']:.0e} off"
+
+
+def _elsewhere(row: Row) -> str:
+    """Return the runs that were made on another machine."""
+    found = []
+    for run in row.get("elsewhere", ()):
+        if "over_seconds" in run:
+            took = f"\\> {run['over_seconds']:g}"
+        else:
+            took = "no answer" if "refused" in run else _number(run["wall_seconds"])
+        note = f" ({run['note']})" if "note" in run else ""
+        found.append(f"{run['tool']} {took}{note}")
+    return "; ".join(found)
+
+
+# ------------------------------------------------------------------ summaries
+
+
+def _conditions(record: Row, rows: list[Row]) -> str:
+    """Return what the times are, on what load, and which were made elsewhere."""
+    answers = [one for row in rows for one in row["answers"].values()]
+    loads = [load for one in answers for load in one["loads"]]
+    runs = [len(one["loads"]) for one in answers if one["loads"]]
+    cores = record["environment"]["cores"]
+    text = (
+        "Whole processes from start to exit, tools in turn: processor seconds of all threads, wall seconds "
+        "in brackets, greatest resident memory.  Ours are `hybrid check` with the engine of the column, "
+        f"between bounds, to {record['epsilon']:g} relative; kernels had been compiled before.  Storm "
+        "answers by its sound methods through `stormpy`, to its own precision of 1e-6.  `\\>`: ended at "
+        "this limit of wall time.  States are those that the set tells, or those built where it tells none; "
+        "bounds are those of our quicker answer.  `inside`: the value of the set lies between them, compared "
+        "in rational numbers; where one that is no exact number does not, its distance is told."
+    )
+    if loads:
+        text += (
+            f"  Medians of {min(runs)} to {max(runs)} runs.  **The machine was shared**: the load of its "
+            f"{cores} cores was {min(loads):.1f} to {max(loads):.1f}, so that wall seconds say little."
+        )
+    wheres = dict.fromkeys(run["where"] for row in rows for run in row.get("elsewhere", ()))
+    if wheres:
+        text += f"  *Elsewhere* are wall seconds of runs that were not made beside ours: {'; '.join(wheres)}."
+    return text
+
+
+def _counts(rows: list[Row], tools: list[str]) -> str:
+    """Return how many questions each tool was asked, answered, certified, and was first at."""
+    first: dict[str, int] = dict.fromkeys(tools, 0)
+    contested = [row for row in rows if len(row["answers"]) > 1]
+    for row in contested:
+        right = {
+            tool: answer["cpu_seconds"] for tool, answer in row["answers"].items()
+            if "value" in answer and _right(row, answer)
+        }  # fmt: skip
+        if right:
+            first[min(right, key=lambda tool: float(right[tool]))] += 1
+
+    def line(tool: str) -> list[str]:
+        asked = [row for row in rows if tool in row["answers"]]
+        found = [(row, row["answers"][tool]) for row in asked if _answered(row, tool)]
+        wrong = sum(not _right(row, answer) for row, answer in found)
+        certified = sum(_certified(answer) for _, answer in found)
+        return [_title(tool), *map(str, (len(asked), len(found), certified, wrong, first[tool]))]
+
+    heads = ("tool", "asked", "answered", "between bounds", "wrong", f"first of {len(contested)}")
+    return table(heads, [line(tool) for tool in tools])
+
+
+def _ratios(rows: list[Row], tools: list[str]) -> str:
+    """Return processor seconds of our first column over those of each other tool, by size and type."""
+    own, *others = tools or [""]
+    types = list(dict.fromkeys(row["type"] for row in rows))
+    groups: list[tuple[str, Callable[[Row], bool]]] = [("all", lambda row: True)]
+    for name, least, most in _SIZES:
+        groups.append((name, lambda r, a=least, b=most: a <= (_size(r) or 0) < b))
+    groups += [(kind.upper(), lambda r, kind=kind: r["type"] == kind) for kind in types]
+
+    def cell(other: str, belongs: Callable[[Row], Any]) -> str:
+        ratios = [
+            row["answers"][own]["cpu_seconds"] / row["answers"][other]["cpu_seconds"]
+            for row in rows if belongs(row) and _answered(row, own) and _answered(row, other)
+        ]  # fmt: skip
+        return f"{statistics.geometric_mean(ratios):.2f} ({len(ratios)})" if ratios else ""
+
+    lines = [[_title(other), *(cell(other, belongs) for _, belongs in groups)] for other in others]
+    if not any(any(line[1:]) for line in lines):
+        return ""
+    return (
+        f"Processor seconds of {_title(own)} over those of the others, where both have an answer: geometric "
+        "mean, in brackets of how many; below 1 ours is quicker.\n\n"
+        + table(("over", *(name for name, _ in groups)), lines)
+    )
+
+
+def _first(rows: list[Row]) -> str:
+    """Return the questions that are answered here first, as far as the record knows."""
+    names = first_answered(rows)
+    if not names:
+        return ""
+    return f"The set has no value, and no tool here or elsewhere: **{', '.join(names)}**."
