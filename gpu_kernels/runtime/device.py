@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import platform
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -203,8 +205,10 @@ class CudaDevice:
         return Transfers(outgoing, incoming)
 
     def card_identity(self) -> bytes:
-        """Return the card's UUID."""
-        return bytes(self._cupy.cuda.runtime.getDeviceProperties(self._cupy.cuda.Device().id)["uuid"])
+        """Return the card's UUID, its machine's number, and its PCI address: UUIDs may be zeros, or alike."""
+        runtime, number = self._cupy.cuda.runtime, self._cupy.cuda.Device().id
+        uuid = bytes(runtime.getDeviceProperties(number)["uuid"])
+        return uuid + _machine() + str(runtime.deviceGetPCIBusId(number)).encode()
 
     def side_stream(self) -> SideStream:
         """Return a stream whose launches go before those of the current one where both could."""
@@ -226,6 +230,14 @@ class CudaDevice:
 
 
 _chosen: Device | None = None
+
+
+def _machine() -> bytes:
+    """Return what tells this start of the machine from all others, the same in its containers."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
+    except OSError:
+        return platform.node().encode()
 
 
 @cache

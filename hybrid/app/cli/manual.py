@@ -323,6 +323,7 @@ _INPUT = (
 _ENVIRONMENT = (
     ("HYBRID_NUM_THREADS", "threads of the CPU that work, where --threads does not say it"),
     ("HYBRID_DD_PACKAGE", "what --package auto is: cudd or autoref"),
+    ("HYBRID_CARRIER", "how elements go from card to card: straight, nccl or hosts, and no other way"),
     (
         "OMP_NUM_THREADS, OPENBLAS_NUM_THREADS, MKL_NUM_THREADS, NUMBA_NUM_THREADS",
         "bound the pools of the libraries below; unless set, they follow --threads and HYBRID_NUM_THREADS",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import warnings
 import weakref
 from abc import ABC, abstractmethod
@@ -23,6 +24,7 @@ from gpu_kernels import (
     window_words,
 )
 from hybrid.base.arrays import Array
+from hybrid.base.errors import OptionError
 from mtbdd.base.communicator import Communicator
 from mtbdd.offset.distributed import places_of
 
@@ -81,7 +83,7 @@ class Neighbours:
         try:
             own = self._device.window(window_words(alike.size), elements)
         except (MemoryError, RuntimeError) as failure:
-            fault = f"{int(isinstance(failure, MemoryError))}{failure}"
+            fault = f"{int(isinstance(failure, MemoryError))}process {alike.rank}: {failure}"
         told = alike.first_text(fault)
         if own is None or told is not None:
             if own is not None:
@@ -95,7 +97,7 @@ class Neighbours:
                 if rank != alike.rank:
                     others[rank] = self._device.open_window(handle)
         except RuntimeError as failure:
-            fault = str(failure)
+            fault = f"process {alike.rank}: {failure}"
         told = alike.first_text(fault)
         number, self._next = self._next, self._next + 1
         self._made[number] = own, others
@@ -203,6 +205,12 @@ def gather(device: Device, leaving: Leaving, x: Array, out: Array) -> None:
 
 
 Int64Array = NDArray[np.int64]
+
+VARIABLE = "HYBRID_CARRIER"
+"""Environment variable that forces a way."""
+
+WAYS = ("straight", "nccl", "hosts")
+"""Its values."""
 
 _log = logging.getLogger(__name__)
 
@@ -383,6 +391,7 @@ def transport_of(
     Straight where every process has a card of its own in one machine, whose cards can write to each other; by
     NCCL where every process has one and NCCL is there; else by way of the hosts.  Why it is not the way
     before stands in the carrier's name; a warning says so where there are several cards and the hosts carry.
+    The environment variable HYBRID_CARRIER, one of `WAYS`, has one way tried and no other.
 
     Parameters
     ----------
@@ -395,6 +404,11 @@ def transport_of(
         Elements from each.
     own : int
         Own elements.
+
+    Raises
+    ------
+    OptionError
+        In all processes: the variable names no way, or one that is not there; or they have different ones.
 
     Notes
     -----
@@ -420,24 +434,55 @@ def _words(links: Neighbours | DeviceLinks | None, reason: str) -> str:
 
 def _joined(device: Device, communicator: Communicator) -> tuple[Neighbours | DeviceLinks | None, list[str]]:
     """Join the cards of all processes, if each has one of its own; return why not, too."""
-    cards = communicator.gather_bytes(device.card_identity())
-    several, reasons = len(set(cards) - {b""}) > 1, list[str]()
-    if b"" in cards:
-        reasons.append(f"process {cards.index(b'')} has no card that others could reach")
-    elif len(set(cards)) < len(cards):
-        first = next(k for k, card in enumerate(cards) if card in cards[:k])
-        reasons.append(f"processes {cards.index(cards[first])} and {first} share a card")
-    else:
-        found = joined_neighbours(device, communicator, reasons) or joined_links(communicator, reasons)
-        if found is not None:
-            return found, reasons
-    if several and communicator.rank == 0:
+    forced = _forced_way(communicator)
+    cards, reasons = _cards_of_all(device, communicator)
+    found: Neighbours | DeviceLinks | None = None
+    if forced == "hosts":
+        reasons = [f"{VARIABLE}=hosts"]
+    elif not reasons:
+        if forced != "nccl":
+            found = joined_neighbours(device, communicator, reasons)
+        if found is None and forced != "straight":
+            found = joined_links(communicator, reasons)
+    if found is None and forced in ("straight", "nccl"):
+        raise OptionError(f"{VARIABLE}={forced}: no such way between the cards: {'; '.join(reasons)}")
+    if found is not None and forced is not None:
+        reasons.append(f"{VARIABLE}={forced}")
+    if found is None and forced is None and len(cards - {b""}) > 1 and communicator.rank == 0:
         warnings.warn(
             f"elements go from card to card by way of the hosts, which is slow: {'; '.join(reasons)}",
             RuntimeWarning,
             stacklevel=2,
         )
-    return None, reasons
+    return found, reasons
+
+
+def _forced_way(communicator: Communicator) -> str | None:
+    """Return the way that the environment names, the same in all processes; None where it names none."""
+    found = [text.decode() for text in communicator.gather_bytes(os.environ.get(VARIABLE, "").encode())]
+    unknown = next((way for way in found if way not in ("", *WAYS)), None)
+    if unknown is not None:
+        raise OptionError(f"{VARIABLE}: expected {', '.join(WAYS[:-1])} or {WAYS[-1]}, got {unknown!r}")
+    if len(set(found)) > 1:
+        raise OptionError(f"{VARIABLE}: processes have different values, {', '.join(map(repr, found))}")
+    return found[0] or None
+
+
+def _cards_of_all(device: Device, communicator: Communicator) -> tuple[set[bytes], list[str]]:
+    """Return the identities of all processes' cards, and why they are not one for each."""
+    own, fault = b"", None
+    try:
+        own = device.card_identity()
+    except RuntimeError as failure:
+        fault = f"process {communicator.rank} cannot tell its card from others: {failure}"
+    cards = communicator.gather_bytes(own)
+    if b"" in cards:
+        unknown = f"process {cards.index(b'')} has no card that others could reach"
+        return set(cards), [communicator.first_text(fault) or unknown]
+    repeated = next((k for k, card in enumerate(cards) if card in cards[:k]), None)
+    if repeated is not None:
+        return set(cards), [f"processes {cards.index(cards[repeated])} and {repeated} share a card"]
+    return set(cards), []
 
 
 def joined_links(communicator: Communicator, reasons: list[str] | None = None) -> DeviceLinks | None:
@@ -456,13 +501,16 @@ def joined_links(communicator: Communicator, reasons: list[str] | None = None) -
     if missing is not None:
         reasons.append(missing)
         return None
-    own = DeviceLinks.new_key() if communicator.rank == 0 else b""
-    key = communicator.gather_bytes(own)[0]
-    found, fault = None, None
+    found, own, fault = None, b"", None
     try:
-        found = DeviceLinks(communicator.size, communicator.rank, key)
+        own = DeviceLinks.new_key() if communicator.rank == 0 else b""
     except RuntimeError as failure:
-        fault = f"NCCL does not join the cards: {failure}"
+        fault = f"NCCL makes no communicator: {failure}"
+    key = communicator.gather_bytes(own)[0]
+    try:
+        found = DeviceLinks(communicator.size, communicator.rank, key) if key else None
+    except RuntimeError as failure:
+        fault = f"NCCL does not join the cards: process {communicator.rank}: {failure}"
     told = communicator.first_text(fault)
     if told is not None:
         reasons.append(told)

@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 import hybrid
 import hybrid.matrix.gpu.transports as carriers
 from gpu_kernels import (
+    CudaDevice,
     Device,
     IterationState,
     Mode,
@@ -31,6 +33,7 @@ from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.systems import build_operator
 from hybrid.base.arrays import to_host
 from hybrid.base.communicators.threads import in_threads
+from hybrid.base.errors import OptionError
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.in_parts import in_parts
@@ -453,9 +456,9 @@ class Alike(Communicator):
 
     def gather_bytes(self, own: bytes) -> list[bytes]:
         self.asked += 1
-        if self.asked == 3 and len(set(self._cards) - {b""}) == 2:
+        if self.asked == 4 and len(set(self._cards) - {b""}) == 2:
             return [b"key", b""]
-        return self._cards if self.asked == 1 else [own, own]
+        return self._cards if self.asked == 2 else [own, own]  # the first time for the environment
 
     def gather(self, numbers: Any) -> np.ndarray[Any, Any]:
         return np.stack([np.array(numbers, np.float64)] * 2)
@@ -596,6 +599,8 @@ class Carded(HostDevice):
         self.card, self.fails = card, fails
 
     def card_identity(self) -> bytes:
+        if self.fails == "tell":
+            raise RuntimeError("driver too old")
         return self.card
 
     def window(self, words: int, elements: int) -> Any:
@@ -609,23 +614,19 @@ class Carded(HostDevice):
         return super().open_window(handle)
 
 
-@pytest.mark.parametrize(
-    ("cards", "fails", "nccl", "reason", "warned"),
-    [
-        ("ab", "make", "missing", "memory of this card has no handle; process 1 has no NCCL", True),
-        ("ab", "open", "missing", "cards are not linked; process 1 has no NCCL", True),
-        ("ab", "open", "broken", "cards are not linked; NCCL does not join the cards: no route", True),
-        ("aba", "", "there", "processes 0 and 2 share a card", True),
-        ("aa", "", "there", "processes 0 and 1 share a card", False),
-        (["a", ""], "", "there", "process 1 has no card that others could reach", False),
-    ],
-)
-def test_f13_the_hosts_carry_for_a_reason_that_all_tell(
-    cards: Sequence[str], fails: str, nccl: str, reason: str, warned: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def carried(
+    cards: Sequence[str], fails: str, nccl: str, monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[str], list[str]]:
+    """Return how elements go, or why they do not, by process, and the warnings.
+
+    `fails` says what process 1's card cannot do, and `nccl` whether it has NCCL, or one that is broken there
+    ("broken") or in process 0 ("keyless").
+    """
     none, ranks = np.zeros((0, 2), np.int64), threading.local()
 
     class Links:
+        aside = None
+
         def __init__(self, size: int, rank: int, key: bytes) -> None:
             if nccl == "broken" and rank == 1:
                 raise RuntimeError("no route")
@@ -636,6 +637,8 @@ def test_f13_the_hosts_carry_for_a_reason_that_all_tell(
 
         @staticmethod
         def new_key() -> bytes:
+            if nccl == "keyless":
+                raise RuntimeError("no interface")
             return b"key"
 
     monkeypatch.setattr(carriers, "DeviceLinks", Links)
@@ -643,19 +646,91 @@ def test_f13_the_hosts_carry_for_a_reason_that_all_tell(
     def run(alike: Communicator) -> str:
         ranks.own, alike.carries = alike.rank, True
         device = Carded(cards[alike.rank].encode(), fails if alike.rank == 1 else "")
-        found = carriers.transport_of(device, alike, [none] * alike.size, [0] * alike.size, 5)
-        assert isinstance(found, carriers.HostTransport)
-        return found.name
+        try:
+            return carriers.transport_of(device, alike, [none] * alike.size, [0] * alike.size, 5).name
+        except OptionError as refused:
+            return f"refused: {refused}"
 
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         names = in_threads(len(cards), run)
+    return names, [text for w in told if "which is slow" in (text := str(w.message))]
+
+
+@pytest.mark.parametrize(
+    ("cards", "fails", "nccl", "reason", "warned"),
+    [
+        ("ab", "make", "missing", "memory of this card has no handle; process 1 has no NCCL", True),
+        ("ab", "open", "missing", "process 1: cards are not linked; process 1 has no NCCL", True),
+        (
+            *("ab", "open", "broken"),
+            "cards are not linked; NCCL does not join the cards: process 1: no route",
+            True,
+        ),
+        ("ab", "open", "keyless", "cards are not linked; NCCL makes no communicator: no interface", True),
+        ("aba", "", "there", "processes 0 and 2 share a card", True),
+        ("aa", "", "there", "processes 0 and 1 share a card", False),
+        ("abc", "tell", "there", "process 1 cannot tell its card from others: driver too old", True),
+        (["a", ""], "", "there", "process 1 has no card that others could reach", False),
+    ],
+)
+def test_f13_the_hosts_carry_for_a_reason_that_all_tell(
+    cards: Sequence[str], fails: str, nccl: str, reason: str, warned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, told = carried(cards, fails, nccl, monkeypatch)
     assert set(names) == {names[0]}
     assert names[0].startswith("by way of the hosts: ")
     assert names[0].endswith(reason)
-    assert [str(w.message) for w in told if "which is slow" in str(w.message)] == [
+    assert told == [
         f"elements go from card to card by way of the hosts, which is slow: {names[0][21:]}"
     ] * int(warned)
+
+
+@pytest.mark.parametrize(
+    ("forced", "fails", "nccl", "way"),
+    [
+        ("", "", "there", "straight to other cards"),
+        ("straight", "", "missing", "straight to other cards"),
+        ("nccl", "", "there", "by NCCL: HYBRID_CARRIER=nccl"),
+        ("hosts", "", "there", "by way of the hosts: HYBRID_CARRIER=hosts"),
+        ("straight", "open", "there", "refused: HYBRID_CARRIER=straight: no such way between the cards: "),
+        ("nccl", "", "missing", "refused: HYBRID_CARRIER=nccl: no such way between the cards: process 1 "),
+        ("mpi", "", "there", "refused: HYBRID_CARRIER: expected straight, nccl or hosts, got 'mpi'"),
+    ],
+)
+def test_a_way_is_forced_or_refused_in_all_processes(
+    forced: str, fails: str, nccl: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYBRID_CARRIER", forced)
+    names, told = carried("ab", fails, nccl, monkeypatch)
+    assert names[0] == names[1] and names[0].startswith(way) and told == []
+
+
+def test_processes_with_different_ways_in_their_environments_are_refused() -> None:
+    class Other(Communicator):
+        size, carries = 2, True
+
+        def gather_bytes(self, own: bytes) -> list[bytes]:
+            return [own, b"nccl"]
+
+    with pytest.raises(OptionError, match=r"HYBRID_CARRIER: processes have different values, '', 'nccl'"):
+        carriers.transport_of(HostDevice(), Other(), [], [], 0)
+
+
+def test_cards_are_told_apart_by_their_pci_addresses_where_uuids_are_zeros() -> None:
+    def identity(number: int) -> bytes:
+        runtime = SimpleNamespace(
+            getDeviceProperties=lambda _: {"uuid": bytes(16)},
+            deviceGetPCIBusId=lambda n: f"0000:0{n}:00.0",
+        )
+        device = object.__new__(CudaDevice)
+        device._cupy = SimpleNamespace(
+            cuda=SimpleNamespace(runtime=runtime, Device=lambda: SimpleNamespace(id=number))
+        )
+        return device.card_identity()
+
+    assert identity(1) == identity(1) != identity(2)
+    assert identity(1).startswith(bytes(16)) and identity(1).endswith(b"0000:01:00.0")
 
 
 # ------------------------------------------------------------------ windows
@@ -720,7 +795,7 @@ def test_windows_that_one_cannot_have_nobody_has(fails: str) -> None:
         return str(found.value)
 
     wanted = "no room on one of them" if fails == "make" else "cards are not linked"
-    assert in_threads(2, run) == [wanted] * 2
+    assert in_threads(2, run) == [f"process 1: {wanted}"] * 2
     assert not any(window.is_open for device in devices for window in (*device.made, *device.opened))
 
 
