@@ -32,7 +32,6 @@ from hybrid.solvers.diagram_iteration import (
     DiagramIteration,
     DiagramSystem,
     in_steps,
-    rounded_sum,
 )
 from mtbdd.base.errors import option
 from mtbdd.build.model import SymbolicModel
@@ -46,8 +45,8 @@ from mtbdd.language.model_syntax import ELAPSED
 from mtbdd.language.syntax import Expression, ModelType
 
 Values = NDArray[np.float64]
-Enclosure = tuple[Diagram, Diagram]
-"""A function that is at most the exact one, and one that is at least it."""
+Enclosure = tuple[int, int]
+"""Of a store, a function that is at most the exact one, and one that is at least it."""
 
 MOST_LISTED = 1 << 22
 """States whose values are read one by one, at most."""
@@ -122,13 +121,13 @@ class DiagramValues:
         manager, ends = self.model.manager, [np.zeros((0, 2))]
         some = states & self.unknown
         if some != manager.false:
-            mark = _indicator(self.model, some)
-            found = []
+            store = _store(self.model)
+            mark, found = _indicator(store, self.model, some), []
             for part in (self.lower, self.upper):
                 if part is None:
                     found.append(np.array([self.most, self.most]))
                     continue
-                values, marked = part.leaf_pairs(mark)
+                values, marked = store.leaf_pairs(store.insert(part), mark)
                 own = values[marked == 1.0]
                 found.append(np.array([own.min(), own.max()]))
             ends.append(np.stack(found, axis=1))
@@ -205,17 +204,21 @@ def diagram_values(
 # ------------------------------------------------------------------ matrices and rewards
 
 
-def _loaded(model: SymbolicModel, matrix: SymbolicMatrix) -> Diagram:
-    work = ValueDiagrams(model.manager.index_level)
-    return Diagram.of(work, work.load(matrix))
+def _store(model: SymbolicModel) -> NodeStore:
+    return NodeStore(model.manager.index_level)
 
 
-def _indicator(model: SymbolicModel, states: Node) -> Diagram:
+def _loaded(store: NodeStore, matrix: SymbolicMatrix) -> int:
+    work = ValueDiagrams(store.bottom)
+    return store.insert(Diagram.of(work, work.load(matrix)))
+
+
+def _indicator(store: NodeStore, model: SymbolicModel, states: Node) -> int:
     """Return 1 in some states, and 0 elsewhere."""
-    return _loaded(model, SymbolicMatrix(model.manager, states, np.ones(1)))
+    return _loaded(store, SymbolicMatrix(model.manager, states, np.ones(1)))
 
 
-def _widened(x: Diagram, units: float) -> Enclosure:
+def _widened(store: NodeStore, x: int, units: float) -> Enclosure:
     """Return bounds on numbers that are off by at most so many units.
 
     Lemma: entry-units (docs/bounds.md).
@@ -226,93 +229,84 @@ def _widened(x: Diagram, units: float) -> Enclosure:
     def off(values: Values) -> tuple[Values, Values]:
         return outward(values, np.abs(values) * (units * UNIT))  # lemma: entry-units
 
-    lower = x.mapped(lambda values: np.maximum(off(values)[0], 0.0))
-    return lower, x.mapped(lambda values: off(values)[1])
+    lower = store.mapped(x, lambda values: np.maximum(off(values)[0], 0.0))
+    return lower, store.mapped(x, lambda values: off(values)[1])
 
 
-def _products(f: Enclosure, g: Enclosure, summed: Sequence[int] = ()) -> Enclosure:
-    """Return bounds on a product, summed over the bits of some levels."""
-    found = []
-    for part, rounding in enumerate((DOWN, UP)):
-        store = NodeStore(f[part].bottom, rounding)
-        found.append(store.extract(store.product(f[part], g[part], summed)))
-    return found[0], found[1]
-
-
-def _sums(f: Enclosure, g: Enclosure) -> Enclosure:
-    """Return bounds on a sum.
-
-    Lemma: diagram-rounding (docs/bounds.md).
-    """
-    return rounded_sum(f[0], g[0], DOWN), rounded_sum(f[1], g[1], UP)
-
-
-def _inverse(x: Enclosure) -> Enclosure:
+def _inverse(store: NodeStore, x: Enclosure) -> Enclosure:
     """Return bounds on one over a function, where that is not 0."""
 
     def over(values: Values, side: int) -> Values:
         zero = values == 0
         return np.where(zero, 0.0, divided(np.ones_like(values), np.where(zero, 1.0, values))[side])
 
-    return x[1].mapped(lambda v: over(v, 0)), x[0].mapped(lambda v: over(v, 1))
+    return store.mapped(x[1], lambda v: over(v, 0)), store.mapped(x[0], lambda v: over(v, 1))
 
 
-def _columns(model: SymbolicModel) -> dict[int, int]:
-    manager = model.manager
-    return {manager.row_level(i): manager.column_level(i) for i in range(manager.n_bits)}
-
-
-def _probabilities(model: SymbolicModel, layer: int, rows: Node) -> tuple[Enclosure, Enclosure | None]:
+def _probabilities(
+    store: NodeStore, model: SymbolicModel, layer: int, rows: Node
+) -> tuple[Enclosure, Enclosure | None]:
     """Return the rows of some states, divided by their sums, and one over these sums; None where all are 1.
 
     Lemmas: entry-units, diagram-rounding (docs/bounds.md).
     """
     matrix = model.layer(layer).matrix.only(rows)
-    entries = _widened(_loaded(model, matrix), matrix.units)
-    one = Diagram.constant(model.manager.index_level, 1.0)
-    sums = _products(entries, (one, one), list(_columns(model).values()))
-    if all(set(part.values.tolist()) <= {0.0, 1.0} for part in sums):
+    entries = _widened(store, _loaded(store, matrix), matrix.units)
+    one = store.constant(1.0)
+    sums = (
+        store.matrix_product(entries[0], one, DOWN),
+        store.matrix_product(entries[1], one, UP),
+    )
+    if all(set(store.values(part).tolist()) <= {0.0, 1.0} for part in sums):
         return entries, None
-    inverse = _inverse(sums)
-    return _products(entries, inverse), inverse
+    inverse = _inverse(store, sums)
+    return _products(store, entries, inverse), inverse
+
+
+def _products(store: NodeStore, f: Enclosure, g: Enclosure) -> Enclosure:
+    """Return bounds on a product, value by value.
+
+    Lemma: diagram-rounding (docs/bounds.md).
+    """
+    return store.product(f[0], g[0], DOWN), store.product(f[1], g[1], UP)
 
 
 def _gain(
-    model: SymbolicModel, structure: int, layer: int, rows: Node, inverse: Enclosure | None
+    store: NodeStore,
+    model: SymbolicModel,
+    structure: int,
+    layer: int,
+    rows: Node,
+    inverse: Enclosure | None,
 ) -> Enclosure:
     """Return what a step or a stay in some states earns.
 
     Lemma: entry-units (docs/bounds.md).
     """
     if structure == ELAPSED:
-        one = _indicator(model, rows)
+        one = _indicator(store, model, rows)
         found = (one, one)
     else:
         reward = symbolic_reward(model, structure)
         parts = [m.only(rows) for m in (reward.states, reward.choices[layer]) if m is not None]
-        found = _none(model)
+        found = (0, 0)
         for part in parts:
-            own = _loaded(model, part)
-            if bool((own.values < 0).any()) or not np.isfinite(part.units):
+            own = _loaded(store, part)
+            if bool((store.values(own) < 0).any()) or not np.isfinite(part.units):
                 raise UnsupportedError(
                     f"rewards below zero are not answered by the engine symbolic: choose "
                     f"{option('engine', 'hybrid')}"
                 )
-            widened = _widened(own, part.units)  # lemma: entry-units
-            found = _sums(found, widened)
+            below, above = _widened(store, own, part.units)  # lemma: entry-units
+            found = (store.sum(found[0], below, DOWN), store.sum(found[1], above, UP))
     if model.type is ModelType.CTMC and inverse is not None:
-        return _products(found, inverse)
+        return _products(store, found, inverse)
     return found
-
-
-def _none(model: SymbolicModel) -> Enclosure:
-    """Return the vector 0."""
-    zero = _indicator(model, model.manager.false)
-    return zero, zero
 
 
 def _system(
     a: OperatorQuery,
+    store: NodeStore,
     rows: Node,
     known: Node,
     maximise: bool,
@@ -326,14 +320,14 @@ def _system(
         enabled = rows & (own.enabled if allowed is None else allowed[layer])
         if enabled == model.manager.false and model.is_mdp:
             continue
-        matrix, inverse = _probabilities(model, layer, enabled)
-        gain = None if structure is None else _gain(model, structure, layer, enabled, inverse)
+        matrix, inverse = _probabilities(store, model, layer, enabled)
+        gain = None if structure is None else _gain(store, model, structure, layer, enabled, inverse)
         barred = None
         missing = rows & ~enabled
         if not maximise and missing != model.manager.false:
-            barred = _indicator(model, missing).mapped(lambda values: values * UNREACHED)
+            barred = store.mapped(_indicator(store, model, missing), lambda values: values * UNREACHED)
         choices.append(DiagramChoice(matrix, gain, barred))
-    return DiagramSystem(choices, maximise, _indicator(model, known), _columns(model), model.n_states)
+    return DiagramSystem(store, choices, maximise, _indicator(store, model, known), model.n_states)
 
 
 def _solved(a: OperatorQuery, system: DiagramSystem, what: str) -> DiagramBounds:
@@ -357,7 +351,7 @@ def _account(
     products: int,
     seconds: float,
 ) -> None:
-    work.note(method, system, iterations, seconds, 2 * (x.nodes.nbytes + x.values.nbytes))
+    work.note(method, system, iterations, seconds, 2 * x.nbytes)
     work.products += products
 
 
@@ -366,8 +360,13 @@ def _account(
 
 @VALUES.answers(registry.NOW)
 def _now(a: OperatorQuery) -> DiagramValues:
-    false, (zero, _) = a.model.manager.false, _none(a.model)
-    return DiagramValues(a.model, zero, zero, false, a.states(a.path), false, 1.0)
+    return _decided(a.model, a.states(a.path), a.model.manager.false, 1.0)
+
+
+def _decided(model: SymbolicModel, one: Node, infinite: Node, most: float) -> DiagramValues:
+    """Return values that the graph decides everywhere."""
+    zero = Diagram.constant(model.manager.index_level, 0.0)
+    return DiagramValues(model, zero, zero, model.manager.false, one, infinite, most)
 
 
 @VALUES.answers(registry.UNTIL)
@@ -387,9 +386,8 @@ def _until_values(a: OperatorQuery, safe: Node, target: Node, maximise: bool) ->
         one = prob1(model, safe, target, zero)
     unknown = model.reachable & ~zero & ~one
     if not a.scope.meets(unknown):
-        nothing, _ = _none(model)
-        return DiagramValues(model, nothing, nothing, false, one, false, 1.0)
-    found = _solved(a, _system(a, unknown, one, maximise), "until probabilities")
+        return _decided(model, one, false, 1.0)
+    found = _solved(a, _system(a, _store(model), unknown, one, maximise), "until probabilities")
     return DiagramValues(model, found.lower, found.upper, unknown, one, false, 1.0, is_open=True)
 
 
@@ -410,29 +408,34 @@ def _window(a: OperatorQuery) -> DiagramValues:
         found = _until_values(replace(a, scope=Scope.every(model)), safe, target, maximise)
     else:
         rows, length = safe & ~target, int(window.upper - window.lower)
-        one = _indicator(model, target)
-        system = _system(a, rows, target, maximise)
-        found = _stepped(a, system, (one, one), length, 1.0)
+        store = _store(model)
+        one = _indicator(store, model, target)
+        found = _stepped(a, _system(a, store, rows, target, maximise), (one, one), length, 1.0)
     if window.lower > 0:
-        system = _system(a, safe, model.manager.false, maximise)
-        found = _stepped(a, system, _everywhere(found), int(window.lower), 1.0)
+        store = _store(model)
+        system = _system(a, store, safe, model.manager.false, maximise)
+        found = _stepped(a, system, _everywhere(store, found), int(window.lower), 1.0)
     return found.complement() if complement else found
 
 
-def _everywhere(found: DiagramValues) -> Enclosure:
-    """Return the bounds of all states, those that the graph decides among them."""
+def _everywhere(store: NodeStore, found: DiagramValues) -> Enclosure:
+    """Store the bounds of all states, those that the graph decides among them."""
     model = found.model
     if found.unknown == model.manager.false:
-        one = _indicator(model, found.one)
+        one = _indicator(store, model, found.one)
         return one, one
     # Vectors of an until have the known states among their own.
-    return found.lower, _indicator(model, model.reachable) if found.upper is None else found.upper
+    upper = found.upper
+    above = _indicator(store, model, model.reachable) if upper is None else store.insert(upper)
+    return store.insert(found.lower), above
 
 
 def _after(a: OperatorQuery, rows: Node, target: Node, steps: int, maximise: bool) -> DiagramValues:
     """Return the probability to be in a set after some steps."""
-    start = _indicator(a.model, target)
-    return _stepped(a, _system(a, rows, a.model.manager.false, maximise), (start, start), steps, 1.0)
+    store = _store(a.model)
+    start = _indicator(store, a.model, target)
+    system = _system(a, store, rows, a.model.manager.false, maximise)
+    return _stepped(a, system, (start, start), steps, 1.0)
 
 
 def _stepped(
@@ -459,8 +462,8 @@ def _refuse_times(model: SymbolicModel) -> None:
 def _cumulative(a: OperatorQuery) -> DiagramValues:
     _refuse_times(a.model)
     model, structure, steps, *_ = a.timed_reward()
-    system = _system(a, model.reachable, model.manager.false, a.maximise, structure)
-    return _stepped(a, system, _none(model), int(steps), np.inf)
+    system = _system(a, _store(model), model.reachable, model.manager.false, a.maximise, structure)
+    return _stepped(a, system, (0, 0), int(steps), np.inf)
 
 
 @VALUES.answers(registry.REACHED, registry.ELAPSED_TIME)
@@ -476,10 +479,10 @@ def _reached(a: OperatorQuery) -> DiagramValues:
         allowed = staying_choices(model, finite)
     unknown, infinite = finite & ~target, model.reachable & ~finite
     if not a.scope.meets(unknown):
-        return DiagramValues(model, *_none(model), manager.false, manager.false, infinite, np.inf)
+        return _decided(model, manager.false, infinite, np.inf)
     if allowed is not None:
         _refuse_free(model, structure, unknown, allowed)
-    system = _system(a, unknown, manager.false, a.maximise, structure, allowed)
+    system = _system(a, _store(model), unknown, manager.false, a.maximise, structure, allowed)
     found = _solved(a, system, "reachability rewards")
     return DiagramValues(model, found.lower, found.upper, unknown, manager.false, infinite, np.inf)
 

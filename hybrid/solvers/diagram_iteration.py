@@ -39,6 +39,12 @@ _NEARER = 0.1
 
 _NODE_BYTES = 16
 
+_ROUNDED = 2.0**-51  # lemma: diagram-series
+"""Share by which an exact result exceeds one rounded down, at most."""
+
+_SHARE = 1 / 8
+"""Of epsilon, which bounds that errors of a series tell may take."""
+
 _SMALL_VECTOR = 1 << 24
 """Bytes of a vector that is never too large for a diagram."""
 
@@ -48,39 +54,39 @@ UNREACHED = 1e308
 Values = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class DiagramChoice:
     """One choice of every state, of some: ``A x + b``.
 
     Attributes
     ----------
-    matrix : tuple of Diagram
-        Probabilities over rows and columns, at most the exact ones and at least them.
-    gain : tuple of Diagram or None
+    matrix : tuple of int
+        Stored functions: probabilities over rows and columns, at most the exact ones and at least them.
+    gain : tuple of int or None
         b over rows, likewise; None for 0.
-    barred : Diagram or None
+    barred : int or None
         `UNREACHED` in the states that do not have it and may not be without one, else 0.
     """
 
-    matrix: tuple[Diagram, Diagram]
-    gain: tuple[Diagram, Diagram] | None = None
-    barred: Diagram | None = None
+    matrix: tuple[int, int]
+    gain: tuple[int, int] | None = None
+    barred: int | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class DiagramSystem:
     """The equations ``x = opt_i (A_i x + b_i) + known``.
 
     Attributes
     ----------
+    store : NodeStore
+        Of all functions; it holds no others that are still of use, but for those that `settle` is given.
     choices : sequence of DiagramChoice
         A chain has one.
     maximise : bool
         Which optimum is meant.
-    known : Diagram
+    known : int
         Values of states that are known, 0 elsewhere.
-    to_columns : dict of int to int
-        Level of the column bit by that of the row bit.
     n_states : int
         Of the model: what an array would have to hold.
 
@@ -89,10 +95,10 @@ class DiagramSystem:
     The other attributes are those that statistics of an answer take from an operator.
     """
 
+    store: NodeStore
     choices: Sequence[DiagramChoice]
     maximise: bool
-    known: Diagram
-    to_columns: dict[int, int]
+    known: int
     n_states: int
 
     backend: ClassVar[str] = "cpu"
@@ -103,58 +109,72 @@ class DiagramSystem:
     @property
     def nbytes(self) -> int:
         """Bytes of the matrices."""
-        parts = (part for choice in self.choices for part in {id(m): m for m in choice.matrix}.values())
-        return sum(part.nodes.nbytes + part.values.nbytes for part in parts)
+        parts = {part for choice in self.choices for part in choice.matrix}
+        return sum(_NODE_BYTES * self.store.size(part) for part in parts)
 
-    @property
-    def zero(self) -> Diagram:
-        """The vector 0."""
-        return Diagram.constant(self.known.bottom, 0.0)
-
-    def step(self, x: Diagram, rounding: int) -> Diagram:
+    def step(self, x: int, rounding: int) -> int:
         """Return a step from a vector, at most the exact one or at least it.
 
         Raises MemoryError, and UnsupportedError where the vector takes more than an array would.
 
         Lemma: diagram-rounding (docs/bounds.md).
         """
-        store, place = NodeStore(x.bottom, rounding), int(rounding == UP)  # lemma: diagram-rounding
-        columns, columns_of = list(self.to_columns.values()), x.renamed(self.to_columns)
+        store, place = self.store, int(rounding == UP)  # lemma: diagram-rounding
         best: int | None = None
         for choice in self.choices:
-            found = store.product(choice.matrix[place], columns_of, columns)
+            found = store.matrix_product(choice.matrix[place], x, rounding)
             if choice.gain is not None:
-                found = store.sum(found, store.insert(choice.gain[place]))
+                found = store.sum(found, choice.gain[place], rounding)
             if choice.barred is not None:
-                found = store.sum(found, store.insert(choice.barred))
+                found = store.sum(found, choice.barred, rounding)
             if best is None:
                 best = found
             else:
                 best = (store.maximum if self.maximise else store.minimum)(best, found)
-        known = store.insert(self.known)
-        y = store.extract(known if best is None else store.sum(best, known))
+        y = self.known if best is None else store.sum(best, self.known, rounding)
         self._refuse_large(y)
         return y
 
-    def image(self, x: Diagram, rounding: int) -> Diagram:
+    def image(self, x: int, rounding: int) -> int:
         """Return ``A x`` of a chain, rounded down or up.
 
         Lemma: diagram-rounding (docs/bounds.md).
         """
         (choice,) = self.choices
-        store = NodeStore(x.bottom, rounding)
-        columns = list(self.to_columns.values())
-        matrix = choice.matrix[int(rounding == UP)]
-        y = store.extract(store.product(matrix, x.renamed(self.to_columns), columns))
+        y = self.store.matrix_product(choice.matrix[int(rounding == UP)], x, rounding)
         self._refuse_large(y)
         return y
 
-    def _refuse_large(self, x: Diagram) -> None:
+    def settle(self, *vectors: int) -> tuple[int, ...]:
+        """Return vectors, by other numbers where the store was full of functions that nobody needs."""
+        if not self.store.is_crowded():
+            return vectors
+        held = [self.known]
+        for choice in self.choices:
+            held += [
+                *choice.matrix,
+                *(choice.gain or ()),
+                *(() if choice.barred is None else (choice.barred,)),
+            ]
+        kept = iter(self.store.collect(*held, *vectors))
+        self.known = next(kept)
+        for choice in self.choices:
+            choice.matrix = next(kept), next(kept)
+            if choice.gain is not None:
+                choice.gain = next(kept), next(kept)
+            if choice.barred is not None:
+                choice.barred = next(kept)
+        return tuple(kept)
+
+    def _refuse_large(self, x: int) -> None:
         """Refuse to go on with a diagram that takes more than an array of all states would."""
-        size = _NODE_BYTES * x.n_nodes
-        if size > max(8 * self.n_states, _SMALL_VECTOR):
+        most = max(8 * self.n_states, _SMALL_VECTOR)
+        if _NODE_BYTES * self.store.n_nodes <= most:
+            return
+        size = self.store.size(x)
+        if _NODE_BYTES * size > most:
             raise UnsupportedError(
-                f"values as a diagram have {x.n_nodes:,} nodes, and an array of {self.n_states:,} states "
+                f"values as a diagram have {size:,} nodes, and an array of {self.n_states:,} states "
                 f"takes less memory: choose {option('engine', 'hybrid')}"
             )
 
@@ -164,46 +184,45 @@ class DiagramBounds:
     """Bounds as diagrams that iterations have found; the upper one is None if there is none."""
 
     lower: Diagram
-    upper: Diagram | None = None
-    status: Status = Status.MAX_ITERATIONS
-    iterations: int = 0
-    products: int = 0
-    difference: float = math.inf
-    seconds: float = 0.0
+    upper: Diagram | None
+    status: Status
+    iterations: int
+    products: int
+    difference: float
+    seconds: float
 
 
-def _support(x: Diagram) -> Diagram:
-    """Return 1 where a vector is positive, and 0 elsewhere."""
-    return x.mapped(lambda values: (values > 0).astype(np.float64))
+class _Sums:
+    """Terms added up in sums of a power of two of terms each, so that small diagrams are added first."""
+
+    def __init__(self, store: NodeStore, rounding: int) -> None:
+        self._store, self._rounding = store, rounding
+        self.parts: list[int] = []
+        self.count = 0
+
+    def add(self, term: int) -> None:
+        """Add a term."""
+        count = self.count
+        while count & 1:
+            term = self._store.sum(self.parts.pop(), term, self._rounding)
+            count >>= 1
+        self.parts.append(term)
+        self.count += 1
+
+    def total(self) -> int:
+        """Return the sum of all terms."""
+        total = self.parts[-1]
+        for part in reversed(self.parts[:-1]):
+            total = self._store.sum(part, total, self._rounding)
+        return total
+
+    @property
+    def depth(self) -> int:
+        """Additions that a term is part of, at most."""
+        return 2 * self.count.bit_length()
 
 
-def rounded_sum(a: Diagram, b: Diagram, rounding: int) -> Diagram:
-    """Return a sum, rounded down or up.
-
-    Lemma: diagram-rounding (docs/bounds.md).
-    """
-    store = NodeStore(a.bottom, rounding)
-    return store.extract(store.sum(store.insert(a), store.insert(b)))
-
-
-def _add_to(sums: list[tuple[int, Diagram]], term: Diagram, rounding: int) -> None:
-    """Add a term to sums of a power of two of terms each, so that small diagrams are added first."""
-    rank = 0
-    while sums and sums[-1][0] == rank:
-        term = rounded_sum(sums.pop()[1], term, rounding)
-        rank += 1
-    sums.append((rank, term))
-
-
-def _total(sums: list[tuple[int, Diagram]], rounding: int) -> Diagram:
-    """Return the sum of all terms."""
-    total = sums[-1][1]
-    for _, part in reversed(sums[:-1]):
-        total = rounded_sum(part, total, rounding)
-    return total
-
-
-def rounded_values(x: Diagram, rounding: int, bits: int) -> Diagram:
+def rounded_values(store: NodeStore, x: int, rounding: int, bits: int) -> int:
     """Return values of so many binary digits at most, rounded down or up.
 
     Lemma: diagram-merging (docs/bounds.md).
@@ -217,7 +236,7 @@ def rounded_values(x: Diagram, rounding: int, bits: int) -> Diagram:
         found: Values = np.ldexp(whole, exponent - bits)
         return found
 
-    return x.mapped(shortened)
+    return store.mapped(x, shortened)
 
 
 @dataclass
@@ -230,122 +249,182 @@ class DiagramIteration:
     system: DiagramSystem
     criterion: Criterion
     clock: Clock
-    found: DiagramBounds = field(init=False)
+    lower: int = field(init=False)
+    upper: int | None = field(init=False, default=None)
     bits: int = field(init=False)
+    status: Status = field(init=False, default=Status.MAX_ITERATIONS)
+    iterations: int = field(init=False, default=0)
+    products: int = field(init=False, default=0)
+    difference: float = field(init=False, default=math.inf)
 
     def __post_init__(self) -> None:
         """Begin at the known values and 0."""
-        self.found = DiagramBounds(self.system.known)
+        self.lower = self.system.known
         digits = math.ceil(-math.log2(self.criterion.epsilon)) + _SPARE_BITS
         self.bits = min(digits, _ALL_BITS)
 
     def run(self) -> DiagramBounds:
         """Return bounds; their status says how it ended."""
         with self.clock.cancellable():
-            if len(self.system.choices) == 1 and self._added_up():
-                self.found.upper = self._series(UP)[0]
-            else:
+            if len(self.system.choices) != 1 or not self._added_up():
                 self._rise()
-            if self.found.upper is not None:
+            if self.upper is not None:
                 self._narrow()
-        self.found.seconds = self.clock.seconds
-        return self.found
+        store = self.system.store
+        return DiagramBounds(
+            store.extract(self.lower),
+            None if self.upper is None else store.extract(self.upper),
+            self.status,
+            self.iterations,
+            self.products,
+            self.difference,
+            self.clock.seconds,
+        )
 
     # ------------------------------------------------------------------
 
     def _added_up(self) -> bool:
-        """Begin with the sum of the terms ``A^k b`` from below; return whether these are all there are."""
-        self.found.lower, is_whole = self._series(DOWN)
-        return is_whole
+        """Begin with the sum of the terms ``A^k b`` from below; return whether these are all there are.
 
-    def _series(self, rounding: int) -> tuple[Diagram, bool]:
-        """Return the sum of the terms ``A^k b`` of a chain, and whether the next one is 0.
-
-        A term is smaller than the vector that steps make. It ends where no path is longer, or where a term is
-        positive in the same states as an earlier one: then none is ever 0.
+        Then bound the sum from above, without the terms once more where their errors are known.
 
         Lemma: diagram-series (docs/bounds.md).
         """
-        found, system = self.found, self.system
-        term = system.step(system.zero, rounding)
-        sums, seen, power, made = [(0, term)], _support(term), 1, 0
+        store = self.system.store
+        store.begin_exact()
+        self.lower, is_whole, roundings, terms = self._series(DOWN)
+        if not is_whole:
+            return False
+        if not store.was_rounded:  # lemma: diagram-series
+            roundings = 0
+        share = 2.0 * (roundings * _ROUNDED + (terms + 1) * self._width())  # lemma: diagram-series
+        if store.was_tiny:  # lemma: diagram-series
+            share = math.inf
+        most = float(store.values(self.lower).max()) if self.criterion.absolute else 1.0
+        if share == 0.0:
+            self.upper = self.lower
+        elif share * most <= _SHARE * self.criterion.epsilon:
+
+            def enlarged(values: Values) -> Values:
+                found = np.nextafter(values * (1.0 + share), np.inf)  # lemma: diagram-series
+                return np.where(values > 0, found, 0.0)
+
+            self.upper = store.mapped(self.lower, enlarged)
+        else:
+            self.upper = self._series(UP)[0]
+        return True
+
+    def _width(self) -> float:
+        """Return the greatest relative distance between the ends of an entry or a gain."""
+        (choice,) = self.system.choices
+        widest = 0.0
+        for ends in (choice.matrix, choice.gain):
+            if ends is not None and ends[0] != ends[1]:
+                below, above = self.system.store.leaf_pairs(*ends)
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    apart = np.where(above > below, (above - below) / below, 0.0)
+                widest = max(widest, float(apart.max()))  # lemma: diagram-series
+        return widest
+
+    def _series(self, rounding: int) -> tuple[int, bool, int, int]:
+        """Return the sum of the terms ``A^k b`` of a chain, and whether the next one is 0.
+
+        Then how many roundings an element has gone through at most, and how many terms there are. A term is
+        smaller than the vector that steps make. It ends where no path is longer, or where a term is positive
+        in the same states as an earlier one: then none is ever 0.
+
+        Lemma: diagram-series (docs/bounds.md).
+        """
+        system, store = self.system, self.system.store
+        term = system.step(0, rounding)
+        sums, power, made = _Sums(store, rounding), 1, 0
+        sums.add(term)
+        seen = self._support(term)
         while True:
             term = system.image(term, rounding)
             made += 1
-            found.products += 1
-            found.iterations += 1
-            if not term.values.any():  # lemma: diagram-series
-                return _total(sums, rounding), True
-            _add_to(sums, term, rounding)
-            support = _support(term)
-            if self._spent() or support.equals(seen):
-                return _total(sums, rounding), False
+            self.products += 1
+            self.iterations += 1
+            if term == 0:  # lemma: diagram-series
+                is_whole = True
+                break
+            sums.add(term)
+            support = self._support(term)
+            if self._spent() or support == seen:
+                is_whole = False
+                break
             if made == power:
                 seen, power = support, 2 * power
+            term, seen, self.lower, *sums.parts = system.settle(term, seen, self.lower, *sums.parts)
+        roundings = sums.count * (store.bottom // 3 + 1) + sums.depth + 2  # lemma: diagram-series
+        return sums.total(), is_whole, roundings, sums.count
 
-    def _step(self, x: Diagram, rounding: int) -> Diagram:
+    def _support(self, x: int) -> int:
+        """Return 1 where a vector is positive, and 0 elsewhere."""
+        return self.system.store.mapped(x, lambda values: (values > 0).astype(np.float64))
+
+    def _step(self, x: int, rounding: int) -> int:
         """Return a step whose close values are merged."""
+        store = self.system.store
         y = self.system.step(x, rounding)
-        self.found.products += 1
-        if y.values.size > _MANY_VALUES and self.bits < _ALL_BITS:
-            return rounded_values(y, rounding, self.bits)
+        self.products += 1
+        if self.bits < _ALL_BITS and store.size(y) > _MANY_VALUES and store.values(y).size > _MANY_VALUES:
+            return rounded_values(store, y, rounding, self.bits)
         return y
 
-    def _difference(self, below: Diagram, above: Diagram) -> float:
+    def _difference(self, below: int, above: int) -> float:
         """Return the greatest distance of two vectors, as the criterion counts it."""
-        return distance(self.criterion, *below.leaf_pairs(above))
+        return distance(self.criterion, *self.system.store.leaf_pairs(below, above))
 
     def _spent(self) -> bool:
         """Whether iterations are to end; tells progress."""
-        found = self.found
-        if self.clock.tick(found.iterations, found.difference):
-            found.status = Status.INTERRUPTED
+        if self.clock.tick(self.iterations, self.difference):
+            self.status = Status.INTERRUPTED
             return True
-        return found.iterations >= self.criterion.max_iterations
+        return self.iterations >= self.criterion.max_iterations
 
     def _rise(self) -> None:
         """Iterate from below; verify a guess whenever changes have become small enough."""
-        found, close = self.found, self.criterion.epsilon
+        close = self.criterion.epsilon
         while not self._spent():
-            below = self._step(found.lower, DOWN)
-            found.iterations += 1
-            found.difference = self._difference(found.lower, below)
-            found.lower = below
-            still = found.difference == 0.0
-            if not still and found.difference > close:
+            below = self._step(self.lower, DOWN)
+            self.iterations += 1
+            self.difference = self._difference(self.lower, below)
+            (self.lower,) = self.system.settle(below)
+            still = self.difference == 0.0
+            if not still and self.difference > close:
                 continue
-            found.upper = self._verified(still)  # lemma: park
-            if found.upper is not None or found.status is Status.INTERRUPTED:
+            self.upper = self._verified(still)  # lemma: park
+            if self.upper is not None or self.status is Status.INTERRUPTED:
                 return
             if still and self.bits >= _ALL_BITS:
-                found.status = Status.NO_BOUND
+                self.status = Status.NO_BOUND
                 return
             if still:
                 self.bits = min(self.bits + _MORE_BITS, _ALL_BITS)
-            close = min(close, found.difference) * _NEARER if not still else close
+            close = min(close, self.difference) * _NEARER if not still else close
 
-    def _verified(self, still: bool) -> Diagram | None:
+    def _verified(self, still: bool) -> int | None:
         """Return an upper bound near the lower one; None where none is found soon.
 
         Nothing is believed of the guess. It is a bound where a step, rounded up, does not raise it.
         """
-        found, lower = self.found, self.found.lower
-        guesses = [lower] if still else []
-        guesses.append(lower.mapped(self._raised))
-        for guess in guesses:
-            steps = 1 if guess is lower else max(_PATIENCE, found.iterations // 4)
+        store = self.system.store
+        for is_itself in [True, False] if still else [False]:
+            guess = self.lower if is_itself else store.mapped(self.lower, self._raised)
+            steps = 1 if is_itself else max(_PATIENCE, self.iterations // 4)
             for _ in range(steps):
                 if self._spent():
                     return None
                 above = self._step(guess, UP)
-                found.iterations += 1
-                before, after = guess.leaf_pairs(above)
+                self.iterations += 1
+                before, after = store.leaf_pairs(guess, above)
                 if (after <= before).all():  # lemma: park
                     return above
-                old, new = lower.leaf_pairs(above)
+                old, new = store.leaf_pairs(self.lower, above)
                 if (after >= before).all() or (new < old).any():
                     break
-                guess = above
+                guess, self.lower = self.system.settle(above, self.lower)
         return None
 
     def _raised(self, values: Values) -> Values:
@@ -356,21 +435,20 @@ class DiagramIteration:
 
     def _narrow(self) -> None:
         """Go on with both bounds until they are close enough, or stand still."""
-        found = self.found
         while True:
-            assert found.upper is not None
-            found.difference = self._difference(found.lower, found.upper)
-            if found.difference <= self.criterion.epsilon:
-                found.status = Status.CONVERGED
+            assert self.upper is not None
+            self.difference = self._difference(self.lower, self.upper)
+            if self.difference <= self.criterion.epsilon:
+                self.status = Status.CONVERGED
                 return
             if self._spent():
                 return
-            below, above = self._step(found.lower, DOWN), self._step(found.upper, UP)
-            found.iterations += 1
-            still = below.equals(found.lower) and above.equals(found.upper)
-            found.lower, found.upper = below, above
+            below, above = self._step(self.lower, DOWN), self._step(self.upper, UP)
+            self.iterations += 1
+            still = below == self.lower and above == self.upper
+            self.lower, self.upper = self.system.settle(below, above)
             if still and self.bits >= _ALL_BITS:
-                found.status = Status.CONVERGED  # what double precision allows for
+                self.status = Status.CONVERGED  # what double precision allows for
                 return
             if still:
                 self.bits = min(self.bits + _MORE_BITS, _ALL_BITS)
@@ -386,22 +464,55 @@ def distance(criterion: Criterion, below: Values, above: Values) -> float:
 
 
 def in_steps(
-    system: DiagramSystem, start: tuple[Diagram, Diagram], steps: int, clock: Clock
+    system: DiagramSystem, start: tuple[int, int], steps: int, clock: Clock
 ) -> tuple[Diagram, Diagram, int]:
     """Return bounds on a vector after so many steps, and how many products these took.
 
+    Lemma: diagram-rounding (docs/bounds.md).
+    """
+    above, products = start[1], 0
+    below, above, made = _after(system, start[0], above, steps, DOWN, clock)
+    lower, products = system.store.extract(below), products + made
+    above, _, made = _after(system, above, 0, steps, UP, clock)  # lemma: diagram-rounding
+    return lower, system.store.extract(above), products + made
+
+
+def _after(
+    system: DiagramSystem, x: int, other: int, steps: int, rounding: int, clock: Clock
+) -> tuple[int, int, int]:
+    """Return a vector after some steps, another one as it is, and the products made.
+
+    Many steps of few states are powers of one: rows as long as all states, but twice as many steps each time.
     Steps that change nothing end it: all later ones change nothing either.
+    """
+    products = 0
+    if len(system.choices) == 1 and system.n_states**2 * steps.bit_length() < steps:
+        return _power(system, x, other, steps, rounding)
+    for made in range(steps):
+        after = system.step(x, rounding)  # lemma: diagram-rounding
+        products += 1
+        clock.tick(made + 1, math.inf)
+        if after == x:
+            break
+        x, other = system.settle(after, other)
+    return x, other, products
+
+
+def _power(system: DiagramSystem, x: int, other: int, steps: int, rounding: int) -> tuple[int, int, int]:
+    """Return as `_after` does, by squares of the step ``x -> A x + b`` of a chain.
 
     Lemma: diagram-rounding (docs/bounds.md).
     """
-    bounds, products = list(start), 0
-    for place, rounding in enumerate((DOWN, UP)):
-        for made in range(steps):
-            after = system.step(bounds[place], rounding)  # lemma: diagram-rounding
+    (choice,), store, products = system.choices, system.store, 0
+    matrix, b = choice.matrix[int(rounding == UP)], system.step(0, rounding)  # lemma: diagram-rounding
+    while steps:
+        if steps & 1:
+            x = store.sum(store.matrix_product(matrix, x, rounding), b, rounding)  # lemma: diagram-rounding
             products += 1
-            is_still = after.equals(bounds[place])
-            bounds[place] = after
-            clock.tick(made + 1, math.inf)
-            if is_still:
-                break
-    return bounds[0], bounds[1], products
+        steps >>= 1
+        if steps:
+            b = store.sum(store.matrix_product(matrix, b, rounding), b, rounding)  # lemma: diagram-rounding
+            matrix = store.matrix_product(matrix, matrix, rounding)  # lemma: diagram-rounding
+            products += 2
+        x, other, b, matrix = system.settle(x, other, b, matrix)
+    return x, other, products

@@ -1,23 +1,30 @@
-"""Compiled operations on MTBDDs as arrays: products summed over bits, sums, maxima, directed rounding.
+"""Compiled operations on MTBDDs that share their nodes: products, sums, maxima, in directed rounding.
 
-A `Diagram` is one function as plain arrays that nothing else shares. A `NodeStore` makes new ones and holds
-what comes in between: the memory of a step goes with its store. The first operation loads Numba.
+A `NodeStore` holds functions, and results of operations for as long as the nodes are kept: what a step of an
+iteration has found is there in the next one. A `Diagram` is one function as plain arrays that nothing else
+shares. The first operation loads Numba.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.base.budget import check_budget
+from mtbdd.base.memory import require_memory
 from mtbdd.diagrams.value_diagrams import MOST_NODES, ValueDiagrams
+
+if TYPE_CHECKING:
+    from mtbdd.diagrams.node_kernels import Store
 
 Nodes = NDArray[np.int32]
 Values = NDArray[np.float64]
+Words = NDArray[np.uint64]
+Numbers = NDArray[np.int64]
 
 NEAREST, DOWN, UP = 0, -1, 1
 """Rounding of sums and products: every one to nearest, to at most the exact result, or to at least it."""
@@ -27,6 +34,12 @@ _STEPS = 1 << 22
 
 _FIRST = 1 << 12
 """Nodes that a store has room for at first."""
+
+_MOST_KEYS = 1 << 26
+"""Places for results; where they are full these are forgotten."""
+
+_NODE_BYTES = 32
+_KEY_BYTES = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,159 +87,156 @@ class Diagram:
         return int(self.nodes.shape[0])
 
     @property
-    def zero(self) -> int:
-        """The leaf 0; -1 if the function is 0 nowhere."""
-        found = np.flatnonzero(self.values == 0)
-        return int(found[0]) if found.size else -1
-
-    def into(self, work: ValueDiagrams) -> int:
-        """Return the function in shared arrays.  Time: O(n log n) in numpy."""
-        ids = np.zeros(self.n_nodes, dtype=np.int64)
-        ids[: self.values.size] = work.leaves(self.values)
-        order = np.argsort(-self.nodes[:, 0], kind="stable")[self.values.size :]
-        levels = self.nodes[order, 0]
-        ends = np.flatnonzero(np.diff(levels)) + 1
-        for group in np.split(order, ends) if order.size else []:
-            level, low, high = self.nodes[group].T
-            ids[group] = work.nodes(int(level[0]), ids[low], ids[high])
-        return int(ids[-1])
-
-    def renamed(self, levels: Mapping[int, int]) -> Diagram:
-        """Return the function of other bits, whose levels have the same order.
-
-        Raises
-        ------
-        ValueError
-            The order would change.
-
-        Notes
-        -----
-        Time: O(n) in numpy.
-        """
-        table = np.arange(self.bottom + 1, dtype=np.int32)
-        table[list(levels.keys())] = list(levels.values())
-        own = np.unique(self.nodes[:, 0])
-        if (np.diff(table[own]) <= 0).any():
-            raise ValueError("the order of the bits is to stay as it is")
-        nodes = self.nodes.copy()
-        nodes[:, 0] = table[nodes[:, 0]]
-        return Diagram(self.bottom, nodes, self.values)
-
-    def mapped(self, function: Callable[[Values], Values]) -> Diagram:
-        """Return a function of the function's values.  Time: O(n)."""
-        values = function(self.values) + 0.0
-        if not np.isfinite(values).all():
-            raise OverflowError("a value is beyond 1.79e308, the largest double: expected finite values")
-        if np.unique(values).size == values.size:
-            return Diagram(self.bottom, self.nodes, values)
-        store = NodeStore(self.bottom)
-        return store.extract(store.insert(Diagram(self.bottom, self.nodes, values)))
-
-    def leaf_pairs(self, other: Diagram) -> tuple[Values, Values]:
-        """Return the values that two functions have together somewhere: distinct pairs, an array each.
-
-        Time: O(pairs of nodes that meet), compiled.
-        """
-        from mtbdd.diagrams.product_kernels import DEPTH, FULL, KNOWN, VALUES, index_pairs, meet
-
-        keys, stack = np.full(_FIRST, -1, dtype=np.int64), np.zeros(_FIRST, dtype=np.int64)
-        pairs, state = np.zeros((_FIRST, 2), dtype=np.int32), np.zeros(6, dtype=np.int64)
-        stack[0] = (self.n_nodes - 1) << 29 | (other.n_nodes - 1)
-        state[DEPTH] = 1
-        while status := meet(self.nodes, other.nodes, self.bottom, _STEPS, keys, stack, pairs, state):
-            check_budget()
-            if status != FULL:
-                continue
-            if 2 * state[KNOWN] + 8 > keys.size:
-                keys, old = np.full(4 * keys.size, -1, dtype=np.int64), keys
-                nothing = np.zeros(old.size, dtype=np.int32)
-                index_pairs(old, nothing, keys, np.zeros(keys.size, dtype=np.int32))
-            if state[DEPTH] + 8 > stack.size:
-                stack = np.concatenate([stack, np.zeros_like(stack)])
-            if state[VALUES] + 8 > pairs.shape[0]:
-                pairs = np.concatenate([pairs, np.zeros_like(pairs)])
-        left, right = pairs[: state[VALUES]].T
-        return self.values[left], other.values[right]
-
-    def equals(self, other: Diagram) -> bool:
-        """Whether two functions have the same values everywhere.  Time: as `leaf_pairs`."""
-        if self.n_nodes != other.n_nodes or self.values.size != other.values.size:
-            return False
-        left, right = self.leaf_pairs(other)
-        return bool((left == right).all())
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return int(self.nodes.nbytes + self.values.nbytes)
 
 
 class NodeStore:
-    """Functions that share their nodes while one step makes them.
+    """Functions that share their nodes.
 
-    A stored function is the number of its node; equal functions have equal numbers, and 0 is the function 0.
+    A stored function is the number of its node, until `collect`; equal functions have equal numbers, and 0 is
+    the function 0. Leaves have words of 64 bits: doubles, or residues and other numbers of the caller.
 
     Parameters
     ----------
     bottom : int
-        Level of the leaves.
-    rounding : {NEAREST, DOWN, UP}
-        Of all sums and products. Down and up, an exact result stays as it is.
+        Level of the leaves. Row bit i is level 3 i, column bit i level 3 i + 1.
     most : int
         Nodes beyond which operations raise `MemoryError`.
+    advice : str
+        What to do then.
 
     Notes
     -----
-    Memory: 30 bytes a node, and 24 to 96 a pair of nodes that has met.
+    Memory: 30 bytes a node, and 24 to 96 a known result.
     """
 
-    def __init__(self, bottom: int, rounding: int = NEAREST, most: int = 4 * MOST_NODES) -> None:
-        self.bottom, self.rounding, self.most = bottom, rounding, most
-        self._nodes = np.zeros((_FIRST, 3), dtype=np.int32)
-        self._values = np.zeros(_FIRST, dtype=np.float64)
-        self._unique = np.full(4 * _FIRST, -1, dtype=np.int32)
-        self._stack = np.zeros((4 * bottom + 16, 6), dtype=np.int64)
-        self._state = np.zeros(6, dtype=np.int64)
-        self._nodes[0, 0] = bottom
-        self._state[1:3] = 1  # the leaf 0
-        self._empty_pairs()
-        self._nowhere = np.zeros(max(bottom, 1), dtype=np.bool_), np.zeros(bottom + 1, dtype=np.int64)
-        self._constant = Diagram.constant(bottom, 0.0)
+    def __init__(
+        self,
+        bottom: int,
+        most: int = 4 * MOST_NODES,
+        advice: str = "ask with the hybrid engine, whose vectors are arrays",
+    ) -> None:
+        from mtbdd.diagrams import node_kernels as kernels
+
+        self.bottom, self.most, self._advice = bottom, most, advice
+        self._kernels = kernels
+        self._live = 1
+        self._store: Store = kernels.Store(
+            np.zeros((_FIRST, 3), dtype=np.int32),
+            np.zeros(_FIRST, dtype=np.uint64),
+            np.full(4 * _FIRST, -1, dtype=np.int32),
+            np.full(4 * _FIRST, -1, dtype=np.int64),
+            np.zeros(4 * _FIRST, dtype=np.int32),
+            np.zeros((4 * bottom + 16, 6), dtype=np.int64),
+            np.zeros((0, 4), dtype=np.uint64),
+            np.zeros(7, dtype=np.int64),
+        )
+        self._store.nodes[0, 0] = bottom
+        self._store.record[kernels.NODES] = 1  # the leaf 0
+        self._meeting: tuple[Numbers, Numbers, Nodes] | None = None
+
+    # ------------------------------------------------------------------ functions
 
     @property
     def n_nodes(self) -> int:
-        """Number of nodes stored."""
-        return int(self._state[1])
+        """Number of nodes stored, those of no use among them."""
+        return int(self._store.record[self._kernels.NODES])
 
-    def insert(self, diagram: Diagram) -> int:
-        """Store a function.  Time: O(n)."""
-        from mtbdd.diagrams.product_kernels import insert
+    def constant(self, value: float) -> int:
+        """Return a function with one value."""
+        return self.insert(Diagram.constant(self.bottom, value))
 
+    def insert(self, diagram: Diagram, words: Words | None = None) -> int:
+        """Store a function, with other words in the place of its values where these are given.
+
+        Time: O(n).
+        """
+        if words is None:
+            words = (diagram.values + 0.0).view(np.uint64)
         self._reserve(diagram.n_nodes)
         ids = np.zeros(diagram.n_nodes, dtype=np.int64)
-        insert(
-            diagram.nodes, diagram.values, self.bottom, self._nodes, self._values, self._unique, self._state,
-            ids,
-        )  # fmt: skip
+        self._kernels.insert(self._store, self.bottom, diagram.nodes, words, ids)
         return int(ids[-1])
 
     def extract(self, function: int) -> Diagram:
-        """Return a stored function.  Time: O(nodes stored)."""
-        from mtbdd.diagrams.product_kernels import compact
+        """Return a stored function, whose words are doubles.  Time: O(nodes stored)."""
+        marks, count = self._marked(function)
+        place = np.zeros(marks.size, dtype=np.int32)
+        nodes, words = np.zeros((count, 3), dtype=np.int32), np.zeros(count, dtype=np.uint64)
+        leaves = self._kernels.copy(self._store, self.bottom, marks, place, nodes, words)
+        return Diagram(self.bottom, nodes, words[:leaves].view(np.float64))
 
-        place = np.full(function + 1, -1, dtype=np.int32)
-        nodes, values = np.zeros((function + 1, 3), dtype=np.int32), np.zeros(function + 1)
-        leaves, count = compact(self._nodes, self._values, function, self.bottom, place, nodes, values)
-        return Diagram(self.bottom, nodes[:count].copy(), values[:leaves].copy())
+    def size(self, function: int) -> int:
+        """Return the number of nodes of a function, its leaves among them.  Time: O(nodes stored)."""
+        return self._marked(function)[1]
 
-    def product(self, f: Diagram, g: Diagram, summed: Iterable[int] = ()) -> int:
-        """Return the product of two functions, summed over the bits of some levels.
+    def leaves(self, function: int) -> tuple[Numbers, Words]:
+        """Return the leaves of a function, and their words.  Time: O(nodes stored)."""
+        marks, _ = self._marked(function)
+        found = np.flatnonzero(marks & (self._store.nodes[: marks.size, 0] == self.bottom))
+        return found, self._store.words[found]
 
-        The result takes, for all other bits, the sum of ``f * g`` over all assignments of those. With a
-        matrix over rows and columns and a vector over columns, summed over columns, it is their product
-        over rows; other bits stay, wherever they are in the order: those of `g` below all rows and columns
-        make it the product with several vectors at once.
+    def values(self, function: int) -> Values:
+        """Return the different values of a function.  Time: O(nodes stored)."""
+        return self.leaves(function)[1].view(np.float64)
 
-        Parameters
-        ----------
-        f, g : Diagram
-        summed : iterable of int
-            Levels.
+    def relabelled(self, function: int, change: Callable[[Words], Words]) -> int:
+        """Return a function with other words.  Time: O(nodes stored)."""
+        leaves, words = self.leaves(function)
+        marks, count = self._marked(function)
+        by_node = np.zeros(marks.size, dtype=np.uint64)
+        by_node[leaves] = change(words)
+        self._reserve(count)
+        image = np.zeros(marks.size, dtype=np.int64)
+        self._kernels.relabel(self._store, self.bottom, marks, by_node, image)
+        return int(image[function])
+
+    def mapped(self, function: int, change: Callable[[Values], Values]) -> int:
+        """Return a function of the values of one.
+
+        Raises OverflowError where they leave the finite doubles. Time: O(nodes stored).
+        """
+
+        def changed(words: Words) -> Words:
+            values = change(words.view(np.float64)) + 0.0
+            if not np.isfinite(values).all():
+                raise OverflowError("a value is beyond 1.79e308, the largest double: expected finite values")
+            return values.view(np.uint64)
+
+        return self.relabelled(function, changed)
+
+    def shares(self, function: int) -> Values:
+        """Return which share of all assignments leads to each node of a function, by number; else 0."""
+        marks, _ = self._marked(function)
+        share = np.zeros(marks.size)
+        self._kernels.share_out(self._store, self.bottom, function, marks, share)
+        return share
+
+    def children(self, functions: Numbers, level: int) -> tuple[Numbers, Numbers]:
+        """Return what functions, which test no higher bit, are where the bit of a level is 0 and 1."""
+        own = self._store.nodes[functions]
+        tests = own[:, 0] == level
+        low, high = (np.where(tests, own[:, side], functions).astype(np.int64) for side in (1, 2))
+        return low, high
+
+    def words_of(self, leaves: Numbers) -> Words:
+        """Return the words of leaves."""
+        return self._store.words[leaves]
+
+    # ------------------------------------------------------------------ operations
+
+    def sum(self, a: int, b: int, rounding: int = NEAREST) -> int:
+        """Return the sum of two functions.  Time: as for all operations O(pairs that meet)."""
+        return self.apply(self._kernels.ADD + (rounding & 3), a, b)
+
+    def product(self, a: int, b: int, rounding: int = NEAREST) -> int:
+        """Return the product of two functions, value by value."""
+        return self.apply(self._kernels.TIMES + (rounding & 3), a, b)
+
+    def matrix_product(self, matrix: int, other: int, rounding: int = NEAREST) -> int:
+        """Return the product of a matrix over rows and columns with a vector over rows, or with a matrix.
 
         Raises
         ------
@@ -237,102 +247,176 @@ class NodeStore:
 
         Notes
         -----
-        Of each summed bit two halves are added, the lowest bit first; a bit that both skip doubles. Time:
-        O(1) a pair of nodes that meets, and a sum of two functions a pair at a summed level.
+        The result takes the sum of ``matrix(r, k) * other(k, c)`` over all k. Of each column bit of the
+        first factor two halves are added, the lowest bit first; a bit that both skip doubles. Time: O(1) a
+        pair of nodes that meets, and a sum of two functions a pair at a column bit.
         """
-        levels, before = self._nowhere
-        chosen = list(summed)
-        if chosen:
-            levels, before = np.zeros_like(levels), np.zeros_like(before)
-            levels[chosen] = True
-            before[1:] = np.cumsum(levels)
-        a, b = f.n_nodes - 1, g.n_nodes - 1
-        skipped = before[min(int(f.nodes[a, 0]), int(g.nodes[b, 0]))]
-        self._empty_pairs()  # nodes of other products have the same numbers
-        return self._run(f, g, levels, before, (0, a, b, 0, 0, int(skipped)))
-
-    def sum(self, a: int, b: int) -> int:
-        """Return the sum of two stored functions.  Time: as for all operations O(pairs that meet)."""
-        return self._apply(1, a, b)
+        return self.apply(self._kernels.MATRIX + (rounding & 3), matrix, other, self._above(matrix, other))
 
     def maximum(self, a: int, b: int) -> int:
-        """Return the greater of two stored functions, value by value."""
-        return self._apply(3, a, b)
+        """Return the greater of two functions, value by value."""
+        return self.apply(self._kernels.GREATER, a, b)
 
     def minimum(self, a: int, b: int) -> int:
-        """Return the lesser of two stored functions, value by value."""
-        return self._apply(4, a, b)
+        """Return the lesser of two functions, value by value."""
+        return self.apply(self._kernels.LESS, a, b)
 
-    # ------------------------------------------------------------------
+    def modular_product(self, matrix: int, vector: int) -> int:
+        """Return the product of a matrix and a vector of residues."""
+        operation = self._kernels.MATRIX + self._kernels.MODULAR
+        return self.apply(operation, matrix, vector, self._above(matrix, vector))
 
-    def _apply(self, operation: int, a: int, b: int) -> int:
-        return self._run(self._constant, self._constant, *self._nowhere, (operation, a, b, 0, 0, 0))
-
-    def _run(
-        self,
-        f: Diagram,
-        g: Diagram,
-        summed: NDArray[np.bool_],
-        before: NDArray[np.int64],
-        frame: tuple[int, ...],
-    ) -> int:
-        from mtbdd.diagrams.product_kernels import DEPTH, FULL, OVERFLOW, RESULT, run
-
+    def apply(self, operation: int, a: int, b: int, power: int = 0) -> int:
+        """Return an operation of `mtbdd.diagrams.node_kernels` on two functions, times a power of two."""
         check_budget()
-        state = self._state
-        self._stack[0], state[DEPTH] = frame, 1
-        while status := run(
-            f.nodes, f.values, f.zero, g.nodes, g.values, g.zero, self.bottom, summed, before, self.rounding,
-            _STEPS,
-            self._nodes, self._values, self._unique, self._keys, self._results, self._stack, state,
-        ):  # fmt: skip
+        kernels, record = self._kernels, self._store.record
+        kernels.begin(self._store, operation, a, b, power)
+        while status := kernels.run(self._store, self.bottom, _STEPS):
             check_budget()
-            if status == OVERFLOW:
+            if status == kernels.OVERFLOW:
                 raise OverflowError("a value is beyond 1.79e308, the largest double: expected finite values")
-            if status == FULL:
+            if status == kernels.FULL:
                 self._reserve(1)
-                self._reserve_pairs()
-        return int(state[RESULT])
+                self._reserve_results()
+                self._reserve_notes()
+        return int(record[kernels.RESULT])
 
-    def _empty_pairs(self) -> None:
-        self._keys = np.full(4 * _FIRST, -1, dtype=np.int64)
-        self._results = np.zeros(4 * _FIRST, dtype=np.int32)
-        self._state[3] = 0
+    def noted(self, operation: Callable[[], int]) -> tuple[int, Words]:
+        """Return the result of an operation, and what was done with leaves on the way.
 
-    def _reserve_pairs(self) -> None:
-        """Have room for twice as many pairs where they are nearly full."""
-        from mtbdd.diagrams.product_kernels import index_pairs
+        The latter has a row of four: operation, operands, result. What was known before is not in it.
+        """
+        place = self._kernels.LOGGED
+        self._store = self._store._replace(log=np.zeros((_FIRST, 4), dtype=np.uint64))
+        found = operation()
+        log = self._store.log[: self._store.record[place]]
+        self._store = self._store._replace(log=np.zeros((0, 4), dtype=np.uint64))
+        self._store.record[place] = 0
+        return found, log
 
-        if 2 * self._state[3] + 8 < self._keys.size:
-            return
-        if self._keys.size > 16 * self.most:
-            raise MemoryError(
-                f"a symbolic operation meets more than {8 * self.most} pairs of nodes: expected fewer"
+    def begin_exact(self) -> None:
+        """Forget whether results were rounded."""
+        self._store.record[[self._kernels.ROUNDED, self._kernels.TINY]] = 0
+
+    @property
+    def was_rounded(self) -> bool:
+        """Whether a result was rounded since `begin_exact`."""
+        return bool(self._store.record[self._kernels.ROUNDED])
+
+    @property
+    def was_tiny(self) -> bool:
+        """Whether a product was below 2^-960 since then, so that its relative error is not known."""
+        return bool(self._store.record[self._kernels.TINY])
+
+    def leaf_pairs(self, a: int, b: int) -> tuple[Values, Values]:
+        """Return the values that two functions have together somewhere: distinct pairs, an array each.
+
+        Time: O(pairs of nodes that meet), compiled.
+        """
+        kernels, record = self._kernels, np.array([1, 0, 0])
+        if self._meeting is None:
+            self._meeting = (
+                np.zeros(_FIRST, dtype=np.int64),
+                np.zeros(_FIRST, dtype=np.int64),
+                np.zeros((_FIRST, 2), dtype=np.int32),
             )
-        keys = np.full(4 * self._keys.size, -1, dtype=np.int64)
-        results = np.zeros(keys.size, dtype=np.int32)
-        index_pairs(self._keys, self._results, keys, results)
-        self._keys, self._results = keys, results
+        keys, stack, pairs = self._meeting
+        keys.fill(-1)
+        stack[0] = a << 29 | b
+        while status := kernels.meet(self._store, self.bottom, _STEPS, keys, stack, pairs, record):
+            check_budget()
+            if status != kernels.FULL:
+                continue
+            if 2 * record[1] + 8 > keys.size:
+                old, nothing = keys, np.zeros(keys.size, dtype=np.int32)
+                keys = np.full(4 * old.size, -1, dtype=np.int64)
+                kernels.index_keys(old, nothing, keys, np.zeros(keys.size, dtype=np.int32))
+            if record[0] + 8 > stack.size:
+                stack = _grown(stack, 2 * stack.size)
+            if record[2] + 8 > pairs.shape[0]:
+                pairs = _grown(pairs, 2 * pairs.shape[0])
+        self._meeting = keys, stack, pairs
+        left, right = pairs[: record[2]].T
+        values = self._store.words.view(np.float64)
+        return values[left], values[right]
+
+    # ------------------------------------------------------------------ room
+
+    def collect(self, *functions: int) -> tuple[int, ...]:
+        """Forget all functions but some, and all results; return the new numbers of those.
+
+        Time: O(nodes stored).
+        """
+        kernels, store = self._kernels, self._store
+        marks = np.zeros(max(functions, default=0) + 1, dtype=np.bool_)
+        marks[0] = True
+        for function in functions:
+            kernels.mark(store, self.bottom, function, marks)
+        place = np.zeros(marks.size, dtype=np.int32)
+        kernels.keep(store, self.bottom, marks, place)
+        store.unique.fill(-1)
+        kernels.index_nodes(store, self.bottom)
+        self._forget()
+        self._live = self.n_nodes
+        return tuple(int(place[function]) for function in functions)
+
+    def is_crowded(self) -> bool:
+        """Whether most nodes are of no use, or most results are old: `collect` costs little beside them."""
+        known = int(self._store.record[self._kernels.KNOWN])
+        return self.n_nodes > max(_FIRST, 4 * self._live) or known > max(16 * _FIRST, 64 * self._live)
+
+    def _forget(self) -> None:
+        self._store.keys.fill(-1)
+        self._store.record[self._kernels.KNOWN] = 0
+
+    def _above(self, matrix: int, other: int) -> int:
+        """Return how many column bits above both functions there are."""
+        nodes = self._store.nodes
+        of_other = int(nodes[other, 0])
+        return (min(int(nodes[matrix, 0]), of_other + (of_other < self.bottom)) + 1) // 3
+
+    def _marked(self, function: int) -> tuple[NDArray[np.bool_], int]:
+        marks = np.zeros(function + 1, dtype=np.bool_)
+        return marks, int(self._kernels.mark(self._store, self.bottom, function, marks))
+
+    def _reserve_results(self) -> None:
+        """Have room for results where there is little: for twice as many, or none of the old ones."""
+        keys = self._store.keys
+        if 2 * self._store.record[self._kernels.KNOWN] + 8 < keys.size:
+            return
+        if keys.size >= _MOST_KEYS:
+            self._forget()
+            return
+        require_memory(_KEY_BYTES * 4 * keys.size, "results of operations on diagrams", self._advice)
+        more = np.full(4 * keys.size, -1, dtype=np.int64)
+        results = np.zeros(more.size, dtype=np.int32)
+        self._kernels.index_keys(keys, self._store.results, more, results)
+        self._store = self._store._replace(keys=more, results=results)
+
+    def _reserve_notes(self) -> None:
+        """Have room for twice as many notes where they are nearly full."""
+        log = self._store.log
+        if len(log) and self._store.record[self._kernels.LOGGED] + self.bottom + 2 >= len(log):
+            require_memory(4 * log.nbytes, "notes of operations on diagrams", self._advice)
+            self._store = self._store._replace(log=_grown(log, 2 * len(log) + self.bottom))
 
     def _reserve(self, more: int) -> None:
-        """Have room for more nodes, of which all may be leaves."""
-        from mtbdd.diagrams.product_kernels import index_nodes
-
-        count, needed = int(self._state[1]), int(self._state[1]) + more + 8
+        """Have room for more nodes."""
+        store = self._store
+        needed = self.n_nodes + more + 8
         if needed > self.most:
             raise MemoryError(
-                f"a symbolic operation needs more than {self.most} nodes: expected fewer; ask with the "
-                "hybrid engine, whose vectors are arrays"
+                f"a symbolic operation needs more than {self.most} nodes: expected fewer; {self._advice}"
             )
-        if needed > self._nodes.shape[0]:
-            room = max(needed, 2 * self._nodes.shape[0])
-            self._nodes = _grown(self._nodes, room)
-        if (leaves := int(self._state[2]) + more + 8) > self._values.size:
-            self._values = _grown(self._values, max(leaves, 2 * self._values.size))
-        if 2 * needed > self._unique.size:
+        if needed > store.nodes.shape[0]:
+            room = max(needed, 2 * store.nodes.shape[0])
+            require_memory(_NODE_BYTES * room, "nodes of diagrams", self._advice)
+            store = store._replace(nodes=_grown(store.nodes, room), words=_grown(store.words, room))
+        if 2 * needed > store.unique.size:
             room = 1 << int(4 * needed - 1).bit_length()
-            self._unique = np.full(room, -1, dtype=np.int32)
-            index_nodes(self._nodes, self._values, count, self.bottom, self._unique)
+            store = store._replace(unique=np.full(room, -1, dtype=np.int32))
+            self._kernels.index_nodes(store, self.bottom)
+        self._store = store
 
 
 def _grown(array: NDArray[Any], room: int) -> NDArray[Any]:

@@ -11,29 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.base.budget import check_budget
 from mtbdd.base.memory import require_memory
+from mtbdd.diagrams.manager import Manager
 from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.diagrams.node_store import Diagram, NodeStore
 from mtbdd.diagrams.value_diagrams import ValueDiagrams
 from mtbdd.offset.states import StateIndex
-
-if TYPE_CHECKING:
-    from mtbdd.graph.refinement_kernels import Store
 
 Numbers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
-_STEPS = 20_000_000
-"""Operations on nodes between looks at the time that is left."""
-
 _LEAST_ROOM = 1 << 16
-_BYTES = 72
-"""Of a node: its own, its places among nodes and among results."""
+"""Numbers of formal sums that there is room for at first."""
 
 _SEEDS = (0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0)
 
@@ -208,17 +202,26 @@ class _Refinement:
         room: int,
         seed: int,
     ) -> None:
-        from mtbdd.graph import refinement_kernels as kernels
+        from mtbdd.diagrams import node_kernels
+        from mtbdd.graph import refinement_kernels
 
-        self._kernels = kernels
-        self._terms, self._skip, self._most, self._room = terms, skip_own, most, room
+        self._operations, self._proof = node_kernels, refinement_kernels
+        self._terms, self._skip, self._most = terms, skip_own, most
         self._n_bits = matrix.manager.n_bits
-        self._matrix, self._root = _flat_matrix(work, matrix)
-        self._residues = self._residues_of(terms, seed)
-        self._store = self._made(_LEAST_ROOM)
-        self._live = 0
+        self._store = NodeStore(matrix.manager.index_level, room, "check without the quotient")
+        entries, residues = Diagram.of(work, work.load(matrix)), self._residues_of(terms, seed)
+        distinct = np.unique(np.stack([terms.symbols, terms.counts], axis=1), axis=0, return_index=True)[1]
+        self._terminals: Numbers = distinct[np.argsort(residues[distinct])]
+        self._residues = residues[self._terminals]
+        # A residue is to stand for one multiple of one symbol, and none is to be 0.
+        if not self._residues.all() or not np.diff(self._residues).all():  # lemma: formal-sums
+            raise _AccidentError
+        places = np.searchsorted(matrix.terminals, entries.values)
+        words = np.where(entries.values == 0, 0, residues[np.minimum(places, len(residues) - 1)])
+        self._matrix = self._store.insert(entries, words.astype(np.uint64))
         self._parents: Words = np.zeros((0, 2), dtype=np.uint64)
-        self._classes = self._loaded(work, classes)
+        loaded = Diagram.of(work, classes)
+        self._classes = self._store.insert(loaded, loaded.values.astype(np.uint64))
         self._partition = self._with_words(self._classes, lambda words: self._seeded(words, seed))
 
     # ------------------------------------------------------------------ rounds
@@ -232,24 +235,26 @@ class _Refinement:
             rounds += 1
             change = self._times(step)
             if exits:
-                change = self._sum(change, self._combined(self._kernels.MULTIPLY, exits, step))
+                own = self._apply("TIMES", exits, step)
+                change = self._apply("ADD", change, own)
             split = self._split(change)
-            leaves = self._leaves(split)
-            is_stable, n_blocks = len(leaves) == n_blocks, len(leaves)
+            found = len(self._words(split))
+            is_stable, n_blocks = found == n_blocks, found
             if n_blocks >= self._most:
                 raise TooManyBlocksError(n_blocks, rounds)
             if is_stable:
                 return self._with_proof(rounds)
-            new = self._renamed(split, leaves)
-            step = self._combined(self._kernels.DIFFER, new, self._partition)
-            self._partition, self._classes, step, exits = self._kept(new, self._classes, step, exits)
+            new = self._renamed(split)
+            step = self._apply("DIFFER", new, self._partition)
+            self._partition = new
+            step, exits = self._settle(step, exits)
 
     def _split(self, change: int) -> int:
         """Return the partition split by how the sums of its states change, and remember what was split.
 
         States of a block had the same sums before. Those whose sums stay as they are keep their word.
         """
-        found, log = self._noted(lambda: self._combined(self._kernels.SPLIT, self._partition, change))
+        found, log = self._store.noted(lambda: self._apply("SPLIT", self._partition, change))
         words, first = np.unique(log[:, 3], return_index=True)
         is_new = ~np.isin(words, self._parents[:, 0])
         words, first = words[is_new], first[is_new]
@@ -257,27 +262,25 @@ class _Refinement:
         self._parents = np.insert(self._parents, at, np.stack([words, log[first, 1]], axis=1), axis=0)
         return found
 
-    def _renamed(self, split: int, leaves: Numbers) -> int:
+    def _renamed(self, split: int) -> int:
         """Return a split partition in which every block's word is that of a part.
 
         Where no part kept it, the largest one has it.
         """
-        words, before = self._store.word[leaves], self._words(self._partition)
+        leaves, words = self._leaves(split)
+        before = self._words(self._partition)
         left = np.setdiff1d(before, words)
         if not left.size:
             return split
         place = np.minimum(np.searchsorted(self._parents[:, 0], words), len(self._parents) - 1)
         parent = self._parents[place, 1]
         is_part = ~np.isin(words, before) & np.isin(parent, left)
-        share = np.zeros(split + 1)
-        self._kernels.measured(self._store, split, self._marks(split), share)
+        share = self._store.shares(split)
         parts = np.flatnonzero(is_part)
         parts = parts[np.lexsort((share[leaves[parts]], parent[parts]))]
         largest = parts[np.append(np.diff(parent[parts]) != 0, True)]
         words[largest] = parent[largest]
-        by_node = np.zeros(split + 1, dtype=np.uint64)
-        by_node[leaves] = words
-        return self._relabelled(split, by_node)
+        return self._with_words(split, lambda _: words)
 
     def _negated_exits(self) -> int:
         """Return minus the sum of every state's entries."""
@@ -290,11 +293,12 @@ class _Refinement:
     def _with_proof(self, rounds: int) -> ChainPartition:
         """Return the partition, if every residue stands for one formal sum.  Lemma: formal-sums."""
         # Nothing that is known from before: every operation on leaves is to be noted.
-        self._partition, self._classes = self._kept(self._partition, self._classes, anyway=True)
-        _, members = self._noted(lambda: self._combined(self._kernels.PAIR, self._partition, self._classes))
-        (self._partition,) = self._kept(self._partition, anyway=True)
-        sums, log = self._noted(lambda: self._times(self._partition))
-        _, pairs = self._noted(lambda: self._combined(self._kernels.PAIR, self._partition, sums))
+        store = self._store
+        self._settle(anyway=True)
+        _, members = store.noted(lambda: self._apply("PAIR", self._partition, self._classes))
+        self._settle(anyway=True)
+        sums, log = store.noted(lambda: self._times(self._partition))
+        _, pairs = store.noted(lambda: self._apply("PAIR", self._partition, sums))
         if not log[:, 3].all() or not pairs[:, 2].all():  # lemma: formal-sums
             raise _AccidentError
         first, low, high, names = self._levelled()
@@ -311,9 +315,10 @@ class _Refinement:
         of_block[block_of(members[:, 0])] = members[:, 1]
         words = np.unique(log[:, 3])
         operations = np.empty(log.shape, dtype=np.int64)
-        products = log[:, 0] == self._kernels.PRODUCT
+        products = log[:, 0] == self._operations.MATRIX + self._operations.MODULAR
         operations[:, 0] = log[:, 0]
-        operations[:, 1] = np.where(products, log[:, 1].astype(np.int64), np.searchsorted(words, log[:, 1]))
+        operations[~products, 1] = np.searchsorted(words, log[~products, 1])
+        operations[products, 1] = self._terminals[np.searchsorted(self._residues, log[products, 1])]
         operations[products, 2] = block_of(log[products, 2])
         operations[~products, 2] = np.searchsorted(words, log[~products, 2])
         operations[:, 3] = np.searchsorted(words, log[:, 3])
@@ -324,7 +329,7 @@ class _Refinement:
         blocks, of_pairs = blocks[order], of_pairs[order]
         n_symbols = self._terms.n_symbols
         # lemma: formal-sums
-        if not self._kernels.agreeing(blocks, of_pairs, self._skip, n_symbols, starts, ends, keys, counts):
+        if not self._proof.agreeing(blocks, of_pairs, self._skip, n_symbols, starts, ends, keys, counts):
             raise _AccidentError
         own = of_pairs[np.append(True, np.diff(blocks) != 0)]
         lengths = (ends - starts)[own]
@@ -347,7 +352,7 @@ class _Refinement:
         keys, counts = np.zeros(_LEAST_ROOM, dtype=np.int64), np.zeros(_LEAST_ROOM, dtype=np.int64)
         record, done = np.zeros(2, dtype=np.int64), 0
         while True:
-            done = self._kernels.formal_sums(done, operations, terms, starts, ends, keys, counts, record)
+            done = self._proof.formal_sums(done, operations, terms, starts, ends, keys, counts, record)
             if record[1] == 2:
                 raise CoarseningError("sums of entries have too large numbers")
             if record[1]:  # lemma: formal-sums
@@ -360,12 +365,10 @@ class _Refinement:
 
     def _levelled(self) -> tuple[NDArray[np.bool_], tuple[Numbers, ...], tuple[Numbers, ...], Words]:
         """Return the first state of each block, the partition bit by bit, and the words of its blocks."""
-        store, nodes = self._store, np.array([self._partition], dtype=np.int64)
+        nodes = np.array([self._partition], dtype=np.int64)
         lows, highs, parents = [], [], []
         for bit in range(self._n_bits):
-            tests = store.level[nodes] == bit
-            low = np.where(tests, store.low[nodes], nodes).astype(np.int64)
-            high = np.where(tests, store.high[nodes], nodes).astype(np.int64)
+            low, high = self._store.children(nodes, Manager.row_level(bit))
             children = np.stack([low, high], axis=1).reshape(-1)
             distinct, first, inverse = np.unique(children, return_index=True, return_inverse=True)
             is_kept = distinct != 0
@@ -383,180 +386,56 @@ class _Refinement:
             from_ = parents[bit][at]
             bits[:, bit] = from_ & 1
             at = from_ >> 1
-        return bits, tuple(lows), tuple(highs), store.word[nodes]
+        return bits, tuple(lows), tuple(highs), self._store.words_of(nodes)
 
     # ------------------------------------------------------------------ operations
 
     def _times(self, v: int) -> int:
-        return self._until(
-            lambda: self._kernels.product(
-                self._store, self._n_bits, self._matrix, self._residues, 0, self._root, v
-            )
-        )
+        return self._store.modular_product(self._matrix, v)
 
-    def _combined(self, operation: int, a: int, b: int) -> int:
-        return self._until(lambda: self._kernels.combined(self._store, self._n_bits, operation, a, b))
+    def _apply(self, name: str, a: int, b: int) -> int:
+        """Return an operation of two functions of residues, by its name."""
+        operation: int = getattr(self._operations, name)
+        arithmetic = self._operations.MODULAR if operation < self._operations.GREATER else 0
+        return self._store.apply(operation + arithmetic, a, b)
 
-    def _sum(self, a: int, b: int) -> int:
-        return self._combined(self._kernels.ADD, a, b)
+    def _settle(self, *functions: int, anyway: bool = False) -> tuple[int, ...]:
+        """Forget what is of no use once that is most of all; return functions by their new numbers."""
+        if not anyway and not self._store.is_crowded():
+            return functions
+        kept = self._store.collect(self._matrix, self._partition, self._classes, *functions)
+        self._matrix, self._partition, self._classes, *rest = kept
+        return tuple(rest)
 
-    def _until(self, step: Callable[[], int]) -> int:
-        """Return the result of an operation that is repeated until there was room and time for it."""
-        record = self._store.record
-        while True:
-            record[self._kernels.LEFT] = _STEPS
-            found = int(step())
-            if found >= 0:
-                return found
-            check_budget()
-            if record[self._kernels.SIZE] >= len(self._store.level):
-                self._grow()
-            log = self._store.log
-            if len(log) and record[self._kernels.LOGGED] >= len(log):
-                require_memory(4 * log.nbytes, "the sums of the quotient", "check without the quotient")
-                self._store = self._store._replace(log=np.concatenate([log, np.zeros_like(log)]))
-
-    def _noted(self, operation: Callable[[], int]) -> tuple[int, Words]:
-        """Return the result of an operation, and what was done with leaves on the way."""
-        self._store = self._store._replace(log=np.zeros((_LEAST_ROOM, 4), dtype=np.uint64))
-        self._store.record[self._kernels.LOGGED] = 0
-        found = operation()
-        log = self._store.log[: self._store.record[self._kernels.LOGGED]]
-        self._store = self._store._replace(log=np.zeros((0, 4), dtype=np.uint64))
-        return found, log
-
-    # ------------------------------------------------------------------ nodes
-
-    def _made(self, room: int) -> Store:
-        """Return a store with the leaf 0."""
-        kernels = self._kernels
-        require_memory(_BYTES * room, "diagrams of blocks", "check without the quotient")
-        places = 2 << (room - 1).bit_length()
-        store: Store = kernels.Store(
-            np.zeros(room, dtype=np.int32),
-            np.zeros(room, dtype=np.int32),
-            np.zeros(room, dtype=np.int32),
-            np.zeros(room, dtype=np.uint64),
-            np.full(places, -1, dtype=np.int32),
-            np.zeros((places, 2), dtype=np.uint64),
-            np.full(places, -1, dtype=np.int32),
-            np.zeros((0, 4), dtype=np.uint64),
-            np.zeros(3, dtype=np.int64),
-        )
-        kernels.leaf(store, self._n_bits, np.uint64(0))
-        return store
-
-    def _grow(self) -> None:
-        """Make room for twice as many nodes."""
-        old = self._store
-        size = len(old.level)
-        if 2 * size > self._room:
-            raise MemoryError(f"the blocks of the quotient need more than {self._room} nodes: expected fewer")
-        new = self._made(2 * size)
-        for name in ("level", "low", "high", "word"):
-            getattr(new, name)[:size] = getattr(old, name)
-        new.slots.fill(-1)
-        self._store = new._replace(log=old.log, record=old.record)
-        self._kernels.placed(self._store)
-
-    def _kept(self, *roots: int, anyway: bool = False) -> tuple[int, ...]:
-        """Return functions in a store without other nodes, once those are most of all."""
-        old, size = self._store, int(self._store.record[self._kernels.SIZE])
-        if not anyway and size < max(4 * self._live, len(old.level) // 2):
-            return roots
-        marks = self._marks(*roots)
-        self._live = int(marks.sum())
-        room = max(_LEAST_ROOM, 1 << (8 * self._live).bit_length())
-        self._store = self._made(min(room, max(self._room, 2 * self._live)))
-        image = np.zeros(len(marks), dtype=np.int32)
-        self._kernels.copied(old, self._store, marks, image)
-        return tuple(int(image[root]) for root in roots)
-
-    def _marks(self, *roots: int) -> NDArray[np.bool_]:
-        marks = np.zeros(max(roots) + 1, dtype=np.bool_)
-        marks[0] = True
-        for root in roots:
-            self._kernels.marked(self._store, root, marks)
-        return marks
-
-    def _leaves(self, root: int) -> Numbers:
-        """Return the leaves of a function but the leaf 0."""
-        marks = self._marks(root)
-        marks[0] = False
-        return np.flatnonzero(marks & (self._store.level[: len(marks)] == self._n_bits))
+    def _leaves(self, root: int) -> tuple[Numbers, Words]:
+        """Return the leaves of a function but the leaf 0, and their words."""
+        leaves, words = self._store.leaves(root)
+        return leaves[leaves != 0], words[leaves != 0]
 
     def _words(self, root: int) -> Words:
-        return self._store.word[self._leaves(root)]
+        return self._leaves(root)[1]
 
     def _with_words(self, root: int, change: Callable[[Words], Words]) -> int:
         """Return a function with other words, the leaf 0 left as it is."""
-        leaves, by_node = self._leaves(root), np.zeros(root + 1, dtype=np.uint64)
-        by_node[leaves] = change(self._store.word[leaves])
-        return self._relabelled(root, by_node)
 
-    def _relabelled(self, root: int, by_node: Words) -> int:
-        """Return a function with the words that its leaves are given."""
-        marks, image = self._marks(root), np.zeros(root + 1, dtype=np.int64)
-        while not self._kernels.relabelled(self._store, self._n_bits, marks, by_node, image):
-            check_budget()
-            self._grow()
-        return int(image[root])
+        def changed(words: Words) -> Words:
+            found = words.copy()
+            found[words != 0] = change(words[words != 0])
+            return found
 
-    def _loaded(self, work: ValueDiagrams, root: int) -> int:
-        """Return a function of integers in the store, which is empty but for the leaf 0."""
-        level, low, high, values = _flat(work, root)
-        n_nodes = len(level)
-        while len(self._store.level) < n_nodes:
-            self._grow()
-        store, kernels = self._store, self._kernels
-        is_leaf = level == work.bottom
-        store.level[:n_nodes] = np.where(is_leaf, self._n_bits, level // 3)
-        store.low[:n_nodes], store.high[:n_nodes] = low, high
-        store.word[:n_nodes] = values.astype(np.uint64)
-        store.record[kernels.SIZE] = n_nodes
-        store.slots.fill(-1)
-        kernels.placed(store)
-        return n_nodes - 1
+        return self._store.relabelled(root, changed)
 
     def _seeded(self, words: Words, seed: int) -> Words:
         """Return the words of the first blocks, which are one a class."""
-        word = self._kernels.pair_word
+        word = self._operations.pair_word
         return np.array([word(own, np.uint64(seed)) for own in words], dtype=np.uint64)
 
     def _residues_of(self, terms: Terms, seed: int) -> Words:
         """Return a residue for every terminal: its count, times a number that stands for its symbol."""
-        kernels = self._kernels
+        word = self._operations.pair_word
         weights = [
-            kernels.pair_word(np.uint64(symbol), np.uint64(seed ^ 0x5851F42D4C957F2D)) if symbol else 1
+            word(np.uint64(symbol), np.uint64(seed ^ 0x5851F42D4C957F2D)) if symbol else 1
             for symbol in range(terms.n_symbols)
         ]
         pairs = zip(terms.symbols.tolist(), terms.counts.tolist(), strict=True)
         return np.array([weights[s] * c % ((1 << 61) - 1) for s, c in pairs], dtype=np.uint64)
-
-
-def _flat(work: ValueDiagrams, root: int) -> tuple[Numbers, Numbers, Numbers, NDArray[np.float64]]:
-    """Return the nodes of a function: level, children, and values of leaves.
-
-    Children come before their parents, the leaf 0 first of all and the root last; children of leaves are 0.
-    """
-    groups = list(work.below(np.array([0, root])))
-    nodes = np.concatenate([ids for _, ids in groups])
-    level = np.repeat([level for level, _ in groups], [len(ids) for _, ids in groups])
-    is_leaf = level == work.bottom
-    leaves = nodes[is_leaf]  # they come first
-    nodes[is_leaf] = leaves[np.argsort(leaves != 0, kind="stable")]
-    place = np.zeros(int(nodes.max()) + 1, dtype=np.int64)
-    place[nodes] = np.arange(len(nodes))
-    low, high = (np.where(is_leaf, 0, place[child]) for child in work.children(nodes))
-    return level, low, high, np.where(is_leaf, work.values_of(nodes), 0.0)
-
-
-def _flat_matrix(
-    work: ValueDiagrams, matrix: SymbolicMatrix
-) -> tuple[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]], int]:
-    """Return the nodes of a matrix as `product` takes them, and the root."""
-    level, low, high, values = _flat(work, work.load(matrix))
-    is_leaf = level == work.bottom
-    low = np.where(is_leaf, np.searchsorted(matrix.terminals, values), low)
-    level = np.where(is_leaf, 2 * matrix.manager.n_bits, level // 3 * 2 + level % 3)
-    return (level.astype(np.int32), low.astype(np.int32), high.astype(np.int32)), len(level) - 1

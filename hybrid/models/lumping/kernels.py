@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtbdd.base.compiled import njit
-from mtbdd.graph.refinement_kernels import mixed, plus, times
+from mtbdd.diagrams.node_kernels import mixed, plus, times
 
 _P = (1 << 61) - 1
 

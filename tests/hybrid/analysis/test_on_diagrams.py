@@ -9,7 +9,7 @@ import pytest
 
 import hybrid
 from hybrid.solvers.diagram_iteration import rounded_values
-from mtbdd.diagrams.node_store import DOWN, UP, Diagram
+from mtbdd.diagrams.node_store import DOWN, UP, Diagram, NodeStore
 from tests.attack.cases import draw_case
 from tests.attack.symbolic import run_symbolic
 
@@ -69,7 +69,9 @@ def test_bounds_meet_those_of_the_reference(text: str, question: str) -> None:
 
 
 # lemma: diagram-rounding
-@pytest.mark.parametrize("question", ["P=? [ X s=1 ]", "P=? [ F<=1 s=1 ]", 'R{"r"}=? [ C<=1 ]'])
+@pytest.mark.parametrize(
+    "question", ["P=? [ X s=1 ]", "P=? [ F<=1 s=1 ]", "P=? [ F s=1 ]", 'R{"r"}=? [ C<=1 ]']
+)
 def test_decimals_lie_strictly_between_their_bounds(question: str) -> None:
     text = "dtmc module m s:[0..2]; [] s=0 -> 0.1:(s'=1) + 0.9:(s'=2); [] s>0 -> true; endmodule"
     model = hybrid.parse(f'{text} rewards "r" s=0 : 0.1; endrewards')
@@ -85,12 +87,54 @@ def test_a_chain_without_circles_is_a_finite_series() -> None:
     assert answer.statistics.iterations < 10
 
 
+def line(probability: str, length: int) -> str:
+    """Return a chain that goes on with some probability, and else ends; s counts the steps made."""
+    return f"""dtmc module m s:[0..{length}] init 0; d:bool init false;
+      [] s<{length}&!d -> {probability}:(s'=s+1) + 1-{probability}:(d'=true); [] s={length}|d -> true;
+    endmodule"""
+
+
+# lemma: diagram-series
+@pytest.mark.parametrize("epsilon", [1e-8, 1e-15])
+def test_a_series_that_was_rounded_is_bounded_from_above(epsilon: float) -> None:
+    """Entries are exact, and powers of 1365/4096 are not from the fifth one on."""
+    answer = hybrid.check(
+        hybrid.parse(line("0.333251953125", 40)), "P=? [ F s=40 ]", engine="symbolic", epsilon=epsilon
+    )
+    assert answer.lower is not None and answer.upper is not None
+    assert Fraction(answer.lower) < Fraction(1365, 4096) ** 40 < Fraction(answer.upper)
+    assert answer.upper - answer.lower <= max(epsilon, 1e-13) * answer.upper
+    assert (answer.statistics.iterations > 41) == (epsilon == 1e-15)  # then all terms are made twice
+
+
+# lemma: diagram-series
+def test_a_series_whose_terms_vanish_is_added_up_from_above() -> None:
+    answer = hybrid.check(hybrid.parse(line("1e-200", 2)), "P=? [ F s=2 ]", engine="symbolic")
+    assert answer.lower is not None and answer.upper is not None
+    assert Fraction(answer.lower) < Fraction(1, 10**400) < Fraction(answer.upper)
+
+
+# lemma: diagram-rounding
+@pytest.mark.parametrize("bound", ["<=100000", "[90000,100000]"])
+def test_many_steps_of_few_states_are_powers(bound: str) -> None:
+    row = "1e-5:(s'=1) + 1e-5:(s'=2) + 1-2e-5:true"
+    model = hybrid.parse(f"dtmc module m s:[0..2]; [] s=0 -> {row}; [] s>0 -> true; endmodule")
+    question = f"P=? [ F{bound} s=1 ]"
+    wanted, found = hybrid.check(model, question), hybrid.check(model, question, engine="symbolic")
+    assert found.lower is not None and found.upper is not None
+    assert found.lower <= wanted.upper and wanted.lower <= found.upper
+    assert found.lower < found.upper <= found.lower * (1 + 1e-9)
+    assert found.statistics.products < 200
+
+
 # lemma: diagram-merging
 def test_merged_values_stay_on_their_side() -> None:
     values = np.array([0.1, 1 / 3, 2.5, 1e-300])
     nodes = np.array([[2, i, i] for i in range(4)] + [[1, 0, 1], [1, 2, 3], [0, 4, 5]], dtype=np.int32)
     x = Diagram(2, nodes, values)
-    below, above = (np.sort(rounded_values(x, rounding, 4).values) for rounding in (DOWN, UP))
+    store = NodeStore(2)
+    found = [store.values(rounded_values(store, store.insert(x), rounding, 4)) for rounding in (DOWN, UP)]
+    below, above = (np.sort(values) for values in found)
     ordered = np.sort(values)
     assert (below <= ordered).all()
     assert (above >= ordered).all()

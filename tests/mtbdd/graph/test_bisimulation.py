@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from mtbdd.base.budget import Budget, BudgetError, spending
+from mtbdd.diagrams import node_kernels as operations
+from mtbdd.diagrams import node_store
 from mtbdd.diagrams.manager import Manager
 from mtbdd.diagrams.value_diagrams import ValueDiagrams
 from mtbdd.graph import bisimulation
@@ -156,16 +158,14 @@ def test_little_room_and_many_pauses_change_nothing(
     asked = Asked(rng, 6, 20)
     known = asked.found(True)
     monkeypatch.setattr(bisimulation, "_LEAST_ROOM", 32)
-    monkeypatch.setattr(bisimulation, "_STEPS", 500)
+    monkeypatch.setattr(node_store, "_FIRST", 32)
+    monkeypatch.setattr(node_store, "_STEPS", 500)
     found = asked.found(True)
     for name in ("first", "starts", "targets", "counts", "classes"):
         assert (getattr(found, name) == getattr(known, name)).all()
 
 
-def test_nodes_that_find_no_room_are_refused(
-    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bisimulation, "_LEAST_ROOM", 32)
+def test_nodes_that_find_no_room_are_refused(rng: np.random.Generator) -> None:
     with pytest.raises(MemoryError, match="more than 64 nodes"):
         Asked(rng, 6, 20).found(room=64)
 
@@ -233,6 +233,25 @@ def test_residues_that_are_zero_prove_nothing() -> None:
 
 
 # lemma: formal-sums
+def test_sums_that_are_zero_prove_nothing() -> None:
+    """States 0 and 1 lead to state 4; state 0 to one block besides, with counts that add up to the prime."""
+    matrix = np.zeros((8, 8))
+    matrix[0, 2:5], matrix[1, 4] = (1.0, 2.0, 3.0), 3.0
+    matrix[2, 2] = matrix[3, 3] = matrix[4, 4] = 3.0
+    manager = Manager(3)
+    work = ValueDiagrams(manager.index_level)
+    classes = work.load(symbolic_vector(manager, np.array([1.0, 1, 2, 2, 3, 0, 0, 0])))
+    entries = symbolic_matrix(manager, matrix)
+    for more, proved in ((-1, False), (-2, True)):
+        terms = Terms(np.zeros(3, dtype=np.int64), np.array([1, (1 << 61) - 1 + more, 5]))
+        if proved:
+            assert coarsest_partition(entries, terms, work, classes).count == 4
+        else:
+            with pytest.raises(CoarseningError, match="could not be proved"):
+                coarsest_partition(entries, terms, work, classes)
+
+
+# lemma: formal-sums
 def test_residues_that_stand_for_two_entries_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def ones(self: object, terms: Terms, seed: int) -> np.ndarray:
         return np.ones(len(terms.counts), dtype=np.uint64)
@@ -256,7 +275,7 @@ def formal_sums(operations: list[tuple[int, ...]], counts: list[int], words: int
 
 
 def test_a_word_that_stands_for_two_sums_is_found_out() -> None:
-    add, product = kernels.ADD, kernels.PRODUCT
+    add, product = operations.ADD + operations.MODULAR, operations.MATRIX + operations.MODULAR
     # Words 0 and 1 are entry 0 into blocks 0 and 1; word 2 is their sum, or one of them twice.
     first = [(product, 0, 0, 0), (product, 0, 1, 1), (add, 0, 1, 2)]
     assert formal_sums([*first, (add, 1, 0, 2)], [1], 3)[1] == 0
@@ -279,7 +298,7 @@ def test_words_of_one_block_agree_by_their_sums(other: int, skip: bool, agree: b
 
 
 def test_counts_that_are_too_large_are_refused(rng: np.random.Generator) -> None:
-    add, product = kernels.ADD, kernels.PRODUCT
+    add, product = operations.ADD + operations.MODULAR, operations.MATRIX + operations.MODULAR
     twice = [(product, 0, 0, 0), (add, 0, 0, 1)]
     assert formal_sums(twice, [(1 << 60) - 1], 2)[1] == 0
     assert formal_sums(twice, [1 << 60], 2)[1] == 2
@@ -296,5 +315,5 @@ def test_residues_add_and_multiply_as_numbers_do(rng: np.random.Generator) -> No
     prime = (1 << 61) - 1
     for a, b in rng.integers(0, prime, (50, 2)).tolist():
         one, other = np.uint64(a), np.uint64(b)
-        assert int(kernels.plus(one, other)) == (a + b) % prime
-        assert int(kernels.times(one, other)) == a * b % prime
+        assert int(operations.plus(one, other)) == (a + b) % prime
+        assert int(operations.times(one, other)) == a * b % prime
