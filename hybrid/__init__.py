@@ -15,7 +15,7 @@ import sys
 
 from mtbdd.base.lazy_loading import MovedModules, lazy_names
 
-# What `typing` has by this name takes 30 ms to import, in which an interrupt still shows a traceback.
+# `typing.TYPE_CHECKING` without importing `typing`: 30 ms in which an interrupt still shows a traceback.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ __all__ = [
 ]
 
 DISTRIBUTION = "hybrid-model-checker"
-"""What installs this package; dwave-hybrid installs another one of the same name."""
+"""The distribution of this package; dwave-hybrid installs another package of the same name."""
 
 _HOMES = {
     "Answer": "checking.answer",
@@ -168,9 +168,9 @@ _PARTS = {
 }
 
 _GONE = {"ordering": "orders are not searched for any more, order='auto' of hybrid.load looks at three"}
-"""What the version before had, and what to use in its place."""
+"""Names of the release before, with the message that names their replacement."""
 
-# Where packages were before: `import hybrid.linear` finds them for one release, with a warning.
+# Former names of packages: `import hybrid.linear` finds them for one release, with a warning.
 _MOVED = {
     "gpu_kernels.formats": "gpu_kernels.explicit",
     "hybrid.automata": "hybrid.properties.automata",

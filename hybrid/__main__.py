@@ -7,7 +7,7 @@ import sys
 
 from hybrid.app.cli.signals import Interrupted, Signals
 
-# What `typing` has by this name takes long to import, in which an interrupt would show a traceback.
+# `typing.TYPE_CHECKING` without importing `typing`, during which an interrupt would show a traceback.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _TEXTS = ("completion", "man")
-"""Commands that print what the parser alone tells."""
+"""Commands whose output comes from the parser alone."""
 
 _ON_DEVICES = ("auto", "gpu")
 """Backends that use a device where there is one."""
@@ -106,7 +106,7 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
     except BrokenPipeError:
         return 1
     except Exception:
-        # What loads extension modules turns an interrupt into other exceptions.
+        # While extension modules load, an interrupt becomes another exception.
         if signals.received is None:
             raise
         console.error(signals.received.word)
@@ -125,7 +125,7 @@ def _begin_device(options: Namespace) -> None:
 
 
 def _is_alone() -> bool:
-    """Tell whether the process is ``python -m hybrid``, and not a program that runs this module."""
+    """Return whether the process is ``python -m hybrid``, and not a program that runs this module."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     return spec is not None and spec.name == "hybrid.__main__"
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import functools
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from tests.pages import pages
 from tests.source_tree import PACKAGES, ROOT, source_files
 
 __all__ = [
+    "code_texts",
     "docstrings",
     "is_riddle",
     "long_sentences",
@@ -75,6 +78,28 @@ def _docstrings() -> tuple[tuple[str, Path, str], ...]:
 def docstrings(kind: str) -> list[tuple[str, str]]:
     """File and docstring of every ``Module`` or ``ClassDef`` that has one."""
     return [(str(path.relative_to(ROOT)), text) for named, path, text in _docstrings() if named == kind]
+
+
+@functools.cache
+def code_texts() -> tuple[tuple[str, str], ...]:
+    """File and text of every docstring, also of constants, and of every run of comments."""
+    found = []
+    for path in (path for package in PACKAGES for path in source_files(package)):
+        source, name = path.read_text(encoding="utf-8"), str(path.relative_to(ROOT))
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                if isinstance(node.value.value, str):
+                    found.append((name, node.value.value.strip()))
+        runs: list[list[str]] = []
+        last = -1
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type == tokenize.COMMENT:
+                if token.start[0] != last + 1:
+                    runs.append([])
+                runs[-1].append(token.string.lstrip("# "))
+                last = token.start[0]
+        found += [(name, " ".join(run)) for run in runs]
+    return tuple(found)
 
 
 def written_pages() -> list[str]:

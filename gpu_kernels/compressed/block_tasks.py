@@ -103,7 +103,7 @@ class BlockTasks:
 
 
 def _is_on_host(array: Array) -> bool:
-    """Whether an array has yet to be copied to a card."""
+    """Return whether an array has yet to be copied to a card."""
     return not hasattr(array, "get")
 
 

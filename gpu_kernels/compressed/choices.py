@@ -39,9 +39,9 @@ class ChoiceRows:
     columns : ndarray, shape (transitions,), int32 or int64
         Targets; int32 on a device.
     values : ndarray, shape (transitions,), float64, or None
-        Probabilities; None if they are not asked for.
+        Probabilities; None if they are not requested.
     gains : ndarray, shape (choices,), float64, or None
-        What each choice is worth by itself; None if it is not asked for.
+        Reward of each choice; None if it is not requested.
     layers : ndarray, shape (choices,), unsigned integers
         The layer that each choice comes from; uint16 on a device.
     state_lanes, choice_lanes : int

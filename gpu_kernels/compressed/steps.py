@@ -189,7 +189,7 @@ Array = Any
 
 _THREADS = 256
 _SPAN = 512 // 32
-"""Members that a thread of a warp looks at."""
+"""Members that a thread of a warp reads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +268,7 @@ def join_groups(device: Device, groups: Groups, maximise: bool, values: Array) -
     spread((blocks_for(count, _THREADS),), (_THREADS,), (*operands, groups.keys, values))
 
 
-# What a step of value iteration does with the best over the choices of a state (cuda/choice.cuh).
+# A step of value iteration, given the best value over the choices of a state (cuda/choice.cuh).
 
 NO_CHOICE = 65_535
 """The layer of a state without a choice."""

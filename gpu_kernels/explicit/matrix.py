@@ -232,7 +232,7 @@ class ExplicitMatrix(ABC):
 
     @classmethod
     def _require(cls, device: Device, csr: CsrArrays, elements: int, compact: bool) -> None:
-        """Refuse a conversion whose padding, which nobody knew of before, does not fit."""
+        """Refuse a conversion whose padding, known only now, does not fit."""
         entries = len(csr.columns)
         if elements > entries:
             needed = cls.conversion_bytes(csr.shape[0], entries, elements, compact)

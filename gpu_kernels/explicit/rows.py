@@ -30,7 +30,7 @@ _SCAN_ENTRY_BYTES = 12
 """An entry: its product, its flag, and copies of flags while a level is made of the one below."""
 
 _SCAN_TILE_BYTES = 8 * THREADS * ITEMS
-"""What the last tiles of all levels lack."""
+"""Rows that the last tiles of all levels lack."""
 
 STREAM_TILE = 2048
 """Entries of a tile; the number of cuda/stream.cu."""
@@ -231,7 +231,7 @@ class MsrScan(Msr):
 
 @dataclass(frozen=True, eq=False)
 class MsrStream(Msr):
-    """Row-compressed storage cut into equal parts of its entries, whatever the rows' lengths are.
+    """Row-compressed storage cut into equal parts of its entries, for rows of any lengths.
 
     A block makes the products of a tile of consecutive entries in shared memory and adds up the rows there.
     Rows that go on into later tiles get the sums of those in a second launch.  So it is [BESW10]'s M2 without

@@ -1,7 +1,7 @@
 """Strongly connected and maximal end components on the device ([WKB16]).
 
-:meth:`Graph.from_arrays` puts the graph of a model on the device. :func:`scc` and :func:`mec` name components
-by their least states, so that the answers of all variants are equal arrays.
+The graph of a model is put on the device by :meth:`Graph.from_arrays`. Components of :func:`scc` and
+:func:`mec` have the numbers of their least states, so that all variants return equal arrays.
 """
 
 from __future__ import annotations

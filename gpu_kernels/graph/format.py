@@ -20,10 +20,10 @@ THREADS = 256
 """Threads of a block."""
 
 LOOK_EVERY = 4
-"""Launches between two looks of the host at how far the device is."""
+"""Launches between two synchronisations of the host with the device."""
 
 ROUNDS = 32
-"""Rounds that a block goes on by itself within a launch on a queue."""
+"""Rounds that a block adds within a launch on a queue."""
 
 WIDE_SHARE = 4096
 """Transitions for each word of a queue's room for states of very many: a quarter of the least number."""
@@ -79,7 +79,7 @@ def launch(
 
 
 def _has_cards(device: Device) -> bool:
-    """Whether the device's arrays live on a card, not on the host as those of an emulator."""
+    """Return whether the device's arrays live on a card, not on the host as those of an emulator."""
     return hasattr(device.xp, "cuda")
 
 

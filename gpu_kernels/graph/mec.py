@@ -160,7 +160,7 @@ def _by_queue(device: Device, graph: Graph, options: ComponentOptions) -> tuple[
     a graph of their own. Time: an iteration is linear in what is left, besides the decomposition.
     """
     xp, word, none = device.xp, graph.word, none_word(graph.bits)
-    # Parts that are left need no more, besides themselves, which are asked for when their sizes are known.
+    # Parts that are left need no more, besides themselves, which are requested when their sizes are known.
     needed = transposed_bytes(graph) + removal_bytes(graph)
     check_room(device, needed, "finding end components, besides the graph,")
     component = xp.full(graph.n_states, none, word)

@@ -27,10 +27,10 @@ SEARCH_LAUNCHES = 24
 """Launches after which ``auto`` gives up the search from its pivot: the graph is too deep for it."""
 
 _SWEEPS = 8
-"""Sweeps over the edges between two looks of the host; those after the last change do nothing."""
+"""Sweeps over the edges between two synchronisations of the host; those after the last change do nothing."""
 
 _TILE_ROUNDS = 128
-"""How often a block repeats its tile of edges in a sweep."""
+"""Repetitions of a block's tile of edges in a sweep."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +212,7 @@ def propagate_components(
 
     Each state takes the greatest name among the states that reach it, and among those that it reaches. Where
     the two agree, the name is the component's. Edges between states that disagree in either name are
-    dropped, and the rest starts anew until no edge is left. ``listed`` are the states without a component,
+    dropped, and the rest starts again until no edge is left. ``listed`` are the states without a component,
     ``degrees`` their transitions to each other. Edges that do not fit on the device twice are a MemoryError.
     Time: O(edges) a sweep. Synchronises: yes, once for every few sweeps.
 

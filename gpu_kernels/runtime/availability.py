@@ -32,8 +32,8 @@ def begin_start(card: int) -> threading.Thread | None:
 
     Notes
     -----
-    What fails here fails again where CuPy asks for it, with a reason; nothing is told here. The context stays
-    until the process ends. A process that is forked afterwards cannot use CUDA, as ever.
+    What fails here fails again where CuPy asks for it, with a reason; nothing is reported here. The context
+    stays until the process ends. A process that is forked afterwards cannot use CUDA, as ever.
     """
     if importlib.util.find_spec("cupy") is None:
         return None
@@ -91,7 +91,7 @@ def unavailable_reason() -> str | None:
 
 
 def is_available() -> bool:
-    """Whether a CUDA device can be used through CuPy.
+    """Return whether a CUDA device can be used through CuPy.
 
     Returns
     -------

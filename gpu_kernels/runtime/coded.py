@@ -82,7 +82,7 @@ def ranges(xp: Any, starts: Array, ptr: Array, total: int) -> tuple[Array, Array
 
 
 _CHUNK = 1 << 24
-"""Elements looked at together: bounds the temporary memory."""
+"""Elements processed together: bounds the temporary memory."""
 
 _LONG = 1 << 30
 """Elements of a reduction."""

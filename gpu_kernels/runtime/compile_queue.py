@@ -62,7 +62,7 @@ def items_of(work: Work) -> Iterator[Item]:
         yield from _operations("NUMBERS", len(NUMBERS))
     else:
         yield from _operations("LAYOUT", len(LAYOUT))
-        # Where layouts are large vectors may be long.
+        # Vectors may be long where layouts are large.
         yield from _operations(f"VECTORS{ON_LONG}", len(VECTORS))
         yield from _operations(f"PARTS{ON_LONG}", len(PARTS))
 
@@ -88,7 +88,8 @@ class CompileQueue:
 
     def __init__(self) -> None:
         self.reader, self._writer = os.pipe()
-        # What does not fit is not compiled ahead; nobody waits for room, nor for a record another has taken.
+        # Kernels that do not fit are not compiled ahead, and no thread waits for room or for a record that
+        # is taken.
         os.set_blocking(self._writer, False)
         os.set_blocking(self.reader, False)
 
@@ -104,12 +105,12 @@ class CompileQueue:
         return found
 
     def end(self) -> None:
-        """Tell the others that no more items come; they take those that are there."""
+        """Signal to the other processes that no more items come; they take those that are there."""
         end, self._writer = self._writer, -1
         _close(end)
 
     def is_empty(self) -> bool:
-        """Tell whether the others have taken all items; reads one, which is lost, where they have not."""
+        """Return whether the others have taken all items; reads one, which is lost, where they have not."""
         try:
             return not os.read(self.reader, _BYTES)
         except OSError:

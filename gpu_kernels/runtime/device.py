@@ -36,7 +36,7 @@ class RecordedGraph:
 
     Notes
     -----
-    CuPy passes no flags when it instantiates a graph; the driver is asked for that. Where it refuses, CuPy's
+    CuPy passes no flags when it instantiates a graph; the driver is called for that. Where it refuses, CuPy's
     graph is launched, whose results are the same.
     """
 
@@ -109,7 +109,7 @@ class Device(Place, Protocol):
         """Return room on the host for so many elements that go out of the device and come in."""
 
     def card_identity(self) -> bytes:
-        """Return what tells the card from all others; empty where there is none."""
+        """Return the unique identity of the card; empty where there is none."""
 
     def side_stream(self) -> SideStream:
         """Return a stream for work that goes on beside that of the current one."""
@@ -328,7 +328,7 @@ HOST_ITEMS = 1 << 20
 that has loaded none of the kernels of its many small operations."""
 
 _TIMES_UNCOMPILED = 4
-"""How many times as many while the device's operations are not compiled, which takes several seconds."""
+"""Factor on these counts while the device's operations are not compiled, which takes several seconds."""
 
 
 class Host:

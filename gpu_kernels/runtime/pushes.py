@@ -97,7 +97,7 @@ class WindowPushes:
         }
 
     def announce(self) -> None:
-        """Tell those who send elements that there is room for the next ones."""
+        """Signal to the senders of elements that there is room for the next ones."""
         if not len(self._senders) and not self._receivers:
             return
         kernel = self._device.kernel("windows.cu", "announce", macros(INDEX_BITS=32))

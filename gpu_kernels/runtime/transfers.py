@@ -162,7 +162,7 @@ class DeviceLinks:
 
     @staticmethod
     def is_there() -> bool:
-        """Whether NCCL can be used."""
+        """Return whether NCCL can be used."""
         try:
             from cupy.cuda import nccl
 
@@ -185,7 +185,7 @@ class DeviceLinks:
         Parameters
         ----------
         outgoing, incoming : cupy.ndarray, float64
-            What goes to the processes one after the other, and what comes from them.
+            Elements sent to the processes one after the other, and received from them.
         lengths, awaited : sequence of int
             Elements for each process, and from each.
         """
@@ -221,7 +221,7 @@ class Window:
     Attributes
     ----------
     words : ndarray, int64
-        Numbers that processes write to tell each other how far they are; zero at first.
+        Numbers that processes write to signal their progress to each other; zero at first.
     room : ndarray, float64
         Room for elements that others write.
     handle : bytes
@@ -248,7 +248,7 @@ class Window:
         self.handle: bytes = np.int64(words).tobytes() + runtime.ipcGetMemHandle(self._address)
 
     def close(self) -> None:
-        """Free the memory, once nobody has it open any more. Synchronises: yes."""
+        """Free the memory, once no process has it open any more. Synchronises: yes."""
         self._runtime.free(self._address)
 
 

@@ -29,10 +29,10 @@ _MOST_PROCESSES = 8
 """The driver makes their contexts one after the other, an eighth of a second each."""
 
 _LEAST_PROCESSES = 4
-"""Fewer are not asked for more: this process would wait for longer than it takes to compile what it needs."""
+"""Fewer helpers get no further modules: waiting for them would take longer than compiling here."""
 
 _SECONDS = 30.0
-"""After so long nobody waits for them any more."""
+"""Seconds after which they are no longer waited for."""
 
 _SECONDS_OF_A_CLAIM = 2 * _SECONDS
 """A claim that is older was left by a process that was killed."""
@@ -41,7 +41,7 @@ _SECONDS_TO_GO = 5.0
 """A process that is ended may wait for its card."""
 
 _MODULES = "warm-modules"
-"""How marks of modules begin."""
+"""Prefix of the marks of modules."""
 
 _PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
@@ -50,13 +50,13 @@ _gone: list[subprocess.Popen[bytes]] = []
 """Those that were ended and had not gone in time."""
 
 _queue: CompileQueue | None = None
-"""What those that are at work read."""
+"""The file that helpers at work read."""
 
 _mark_of_started: Path | None = None
-"""Where the mark of their work belongs; None where nobody is at work."""
+"""Path of the mark of their work; None without helpers at work."""
 
 _marks_as_well: list[Path] = []
-"""Of modules that those at work were asked for later."""
+"""Files of modules that helpers at work were given later."""
 
 _is_whole = True
 """Whether the queue had room for all of the work."""
@@ -176,7 +176,7 @@ def end_warm_up() -> None:
 
     Notes
     -----
-    Called before that memory is asked for. Does nothing where none were started.
+    Called before that memory is requested. Does nothing where none were started.
     """
     mark = _mark_of_started
     if not _started or mark is None:
@@ -185,7 +185,7 @@ def end_warm_up() -> None:
         _queue.end()
     deadline = time.monotonic() + _SECONDS
     done = [_has_ended(process, deadline) for process in _started]
-    # They may have ended, with nothing to do, before they were asked for more.
+    # They may have ended, with nothing to do, before they were given more.
     as_well = [*_marks_as_well] if _queue is not None and _queue.is_empty() else []
     _stop()
     if all(done) and _is_whole:
@@ -268,7 +268,7 @@ def _mark_named(name: str, known: bytes) -> Path | None:
 
 
 def _can_be_kept(mark: Path) -> bool:
-    """Whether the cache is a folder that can be written to, or can be made."""
+    """Return whether the cache is a folder that can be written to, or can be made."""
     folder = next(parent for parent in mark.parents if parent.exists())
     return folder.is_dir() and os.access(folder, os.W_OK)
 

@@ -243,7 +243,7 @@ def _built(
 ) -> HeldChoices:
     """Return the operator of a system in the form that the engine asks for.
 
-    `offers` returns the choices of all layers, with a row for every unknown state if it is asked for them.
+    `offers` returns the choices of all layers, with a row for every unknown state if these are requested.
     """
     # Imported here: chains start quicker without, and few choices of the host without a device's.
     from hybrid.matrix.operators.hybrid_choices import hybrid_choices, why_ineligible

@@ -23,7 +23,7 @@ from mtbdd.diagrams.manager import Node
 from mtbdd.graph.prob01 import some_always, some_next, some_until, successors
 from mtbdd.language.syntax import Expression, Unary
 
-# What happens again and again, or always from some time on: ``G F a``, ``F G a``, by end components.
+# Recurrence and persistence, ``G F a`` and ``F G a``, by end components.
 
 
 def repeated_probabilities(a: OperatorQuery) -> StateValues:

@@ -37,10 +37,10 @@ from mtbdd.language.syntax import ModelType
 from mtbdd.offset.offset import row_entries
 from mtbdd.offset.states import StateIndex, index_states
 
-# Where a chain is, started in its initial states: after a time, and in the long run.
+# Transient and steady-state distributions of a chain, started in its initial states.
 #
 # Distributions are followed forwards, with the transposed matrix.  They are estimates: what is known for
-# certain about a set of states is asked for with P or S, whose answers have bounds.
+# certain about a set of states is answered by P or S, with bounds.
 
 Vector = NDArray[np.float64]
 
@@ -244,7 +244,7 @@ def steady_rewards(a: OperatorQuery) -> StateValues:
     def gains(component: Node, index: StateIndex) -> Gains:
         expected = index.at(expected_place(options, index.size))
         rewards, error = enclosed_rewards(model, structure, expected)
-        # Only the greatest error counts: the vector is let go.
+        # Only the greatest error counts: the vector is freed.
         own = 0.0 if error is None else max(0.0, extremes(error)[1])  # lemma: gain, entry-units
         del error
         if is_constant(model.communicator, rewards):
@@ -275,7 +275,7 @@ def _average(
 ) -> Gains:
     """Return one component's average, without bounds (NaN) if the method chosen gives none.
 
-    The rewards are asked for where the vectors of the solution lie.
+    The rewards are requested where the vectors of the solution lie.
     """
     method = options.average_reward()
     if method is not None:
@@ -347,7 +347,7 @@ class _Flow:
         self._lost = underflow_of(np.maximum(model.exit_rates(rows), 1.0), slack, self._alike)
 
     def is_far(self, weights: Vector) -> bool:
-        """Whether underflow counts as rounding in weights, not negative, and in the sums that they make."""
+        """Return whether underflow is within rounding, in non-negative weights and in their sums."""
         # lemma: classes, underflow
         if self._alike.any(((weights > 0.0) & (weights < TINY)).any()):
             return False

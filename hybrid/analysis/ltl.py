@@ -1,8 +1,8 @@
 """Linear temporal logic: the product with a deterministic automaton, then reachability.
 
-A run of the product ends almost surely in a bottom component of a chain, or in an end component of an MDP,
-all of which a scheduler can visit again and again. The acceptance condition is one on the marks that are met
-there. (Baier and Katoen, Principles of Model Checking, sections 10.3 and 10.6.4.)
+A run of the product ends almost surely in a bottom component of a chain, or in an end component of an MDP. A
+scheduler can visit all of an end component again and again. The acceptance condition is one on the marks
+that are met there. (Baier and Katoen, Principles of Model Checking, sections 10.3 and 10.6.4.)
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The operators P, S and R: which algorithm finds their values, and which optimum is meant on an MDP.
 
 `P>=p` speaks of all schedulers, so that the least probability counts, and `P<=p` of the greatest one. Each
-path operator is an until, a complement of one, or a single step: ``F b = true U b``, ``G b = !F !b``,
-``a W b = !((a & !b) U (!a & !b))``, ``a R b = !(!a U !b)``, with the same window of steps or time on both
-sides ([Tealdi13] §2.2). Algorithms are imported when they are used. An answer needs one of them, and all take
+path operator is an until, a complement of one, or a single step. ``F b = true U b``, ``G b = !F !b``, ``a W
+b = !((a & !b) U (!a & !b))``, ``a R b = !(!a U !b)``, with the same window of steps or time on both sides
+([Tealdi13] §2.2). Algorithms are imported when they are used. An answer needs one of them, and all take
 longer to load than a small model to solve.
 """
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerBuilder
 
 
-# The states in which a formula's value is asked for.
+# The states in which a formula's value is requested.
 #
 # A formula need not have a value elsewhere: a filter over the states where a quotient is defined
 # answers although it is undefined in others.  Nor need there be a vector of all values on the host: where one
-# state is asked for, one number is read.
+# state is requested, one number is read.
 
 _FEW = 64
 """One state in so many, or fewer, are numbered one by one."""
@@ -101,7 +101,7 @@ class Scope(Record, eq=False):
         return _positions(self.model, states, inside)
 
     def meets(self, states: Node) -> bool:
-        """Whether some state of a set is in the scope, of this process or another one."""
+        """Return whether some state of a set is in the scope, of this process or another one."""
         return bool(self.index.states & states != self.model.manager.false)
 
     def indicator(self, states: Node) -> NDArray[np.bool_]:
@@ -292,7 +292,7 @@ def _quotient(both: StateValues, condition: StateValues) -> StateValues:
         values = np.minimum(both.values / condition.values, 1.0)
         lower = divided(both.lower, condition.upper)[0]
         upper = divided(both.upper, condition.lower)[1]
-    # Where nothing is known but that the condition is possible.
+    # States of which only the possibility of the condition is known.
     upper = np.where((condition.lower == 0.0) & ~np.isnan(lower), 1.0, np.minimum(upper, 1.0))
     values = np.where(np.isnan(values) & ~never, 0.5, values)
     values = np.where(np.isnan(lower) | np.isnan(upper), values, np.clip(values, lower, upper))

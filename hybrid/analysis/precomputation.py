@@ -33,7 +33,7 @@ from mtbdd.offset.states import StateIndex, states_from
 if TYPE_CHECKING:
     from mtbdd.graph.components import EndComponents
 
-# Who may lead to a state: the layers of a decision process cut at a level, in lists by column.
+# Predecessors of states: the layers of a decision process cut at a level, in lists by column.
 #
 # As in the products of the engine the upper part of the diagrams is listed as paths (instances) and the lower
 # part as explicit submatrices, each kept once, here in compressed columns and without values. All layers are
@@ -49,7 +49,7 @@ _MOST_TRANSITIONS = 2**27  # beyond them searches on sets are taken, whose time 
 _MOST_LAYERS = 64  # one bit of a word each
 _VECTORS = 24  # bytes a state that the lists may take: those of the vectors a solver needs at least
 _FLOOR = 1 << 20  # ... or this many in all
-_DETOURS = 4  # instances looked at for every transition and state, on average at most
+_DETOURS = 4  # instances examined for every transition and state, on average at most
 
 
 class PredecessorLists(Record, eq=False):
@@ -102,7 +102,7 @@ class PredecessorLists(Record, eq=False):
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """What the searches of `hybrid.base.components` take first, in their order."""
+        """The first arguments of the searches in `hybrid.base.components`, in their order."""
         return (
             self.starts, self.shift, self.near, self.instance_ptr, self.row, self.choice, self.slot,
             self.column_ptr, self.entry_row,
@@ -134,7 +134,7 @@ def _smallest_lists(model: SymbolicModel) -> PredecessorLists | None:
 
 
 def _best_level(model: SymbolicModel) -> int | None:
-    """Return the level whose lists are smallest among those where few instances are looked at in vain."""
+    """Return the level with the smallest lists among those with few instances without a match."""
     matrices = _matrices(model)
     bits = model.index.n_bits
     nbytes, visits = np.zeros(bits + 1), np.zeros(bits + 1)
@@ -409,7 +409,7 @@ _interpreted = 0
 
 
 def _is_little(lists: PredecessorLists) -> bool:
-    """Tell whether the interpreter has searched lists before compiled code is ready."""
+    """Return whether the interpreter has searched lists before compiled code is ready."""
     global _interpreted
     work = lists.n_transitions + lists.n_states
     if work > _FEW_TRANSITIONS or work > _MOST_INTERPRETED - _interpreted or "numba" in sys.modules:

@@ -61,7 +61,7 @@ from mtbdd.offset.states import StateIndex, index_states
 # maximum end components of steps that earn nothing are one state, their inner choices left out.  So every
 # system has one solution, and where such steps form no cycle a few sweeps find it.
 
-# Where steps that earn a reward lead from unknown states: among them, into the target, and elsewhere.
+# Steps with a reward from unknown states: to unknown states, into the target, and elsewhere.
 
 # lemma: rounding
 _NEAR = 8.0 * UNIT  # rows that add up to 1 so closely are left as they are
@@ -158,7 +158,7 @@ class FlowBuilder:
 
 
 def _has_entries(matrix: OffsetMTBDD) -> bool:
-    """Whether a matrix has an entry, in the rows of any process."""
+    """Return whether a matrix has an entry, in the rows of any process."""
     return matrix.has_entries if isinstance(matrix, DistributedMTBDD) else matrix.n_entries > 0
 
 
@@ -418,7 +418,7 @@ class BudgetSweep:
         return found.spread(inside, self._all.known)
 
     def later(self) -> StateValues:
-        """Return what the present budget tells of all greater ones: probabilities only rise."""
+        """Return the bounds that this budget gives for all greater ones: probabilities only rise."""
         found = self.values()
         upper = np.where(self._all.inside & (found.lower < 1.0), 1.0, found.upper)
         return StateValues(0.5 * (found.lower + upper), found.lower, upper, found.open_lower)
@@ -432,7 +432,7 @@ class BudgetSweep:
         leading = [g > 0.0 for g in self._gains(k, "some")]
         some, missed = self._positive(leading), self._missed(k)
         lower, upper = self._solved(k, some, leading)
-        # Where the graph decides, the numbers are exact.
+        # Values that the graph decides are exact.
         lower = xp.where(missed > 0.0, xp.where(some > 0.0, lower, 0.0), 1.0)
         upper = xp.where(missed > 0.0, xp.where(some > 0.0, xp.minimum(upper, 1.0), 0.0), 1.0)
         now = BudgetValues(xp.minimum(lower, upper), upper, some, missed)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mtbdd.graph.components import EndComponents, MaximalEndComponent
 
 
-# What choices earn, and what the graph decides of optimal expected rewards.
+# Rewards of choices, and the precomputation of optimal expected rewards on the graph.
 #
 # Rewards until a set is reached are infinite where the set is missed with positive probability (Forejt et
 # al., 2011, section 5).  For the maximum nothing is left then in which a scheduler could stay.  For the
@@ -285,9 +285,9 @@ def _total_on_chain(
 
 # Rewards until a co-safe formula of linear temporal logic holds.
 #
-# A run satisfies a co-safe formula by a prefix that tells it, read letter by letter.  What is earned before
+# A run satisfies a co-safe formula by an informative prefix, read letter by letter.  What is earned before
 # the first such prefix ends is a reward until a set is reached, that of the pairs in which the automaton's
-# next step leads to where the formula is told.
+# next step leads to an accepting state.
 
 _log = logging.getLogger(__name__)
 
@@ -295,7 +295,7 @@ _log = logging.getLogger(__name__)
 def cosafe_rewards(a: OperatorQuery) -> StateValues:
     """Return the expected reward earned until a co-safe formula holds, of an MDP the least or the greatest.
 
-    Zero where the state itself tells that the formula holds; ``X true`` takes the first step, though all runs
+    Zero where the state itself shows that the formula holds; ``X true`` takes the first step, though all runs
     satisfy it. Infinite where the formula does not hold almost surely: by some scheduler of an MDP
     (greatest), by every one (least). An optimal scheduler of an MDP remembers what the automaton has read.
     """

@@ -1,6 +1,6 @@
 """Memoryless schedulers that attain optimal values: one choice for every state.
 
-In unknown states the choice is a best one at the bound on the safe side: the lower bound for a maximum, the
+In unknown states the choice is a best one at the safe bound. That is the lower bound for a maximum, the
 upper for a minimum. With ``x <= f(x)``, taking best choices at x earns at least x, and likewise from above.
 Inside an end component that was made one state, choices lead surely to the member with the best way out.
 Where the graph alone decided, they follow the sets that it decided by.
@@ -37,13 +37,13 @@ from mtbdd.language.model_syntax import Command
 from mtbdd.language.text import short_text
 from mtbdd.offset.states import StateIndex, states_from
 
-# What schedulers choose, as a table: files in CSV and JSON, and the first rows for a notebook.
+# Tables of schedulers: files in CSV and JSON, and the first rows for a notebook.
 
 SUFFIXES = (".csv", ".json")
 """Of files that schedulers are written to."""
 
 MOST_TOLD = 1_000_000
-"""Rows beyond which a glance at the table takes too long: their number is told, and no more."""
+"""Rows beyond which a preview of the table shows their number alone."""
 
 _SHOWN = 10  # rows in a notebook
 
@@ -137,7 +137,7 @@ def _told(command: Command) -> str:
 
 
 _PART = 1 << 14  # states written together
-_ACTIONS = 6  # that are told of many
+_ACTIONS = 6  # that are reported of many
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
     Matrix = HybridMatrix | DistributedMatrix | ExplicitOperator
 
-# Matrices as the options of a check have them held, and where the vectors beside them are made.
+# Matrices in the representation that the options of a check choose, and the place of the vectors beside them.
 
 _SMALL = 1 << 18
-"""States below which a device that nobody asked for takes no system."""
+"""States below which a system goes to a device only on request."""
 
 _SHORT = 1 << 28
 """Bytes of a vector for which a device has room at any time."""
@@ -58,11 +58,11 @@ _HOST_VECTORS = 3
 def build_operator(
     matrix: OffsetMTBDD, options: CheckOptions, beside: bool = False, steps: float = 0.0
 ) -> Matrix:
-    """Return the operator with its representation built, so that no set-up hides in the iterations' time.
+    """Return the operator with its representation built, so that iterations are timed without set-up.
 
     `beside` says whether the vectors of the solution lie where the matrix does, and not on the host in any
     case, and `steps` how many products will follow, as far as that is known. If there is no room for the
-    matrix, or for the vectors that any method keeps on the host, that is told as a MemoryError; in all
+    matrix, or for the vectors that any method keeps on the host, that is reported as a MemoryError; in all
     processes that share it, if one of them has none.
     """
     from mtbdd.offset.distributed import DistributedMTBDD
@@ -104,7 +104,7 @@ def _require_room(matrix: OffsetMTBDD) -> None:
 
 
 def expected_place(options: CheckOptions, size: int) -> VectorPlace:
-    """Return where vectors of a size will probably be wanted, before the matrix tells."""
+    """Return the probable place of vectors of a size, before the matrix is built."""
     backend = options.matrix_backend()
     return HOST if backend.is_free and size < _SMALL else backend.place
 
@@ -112,9 +112,9 @@ def expected_place(options: CheckOptions, size: int) -> VectorPlace:
 def recompute_on(
     vector: NDArray[np.float64], place: VectorPlace, make: Callable[[StateIndex], NDArray[np.float64]]
 ) -> Callable[[StateIndex], NDArray[np.float64]]:
-    """Return what gives a vector over a set where it is asked for; it is kept for that, or made anew.
+    """Return a function that gives a vector over a set in the requested place, from a copy or recomputed.
 
-    A device makes a long one anew sooner than it has room for it beside a matrix that is built.
+    A device recomputes a long vector, rather than keep it beside a matrix that is built.
     """
     if place is HOST or vector.nbytes <= _SHORT:
         return lambda there: there.place.array(vector)
@@ -135,9 +135,9 @@ _PART = 1 << 20  # elements compared together: bounds the temporary memory
 
 
 def is_constant(communicator: Communicator, vector: NDArray[np.float64]) -> bool:
-    """Tell whether all elements are equal, those of other processes included.
+    """Return whether all elements are equal, those of other processes included.
 
-    Part by part: most vectors differ early, some are gigabytes.
+    In parts: most vectors differ early, and some take gigabytes.
     """
     first = float(vector[0]) if vector.size else np.inf
     parts = (vector[begin : begin + _PART] for begin in range(0, vector.size, _PART))
@@ -150,7 +150,7 @@ def is_constant(communicator: Communicator, vector: NDArray[np.float64]) -> bool
 
 
 def is_zero(communicator: Communicator, vector: NDArray[np.float64]) -> bool:
-    """Tell whether all elements are zero, those of other processes included."""
+    """Return whether all elements are zero, those of other processes included."""
     least, most = extremes(vector)
     return not communicator.any(least < 0.0 or most > 0.0)
 

@@ -1,8 +1,8 @@
 """A chain that runs for a number of steps or a length of time, backwards from values at the end.
 
 ``x_{k+1} = P x_k + b`` over a set of states; b is what leaving the set is worth. A CTMC is uniformised with a
-rate q above all exit rates, ``P = I + (M - diag(d)) / q``, and its state after the time t is that after a
-Poisson number of steps of mean q t ([Tealdi13] §2.3.2).
+rate q above all exit rates, ``P = I + (M - diag(d)) / q``. Its state after the time t is that after a
+Poisson number of steps, of mean q t ([Tealdi13] §2.3.2).
 
 Bounds. All numbers are non-negative, so every step adds a relative rounding error, of at most `slack`. For
 values bounded by c it also adds at most ``absolute * c``, which is the better bound after many steps.
@@ -133,7 +133,7 @@ class DensePowers:
         return self._power(self._a, self._c, start, steps)
 
     def positive_after(self, start: Vector, steps: int) -> NDArray[np.bool_]:
-        """Return where the vector after a number of steps is positive, shape (n,), whatever underflows.
+        """Return where the vector after a number of steps is positive, shape (n,), in spite of underflow.
 
         Time: O(n^3 log steps), with matrices of zeros and ones.
         """
@@ -240,7 +240,7 @@ class TransientAnalysis:
         terminals = np.abs(self._matrix.symbolic.terminals)
         alike = self._alike = model.communicator
         self._least_entry = alike.least(float(terminals.min(initial=1.0)))
-        # Where leaving the set is worth something, a value of a CTMC is a probability.
+        # With a value for leaving the set, a value of a CTMC is a probability.
         self._least_bound = 0.0 if b is None else 1.0
         self._b: Vector | None = b(self.there) if callable(b) else b
         if self._b is not None:
@@ -284,7 +284,7 @@ class TransientAnalysis:
         return found if self._places is None else found.at(self._places)
 
     def _told(self, x: Array) -> Vector:
-        """Return what is asked for of a vector over the set, on the host."""
+        """Return what is requested of a vector over the set, on the host."""
         told: Vector = to_host(x) if self._places is None else elements(x, self._places)
         return told
 
@@ -446,7 +446,7 @@ class TransientAnalysis:
     ) -> tuple[Vector, ErrorTerms, float]:
         """Return the sum of ``weights[k] * x_{first + k}`` and of `flat` times all x before, with its course.
 
-        Of the sum what is asked for, on the host; last comes the greatest value met.
+        Of the sum what is requested, on the host; last comes the greatest value met.
         """
         last = first + weights.size - 1
         space, clock = self._space, Clock(self._work.following(self._within), steps=last)
@@ -506,7 +506,7 @@ class TransientAnalysis:
         """Return the truncation error that a result may have everywhere."""
         if self._criterion.absolute:
             return _TRUNCATED * self._criterion.epsilon
-        # What is still zero is not decided yet.
+        # Elements that are still zero are not decided yet.
         is_empty = self._space.is_empty(result.size)
         least = 0.0 if is_empty else self._space.read(self._space.extremes(result)[0])[0]
         return _TRUNCATED * self._criterion.epsilon * least

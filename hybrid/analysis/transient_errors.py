@@ -20,7 +20,7 @@ from mtbdd.base.records import Record
 Vector = NDArray[np.float64]
 
 _NEGLIGIBLE = 0.01  # share of epsilon that may be left out of a settled course
-_PART = 1 << 20  # elements looked at together: bounds the temporary memory
+_PART = 1 << 20  # elements processed together: bounds the temporary memory
 
 
 @dataclass
@@ -133,7 +133,7 @@ class StepErrors(Record):
             upper = x + above
             # lemma: uniformisation
             upper += missing * (1.0 + 2.0**-40)
-        # Where processes share the states, all of them know where values are positive, or none.
+        # Of processes that share the states, all know the support of the values, or none does.
         if self.communicator.any(positive is None) or positive is None:
             return StateValues(x, lower, upper)
         lower[~positive], upper[~positive] = 0.0, 0.0

@@ -187,7 +187,7 @@ def _next_on_chain(
 
 
 class TimeWindow(Record):
-    """When a path operator looks: without end if `upper` is None, never if it is below `lower`.
+    """The window of a path operator: without end if `upper` is None, never if it is below `lower`.
 
     A `strict` one leaves time 0 out although `lower` is 0 (CTMC).
     """

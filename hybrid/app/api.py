@@ -121,8 +121,8 @@ def check_all(
         same answers; or a number of parts in this process, one after the other, which is slower than one.
     bisimulation : bool
         Answer each property from the quotient of the model by the coarsest strong bisimulation that the
-        property cannot tell from it, ``answer.reduction``.  It is made from the diagrams of a chain of
-        more than 2^22 states, else from the list of all transitions.
+        property respects, ``answer.reduction``.  It is made from the diagrams of a chain of more than 2^22
+        states, else from the list of all transitions.
     checkpoint : str or path-like, optional
         A folder in which iterations are kept while they run.  A call with the same model, properties, method
         and precision goes on where the last one was; `ranks` may be others.
@@ -212,7 +212,7 @@ def _answers(
 
 
 def _written(answer: Answer, file: str | os.PathLike[str] | None) -> Answer:
-    """Return an answer whose values are in a file, if there is an answer and a file was asked for."""
+    """Return an answer whose values are in a file, if there is an answer and a file was requested."""
     if file is None or answer.error is not None:
         return answer
     states = answer.every_state

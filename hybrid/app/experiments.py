@@ -151,7 +151,8 @@ def experiment(
     Parameters
     ----------
     model : str, path-like or SymbolicModel
-        A file, built anew when a constant of its own changes; or a model that is built, whose constants stay.
+        A file, built again when a constant of its own changes; or a model that is built, whose constants
+        stay.
     prop : str or path-like
         A property's text, or several; a path object to a file of them.
     constants : mapping

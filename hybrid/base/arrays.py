@@ -102,7 +102,7 @@ def elements(x: Array, places: Any) -> Any:
 def extremes(x: Array) -> tuple[float, float]:
     """Return the least and the greatest element; infinite the wrong way round where there is none.
 
-    Part by part, but of a `gpu_kernels.CodedVector`, which looks at its values alone.
+    Part by part, but of a `gpu_kernels.CodedVector`, which compares its values alone.
     """
     if len(x) <= _PART or not hasattr(x, "ndim"):
         return (float(x.min()), float(x.max())) if len(x) else (math.inf, -math.inf)
@@ -141,7 +141,7 @@ def scramble(xp: Any, key: Array) -> Array:
     return key
 
 
-# Arrays of other libraries at the border: NumPy's, CuPy's, and whatever speaks DLPack.
+# Arrays of other libraries at the border: those of NumPy and CuPy, and any with DLPack.
 
 _HOST_KINDS = (1, 3)
 """DLPack's numbers for memory that the host reads: its own, and pinned by CUDA."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hybrid.base.errors import OptionError
 
-# What `typing` has by this name takes long to import.
+# `typing.TYPE_CHECKING` without importing `typing`, which takes long.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def check_representation(name: str) -> None:
         raise OptionError(f"representation: expected one of {', '.join(REPRESENTATIONS)}, got {name!r}{near}")
 
 
-# What `typing` has by this name takes long to import.
+# `typing.TYPE_CHECKING` without importing `typing`, which takes long.
 
 
 # The registry of iterative methods: what each applies to, needs and keeps, a record a method.
@@ -91,7 +91,7 @@ WITH_BOUNDS, ESTIMATE = "certified", "estimate"
 class MethodRecord:
     """The record of a method: its `name` in options, what it applies to, what it needs.
 
-    `advice` is its place among what a refusal tells to choose, the first to be tried first. Of a linear
+    `advice` is its rank among the alternatives that a refusal names. Of a linear
     system it makes bounds that are verified ("certified") or an "estimate", and `average` says so of an
     average in the long run, empty where it solves no equation of one. It holds at most so many `vectors` of
     the size of a linear system before guesses need more. It finds distributions in the long run, as estimates

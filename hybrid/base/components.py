@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 # Searches backward over the choices of a decision process, held as blocks: as they are, and to be compiled.
 #
 # The lists are those of :class:`hybrid.analysis.precomputation.PredecessorLists`. A state is taken from the
-# stack once at most, when all instances over its column are looked at: O(transitions) in all, and O(1) more
+# stack once at most, when all instances over its column are examined: O(transitions) in all, and O(1) more
 # for every instance that has no entry there. One thread. Arguments are arrays where the functions are
 # compiled (:mod:`hybrid.matrix.cpu.graph_kernels`), and lists where the interpreter runs them.
 

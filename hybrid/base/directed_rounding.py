@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# The numbers of a sequence that are near its least, where bounds tell that the rest are not.
+# The numbers of a sequence that are near its least, where bounds show that the rest are not.
 
 
 def near_least(

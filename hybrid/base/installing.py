@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 DISTRIBUTION = "hybrid-model-checker"
-"""What installs this package; dwave-hybrid installs another one of the same name."""
+"""The distribution of this package; dwave-hybrid installs another package of the same name."""
 
 
 def install_command(package: str) -> str:

@@ -1,8 +1,8 @@
 """Ragged lists of NumPy arrays, numbered by contents: list i holds the items ``ptr[i] .. ptr[i + 1]``.
 
-Row types, slice patterns and submatrices are all lists of varying length. These few helpers let whole
-levels of them be gathered, expanded and numbered without a Python loop. :mod:`gpu_kernels.runtime.coded` has
-those that run on a device too.
+Row types, slice patterns and submatrices are all lists of varying length. These few helpers gather, expand
+and number whole levels without a Python loop. Those that run on a device, too, are in
+:mod:`gpu_kernels.runtime.coded`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _have_twins(
     columns: Sequence[NDArray[np.integer]],
     representative: Int64Array,
 ) -> bool:
-    """Tell whether every list is equal to its representative."""
+    """Return whether every list is equal to its representative."""
     copy = np.flatnonzero(representative != np.arange(len(representative)))
     original, length = representative[copy], lengths[copy]
     if not np.array_equal(length, lengths[original]):

@@ -81,7 +81,8 @@ def check_out(out: Float64Array, size: int, x: Float64Array) -> Float64Array:
     return out
 
 
-# What SciPy's and CuPy's solvers ask of a matrix: shape, dtype, matvec, matmat, and the transposed ones.
+# Interface of a matrix for the solvers of SciPy and CuPy: shape, dtype, matvec, matmat, and the transposed
+# ones.
 #
 # ``scipy.sparse.linalg`` and ``cupyx.scipy.sparse.linalg`` take every object with ``shape`` and ``matvec``
 # for a linear operator, use ``rmatvec`` and ``rmatmat`` if they are there, and ask for ``dtype``.

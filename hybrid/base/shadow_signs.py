@@ -1,4 +1,4 @@
-"""The shadow vectors of IDR(s), which nobody stores.
+"""The shadow vectors of IDR(s), which are never stored.
 
 A shadow vector has the elements 1 and -1, weighted like the vectors it meets. A bit of a hash of the row's
 number decides the sign. So the same system takes the same course everywhere, and no vector is kept.
@@ -13,7 +13,7 @@ DIRECTIONS = 4
 """s: products between two steps of least residual, and shadow vectors."""
 
 SIGN_BITS = (5, 11, 17, 23)
-"""Bits of the hash that tell the signs of the shadow vectors."""
+"""Bits of the hash that give the signs of the shadow vectors."""
 
 FACTORS = 0x9E3779B1, 0x85EBCA6B, 0xC2B2AE35
 """Odd numbers that the hash multiplies by, modulo 2^32."""

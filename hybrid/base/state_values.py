@@ -18,7 +18,7 @@ class StateValues(Record):
 
     Values lie on the host, or where a system was solved. The exact value lies between `lower` and `upper`:
     NaN where the method gives no bounds, the same array as `values` if all values are exact. `open_lower` and
-    `open_upper`, bool, mark where the exact value is known to differ from a bound: the graph tells that a
+    `open_upper`, bool, mark where the exact value is known to differ from a bound: the graph shows that a
     probability is positive, or less than 1, where no double between would be a bound. None is nowhere.
     """
 
@@ -158,12 +158,12 @@ class StateTruth(Record):
 
     @property
     def possible(self) -> Mask:
-        """Where the formula may hold."""
+        """States where the formula may hold."""
         return self.values if self.unknown is None else self.values | self.unknown
 
     @property
     def certain(self) -> Mask:
-        """Where the formula holds for certain."""
+        """States where the formula certainly holds."""
         return self.values if self.unknown is None else self.values & ~self.unknown
 
     def negated(self) -> StateTruth:

@@ -95,7 +95,7 @@ class Answer(Record):
     lower, upper : float, int, bool or None
         Bounds that hold for certain, of a range on all values in it; None where the method gives none.
     error : str or None
-        Why there is no value: the message of `fault`; bounds that were reached before it are told.
+        Why there is no value: the message of `fault`; with the bounds reached before it.
     statistics : SolveStatistics
         Iterations, seconds, memory.
     seconds : float
@@ -104,9 +104,9 @@ class Answer(Record):
     listing : sequence of (str, number or bool)
         States and their values, for filters that show them; a `Listing`, all of them.
     scheduler : Scheduler or None
-        One that attains the value on an MDP, if it was asked for.
+        One that attains the value on an MDP, if it was requested.
     witness : Witness or None
-        A path that shows why E holds or A does not, if it was asked for and there is one.
+        A path that shows why E holds or A does not, if it was requested and there is one.
     proven : bool
         Whether the answer, a range's ends included, rests on values with bounds alone.
     fault : HybridError or None
@@ -118,9 +118,9 @@ class Answer(Record):
     interrupted : bool
         Whether an iteration was ended before its time: `error` says by what; the bounds hold.
     exact : Fraction or None
-        The answer as a rational number, where exact answers were asked for and it is one number.
+        The answer as a rational number, where exact answers were requested and it is one number.
     reduction : Reduction or None
-        The quotient that was checked in the model's place, where one was asked for.
+        The quotient that was checked in the model's place, where one was requested.
     range : Range or None
         From where to where the values go, each end with its bounds: of several initial states that differ,
         and of `filter(range, ...)`.
@@ -165,7 +165,7 @@ class Answer(Record):
 
     @builtins.property
     def lower_values(self) -> NDArray[Any]:
-        """What the value of every state is at least, for certain; NaN where the method gives no bounds.
+        """Certain lower bound on the value of every state; NaN where the method gives no bounds.
 
         Of a truth value: where it holds for certain.
         """
@@ -173,7 +173,7 @@ class Answer(Record):
 
     @builtins.property
     def upper_values(self) -> NDArray[Any]:
-        """What the value of every state is at most, for certain; NaN where the method gives no bounds.
+        """Certain upper bound on the value of every state; NaN where the method gives no bounds.
 
         Of a truth value: where it may hold.
         """
@@ -181,7 +181,7 @@ class Answer(Record):
 
     @builtins.property
     def warnings(self) -> tuple[str, ...]:
-        """How the question was understood, and what of the options does not apply to it."""
+        """Warnings: readings of the question, and options that do not apply to it."""
         return tuple(self.statistics.warnings)
 
     @builtins.property
@@ -201,7 +201,7 @@ class Answer(Record):
 
     @builtins.property
     def kind(self) -> str | None:
-        """What is promised: "exact", "certified" (by its bounds), "estimate"; None without an answer.
+        """Kind of the value: "exact", "certified" (by its bounds), "estimate"; None without an answer.
 
         The bounds of an iteration that was ended, or of one whose steps were spent, are certified like all
         others.

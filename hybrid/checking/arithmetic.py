@@ -2,7 +2,7 @@
 
 Bounds are rounded outward where an operation rounds, and exact results of exact values stay exact.  A result
 that leaves the doubles lies between the greatest one and infinity.  What has no value (0/0, the floor of an
-infinite number) is NaN, and refused where it is asked for.
+infinite number) is NaN, and refused where it is requested.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def compare(operator: str, a: StateValues, b: StateValues, what: str) -> StateTr
 
 
 def _is_below(a: StateValues, b: StateValues) -> Mask:
-    """Return where a is less than b for certain; bounds that meet tell them apart if one is open."""
+    """Return where a is less than b for certain; bounds that meet distinguish them if one is open."""
     below: Mask = a.upper < b.lower
     for opened in (a.open_upper, b.open_lower):
         if opened is not None:
@@ -87,7 +87,7 @@ def _known(values: StateValues, at: int) -> str:
 
 
 def apply_logic(operator: str, a: StateTruth, b: StateTruth) -> StateTruth:
-    """Return ``a operator b`` for & | => <=>; a false operand settles a conjunction whatever the other is."""
+    """Return ``a operator b`` for & | => <=>; a false operand settles a conjunction."""
     if operator == "<=>":
         return equivalent(a, b)
     if operator == "=>":

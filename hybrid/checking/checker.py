@@ -66,14 +66,14 @@ _SHARE = 0.5
 
 
 def saves_little(nodes: int, entries: int) -> bool:
-    """Whether the diagram of a matrix with so many entries is about as large as their list."""
+    """Return whether the diagram of a matrix with so many entries is about as large as their list."""
     return nodes >= _NODES * entries
 
 
 def with_engine(options: CheckOptions, model: SymbolicModel) -> tuple[CheckOptions, str | None]:
     """Return the options with an engine chosen where that was left open, and why, else None.
 
-    The diagram of the transitions tells: lists of states without structure have about as many nodes as
+    The diagram of the transitions decides: lists of states without structure have about as many nodes as
     transitions, and then blocks of them are no smaller than the matrix, and take longer to find. Time:
     O(levels), once the model is numbered.
     """
@@ -332,13 +332,13 @@ def _every_state(
 
 
 def _is_range(summary: Summary) -> bool:
-    """Whether both bounds are told, and finite."""
+    """Return whether both bounds are given, and finite."""
     bounds = summary.lower, summary.upper
     return summary.listing is None and all(b is not None and math.isfinite(b) for b in bounds)
 
 
 def _is_decided(summary: Summary | None) -> bool:
-    """Whether a value is known for certain although an iteration was ended: a truth, or bounds that meet."""
+    """Return whether a value is certain although an iteration was ended: a truth value, or equal bounds."""
     if summary is None or summary.value is None or summary.lower is None or not summary.proven:
         return False
     return summary.lower == summary.upper and summary.listing is None

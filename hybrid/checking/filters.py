@@ -137,7 +137,8 @@ def gathered_whole(
     """Return the values of some states of all processes, and the index that numbers all of these.
 
     `found` is over the own states of `within`, `states` are those wanted among them. Raises UnsupportedError
-    where there are too many. Every process owns its states whoever asks, so that places need not be sent.
+    where there are too many. Every process owns the same states in all calls, so that places need not be
+    sent.
     """
     share, whole = model.manager.share, model.manager.whole
     assert share is not None
@@ -166,9 +167,9 @@ def _together(communicator: Communicator, own: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate([np.frombuffer(part, own.dtype) for part in found])
 
 
-# Where the extreme of some values is attained, as far as their bounds tell.
+# States that attain the extreme of some values, as far as bounds decide it.
 
-_TIE = 1e-9  # values this close, relatively, share an extreme when there are no bounds to tell
+_TIE = 1e-9  # values this close, relatively, share an extreme where there are no bounds
 
 
 def selected(operator: str, found: StateValues) -> StateTruth:
@@ -219,7 +220,7 @@ def selected_by_all(communicator: Communicator, operator: str, found: StateValue
 LISTING = ("print", "printall", "argmin", "argmax")
 """Filter operators whose result has a listing of states."""
 
-_ORDERED = (*LISTING, "first", "state")  # whose result, or complaint, tells states by their numbers
+_ORDERED = (*LISTING, "first", "state")  # whose result, or message, names states by their numbers
 MOST_LISTED = 1 << 20
 """States that a listing has where several processes share the states, at most."""
 
@@ -322,7 +323,7 @@ def summarise(
 def _of_all(
     model: PartModel, operator: str, found: StateValues | StateTruth, states: Node, within: StateIndex
 ) -> Summary:
-    """Return what a filter that tells states by their numbers makes of the states of all processes.
+    """Return the result over all processes of a filter that names states by their numbers.
 
     Their values are brought together in every process, zeros that `print` leaves out not among them.
     """

@@ -63,7 +63,7 @@ _ARITHMETIC = ("+", "-", "*", "/")
 
 
 class FormulaChecker:
-    """Values of formulas in the states where they are asked for; `hybrid.analysis` answers the operators.
+    """Values of formulas in the states where they are requested; `hybrid.analysis` answers the operators.
 
     `progress` is called with (iteration, difference) during iterations, which a
     `hybrid.matrix.space.base.ProgressMonitor` may end; with `values` the values of all states are kept,
@@ -89,7 +89,7 @@ class FormulaChecker:
         self._scheduler: Scheduler | None = None
 
     def _filtered(self, formula: Filter) -> Node:
-        """Return the states that a filter looks at."""
+        """Return the states of a filter."""
         return self.model.reachable if formula.states is None else self.states(formula.states)
 
     def states(self, formula: Expression) -> Node:
@@ -437,7 +437,7 @@ class FormulaChecker:
         return found
 
     def _is_loose(self, some: StateValues) -> bool:
-        """Whether bounds are much further apart than epsilon."""
+        """Return whether bounds are much further apart than epsilon."""
         told = np.isfinite(some.lower) & np.isfinite(some.upper) & (np.abs(some.upper) > TINY)
         with np.errstate(invalid="ignore"):
             width = np.where(told, some.upper - some.lower, 0.0)
@@ -458,7 +458,7 @@ class FormulaChecker:
 
 
 def is_truth_value(formula: Expression, model: SymbolicModel) -> bool:
-    """Whether a resolved, operator-free formula is a truth value."""
+    """Return whether a resolved, operator-free formula is a truth value."""
     if isinstance(formula, Literal):
         return isinstance(formula.value, bool)
     if isinstance(formula, Name):

@@ -88,7 +88,7 @@ def options_on_disk(options: CheckOptions) -> CheckOptions:
 
 
 def _named(options: CheckOptions, **more: bool) -> str:
-    """Return what is asked for that the hybrid engine's iterations do not offer, and more that is refused."""
+    """Return what is requested that the hybrid engine's iterations do not offer, and more that is refused."""
     refused = {"engine": options.engine in ("explicit", "symbolic"), **more, "exact": options.exact}
     return " and ".join(option(name) for name, is_asked in refused.items() if is_asked)
 
@@ -111,7 +111,7 @@ def arrays_on_disk(folder: str | os.PathLike[str] | None) -> Iterator[None]:
         yield
 
 
-# What a check refuses before it begins, and what it says where memory was not to be had.
+# Options that a check refuses before it begins, and the message where memory did not suffice.
 
 _FEW_WORDS = 40  # letters of a message that says nothing of use
 
@@ -192,7 +192,7 @@ def in_parts(
     The model is the whole one, the same in every process. `ranks` says how many parts this process has, all
     of them, or who the other processes are, by mpi4py; `run` is called with the model of each part. The
     `owners` have the states of every part, by default by `hybrid.matrix.parts.plan.plan_parts`. Raises
-    OptionError. What one process raises by itself, out of memory among it, ends all processes of MPI.
+    OptionError. An error of one process alone, such as a lack of memory, ends all processes of MPI.
     """
     # Imported here: most checks need none of it.
     from hybrid.base.communicators.mpi import MpiCommunicator

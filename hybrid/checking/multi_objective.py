@@ -51,7 +51,7 @@ class MultiObjectiveResult:
 
     @property
     def is_curve(self) -> bool:
-        """Whether several values were asked for."""
+        """Whether several values were requested."""
         return self.found.curve is not None
 
     def record(self) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class MultiObjectiveResult:
         answer, None where there is none.  `half_spaces`: weights of the objectives whose sum no scheduler
         brings above `most`.  Of a curve `corners`, beyond which nothing can be achieved, `distances` of
         mixtures of points below them by objective, `distances_kind`, and, in parts of the objectives' ranges,
-        the precision that was asked for and the one reached, `pareto_epsilon` and `pareto_distance`.
+        the precision that was requested and the one reached, `pareto_epsilon` and `pareto_distance`.
         """
         found, objectives = self.found.found, self.found.objectives
         record: dict[str, Any] = {
@@ -110,7 +110,7 @@ def multi_objective_result(
 ) -> tuple[Summary, MultiObjectiveResult]:
     """Answer `multi(...)`.
 
-    Raises PropertyError where no scheduler meets the bounds beside a value that is asked for, or a reward is
+    Raises PropertyError where no scheduler meets the bounds beside a value that is requested, or a reward is
     infinite, UnknownError where the bounds lie on the border of what can be achieved, and what
     `hybrid.analysis.multi.check.multi_objective` raises.
     """
@@ -149,10 +149,10 @@ def _endless(
     work: SolveStatistics,
     found: MultiObjectiveSolution,
 ) -> tuple[Summary, MultiObjectiveResult]:
-    """Answer what is asked for where under every scheduler some reward that is to be small is infinite.
+    """Answer what is requested where under every scheduler some reward that is to be small is infinite.
 
     A least reward by itself is infinite then, if the bounds can be met beside it; else, and where several
-    values are asked for, PropertyError is raised.
+    values are requested, PropertyError is raised.
     """
     objectives = found.objectives
     (aim, *others) = (i for i, o in enumerate(objectives) if o.bound is None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mtbdd.base.lazy_loading import lazy_names
 
-# What `typing` has by this name takes long to import.
+# `typing.TYPE_CHECKING` without importing `typing`, which takes long.
 TYPE_CHECKING = False
 
 if not TYPE_CHECKING:  # parts are attributes without an import of their own

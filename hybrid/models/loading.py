@@ -73,13 +73,13 @@ def load(
     limits : Limits, optional
         What the text may ask for.
     type : {"dtmc", "ctmc", "mdp"}, optional
-        Of a model given as ``.tra`` or ``.pexp``, where the file does not tell it.
+        Of a model given as ``.tra`` or ``.pexp``, where the file does not have it.
     states, labels : path-like, optional
         The ``.sta`` and ``.lab`` files of a model given as ``.tra``, unless they stand beside it.
     state_rewards, transition_rewards : sequence of path-like
         Its ``.srew`` and ``.trew`` files, likewise.
     settle : callable, optional
-        Tells the states of a text in which its commands shall end, such as
+        Returns the states of a text that shall have no successors, such as
         `hybrid.models.settled_states.settled_states` of some questions; None for nowhere.
 
     Returns

@@ -1,6 +1,6 @@
 """A symbolic model with what the engine can do with it: vectors by number of the state, chains, pictures.
 
-The engine is imported where it is used: a model that is only built and looked at loads no solver.
+The engine is imported where it is used: a model that is only built and examined loads no solver.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mtbdd.diagrams.encoding import EncodedVariable
 
 
-# What a model says of itself: a block of text, and the same as HTML with its level curve as a picture.
+# Display of a model: a block of text, and the same as HTML with its level curve as a picture.
 
 _MOST_NODES = 200_000  # beyond, the curve takes longer than a glance
 _MOST_VARIABLES = 12  # beyond, the others are counted
@@ -107,11 +107,11 @@ def _given(known: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
 
 
 class Model(SymbolicModel):
-    """A DTMC, CTMC or MDP, to be asked and looked at.
+    """A DTMC, CTMC or MDP, to be asked and examined.
 
     State k is the k-th reachable state in lexicographic order of its values, variables in the order of the
-    text, whatever order the diagrams have.  All vectors here go by these numbers; `SymbolicModel.numbering`
-    leads to the indices of the diagrams, which differ only under a variable order other than the text's.
+    text, not that of the diagrams.  All vectors here go by these numbers; `SymbolicModel.numbering` leads to
+    the indices of the diagrams, which differ only under a variable order other than the text's.
     """
 
     @classmethod
@@ -132,14 +132,14 @@ class Model(SymbolicModel):
 
     @property
     def labels(self) -> Labels:
-        """Where each label holds: ``model.labels["full"]``, bool, shape (n,)."""
+        """States where each label holds: ``model.labels["full"]``, bool, shape (n,)."""
         from mtbdd.build.model_from_diagrams import Labels
 
         return Labels(self)
 
     @property
     def rewards(self) -> Rewards:
-        """What each state earns by itself: ``model.rewards["cost"]``, float64, shape (n,)."""
+        """State rewards: ``model.rewards["cost"]``, float64, shape (n,)."""
         from mtbdd.build.model_from_diagrams import Rewards
 
         return Rewards(self)
@@ -382,7 +382,7 @@ class Model(SymbolicModel):
         values : array, shape (n,), float64 or bool
             By number of the state, such as `steady_state` returns.
         lower, upper : array, shape (n,), optional
-            Bounds of numbers; without them they are told to be missing.
+            Bounds of numbers; without them they are marked as missing.
 
         Raises
         ------

@@ -50,7 +50,7 @@ def settled_states(source: ResolvedModel, formulas: Iterable[Expression]) -> Exp
     Returns
     -------
     Expression or None
-        Over the variables; None where some question is settled nowhere, or looks at other states.
+        Over the variables; None where some question is settled nowhere, or is about other states.
 
     Notes
     -----
@@ -65,7 +65,7 @@ def settled_states(source: ResolvedModel, formulas: Iterable[Expression]) -> Exp
         assert settled is not None
         expanded = substitute(settled, known)
         if numbers.has_labels(expanded):
-            return None  # built-in labels tell apart states that the whole model has
+            return None  # built-in labels distinguish states that the whole model has
         every.setdefault(numbers.number(expanded), expanded)
     together, *others = every.values()
     for other in others:
@@ -74,7 +74,7 @@ def settled_states(source: ResolvedModel, formulas: Iterable[Expression]) -> Exp
 
 
 def is_settled_in(source: ResolvedModel, settled: Expression | None) -> bool:
-    """Whether a model's commands end in these states, and in no others."""
+    """Return whether a model's commands end in these states, and in no others."""
     if source.settled is None or settled is None:
         return source.settled is settled
     numbers = Interner()
@@ -151,7 +151,7 @@ def _settled_path(path: Expression) -> Expression | None:
 
 
 def _is_from_now_on(bound: TimeBound | RewardBound | None) -> bool:
-    """Whether a bound, if any, has no lower end: a state that decides the formula does so at once."""
+    """Return whether a bound, if any, has no lower end: a state that decides the formula does so at once."""
     return bound is None or isinstance(bound, RewardBound) or bound.lower is None
 
 

@@ -258,11 +258,11 @@ class PropertyParser(PathParser):
         return self._closed(result, comparison, "R")
 
     def _is_discount(self) -> bool:
-        """Whether `discount=` is next."""
+        """Return whether `discount=` is next."""
         return self.at("discount") and self.peek() == "="
 
     def _is_operator(self) -> bool:
-        """Whether T, LRA or their like is an operator here, and not a variable or a constant of that name.
+        """Return whether T, LRA or the like is an operator here, not a variable or constant of that name.
 
         `T=?` and `T min` begin no expression, and none ends before a bracket as `T<=x [` does.
         """
@@ -300,7 +300,7 @@ class PropertyParser(PathParser):
         return self._closed(result, comparison, "T")
 
     def _target(self) -> Expression:
-        """Read what a reward is asked for."""
+        """Read the target of a reward."""
         position = self.position()
         for quantity in QUANTITIES:
             found = None if quantity.read is None else quantity.read(self, position)

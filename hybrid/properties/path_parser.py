@@ -105,7 +105,7 @@ class PathParser(DeclarationParser):
         return (self.calls and not _WRITTEN_TOGETHER.fullmatch(name)) or name in FUNCTIONS
 
     def fail_expected(self, expected: str, advice: str = "") -> NoReturn:
-        """Raise a syntax fault; of `GF a` tell that operators stand apart."""
+        """Raise a syntax fault; for `GF a` with the hint that operators are separated."""
         before, token = self.tokens[max(self.index - 1, 0)], self.tokens[self.index]
         begins = token[:1].isalnum() or token[:1] in ("_", '"', "(") or token == "!"
         if begins and _WRITTEN_TOGETHER.fullmatch(before):
@@ -207,14 +207,14 @@ class PathParser(DeclarationParser):
         return None
 
     def _is_structure(self, ahead: int) -> bool:
-        """Whether the name or number of a reward structure, in braces, comes so many tokens ahead."""
+        """Return whether the name or number of a reward structure, in braces, comes so many tokens ahead."""
         tokens, k = self.tokens, self.index + ahead
         if k + 2 >= len(tokens) or tokens[k] != "{" or tokens[k + 2] != "}":
             return False
         return tokens[k + 1][:1] == '"' or self._is_number(k + 1)
 
     def _is_number(self, index: int) -> bool:
-        """Whether a token is a number."""
+        """Return whether a token is a number."""
         return self.tokens[index][:1].isdigit() or self.tokens[index][:1] == "."
 
     def _several_bounds(self) -> RewardBound:

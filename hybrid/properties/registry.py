@@ -41,7 +41,7 @@ Found = TypeVar("Found")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 Part = tuple[Expression | None, Type | None, str]
-"""What an operator asks about, its type (None: that of a time), and what messages call it."""
+"""Quantity of an operator, its type (None: that of a time), and its name in messages."""
 
 
 class PropertyQuantity(Record, eq=False):
@@ -54,7 +54,7 @@ class PropertyQuantity(Record, eq=False):
     operator : type
         The node of the property tree that asks for it.
     asks : callable
-        Whether an operator of that type asks for it, where none of the quantities before it is asked for.
+        Whether an operator of that type asks for it, where none of the quantities before it is requested.
     part : callable
         Returns the part of P, S or R in brackets that has a type.
     read : callable, optional
@@ -112,7 +112,7 @@ class Capability(Generic[Found]):
         return put
 
     def found_in(self, places: Mapping[PropertyQuantity, str]) -> None:
-        """Name functions as ``module:function``; modules are imported when they are asked for."""
+        """Name functions as ``module:function``; modules are imported when they are requested."""
         self._functions |= places
 
     def refuses(self, reason: str, *quantities: PropertyQuantity) -> None:
@@ -274,7 +274,7 @@ def _time(e: Any) -> Part:
 
 
 def _is_reached(e: Reward) -> bool:
-    """Return whether a reward is asked for until a set is reached: ``F states``, without a bound."""
+    """Return whether a reward is requested until a set is reached: ``F states``, without a bound."""
     path = e.target
     return isinstance(path, Path) and path.operator == "F" and path.bound is None and not has_path(path.right)
 

@@ -140,7 +140,7 @@ class Quantile(Expression):
     """`quantile(min B, P>=p [ F{"x"}<=B states ])`: the least or greatest bound for which P holds.
 
     `optimum` is "min" or "max"; `probability` is a `Probability` with a comparison, whose path has a
-    `RewardBound` without ends: they are what is asked for.
+    `RewardBound` without ends: they are what is requested.
     """
 
     optimum: str
@@ -148,7 +148,7 @@ class Quantile(Expression):
 
 
 STATE_OPERATORS = (Probability, SteadyState, Reward, Quantified, Filter, MultiObjective, Quantile)
-"""What makes a state formula of what is inside of it."""
+"""Operators that make a state formula of their operands."""
 
 # ------------------------------------------------------------------ paths and rewards
 
@@ -193,10 +193,10 @@ class Path(Expression):
 
 
 PATH_OPERATORS = (Path, AutomatonPath, ConditionalPath)
-"""What speaks of paths, inside of a state formula."""
+"""Path formulas, inside of a state formula."""
 
 OPERATORS = (*STATE_OPERATORS, *PATH_OPERATORS, RewardBound)
-"""What no expression of a model has."""
+"""Nodes that no expression of a model has."""
 
 
 class Cumulative(Expression):

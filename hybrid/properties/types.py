@@ -27,7 +27,7 @@ from mtbdd.language.syntax import Expression, LabelReference, ModelType, Type
 from mtbdd.language.text import short_text
 from mtbdd.language.types import TypeChecker
 
-# What the operand of a filter must be (None: anything), and what comes out (None: the same).
+# Type of a filter's operand (None: any), and of its result (None: the same).
 FILTER_OPERATORS: dict[str, tuple[Type | None, Type | None]] = {
     "min": (Type.DOUBLE, None),
     "max": (Type.DOUBLE, None),
@@ -135,7 +135,7 @@ class PropertyTypeChecker(TypeChecker):
         return Type.BOOL
 
     def _optimum(self, e: Probability | SteadyState | Reward, quantity: PropertyQuantity) -> None:
-        """Note that a value is asked for without saying which of those that schedulers have."""
+        """Note that a value is requested without saying which of those that schedulers have."""
         is_objective = id(e) in self._objectives
         if e.comparison is not None or e.optimum is not None or not (self._is_mdp or is_objective):
             return
@@ -179,7 +179,7 @@ class PropertyTypeChecker(TypeChecker):
         self.expect(time, self._time, what)
 
     def _structure(self, e: Reward | RewardBound) -> None:
-        """Look the reward structure up."""
+        """Resolve the reward structure."""
         if not self._structures:
             self.faults.add(e.position, "the model has no rewards; add a rewards ... endrewards block to it")
         elif isinstance(e.structure, str) and e.structure not in self._structures:
@@ -282,4 +282,4 @@ _RULES: dict[type[Expression], tuple[str, Callable[[PropertyTypeChecker, Any], T
     ConditionalPath: ("a path formula with a condition", PropertyTypeChecker._condition),
     AutomatonPath: ("a property", PropertyTypeChecker._automaton),
 }
-"""How messages write a node, and the rule of its type."""
+"""The name of a node in messages, and the rule of its type."""

@@ -31,7 +31,7 @@ class Course:
     Attributes
     ----------
     stage : str
-        What is being done, as in "building the model"; empty where nobody says it.
+        What is being done, as in "building the model"; empty where it is unknown.
     compiled : float
         Seconds for which functions were compiled, those that are done.
     compiling : str
@@ -39,7 +39,7 @@ class Course:
     since : float
         When that began, of `time.monotonic`, which is the same in all processes.
     tell : callable, optional
-        Is given what changes, by name, for a process that watches.
+        Receives changes, by name, for a supervising process.
     """
 
     stage: str = ""
@@ -49,7 +49,7 @@ class Course:
     tell: Callable[[dict[str, Any]], None] | None = None
 
     def change(self, **news: Any) -> None:
-        """Take notice of what changes, and tell it."""
+        """Record changes, and report them."""
         for name, value in news.items():
             setattr(self, name, value)
         if self.tell is not None:
@@ -167,7 +167,7 @@ class _Growth(Budget):
 
 @contextmanager
 def ended_beyond(most: int, size: Callable[[], int]) -> Iterator[None]:
-    """End the work in a block by `GrownError`, where it looks at its budget, once a size exceeds `most`."""
+    """End the work in a block by `GrownError`, where it checks its budget, once a size exceeds `most`."""
     outer = _budget.get()
     course = Course() if outer is None else outer.course
     with spending(_Growth(None, None, time.monotonic(), course=course, size=size, most=most, outer=outer)):
@@ -202,7 +202,7 @@ def current_course() -> Course | None:
 
 
 def resident_bytes(process: int | None = None, files: bool = True) -> int:
-    """Return the resident memory of a process, by default of this one; 0 where the system does not tell.
+    """Return the resident memory of a process, by default of this one; 0 where it is unknown.
 
     Without `files` pages of files do not count, which the kernel can take back.
     """

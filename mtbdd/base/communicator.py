@@ -93,16 +93,16 @@ class Communicator:
         return self.rank, self.size
 
     def abort(self, message: str) -> None:
-        """End all processes, with a message, where this one fails by itself; alone it only fails."""
+        """End all processes, with a message, where this one alone fails; a single process only fails."""
 
     # ------------------------------------------------------------------ what all agree on
 
     def any(self, flag: object) -> bool:
-        """Whether a flag is set in some process."""
+        """Return whether a flag is set in some process."""
         return bool(self.gather([float(bool(flag))]).any())
 
     def all(self, flag: object) -> bool:
-        """Whether a flag is set in every process."""
+        """Return whether a flag is set in every process."""
         return bool(self.gather([float(bool(flag))]).all())
 
     def greatest(self, number: float) -> float:

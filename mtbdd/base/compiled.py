@@ -47,7 +47,7 @@ _NEED_ALL = (b"_numba_hashsecret", b"numba_parallel_for", b"do_scheduling", b"ge
 
 
 _INLINED = ("numba.cpython.builtins", "numba.np.arraymath", "numba.np.arrayobj")
-"""Modules of functions that ours are compiled with; code that is kept names them, and never looks inside."""
+"""Modules of functions that ours are compiled with; stored code names them, and never reads their fields."""
 
 
 def njit(signature: Any = None, *, cache: bool = True, **options: Any) -> Callable[[Any], Any]:

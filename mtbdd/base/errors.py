@@ -1,4 +1,4 @@
-"""The root of all errors that tell a user what to do."""
+"""The root of all errors whose message says what to do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-# How messages name what their reader can change: arguments of functions, or options of the command line.
+# Names in messages for what their reader can change: arguments of functions, or options of the command line.
 #
 # A message is made where a fault is found, and nothing there knows who asked.  The command line says for its
 # run that it did, with `on_command_line`; everybody else calls functions.

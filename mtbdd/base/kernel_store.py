@@ -1,9 +1,9 @@
 """Files of compiled functions: written whole, and read only if whole and out of reach of other users.
 
 A file is a digest and a payload. The payload is unpickled and run by its reader. So the digest guards against
-files cut by a crash or a full disk, and `private_folder` against files of other users. Whatever goes wrong,
-callers compile: a store gives nothing, keeps nothing, and says so once. Importing needs no other package, so
-that a start may ask whether it is the first.
+files cut by a crash or a full disk, and `private_folder` against files of other users. On any error callers
+compile: the store returns and keeps nothing, and warns once. Importing needs no other package, so that a
+start may ask whether it is the first.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import stat
 import time
 from pathlib import Path
 
-# Folders for files that are run when they are read: only folders that nobody else can write to.
+# Folders for files that are run when they are read: only folders that no other user can write to.
 #
-# Caches hold compiled code. Whoever can put a file there runs code as the user who reads it, so owner and
-# permissions of a folder, and of every folder above it, are looked at before anything is read.
+# Caches hold compiled code. A file there runs code as the user who reads it, so owner and
+# permissions of a folder, and of every folder above it, are examined before anything is read.
 
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def private_folder(path: str | os.PathLike[str]) -> Path:
-    """Make a folder, unless it is there, that nobody but this user and root can put files into.
+    """Make a folder, unless it is there, into which only this user and root can write.
 
     Parameters
     ----------
@@ -66,20 +66,20 @@ def private_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def is_private_file(descriptor: int) -> bool:
-    """Whether an open file is a plain one of this user or root that others may not write to."""
+    """Return whether an open file is a plain one of this user or root that others may not write to."""
     found = os.fstat(descriptor)
     return stat.S_ISREG(found.st_mode) and found.st_uid in (os.geteuid(), 0) and not _others_may_write(found)
 
 
 def _others_may_write(found: os.stat_result) -> bool:
-    """Whether the mode lets others write; a group of this user alone does not count."""
+    """Return whether the mode lets others write; a group of this user alone does not count."""
     if not found.st_mode & _OTHERS:
         return False
     return bool(found.st_mode & stat.S_IWOTH) or not _is_own_group(found.st_gid)
 
 
 def _is_own_group(gid: int) -> bool:
-    """Whether a group is the private one of this user: the primary one, of the same name, without others."""
+    """Return whether a group is private to this user: primary, of the same name, without other members."""
     import grp
     import pwd
 
@@ -98,7 +98,7 @@ _STALE_SECONDS = 3600
 """Age from which an unfinished file is taken for what a killed process left."""
 
 _told = False
-"""Whether this process has told that functions cannot be kept."""
+"""Whether this process has warned that functions cannot be stored."""
 
 
 def kernel_folder(chosen: str = "") -> Path:
@@ -146,7 +146,7 @@ class KernelStore:
 
     @functools.cached_property
     def folder(self) -> Path | None:
-        """The folder, made if need be; None, once told why, if there is none that can be trusted."""
+        """The folder, made if need be; None, with a warning once, if there is none that can be trusted."""
         where = hashlib.sha256(os.path.abspath(self._sources).encode()).hexdigest()[:16]
         name = f"{Path(self._sources).name}-{where}"
         try:
@@ -264,7 +264,7 @@ def _reason(error: OSError) -> str:
 
 
 def _tell(reason: str) -> None:
-    """Warn, once a process, that functions are compiled anew by every process."""
+    """Warn, once a process, that functions are compiled again by every process."""
     global _told
     if _told:
         return

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 
-# What `typing` has by this name takes long to import.
+# `typing.TYPE_CHECKING` without importing `typing`, which takes long.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def deferred(module: str, *names: str) -> Iterator[None]:
 
     Notes
     -----
-    Whoever has the module from within the block gets the real one with the first name that is looked up;
+    Modules imported in the block get the real one with the first name that is looked up;
     after the block the module is imported as ever.
     """
     package = module.partition(".")[0]
@@ -67,11 +67,11 @@ def deferred(module: str, *names: str) -> Iterator[None]:
             del sys.modules[module]
 
 
-# What `typing` has by this name takes long to import.
+# `typing.TYPE_CHECKING` without importing `typing`, which takes long.
 
 
 _WHOLE = ("mtbdd.", "hybrid.")
-"""How names of modules begin that have the package before them."""
+"""Prefixes of names of modules that include the package."""
 
 
 def lazy_names(
@@ -93,7 +93,7 @@ def lazy_names(
         Subpackages that are attributes without an import of their own; a mapping names where each lies within
         the package.
     gone : mapping of str to str, optional
-        For names of the release before, what to use in their place; asked for, they raise ImportError, for
+        For names of the release before, what to use in their place; requested, they raise ImportError, for
         ``from ... import`` would not show the message of an AttributeError.
     """
     places = parts if isinstance(parts, Mapping) else {name: name for name in parts}

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Recent(Generic[T]):
-    """Results by key; those asked for longest ago go first.
+    """Results by key; those requested longest ago go first.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Recent(Generic[T]):
         return None
 
     def keep(self, key: Hashable, result: T, size: int) -> None:
-        """Keep a result, unless it is too large by itself."""
+        """Keep a result, unless it alone exceeds the limit."""
         if size > self._most:
             return
         gone = []

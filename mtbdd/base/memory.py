@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-# The control groups that this process is in, of versions 1 and 2: what a container may use is told there.
+# The control groups that this process is in, of versions 1 and 2: what a container may use is reported there.
 
 
 def groups_of(base: Path, controller: str) -> Iterator[tuple[int, Path]]:
@@ -81,7 +81,7 @@ _FILES = {
 """Of a control group by version: its limit, what it uses, and the part of that which can be dropped."""
 
 _SMALL = 1 << 26
-"""Bytes that are asked for without looking."""
+"""Bytes that are allocated without a check."""
 
 
 class Store:
@@ -164,7 +164,7 @@ def require_memory(needed: int, what: str, advice: str) -> None:
     Parameters
     ----------
     needed : int
-        Bytes; few are not looked at.
+        Bytes; few are not examined.
     what, advice : str
         What needs them, and what to do instead, for the message.
 
@@ -191,7 +191,7 @@ def _available(base: Path) -> int:
 
 
 def _limit_room(base: Path, which: int, word: int) -> int:
-    """Return what a limit of this process leaves, of which a word of ``statm`` tells the pages in use."""
+    """Return what a limit of this process leaves, of which a word of ``statm`` is the pages in use."""
     limit, _ = resource.getrlimit(which)
     if limit == resource.RLIM_INFINITY:
         return _UNLIMITED

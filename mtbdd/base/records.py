@@ -12,7 +12,7 @@ from typing import Any, ClassVar, dataclass_transform
 
 
 class _SignatureOfFields:
-    """The `__signature__` of a class of records, made when it is looked at."""
+    """The `__signature__` of a class of records, made when it is examined."""
 
     def __get__(self, record: object, kind: type[Record]) -> Signature:
         parameters = []

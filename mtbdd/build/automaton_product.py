@@ -55,7 +55,7 @@ class AutomatonProduct(Record):
     Attributes
     ----------
     model : SymbolicModel
-        The pairs, with the labels and rewards asked for; initial are those of an initial state of the model
+        The pairs, with the labels and rewards requested; initial are those of an initial state of the model
         with the automaton in its state 0.
     first : Node
         The pairs with the automaton in its state 0: one a state of the model, in the order of its states.
@@ -275,7 +275,7 @@ class _Builder:
     @overload
     def _vector(self, vector: None) -> None: ...
     def _vector(self, vector: SymbolicMatrix | None) -> SymbolicMatrix | None:
-        """Return a function of the model's states as one of the pairs, whatever the automaton's state."""
+        """Return a function of the model's states as one of the pairs, for every state of the automaton."""
         if vector is None:
             return None
         node = self.copied(vector.node)

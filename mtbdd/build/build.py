@@ -131,7 +131,7 @@ def _disjoint(parts: Sequence[_Part]) -> list[_Part]:
     return result
 
 
-# What a model is refused for, found on its diagrams: each fault with its place and a reachable state.
+# Faults of a model that are found on its diagrams: each fault with its place and a reachable state.
 
 _LEAST_NORMAL = 2.0**-1022  # below, doubles lose digits
 
@@ -310,7 +310,7 @@ def _build(
     say("reachable states")
     manager = encoding.manager
     found = reachable_states(encoding, initial, relations, say)
-    index_states(manager, found)  # more states than can be numbered are told before matrices are made
+    index_states(manager, found)  # more states than can be numbered are reported before matrices are made
     refuse(encoding, found, suspects_of(source, translator, events))
     divisors = row_divisors(events, found) if source.type is ModelType.DTMC and events else None
     deadlocks = found & ~manager.disjunction(e.exits.support for e in events)

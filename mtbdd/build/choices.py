@@ -33,7 +33,7 @@ from mtbdd.language.errors import BuildError, Fault
 from mtbdd.language.limits import raised
 from mtbdd.language.model_syntax import Command, ResolvedModel
 
-_SHOWN = 4  # parts and commands that are told of many
+_SHOWN = 4  # parts and commands that are reported of many
 
 
 class ChoicePart(Record):
@@ -48,7 +48,7 @@ class ChoicePart(Record):
     event : Event or None
         None for the self-loops given to deadlocks, and in models that are not made from a text.
     totals : Partition or None
-        What the probabilities add up to in some more states than these; None is 1 but for rounding. Those of
+        Sum of the probabilities, also in some more states than these; None is 1 but for rounding. Those of
         an event are its exits.
     origin : tuple of tuple of Command
         `commands` of a part that has no event.
@@ -62,7 +62,7 @@ class ChoicePart(Record):
 
     @property
     def sums(self) -> Partition | None:
-        """What the probabilities add up to in some more states than these; None is 1 but for rounding."""
+        """Sum of the probabilities, also in some more states than these; None is 1 but for rounding."""
         return self.totals if self.event is None else self.event.exits
 
     @property

@@ -93,7 +93,7 @@ class BitRows(Record):
         return BitRows(self.n_bits, tuple(word[places] for word in self.words))
 
     def _ascend(self) -> bool:
-        """Whether every assignment is at least the one before it."""
+        """Return whether every assignment is at least the one before it."""
         equal = np.ones(max(self.size - 1, 0), dtype=np.bool_)
         for word in self.words:
             if bool((equal & (word[1:] < word[:-1])).any()):

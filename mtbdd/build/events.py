@@ -34,7 +34,7 @@ from mtbdd.language.reals import from_text
 from mtbdd.language.scalars import apply_binary
 from mtbdd.language.syntax import Binary, Expression, Literal, Position
 
-# Who acts together: the synchronisations of a model's modules, composed as its system block says.
+# Synchronisation: the events of a model's modules, composed as its system block says.
 #
 # A composition is worked out from its modules upwards.  What it offers are commands that act alone and, for
 # each action of its alphabet, the ways in which its modules take that action together; an action without any
@@ -269,7 +269,7 @@ def synchronise(action: str | None, components: Sequence[Event], translator: Exp
     potential_errors = []
     if any(c.potential_errors for c in components):
         enabled = [c.choices.support for c in components]
-        # Where another module's rates are zero there is no transition to be wrong, but a weight may be.
+        # If another module's rates are zero no transition is wrong, but a weight may be.
         live = [c.exits.nonzero().support for c in components]
         for i, c in enumerate(components):
             others = [_all_but(sets, i, manager.true) for sets in (enabled, live)]
@@ -352,7 +352,7 @@ def _update(
 
 
 def _is_weight(value: float) -> bool:
-    """Whether a number may be a rate or a probability."""
+    """Return whether a number may be a rate or a probability."""
     return 0 <= value < float("inf")
 
 
@@ -391,7 +391,7 @@ def _strays(assignment: Assignment, active: Node, translator: ExpressionTranslat
 
 
 SURELY_NEAR, PERHAPS_NEAR = 0.9999e-5, 1.0001e-5
-"""How far doubles are from 1 whose numbers are within 1e-5 for certain, and perhaps."""
+"""Distances from 1 of doubles whose numbers are within 1e-5 for certain, and perhaps."""
 
 
 def total_weight(command: Command) -> Expression:

@@ -149,7 +149,7 @@ NO_VALUE = (
     "a modulus that is not positive, a negative exponent of ints, the logarithm of a number that is not "
     "positive, or an integer of more than 64 bits"
 )
-"""What it means that an expression has no value."""
+"""Reasons why an expression has no value."""
 
 _FEW_BITS = 4  # below, a set a value costs less than numpy's fixed costs
 _CODE_BITS = 62  # a code is one signed 64-bit number

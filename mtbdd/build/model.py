@@ -54,7 +54,7 @@ class ModelStates(Memoised):
 
     @property
     def communicator(self) -> Communicator:
-        """Who decides together where processes share the states."""
+        """The communicator of the processes that share the states."""
         return self.manager.communicator
 
     @cached_property
@@ -111,7 +111,7 @@ class ModelStates(Memoised):
         return [self.encoding.decode(row) for row in bits]
 
 
-# What a symbolic build cost and produced.
+# Statistics of a symbolic build.
 
 
 class BuildStatistics(Record):
@@ -389,7 +389,7 @@ class SymbolicModel(ModelStates):
         return [offset_label(own, within, columns) for own, within in zip(entries, rows, strict=True)]
 
     def has_self_loops(self, within: StateIndex, layer: int | None = None) -> bool:
-        """Tell whether some state of a set leads to itself. Time: that of one conjunction of diagrams."""
+        """Return whether some state of a set leads to itself. Time: that of one conjunction of diagrams."""
         return bool(self._loops(within, layer) != self.manager.false)
 
     def self_loops(self, within: StateIndex, layer: int | None = None) -> NDArray[np.float64]:

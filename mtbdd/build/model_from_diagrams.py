@@ -151,7 +151,7 @@ def _taken(model: SymbolicModel, taken: TakenCommands, chosen: Sequence[Node]) -
 class Labels(Mapping[str, NDArray[np.bool_]]):
     """The states where each label holds: ``labels["full"]``, bool, shape (n,).
 
-    The labels of the text, and `init` and `deadlock`.  A vector is made when it is asked for.  Time: O(n).
+    The labels of the text, and `init` and `deadlock`.  A vector is made when it is requested.  Time: O(n).
     """
 
     def __init__(self, model: SymbolicModel) -> None:
@@ -186,7 +186,7 @@ class Rewards(Mapping[str | int, NDArray[np.float64]]):
     """State rewards by structure: ``rewards["cost"]``, float64, shape (n,).
 
     A structure without a name goes by its place among all, counted from 0; so may every other.  Rewards of
-    transitions are not part of it: see `rates`.  A vector is made when it is asked for.  Time: O(n).
+    transitions are not part of it: see `rates`.  A vector is made when it is requested.  Time: O(n).
     """
 
     def __init__(self, model: SymbolicModel) -> None:

@@ -1,4 +1,4 @@
-"""Numbers of states as users see them: in the order of the text, whatever order the diagram has.
+"""Numbers of states as users see them: in the order of the text, not that of the diagram.
 
 State k is the k-th reachable state in lexicographic order of its values, variables in the text's order
 (globals, then the modules').  A diagram in another variable order numbers its states differently; a
@@ -47,7 +47,7 @@ def numbering(encoding: Encoding, index: StateIndex) -> NDArray[np.int64] | None
 
 
 def keeps_order(encoding: Encoding) -> bool:
-    """Tell whether the bits of a diagram lie in the order of the text."""
+    """Return whether the bits of a diagram lie in the order of the text."""
     order = _bits(encoding)
     return order == sorted(order)
 

@@ -22,7 +22,7 @@ from mtbdd.language.walk import expression_variables
 # The work of translating a model, held against the limits.
 
 _ENTRY, _PAIR, _VALUE, _UPDATE = 0.01, 16.0, 50.0, 400.0
-"""Microseconds, as a rule, that an entry of a table takes, a pair, a value told apart, an update."""
+"""Microseconds, as a rule, that an entry of a table takes, a pair, a value distinguished, an update."""
 
 _watch: ContextVar[Callable[[float], None] | None] = ContextVar("watch", default=None)
 
@@ -33,7 +33,7 @@ class EffortError(BuildError):
 
 @contextmanager
 def watched(watch: Callable[[float], None]) -> Iterator[None]:
-    """Tell `watch`, in a block, what work is about to be done: microseconds by counts, not by a clock.
+    """Report to `watch`, in a block, the work about to be done: microseconds by counts, not by a clock.
 
     What it raises ends the work.
     """
@@ -45,7 +45,7 @@ def watched(watch: Callable[[float], None]) -> Iterator[None]:
 
 
 def _tell(microseconds: float) -> None:
-    """Tell whoever watches."""
+    """Notify the observer."""
     watch = _watch.get()
     if watch is not None:
         watch(microseconds)

@@ -245,10 +245,10 @@ def _limited(relations: Sequence[Relation], bits: Bits, limit: Node) -> list[Rel
 
 
 def _suppositions(layers: Layers, found: Node, looks: dict[int, Node]) -> Iterator[tuple[int, Node]]:
-    """Yield layers that look like those before them, each with the states that look the same in any layer.
+    """Yield layers that repeat those before them, each with the states that all of them share.
 
     Behind the front of a search, the nearest first; then after the first layer, since a start set may have
-    states in all layers. `looks` keeps what has been looked at, by the counter's number.
+    states in all layers. `looks` keeps what has been examined, by the counter's number.
     """
     manager = layers.manager
 
@@ -328,7 +328,7 @@ def fixpoint(
         New states outside this set are dropped.
     restrict_sources : bool
         Steps may only start in `inside`, so that paths must stay in it; otherwise `inside`
-        must be closed under the steps or contain whatever they lead to and back.
+        must be closed under the steps or contain all successors that lead back.
     counters : sequence of tuple of int
         Bits of variables along which the search may leap, of each the most significant first.
     progress : callable, optional

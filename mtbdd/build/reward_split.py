@@ -55,7 +55,7 @@ def split_by_reward(model: SymbolicModel, structure: int) -> RewardSplit:
     Parameters
     ----------
     model : SymbolicModel
-        Of a CTMC the moves earn, whatever time passes.
+        In a CTMC moves earn, regardless of time.
     structure : int
         Position among the model's reward structures.
 

@@ -246,7 +246,7 @@ def enclosed_rewards(
         A reward of one of these states is not a finite number, or rewards of both signs cancel so far that it
         is not known whether anything is left.
     ValueError
-        Transition rewards of an MDP are asked for without a layer.
+        Transition rewards of an MDP are requested without a layer.
 
     Notes
     -----
@@ -321,7 +321,7 @@ Carriers = list[tuple[str | None, Partition]]
 def carriers_of(model: SymbolicModel, structure: int, layer: int | None) -> Carriers:
     """Return what transition rewards are multiplied with: an action and how often it is taken, by state.
 
-    A choice of an MDP is taken once, whatever its probabilities add up to in the text.
+    A choice of an MDP is taken once, also if its probabilities in the text do not add up to 1.
     """
     parts = model.layer(layer).parts
     if not any(item.is_transition for item in model.source.rewards[structure].items):
@@ -457,7 +457,7 @@ def _fault(item: RewardItem, number: float, state: dict[str, bool | int]) -> Fau
 # Reward structures as functions of the states.
 
 _LISTED = 1 << 20  # states up to which rewards are worked out state by state
-_MOST_SHARE = 2.0**-10  # relative error of a reward; sums that cancel further tell nothing
+_MOST_SHARE = 2.0**-10  # relative error of a reward; sums that cancel further have no digits
 
 
 def symbolic_reward(model: SymbolicModel, structure: int) -> DiagramReward:

@@ -46,7 +46,7 @@ def in_order(
 
 
 def keeps_text(model: SymbolicModel) -> bool:
-    """Tell whether states are numbered as they are indexed."""
+    """Return whether states are numbered as they are indexed."""
     return model.numbering is None if "numbering" in vars(model) else keeps_order(model.encoding)
 
 
@@ -57,7 +57,7 @@ def _numbers(model: SymbolicModel) -> NDArray[np.int64] | None:
 # The variables' values of many states, as arrays, without the states in between.
 #
 # States that follow each other share long prefixes of their bits.  A range of them is read off the ODD level
-# by level, as a list of prefixes, so that a prefix is looked at once however many states begin with it.
+# by level, as a list of prefixes, so that a prefix is examined once however many states begin with it.
 
 # Which numbers a process's own states have among those of all, where processes share the states.
 
@@ -101,7 +101,7 @@ def own_numbers(model: SymbolicModel) -> tuple[NDArray[np.int64], NDArray[np.int
 def _given(
     numbering: NDArray[np.int64], places: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Look for the own states in a list of all, some at a time."""
+    """Search a list of all states for the own ones, some at a time."""
     numbers, indices = np.empty_like(places), np.empty_like(places)
     done = 0
     for begin in range(0, numbering.size if places.size else 0, _ROUND):

@@ -99,7 +99,7 @@ def common_cycles(manager: Manager, relation: Node, part: Part) -> Relation | No
 def cut_by_parts(manager: Manager, relation: Node, parts: Sequence[Part]) -> tuple[Node, list[Relation]]:
     """Return the transitions on which every part may come back, and the equivalences of `common_cycles`.
 
-    A part inside one that has an equivalence already tells nothing new, and has none of its own.
+    A part inside one that has an equivalence already adds nothing, and has none of its own.
     Time: `common_cycles` and one conjunction with the relation a part.
     """
     classes: list[Relation] = []
@@ -182,7 +182,7 @@ def strong_components(
     states : Node
         The graph's states, over row bits; transitions to or from others are left out.
     parts : sequence of tuple of int
-        Numbers of bits that may tell components apart by themselves, as
+        Numbers of bits that may distinguish components by themselves, as
         `mtbdd.graph.components.model_parts` has them; the answer does not depend on them.
 
     Notes
@@ -200,7 +200,7 @@ def strong_components(
         whole = relation
         relation, classes = cut_by_parts(manager, whole, parts)
         if relation == whole:
-            parts = ()  # they tell no more, and would cost as much again in every round
+            parts = ()  # they decide no more, and would cost as much again in every round
         step = _within(manager, relation, left)
         kept = trim(step, left)
         if kept != left:

@@ -1,10 +1,10 @@
 """Graph questions answered on sets: who can reach what, who surely does, bottom components.
 
-All of them look only at which transitions exist. Prob0 and Prob1 are the usual backward fixed points
-([Tealdi13] §2.3; for MDPs, where a scheduler picks the choices, in Forejt et al., "Automated verification
-techniques for probabilistic systems", 2011, algorithms 1 to 4). Bottom strongly connected components are
-found by forward and backward sets from one state at a time. A set of states is a
-`mtbdd.diagrams.manager.Node` over row bits, within the reachable states.
+All of them depend only on which transitions exist. Prob0 and Prob1 are the usual backward fixed points
+([Tealdi13] §2.3). For MDPs they are algorithms 1 to 4 of Forejt et al., "Automated verification techniques
+for probabilistic systems", 2011. Bottom strongly connected components are found by forward and backward sets
+from one state at a time. A set of states is a `mtbdd.diagrams.manager.Node` over row bits, within the
+reachable states.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def bottom_components(model: SymbolicModel) -> list[Node]:
     Absorbing states are components of their own and are found at once, with all that can
     reach them.  From any other state the search moves into a set of states reachable from it
     until that set is strongly connected; everything that can reach it is then set aside.
-    It begins with the initial state, where all are known to be reached from it: no search has to tell that.
+    It begins with the initial state, where all are known to be reached from it: no search has to show that.
     Moving on to a state drawn at random halves what lies ahead on a long path, where the
     next state in line would shorten it by one.  Time: a few forward and backward sets for
     every component that is not an absorbing state.
@@ -278,7 +278,7 @@ def _cube(model: SymbolicModel, bits: list[bool]) -> Node:
     return model.manager.bdd.cube(dict(zip(model.manager.rows, bits, strict=True)))
 
 
-# Where some path of a kind begins: the fixed points of computation tree logic, on sets.
+# States where some path of a kind begins: the fixed points of computation tree logic, on sets.
 #
 # A path is one that the graph has, however improbable ([CES86]); in an MDP any choice may be taken at any
 # time. States without a successor stay where they are.

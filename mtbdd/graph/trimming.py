@@ -121,7 +121,7 @@ class ChoicePeeling:
         return self.manager.disjunction(found) & region
 
     def remove(self, states: Node) -> None:
-        """Take states away, and then whatever has no way on any more.
+        """Remove states, then repeatedly those without successors.
 
         Notes
         -----

@@ -86,7 +86,7 @@ def constant_items(text: str) -> list[str]:
 
 
 def is_range(value: str) -> bool:
-    """Whether the text of a constant's value is a range, ``2:10``, and no condition, ``a ? b : c``."""
+    """Return whether the text of a constant's value is a range, ``2:10``, and no condition, ``a ? b : c``."""
     return ":" in value and "?" not in value
 
 
@@ -130,7 +130,7 @@ def constant_value(text: str) -> Scalar:
 
 
 def is_ignored(name: str, ignored: Ignored) -> bool:
-    """Whether a constant that is not declared is passed over: all of them, or those of some names."""
+    """Return whether a constant that is not declared is passed over: all of them, or those of some names."""
     return ignored if isinstance(ignored, bool) else name in ignored
 
 

@@ -2,7 +2,7 @@
 
 `pow` of ints wants an exponent of at least 0, `mod` a positive modulus and `log` a positive number; ints want
 results of 64 bits.  As in the evaluation of single values, operands that `&`, `|`, `=>` and `?:` do not need
-are not looked at.
+are not examined.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ARITHMETIC: dict[str, Callable[..., int | float]] = {
 
 
 class RangeFinder:
-    """Finds ranges of well-typed expressions and tells where integers may leave 64 bits.
+    """Finds ranges of well-typed expressions and shows where integers may leave 64 bits.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def _call(e: Call, numbers: Sequence[tuple[int | float, ...]]) -> Range:
         low, high = numbers[0]
         if isinstance(low, int) and isinstance(high, int):
             return (low, high)
-        # One more than 64 bits hold, on both sides, stands for whatever is not finite.
+        # One more than 64 bits hold, on both sides, stands for all that is not finite.
         return (
             math.floor(low) - 1 if math.isfinite(low) else -INT_LIMIT - 1,
             math.ceil(high) + 1 if math.isfinite(high) else INT_LIMIT,
@@ -155,7 +155,7 @@ def _power(base: int, exponent: int) -> Range:
 
 _TRUE = Literal(Position("", 1, 1), True)
 DEFINED = "defined "
-"""Begins the name of the function that tells whether the operator or function behind it has a value."""
+"""Begins the name of the function that shows whether the operator or function behind it has a value."""
 
 
 class Definedness(Walk[Expression]):

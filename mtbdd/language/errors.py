@@ -14,7 +14,7 @@ from mtbdd.base.records import Record
 from mtbdd.language.limits import current, raised
 from mtbdd.language.syntax import Position
 
-_LISTED = 20  # names told in a message
+_LISTED = 20  # names in a message
 _LONGEST_NAME = 60  # a name to which another is offered; longer ones are surely no slips
 _CANDIDATES = 2_000  # names that are compared with a misspelt one
 
@@ -135,7 +135,7 @@ def shown_circle(names: Sequence[str], sign: str = " -> ") -> str:
 def suggestion(name: str, candidates: Iterable[str]) -> str:
     """Return `"; did you mean 'x'?"` for the candidate closest to a misspelt name, else an empty text.
 
-    Long names, and all but the first 2,000 candidates, are not looked at: a comparison takes time.
+    Long names, and all but the first 2,000 candidates, are not examined: a comparison takes time.
     """
     if len(name) > _LONGEST_NAME:
         return ""

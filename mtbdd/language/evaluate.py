@@ -194,7 +194,7 @@ _FUNCTIONS: dict[str, Callable[[Sequence[Value]], Array]] = {
 }
 
 
-# What decides a logical operator without its right operand, and the result then.
+# The left operand that decides a logical operator, and the result then.
 _DECIDED = {"&": (False, False), "|": (True, True), "=>": (False, True)}
 
 

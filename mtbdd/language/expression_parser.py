@@ -37,7 +37,7 @@ FUNCTIONS: dict[str, tuple[int, int | None]] = {
     "log": (2, 2),
 }
 
-# How strongly an operator binds.  `?:` has 1; of the unary ones `!` has 6 and `-` has 11.
+# Precedence of operators.  `?:` has 1; of the unary ones `!` has 6 and `-` has 11.
 PRECEDENCE: dict[str, int] = {
     "=>": 2,
     "<=>": 3,

@@ -15,4 +15,4 @@ DEFAULT_LIMITS = {
     "table_steps": 1 << 32,
     "pair_steps": 1 << 20,
 }
-"""What `mtbdd.language.limits.Limits` says of each is its meaning."""
+"""`mtbdd.language.limits.Limits` describes each of them."""

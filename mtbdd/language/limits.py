@@ -38,9 +38,9 @@ class Limits:
     nodes : int
         Nodes of the expressions that the copies of renamed modules take.
     faults : int
-        Faults told of one text.
+        Faults reported of one text.
     values : int
-        Values that a variable, or an expression over variables, may take where its values are told apart.
+        Values that a variable, or an expression over variables, may take where its values are distinguished.
     combinations : int
         Ways in which modules may take one action together.
     table_steps : int

@@ -456,7 +456,7 @@ class _Renamer:
         self._done: dict[int, tuple[Expression, Expression]] = {}
         self.functions = {old: name for old, name in new.items()}
         self.mapping: dict[str, Expression] = {old: Name(position, name) for old, name in new.items()}
-        calls = "min" in new or "max" in new  # a call does not tell who mentions it
+        calls = "min" in new or "max" in new  # a call does not show which expressions mention it
         for name in list(formulas.place) if calls else formulas.above(new):
             if name not in new:
                 definition = self(formulas.definitions[name])

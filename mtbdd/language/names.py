@@ -283,7 +283,7 @@ def evaluate_definitions(
     given : mapping of str to bool, int or float
         Values for constants without one, of their types.
     definitions : Definitions
-        Holds the types of constants and variables and whatever is known already; takes the results.
+        Holds the types of constants and variables and those already resolved; takes the results.
     faults : FaultCollector
         Takes circles, wrong types and constant parts without a value.  Missing constants are left in
         `definitions.missing`, for the caller to report.

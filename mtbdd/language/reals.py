@@ -25,7 +25,7 @@ _ROOTS = 64  # roots up to this degree are looked for among the rationals
 
 
 class UndecidedError(ArithmeticError):
-    """Two real numbers too close for their enclosures to tell which one is greater."""
+    """Two real numbers too close for their enclosures to decide which one is greater."""
 
 
 class RealOverflowError(ArithmeticError):
@@ -293,7 +293,7 @@ class Rounded(float):
     ----------
     nearest : float
     source : str, Fraction or Enclosure
-        The number; a str is a decimal, read when it is asked for.
+        The number; a str is a decimal, read when it is requested.
     """
 
     __slots__ = ("_source",)

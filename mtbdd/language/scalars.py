@@ -113,7 +113,7 @@ def apply_binary(operator: str, left: Scalar, right: Scalar, position: Position)
     ------
     EvaluationError
         If a divisor is zero, the result is no finite number of 64 bits, or irrational numbers are too close
-        to be told apart.
+        to be distinguished.
     """
     logic = _LOGIC.get(operator)
     if logic is not None:
@@ -242,7 +242,7 @@ class Folder(Walk[Expression]):
     ------
     EvaluationError
         When called: a constant part has no value.  The branch of `?:` that a constant condition leaves out
-        and operands that a constant decides are not looked at.
+        and operands that a constant decides are not examined.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ from mtbdd.language.walk import Walk, children
 
 _CONDITIONAL, _NOT, _NEGATION, _OPERAND = 1, 6, 11, 12
 _TIGHT = frozenset(("*", "/"))
-_SHOWN = 200  # nodes of an expression that a message tells
+_SHOWN = 200  # nodes of an expression that a message shows
 
 
 def value_text(value: bool | int | float) -> str:

@@ -14,10 +14,10 @@ from mtbdd.language.errors import Fault, SourceError, SyntaxFaultError, suggesti
 from mtbdd.language.limits import current, raised
 from mtbdd.language.syntax import Position
 
-# Reading a source file into text, with every way this can fail told as a fault.
+# Reading a source file into text, with every failure reported as a fault.
 
 UNKNOWN_BYTE = re.compile("[\udc80-\udcff]")
-"""What stands for a byte that is no UTF-8 in a text decoded with `surrogateescape`."""
+"""Pattern of a byte that is no UTF-8 in a text decoded with `surrogateescape`."""
 
 
 class StandardInput(str):
@@ -65,10 +65,10 @@ def read_source(path: str | os.PathLike[str], what: str = "model") -> str:
 
     Notes
     -----
-    No more of a file is read than the limits allow, so that one without an end is told, too.
+    No more of a file is read than the limits allow, so that one without an end is reported, too.
 
-    Bytes that are no UTF-8 are kept, as `os.fsdecode` does: comments may hold any, and what reads the text
-    tells others with their place, see `unknown_byte`.
+    Bytes that are no UTF-8 are kept, as `os.fsdecode` does: comments may hold any, and the parser reports
+    others with their place, see `unknown_byte`.
     """
     name = os.fspath(path)
     most = current().source_bytes

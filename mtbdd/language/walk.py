@@ -2,7 +2,7 @@
 
 Long chains `a + b + c + ...` lean to the left; the walks follow the left side in a loop, so that only
 brackets cost stack.  An expression may hold one object in many places, as where a formula is mentioned more
-than once: written out it can be exponentially larger.  Every object is therefore looked at once.
+than once: written out it can be exponentially larger.  Every object is therefore examined once.
 """
 
 from __future__ import annotations
@@ -138,12 +138,12 @@ class Walk(ABC, Generic[Domain]):
     """Values of expressions in a domain, every one made of those of the operands.
 
     Domains are values over arrays, numbers with a bound on their error, types, conditions and expressions
-    themselves. A subclass says what becomes of a node; operands that do not matter need not be looked at.
+    themselves. A subclass says what becomes of a node; operands that do not matter need not be examined.
 
     Parameters
     ----------
     left : dict of int to int, optional
-        How often an operator or call, by identity, is looked at, see `occurrences`: values are then kept for
+        How often an operator or call, by identity, is examined, see `occurrences`: values are then kept for
         parts that occur several times only, until they occur for the last time.  None: all are kept.
 
     Notes

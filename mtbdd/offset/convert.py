@@ -42,7 +42,7 @@ def descend(
     row, column : array, shape (paths,), integers
         Sums of the offsets of the nodes left by their then edges.
     *carried : array, shape (paths,)
-        Whatever else belongs to a path.
+        Further data of a path.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def diagonal_of(symbolic: OffsetMTBDD) -> NDArray[np.float64]:
 
 
 def has_diagonal(symbolic: OffsetMTBDD) -> bool:
-    """Tell whether a square matrix has an entry on its diagonal.
+    """Return whether a square matrix has an entry on its diagonal.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ def expand_values(index: StateIndex, table: NodeTable, values: Any, dtype: Any =
     index : StateIndex
         The states, n of them.
     table : NodeTable
-        The function as a BDD over row bits and, below them, whatever `values` reads.
+        The function as a BDD over row bits and, below them, the bits that `values` reads.
     values : callable
         Maps an array of references below all row bits to an array of values.
     dtype : dtype

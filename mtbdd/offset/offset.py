@@ -1,8 +1,8 @@
 """The offset-labelled MTBDD, stored level by level in arrays.
 
 An offset-labelled MTBDD represents a real matrix over interleaved row and column bits (x1 < y1 < x2 < y2 <
-...). It differs from a plain MTBDD in two ways ([Tealdi13] §4.3.2): every inner node carries an offset, and
-every path to a non-zero terminal visits every level. Only zero may be skipped to. Rows and columns that
+...). It differs from a plain MTBDD in two ways ([Tealdi13] §4.3.2). Every inner node carries an offset.
+Every path to a non-zero terminal visits every level. Only zero may be skipped to. Rows and columns that
 belong to no state are left out. So the row and column of an entry are sums of offsets, of the nodes that its
 path leaves by the then edge.
 
@@ -344,7 +344,7 @@ class OffsetMTBDD(Record, eq=False):
         return Level(upper_low, upper_high, column_offset), between
 
     def same_as(self, other: OffsetMTBDD) -> bool:
-        """Tell whether both diagrams have equal arrays: the same nodes under the same numbers."""
+        """Return whether both diagrams have equal arrays: the same nodes under the same numbers."""
         if self.shape != other.shape or self.nodes != other.nodes:
             return False
         pairs = zip(self._arrays(), other._arrays(), strict=True)
@@ -392,7 +392,7 @@ def _require(condition: bool, message: str) -> None:
         raise ValueError(f"malformed offset-labelled MTBDD: {message}")
 
 
-# How many entries the rows of a matrix have at most, told by its diagram.
+# Greatest number of entries in a row of a matrix, from its diagram.
 
 
 def row_entries(matrix: OffsetMTBDD) -> int:

@@ -20,7 +20,7 @@ Array = Any
 """An array of NumPy or CuPy."""
 
 _PART = 1 << 28
-"""Elements looked at together: bounds the temporary memory, and libraries count elements by 32 bits."""
+"""Elements processed together: bounds the temporary memory, and libraries count elements by 32 bits."""
 
 
 def is_all(mask: Array) -> bool:

@@ -97,11 +97,11 @@ def packed(xp: Any, columns: Sequence[Array]) -> tuple[Array, int]:
     keys : array, shape (n,), int64
         At least 0.
     span : int
-        At most 2^62: what is packed so far is numbered anew where more would be needed.
+        At most 2^62: what is packed so far is renumbered where more would be needed.
 
     Notes
     -----
-    Time: O(n) a column, and O(n log n) where keys are numbered anew. Synchronises: yes, once a column.
+    Time: O(n) a column, and O(n log n) where keys are renumbered. Synchronises: yes, once a column.
     """
     keys, span = xp.zeros(len(columns[0]), xp.int64), 1
     for column in columns:
@@ -123,7 +123,7 @@ def packed(xp: Any, columns: Sequence[Array]) -> tuple[Array, int]:
 def numbered(xp: Any, keys: Array) -> tuple[Array, Array]:
     """Return what `distinct` does, of one column that has an element at least, of any type.
 
-    CuPy's `unique`, asked for places, loads sparse matrices.
+    CuPy's `unique` with indices loads sparse matrices.
     """
     order = xp.argsort(keys, kind="stable")
     keys = keys[order]

@@ -251,7 +251,7 @@ class Checkpoint:
 
     Processes that share the states make theirs together, of the same folder, which is made if it is not
     there. Between two states that are written lie `minutes` at least; `options` are what the values of
-    iterations depend on besides the model. Without `tell` a log and Python's warnings tell the user. A
+    iterations depend on besides the model. Without `tell` a log and Python's warnings report to the user. A
     folder that cannot be used is refused, and one of another check.
     """
 
@@ -301,7 +301,7 @@ class Checkpoint:
         if not isinstance(found, dict):
             raise damaged(path, "expected a description of a check")
         for name in owner:
-            # Constants are part of the model, and told where they are why it is another one.
+            # Constants are part of the model; the message names them where they make it another one.
             if found.get(name) == owner[name] or name == "constants":
                 continue
             was = f"its {name} is {found.get(name)!r}, not {owner[name]!r}"
@@ -325,7 +325,7 @@ class Checkpoint:
     # ------------------------------------------------------------------ schedule
 
     def is_due(self) -> bool:
-        """Whether it is time to write; asked by all processes, the first of which has the clock."""
+        """Return whether it is time to write; asked by all processes, the first of which has the clock."""
         return self._all.any(self._all.rank == 0 and time.monotonic() >= self._next)
 
     def written(self) -> None:
@@ -333,12 +333,12 @@ class Checkpoint:
         self._next = time.monotonic() + self._seconds
 
     def note(self, text: str) -> None:
-        """Tell the user of progress, in the first process."""
+        """Report progress to the user, in the first process."""
         if self._all.rank == 0:
             self._tell(text, False)
 
     def warn(self, text: str) -> None:
-        """Tell the user what went wrong, in the first process."""
+        """Report to the user what went wrong, in the first process."""
         if self._all.rank == 0:
             self._tell(text, True)
 

@@ -26,7 +26,7 @@ from mtbdd.build.model import SymbolicModel
 from mtbdd.offset.expansion import expand
 from mtbdd.offset.states import StateIndex, index_states
 
-# What a checkpoint belongs to: digests of models, properties, sets of states.
+# Identity of a checkpoint: digests of models, properties, sets of states.
 
 
 def model_digest(model: SymbolicModel) -> str:
@@ -56,7 +56,7 @@ def states_digest(states: StateIndex) -> str:
 
 
 def text_digest(text: str) -> str:
-    """Return twelve digits that tell a property from others."""
+    """Return twelve digits that identify a property."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

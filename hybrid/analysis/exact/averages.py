@@ -32,7 +32,8 @@ _DAMPING = 0.9  # share of a step that is made, below 1 so that what has a perio
 def greatest_averages(choices: Rows, gains: Gains, budget: OperationBudget) -> list[Fraction]:
     """Return the greatest long-run average of gains from every state.
 
-    A policy costs eliminations in its recurrent classes and outside of them, and one look at every choice.
+    A policy costs eliminations in its recurrent classes and outside of them, and one evaluation of every
+    choice.
     """
     policy = _approximate(choices, gains)
     while True:
@@ -67,7 +68,8 @@ def _evaluated(
         if any(j not in inside for i in members for j in rows[i]):
             transient += members
             continue
-        # What a round trip from the first state earns, over its steps; the bias is earned on the way there.
+        # The average is the reward of a round trip from the first state over its steps; the bias, that of
+        # the way there.
         home, others = members[0], members[1:]
         trip = _solve(rows, others, [[gains[i], Fraction(1)] for i in others], budget)
         ahead = dict(zip(others, trip, strict=True))

@@ -90,7 +90,7 @@ class ExactBudgets:
         self._last: list[Fraction] = []
 
     def at(self, budget: int) -> list[Fraction]:
-        """Return the probabilities of a budget, not less than the one asked for before, from every state."""
+        """Return the probabilities of a budget, not less than the one requested before, from every state."""
         if not self._unknown or not any(r for own in self._rewards for r in own):
             budget = 0  # all budgets are the same
         while self._made <= budget:
@@ -388,7 +388,7 @@ class ExactFormulas:
         )
 
     def values(self, formula: Expression) -> list[Exact]:
-        """Return a numeric formula's exact value in every state; bounds of operators are not looked at."""
+        """Return a numeric formula's exact value in every state; bounds of operators are not examined."""
         known = self._known.get(id(formula))
         if known is None:
             # The formula is kept, so that its identity stays its own.
@@ -453,7 +453,7 @@ class ExactFormulas:
         return ExactOptima(self._numbers_of_model(), maximise, self._budget)
 
     def _optimum(self, formula: Reward) -> ExactChain | ExactOptima:
-        """Return the solver for the optimum that a reward is asked for."""
+        """Return the solver for the optimum of a reward."""
         return self._numbers(maximises(formula))
 
     def _inside(self, states: Expression) -> list[Exact]:

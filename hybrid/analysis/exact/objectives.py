@@ -63,7 +63,7 @@ def attained(
 ) -> StateTruth:
     """Return where argmin or argmax is attained, decided; the same truth if the values cannot be had.
 
-    The truth is about the states that the filter looks at, at some positions, default all.
+    The truth value is that of the states of the filter, at some positions, default all.
     """
     try:
         values = exact.values(formula.operand)

@@ -1,6 +1,6 @@
 """A decision process in rational numbers, and the exact optima of its operators.
 
-The graph tells where the answer is known beforehand, and in which end components a scheduler could stay
+The graph shows where the answer is known beforehand, and in which end components a scheduler could stay
 without reward. It is searched as for bounds (`hybrid.analysis.until`, `hybrid.analysis.rewards`). Such
 components become one state each, with the choices that leave them; policy iteration solves the rest.
 """
@@ -32,7 +32,7 @@ from mtbdd.graph.components import EndComponents, model_end_components
 # processes, 1994, section 4.3).
 
 WORK = 1_000_000
-"""Operations that exact answers of one model may take where the user has not asked for exact answers."""
+"""Operations that exact answers of one model may take where the user has not requested exact answers."""
 
 _MOST_OPERATIONS = 10**9
 """Operations that steps may take where the budget has no limit; more would not end."""
@@ -41,7 +41,7 @@ Exact = Fraction | float
 """A rational number, or infinity."""
 
 Gains = Sequence[Sequence[Fraction]]
-"""What every choice of every state earns."""
+"""Reward of every choice of every state."""
 
 
 class BackwardInduction:
@@ -176,7 +176,7 @@ _GAIN = 1e-9  # relative; less is rounding
 
 @dataclass(frozen=True)
 class Option:
-    """A choice of an unknown state: what it is worth by itself, and its unknown successors.
+    """A choice of an unknown state: its reward, and its unknown successors.
 
     What is missing to 1 in the row leaves the system.
     """
@@ -194,7 +194,7 @@ def solve_optima(
     """Return the optimal values, at least one option being there for every state.
 
     Refused are too many states or operations, and states from which no policy leaves the system. A policy
-    costs one elimination, see `hybrid.analysis.exact.systems`, and one look at every option.
+    costs one elimination, see `hybrid.analysis.exact.systems`, and one evaluation of every option.
     """
     if not options:
         return []

@@ -80,7 +80,7 @@ def given_gains(model: SymbolicModel, structure: int, layer: int | None) -> list
 MAX_TRANSITIONS = 20_000
 """Transitions of a model that is read in rational numbers."""
 
-_LOOK_EVERY = 1000  # states between looks at the time and the memory that are left
+_LOOK_EVERY = 1000  # states between checks of the time and the memory that are left
 
 Commands = Sequence[Sequence[Command]]
 
@@ -273,7 +273,7 @@ class ExactModel:
         return found
 
     def state_rewards(self, structure: int) -> list[Fraction]:
-        """Return what every state earns by itself."""
+        """Return the state rewards."""
         if structure == ELAPSED:
             return [Fraction(1)] * self.model.n_states
         if self.text is None:

@@ -28,7 +28,7 @@ _LOOK_EVERY = 20_000
 class OperationBudget:
     """Operations that may still be done, each on numbers of up to 256 bits; `left` None is without limit.
 
-    Not the budget of the check (time and memory, `mtbdd.base.budget`), which `spend` looks at every 20,000
+    Not the budget of the check (time and memory, `mtbdd.base.budget`), which `spend` checks every 20,000
     operations, with a limit or without.
     """
 
@@ -288,7 +288,7 @@ class _Factored:
         return residual, found
 
     def _holds(self, numerators: list[int], denominator: int, right: Sequence[int]) -> bool:
-        """Whether a solution solves the equations, in integers."""
+        """Return whether a solution solves the equations, in integers."""
         product = self.system.product(numerators)
         return all(a == denominator * b for a, b in zip(product, right, strict=True))
 
@@ -344,7 +344,7 @@ def _fraction(value: int, modulus: int, limit: int) -> tuple[int, int] | None:
 
 
 _FEW = 12
-"""Unknowns that are eliminated in fractions whatever the pattern."""
+"""Unknowns up to which any pattern is eliminated in fractions."""
 
 _THIN = 5
 """Entries of the factors over the unknowns up to which fractions are quicker: nothing is filled in."""

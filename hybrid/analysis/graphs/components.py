@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # what a device needs is loaded when one is used
 IntArray = NDArray[np.int32] | NDArray[np.int64]
 
 LIMIT = 1_000_000
-"""Transitions up to which a graph is exported unless told otherwise: networkx takes about 500 bytes each."""
+"""Transitions up to which a graph is exported by default: networkx takes about 500 bytes each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class ModelGraph:
     choice_layers : ndarray, shape (n_choices,), unsigned integers
         The layer of the model that each choice comes from; they ascend within a state.
     probabilities : ndarray, shape (n_transitions,), float64, or None
-        Probabilities (in a CTMC rates), if asked for.
+        Probabilities (in a CTMC rates), if requested.
 
     Notes
     -----
@@ -82,7 +82,7 @@ class ModelGraph:
 
     @cached_property
     def offsets(self) -> IntArray:
-        """Where the transitions of each state begin, shape (n_states + 1,)."""
+        """Index of the first transition of each state, shape (n_states + 1,)."""
         return self.choice_offsets[self.choice_ptr]
 
     @property

@@ -3,7 +3,7 @@
 The methods of :mod:`hybrid.solvers` solve ``diagonal * x = M x + b`` with A = diag(diagonal) - M ([CB12]
 section 3). A sparse matrix is split so by its diagonal; of an operator only the diagonal must be known, for
 ``M x = diagonal * x - A x``. Methods that are handed in, such as SciPy's or CuPy's Krylov solvers, get A as a
-linear operator. What they return is an answer only if its residual, computed anew, is small enough.
+linear operator. What they return is an answer only if its residual, recomputed, is small enough.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class LinearSystem:
 def _known_options(
     method: Callable[..., Any], rule: Criterion, scale: float, start: Array | None
 ) -> dict[str, Any]:
-    """Return what a method can be told of the precision, the limit and the start, by its signature."""
+    """Return the options for precision, limit and start that a method takes, by its signature."""
     try:
         names = inspect.signature(method).parameters
     except (TypeError, ValueError):
@@ -227,7 +227,7 @@ def _judge(difference: float, rule: Criterion, info: int) -> Status:
     return Status.MAX_ITERATIONS if info > 0 else Status.BREAKDOWN
 
 
-# From ``A x = b`` to the form of the iterative methods, for whatever holds A.
+# From ``A x = b`` to the form of the iterative methods, for any representation of A.
 
 
 def split_system(matrix: Any, b: ArrayLike, diagonal: Array | None = None) -> LinearSystem:
@@ -239,7 +239,7 @@ def split_system(matrix: Any, b: ArrayLike, diagonal: Array | None = None) -> Li
         A, square.
     b : array_like, shape (n,)
     diagonal : ndarray, shape (n,), float64, optional
-        Of A; needed for an operator that cannot tell its own, and not used for a sparse matrix.
+        Of A; needed for an operator without a method for its own, and not used for a sparse matrix.
 
     Returns
     -------

@@ -4,12 +4,11 @@ With ``P = I + Q / q``, ``exp(Q t) x`` is the mean of ``P^k x`` over a Poisson n
 ([Tealdi13] §2.3.2). The weights are those of :func:`hybrid.solvers.poisson.poisson_weights`. Everything is
 done by the array module of the vectors, so that they stay on a device if they lie there.
 
-**Error.** In the maximum norm (transposed: the sum norm) P stretches no vector by more than a factor s, see
-:mod:`hybrid.analysis.linear.uniformisation`; s is 1 up to rounding for a generator. A step computes ``P x``
-with an error of at most ``step_error`` times the norm of x, and carries earlier errors on, stretched by s at
-most. Weights left out, the tails of the distribution among them, cost their sum times the greatest norm that
-vectors can have there. Steps are left out once a step changes x by c at most. They cost c each, and the error
-of that step.
+**Error.** In the maximum norm (transposed: the sum norm) P stretches no vector by more than a factor s. For
+a generator s is 1 up to rounding. A step computes ``P x`` with an error of at most ``step_error`` times the
+norm of x. It stretches earlier errors by s at most. Weights left out, the tails of the distribution among
+them, cost their sum times the greatest norm that vectors can have there. Steps are left out once a step
+changes x by c at most. They cost c each, and the error of that step.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.solvers.poisson import poisson_weights
 from mtbdd.offset.offset import row_entries
 
-# What uniformisation must know of a matrix: its product, a rate, and how much a step can stretch or round.
+# Data that uniformisation needs of a matrix: its product, a rate, and how much a step can stretch or round.
 #
-# A generator Q, or rates R with exit rates e for ``Q = R - diag(e)``, is looked at once, row by row. With
+# A generator Q, or rates R with exit rates e for ``Q = R - diag(e)``, is examined once, row by row. With
 # ``P = I + Q / q`` the sum of the magnitudes of any row of P is at most `stretch`, which is 1 for a
 # generator: P makes no vector greater in the maximum norm, and its transpose none in the sum norm.
 
@@ -126,7 +125,7 @@ class _Rows:
 
 
 def uniformised(operator: Any, exit_rates: Any, rate: float | None, transposed: bool) -> Uniformised:
-    """Look at a generator or at rates.
+    """Read a generator or rates.
 
     Parameters
     ----------
@@ -216,7 +215,7 @@ def _stretch(rows: _Rows, exits: Any, rate: float) -> float:
 
 
 def _rows(operator: Any, transposed: bool) -> _Rows:
-    """Look at an operator of any kind."""
+    """Read an operator of any kind."""
     shape = getattr(operator, "shape", None)
     if shape is None or len(shape) != 2 or shape[0] != shape[1]:
         raise OptionError(f"operator: expected a square matrix, got shape {shape}")
@@ -300,7 +299,7 @@ def _product_with_ones(operator: Any, rows: _Rows) -> Array:
 
 
 _LOOK_EVERY = 16
-"""Steps between two looks at the norm of the vectors and at how far they have settled."""
+"""Steps between two checks of the norm of the vectors and at how far they have settled."""
 
 _MOST_STEPS = 2.0**40
 _WIDER = 1.0 + 2.0**-20  # covers the roundings of the bounds themselves

@@ -142,7 +142,7 @@ class PointSchedulers:
     schedulers : tuple of MemoryScheduler
         Of the model: they remember what the automata have read, and where they have stopped to stay.
     shares : tuple of (Fraction or None)
-        With which probability to play each of them, drawn once at the start; None where none is asked for.
+        With which probability to play each of them, drawn once at the start; None where none is requested.
     """
 
     schedulers: tuple[MemoryScheduler, ...]
@@ -214,9 +214,9 @@ class Curve:
 
     Nothing is achievable beyond the `corners` of the half-spaces; `distances` say by objective how far at
     most a mixture of points lies below any of them. In parts of each objective's range over the points,
-    `asked` is the distance to stop at and `reached` the greatest one that is left: greater than `asked` where
-    no further sum tells more. Corners of two objectives are found in rational numbers, which makes them
-    `certified`.
+    `asked` is the distance to stop at and `reached` the greatest one that is left: greater than `asked`
+    where no further sum improves it. Corners of two objectives are found in rational numbers, which makes
+    them `certified`.
     """
 
     corners: tuple[Corner, ...]
@@ -227,7 +227,7 @@ class Curve:
 
 
 def explore_curve(search: ObjectiveSearch, precision: float) -> Curve:
-    """Solve weighted sums until corners and points are close, or no sum tells more.
+    """Solve weighted sums until corners and points are close, or no sum improves them.
 
     The search has begun; `precision` is the distance to stop at, in parts of each objective's range. Time: a
     weighted sum a round; of a smooth curve of two objectives about 1 / sqrt(precision). Linear programs of as
@@ -322,7 +322,7 @@ class MultiObjectiveSolution:
     """The result for several objectives.
 
     There are no `ends` if under every scheduler some least reward is infinite, and a `curve` only where
-    several values are asked for.
+    several values are requested.
     """
 
     objectives: list[Objective]

@@ -52,7 +52,7 @@ from mtbdd.language.reals import real_of
 from mtbdd.language.syntax import Expression, Literal
 from mtbdd.offset.states import StateIndex, index_states
 
-# The objectives of `multi(...)`: what is asked for, which way is better, which bound is to be met.
+# The objectives of `multi(...)`: what is requested, which way is better, which bound is to be met.
 
 MOST_OBJECTIVES = 12
 """Objectives of one property."""
@@ -73,7 +73,7 @@ class Objective:
     maximise : bool
         Whether more is better.
     bound : Fraction or None
-        What is to be reached, or not to be exceeded; None where a value is asked for.
+        What is to be reached, or not to be exceeded; None where a value is requested.
     """
 
     text: str
@@ -171,7 +171,7 @@ def objective_automata(
 ) -> ObjectiveAutomata:
     """Return automata of formulas, from a tool (see `choose_automaton`), and automata of files.
 
-    Refused are formulas that are not translated or whose automaton nobody can check, and too many
+    Refused are formulas that are not translated or whose automaton cannot be checked, and too many
     propositions.
     """
     paths = {i: o.path for i, o in enumerate(objectives) if o.path is not None}
@@ -323,13 +323,12 @@ def _within(product: AutomatonProduct, joined: JoinedAutomata, automaton: int, s
     return product.within(q for q, state in enumerate(own) if state in states)
 
 
-# Where runs may end: end components in which nothing more is earned, and what is won by staying there.
+# Absorption of runs: end components without rewards, and the objectives that staying there satisfies.
 #
 # A run of any scheduler stays in an end component almost surely from some time on.  Where it pays there for
 # ever, a reward is infinite: to be refused where more is better, to be avoided where less is.  So schedulers
-# are left that surely come to an end component with free choices alone and, in it, visit whatever some of the
-# automata want again and again ([EKVY08]).  To stop there becomes
-# one more choice.
+# are left that surely come to an end component with free choices alone and, in it, visit the accepting sets
+# of some of the automata again and again ([EKVY08]).  To stop there becomes one more choice.
 
 MOST_REPEATED = 6
 """Objectives with automata that have to meet marks again and again."""
@@ -355,7 +354,7 @@ class Endings:
 
     @property
     def may_stop(self) -> NDArray[np.bool_]:
-        """Where runs may end, shape (pairs.size,)."""
+        """Pairs in which a run may stay for ever, shape (pairs.size,)."""
         return self.sets[0][1]
 
     def at_start(self, values: NDArray[np.float64] | NDArray[np.bool_]) -> float:

@@ -1,7 +1,7 @@
-"""Achievability and numerical questions: points and half-spaces until they decide.
+"""Achievability and numerical queries: points and half-spaces until they decide.
 
-Each round asks in which direction the mixtures found so far fall short, and solves that weighted sum
-([FKP12]).  A direction in which nothing better is found ends the search.
+Each round finds a direction of weights in which the mixtures found so far fall short, and solves that
+weighted sum ([FKP12]).  The search ends when a direction yields no better point.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from hybrid.base.directed_rounding import rounded_down, rounded_up
 from hybrid.base.errors import NotConvergedError
 from hybrid.matrix.space.base import Status
 
-# What is known of the achievable values: mixtures of points from inside, half-spaces from outside.
+# Inner and outer approximation of the achievable values: mixtures of points, and half-spaces.
 #
-# All objectives are turned so that more is better.  Whatever lies below a mixture of points is achievable,
-# whatever lies beyond a half-space is not.  Linear programs in doubles propose mixtures and directions;
-# rational arithmetic confirms what is told.
+# All objectives are maximised, minimised ones negated.  Values below a mixture of points are achievable,
+# values beyond a half-space are not.  Linear programs in doubles propose mixtures and directions;
+# rational arithmetic confirms the result.
 
 Vector = NDArray[np.float64]
 Demands = Sequence[Fraction | None]
@@ -36,7 +36,7 @@ _SLIGHT = 1e-9  # shares below it are an error of the linear program
 
 @dataclass(frozen=True)
 class HalfSpace:
-    """No scheduler's values have a greater weighted sum.
+    """A half-space: no scheduler attains a greater weighted sum of the objectives.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class HalfSpace:
     most: float
 
     def excess(self, values: Demands) -> Fraction:
-        """Return how far values lie beyond, exactly; those without a demand have weight 0."""
+        """Return the exact excess of values over the bound; objectives without a demand have weight 0."""
         total = sum(Fraction(w) * v for w, v in zip(self.weights, values, strict=True) if v is not None)
         return Fraction(total) - Fraction(self.most)  # lemma: outside
 
@@ -57,8 +57,8 @@ class HalfSpace:
 class Proposal:
     """The optimum of a linear program over mixtures of points.
 
-    It maximises `value`, by `shares` of the points in a mixture, shape (points,); to do better more would be
-    needed in a `direction` of weights, shape (objectives,).
+    It maximises `value`, by `shares` of the points in a mixture, shape (points,); `direction`, shape
+    (objectives,), has the weights of the dual solution, in which a better point would have to lie.
     """
 
     value: float
@@ -92,9 +92,10 @@ def _proposed(
     margin: float,
     must: bool = True,
 ) -> tuple[Any, Vector]:
-    """Minimise a cost over shares that add up to 1 and a free variable, by whose margin demands are met.
+    """Minimise a cost over shares that add up to 1 and a free margin by which demands are met.
 
-    Returns the solution, None if there need not be one and is none, and by objective what more would give.
+    Returns the solution, None if there is none and `must` is false, and the dual weights of the
+    objectives.
     """
     from scipy.optimize import linprog
 
@@ -102,7 +103,7 @@ def _proposed(
     asked = [i for i, demand in enumerate(demands) if demand is not None]
     with np.errstate(over="ignore"):
         parts = np.array([float(demands[i] or 0) for i in asked]) / scale[asked]
-    # Demands far beyond the scale count as far as a linear program can take.
+    # Demands far beyond the scale are clipped to the range of linear programs.
     most = -np.clip(parts, -_FARTHEST, _FARTHEST)
     rows = np.hstack([-(lower[:, asked] / scale[asked]).T, np.full((len(asked), 1), margin)])
     equal = np.append(np.ones(len(lower)), 0.0)[None, :]
@@ -124,14 +125,14 @@ Shares = dict[int, Fraction]
 
 
 def cleaned(shares: Vector) -> Shares:
-    """Return shares as rational numbers that add up to 1, without slight ones."""
+    """Return shares as rational numbers that add up to 1, without those below rounding."""
     kept = {i: Fraction(x) for i, x in enumerate(shares.tolist()) if x > _SLIGHT}
     total = sum(kept.values())
     return {i: x / total for i, x in kept.items()}  # lemma: mixture
 
 
 def mixed(points: Sequence[Sequence[float]] | Sequence[Sequence[Fraction]], shares: Shares) -> list[Fraction]:
-    """Return the values of a mixture, exactly."""
+    """Return the values of a mixture in rational numbers."""
     return [
         sum((x * Fraction(points[j][i]) for j, x in shares.items()), Fraction(0))
         for i in range(len(points[0]))
@@ -146,9 +147,9 @@ def meets(values: Sequence[Fraction], demands: Demands) -> bool:
 def repaired(
     points: Sequence[Sequence[float]], shares: Shares, other: Shares, demands: Demands
 ) -> Shares | None:
-    """Return a mixture that meets demands, with as little as need be of another that does; None without.
+    """Return a mixture that meets demands, with the least share of another one that does; None without.
 
-    The first one may miss them by an error of rounding.
+    The first one may miss them by rounding.
     """
     near, safe = mixed(points, shares), mixed(points, other)
     part = Fraction(0)
@@ -172,7 +173,7 @@ MOST_WEIGHTS = 400
 class ObjectiveSearch:
     """Points and half-spaces found so far, with the weights that led to each point.
 
-    A share `epsilon` of the range of an objective counts as nothing.
+    Improvements below the share `epsilon` of an objective's range do not count.
     """
 
     weighing: WeightedSumSolver
@@ -188,21 +189,21 @@ class ObjectiveSearch:
         return [point.lower for point in self.points]
 
     def begin(self) -> None:
-        """Solve every objective by itself."""
+        """Optimise every objective separately."""
         for i in range(len(self.objectives)):
             self.solve(np.eye(len(self.objectives))[i])
 
     def scale(self) -> Vector:
-        """Return how far each objective ranges over the points, and 1 where it does not."""
+        """Return the range of each objective over the points; 1 where it is empty."""
         lower = np.array(self.values)
         spread = lower.max(axis=0) - lower.min(axis=0)
         size = np.abs(lower).max(axis=0)
         return np.where(spread > 1e-9 * size, spread, np.where(size > 0.0, size, 1.0))
 
     def solve(self, direction: Vector) -> bool:
-        """Solve a weighted sum; return whether that tells more than was known.
+        """Solve a weighted sum; return whether that improves an approximation.
 
-        Nothing does after so many sums.
+        False after the limit of sums.
         """
         if len(self.half_spaces) >= MOST_WEIGHTS or not direction.any():
             return False
@@ -237,9 +238,9 @@ class Found:
 
 
 def achievable(search: ObjectiveSearch, demands: Demands) -> Found:
-    """Tell whether one scheduler meets all demands.
+    """Return whether one scheduler meets all demands.
 
-    The truth is None where they lie on the border as closely as bounds tell.
+    The truth value is None where bounds cannot separate the demands from the border.
     """
     while True:
         if any(h.excess(demands) > 0 for h in search.half_spaces if _asks(h, demands)):  # lemma: outside
@@ -255,7 +256,7 @@ def achievable(search: ObjectiveSearch, demands: Demands) -> Found:
 
 
 def _asks(half_space: HalfSpace, demands: Demands) -> bool:
-    """Return whether a half-space is about demands alone."""
+    """Return whether a half-space has weights on demands alone."""
     # lemma: outside
     return all(d is not None or w == 0.0 for w, d in zip(half_space.weights, demands, strict=True))
 
@@ -269,7 +270,7 @@ def _confirmed(search: ObjectiveSearch, proposal: Proposal, demands: Demands) ->
 def greatest_value(search: ObjectiveSearch, aim: int, demands: Demands) -> Found:
     """Return the greatest value of one objective under demands on the others.
 
-    The truth tells whether these can be met, None if that is not known.
+    The truth value says whether these can be met, None if that is unknown.
 
     Lemma: mixture (docs/multi.md).
     """
@@ -294,7 +295,7 @@ def greatest_value(search: ObjectiveSearch, aim: int, demands: Demands) -> Found
 
 
 def _least_upper(search: ObjectiveSearch, aim: int, demands: Demands) -> float:
-    """Return what the half-spaces leave at most of one objective under demands on the others.
+    """Return the upper bound of the half-spaces on one objective under demands on the others.
 
     Lemma: outside (docs/multi.md).
     """

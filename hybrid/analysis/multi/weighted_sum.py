@@ -210,8 +210,8 @@ class Schedulers:
         return solve_choices(system, most, self._options, self._work, "objectives of a scheduler")
 
 
-_BATCH = 16  # steps between two looks at how much still changes
-_FINER = 0.01  # of the change at which to look again, where the scheduler is not as good as its bound
+_BATCH = 16  # steps between two checks of how much still changes
+_FINER = 0.01  # of the change at which to check again, where the scheduler is not as good as its bound
 _VECTORS = 4
 
 

@@ -140,7 +140,7 @@ class CheckOptions:
         diagrams as well, always between bounds, see `hybrid.analysis.on_diagrams`.
     backend : {"auto", "cpu", "gpu", "reference"}
         The explicit engine is not on "reference"; with it and with the method gauss-seidel "auto" is the cpu.
-        What was chosen, and why, is told by ``answer.statistics``.
+        What was chosen, and why, is reported by ``answer.statistics``.
     storage : str
         Format of the explicit engine's matrices: on the gpu one of `gpu_kernels.FORMATS`, on the cpu "csr";
         "auto" is the one expected to be fastest.
@@ -150,7 +150,7 @@ class CheckOptions:
         "auto", "interval" and "optimistic" give bounds; "auto" is "optimistic" for linear systems, component
         by component where the explicit engine finds on the cpu that this pays.  The
         others give estimates.  An average in the long run has methods of its own: "auto" and "interval" bound
-        the gain, so does "bicgstab", which looks for the bias from the start, "jor" is "jacobi" damped, which
+        the gain, so does "bicgstab", which computes the bias from the start, "jor" is "jacobi" damped, which
         periodic chains need there, and "optimistic" does not apply: a property that needs such an average has
         an error.  Of an MDP "jacobi" and "power" are value iteration, and "jor", "gauss-seidel" and
         "bicgstab" do not apply.
@@ -313,7 +313,7 @@ class CheckOptions:
         equations : int, optional
             Of one system that a process solves alone; see :func:`hybrid.matrix.backends.choose_backend`.
         steps : float, optional
-            How many will be made; many are compiled, however few equations there are.  Methods asked for by
+            How many will be made; many are compiled, however few equations there are.  Methods requested by
             name may take any number of them.
         """
         reason = self._reason_for_host()
@@ -323,7 +323,7 @@ class CheckOptions:
         return choose_backend("cpu").because(reason)
 
     def _reason_for_host(self) -> str | None:
-        """Say why "auto" is the cpu, whatever device there is; None if that is not so."""
+        """Say why "auto" is the cpu, in spite of a device; None if that is not so."""
         if self.backend != "auto":
             return None
         if self.engine == "explicit":

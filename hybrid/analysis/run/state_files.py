@@ -23,10 +23,10 @@ from mtbdd.base.communicator import Communicator
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.state_order import own_numbers, states_in_parts, table_of_range, table_of_states, table_type
 
-# What files of values of states are made of: headers of arrays, and rows of text.
+# Parts of files of state values: headers of arrays, and rows of text.
 
 COLUMNS = ("value", "lower", "upper")
-"""What is told of every state, beside its variables."""
+"""Columns of every state beside its variables."""
 
 
 def value_type(found: StateValues | StateTruth) -> np.dtype[Any]:
@@ -136,7 +136,7 @@ class SharedFile:
         return failing_together(self.communicator)
 
     def put(self, place: int, data: Any) -> None:
-        """Write bytes at a place, whatever is there."""
+        """Write bytes at an offset, over those that are there."""
         left = memoryview(data).cast("B")
         while left.nbytes:
             done = os.pwrite(self._descriptor, left, place)
@@ -271,7 +271,7 @@ def _as_bytes(arrays: list[NDArray[Any]]) -> list[NDArray[np.uint8]]:
 def _write_table(
     file: SharedFile, stretches: _Stretches, model: SymbolicModel, found: StateValues | StateTruth
 ) -> None:
-    """Write a header and a row a state; before each round processes tell the lengths of their rows."""
+    """Write a header and a row a state; before each round processes exchange the lengths of their rows."""
     variables, cell = model.encoding.shown, value_type(found)
     kind = np.dtype([("state", table_type(variables)), *((name, cell) for name in COLUMNS)])
 

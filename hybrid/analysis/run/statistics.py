@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hybrid.matrix.space.choice_operator import ChoiceOperator
     from hybrid.solvers.diagram_iteration import DiagramSystem
 
-# What a quotient saved, and what it took.
+# Savings and costs of a quotient.
 
 
 class Reduction(Record):
@@ -56,7 +56,7 @@ class Reduction(Record):
 
 
 _WITHOUT_SYSTEMS = {"uniformisation": "windows of time", "steps": "numbers of steps"}
-"""What is done by methods that no option chooses."""
+"""Names of computations whose method no option chooses."""
 
 
 @dataclass
@@ -91,7 +91,7 @@ class SolveStatistics:
     progress : callable or None
         Called with (iteration, difference) while iterations run.
     engine_reason : str or None
-        Why the engine was chosen; None where it was asked for.
+        Why the engine was chosen; None where it was requested.
     checkpoint : Checkpoint or None
         What keeps iterations for runs to come.
     settles : bool
@@ -136,7 +136,7 @@ class SolveStatistics:
 
     @property
     def backend_reason(self) -> str | None:
-        """Why the systems were solved where they were, in words; None while none had to be.
+        """The reason for the backend of the systems, in words; None while none was solved.
 
         If other parts of the work were done elsewhere, it says so, and why.
         """
@@ -176,7 +176,7 @@ class SolveStatistics:
             self._reasons[operator.backend] = operator.backend_reason
 
     def warn_of_method(self, asked: str) -> None:
-        """Tell that a method that was asked for does not apply to some of what was done."""
+        """Warn that a requested method does not apply to some of the work."""
         for name in self._methods:
             if asked != "auto" and name in _WITHOUT_SYSTEMS:
                 self.warnings.append(
@@ -185,7 +185,7 @@ class SolveStatistics:
                 )
 
     def warn_of_width(self, lower: float | None, upper: float | None, criterion: Criterion) -> None:
-        """Tell that the bounds of an answer are further apart than the precision asked for."""
+        """Warn that the bounds of an answer are further apart than the precision requested."""
         if lower is None or upper is None or lower == upper or not math.isfinite(upper - lower):
             return
         if abs(upper) <= TINY or self.method == "exact":
@@ -210,7 +210,7 @@ class SolveStatistics:
         self.component_residual = max(self.component_residual or 0.0, relative)
 
     def accept(self, what: str, solution: Solution) -> None:
-        """Keep a solution's residual and count of looks at a device; refuse one that did not converge.
+        """Keep a solution's residual and count of synchronisations; refuse one that did not converge.
 
         One that was ended before is kept: it has bounds.  So is one whose iterations are spent, if `settles`.
         """

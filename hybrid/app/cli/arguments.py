@@ -72,7 +72,7 @@ def add_examples(parser: argparse.ArgumentParser) -> None:
 
 
 EXPORTED = (".umb", ".drn", ".tra", ".sta", ".lab", ".srew", ".trew", ".pexp", ".mtx", ".dot", ".dd")
-"""How names of files end that `hybrid export` writes."""
+"""Suffixes of files that `hybrid export` writes."""
 
 MOST_PARTS = 64
 """Parts that `hybrid levels` plans at most: the search for good ones takes longer with each."""

@@ -25,7 +25,7 @@ from mtbdd.language.tokens import StandardInput, near_file
 # `--threads N` and HYBRID_NUM_THREADS: how many threads a command works with.
 
 _POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-"""What the libraries below read when they are imported."""
+"""Environment variables that libraries read when they are imported."""
 
 
 @contextmanager
@@ -57,13 +57,13 @@ def limited_threads(count: int | None, alone: bool = False) -> Iterator[None]:
 
 
 PROPERTY_SUFFIXES = (".props", ".pctl", ".csl", ".prop")
-"""How names of files of properties end."""
+"""Suffixes of files of properties."""
 
 _FILE_LIKE = re.compile(r"[\w.~-]*[A-Za-z_~-][\w.~-]*\.[A-Za-z]\w*")
 """A name with a suffix: no property, for names in properties have no dots, and numbers no letters but e."""
 
 _BARE = re.compile(r"[\w.~/-]+")
-"""What may be the name of a file as well as a property."""
+"""Texts that may be names of files as well as properties."""
 
 
 def read_properties(options: argparse.Namespace) -> Properties | None:
@@ -127,7 +127,7 @@ def resolved_asked(
     constants: Mapping[str, Any],
     options: argparse.Namespace,
 ) -> Properties:
-    """Return the properties asked for, resolved in a model; one with a fault has it as its `error`."""
+    """Return the properties requested, resolved in a model; one with a fault has it as its `error`."""
     resolved = resolve_properties(properties, model, constants, keep_faults=True)
     text = options.property
     if resolved.file == "<property>" and options.property_text is None and _BARE.fullmatch(text):
@@ -163,11 +163,11 @@ def with_hint(error: LanguageError, hint: str) -> LanguageError:
 
 
 def list_properties(options: argparse.Namespace, console: Console) -> int:
-    """Print name, place and text of the properties that are asked for; return the exit status."""
+    """Print name, place and text of the properties that are requested; return the exit status."""
     from hybrid.app.cli.excerpts import Excerpts
 
     found = read_properties(options)
-    assert found is not None  # asked for a list, `read_properties` wants some
+    assert found is not None  # `--list` needs properties, which `read_properties` has checked
     everything = with_repeated_names(found)
     places = {id(p): number for number, p in enumerate(everything.properties, start=1)}
     chosen = selected_properties(everything, options).properties
@@ -207,7 +207,7 @@ def _is_file(text: str) -> bool:
     path = Path(text)
     if _exists(path):
         return True
-    # A misspelt name is better told as such than read as a property that says something odd.
+    # A misspelt name is reported as such, and not parsed as a property.
     folder = path.parent
     return bool(_FILE_LIKE.fullmatch(path.name)) and (
         bool(_BARE.fullmatch(str(folder))) or _is_folder(folder)
@@ -215,7 +215,7 @@ def _is_file(text: str) -> bool:
 
 
 def _exists(path: Path) -> bool:
-    """Return whether there is a file, or one that may not be looked at; names have an end."""
+    """Return whether there is a file, or one that may not be examined; names have an end."""
     try:
         return path.exists()
     except OSError as error:

@@ -21,10 +21,10 @@ from mtbdd.language.model_syntax import ResolvedModel
 from mtbdd.language.syntax import Expression
 
 if TYPE_CHECKING:
-    # Needed by checks alone; sizes of a model are told sooner without.
+    # Needed by checks alone; sizes of a model are reported sooner without.
     from hybrid.analysis.run.statistics import SolveStatistics
 
-# What the command line says about a model: the JSON object and the text.
+# A model's part of the output: the JSON object and the text.
 
 
 def model_record(model: SymbolicModel) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _plain(value: bool | int | float) -> str:
     return str(value).lower() if isinstance(value, bool) else f"{value:g}"
 
 
-# What would make a device usable, told once, where it would have mattered.
+# The hint how to make a device usable, shown once, where iterations took long without one.
 
 _LONG = 10.0  # seconds of iterations from which a device may be worth having
 _WANTING = "no GPU: "  # what reasons say where none can be used
@@ -98,7 +98,7 @@ class DeviceHint:
             self._seconds += work.seconds
 
     def tell(self, console: Console) -> None:
-        """Tell it, if iterations took long."""
+        """Show the hint, if iterations took long."""
         problem = device_problem() if self._seconds >= _LONG else None
         if problem is not None:
             console.note(
@@ -123,7 +123,7 @@ def built_model(
     """Build the model and show its warnings.
 
     `constants` take the place of those that the options give; `spare` are those that the model need not
-    declare; `settle` tells the states that settle the questions.
+    declare; `settle` returns the states that settle the questions.
     """
     console.enter("parse")
 
@@ -147,7 +147,7 @@ def built_model(
 
 
 def _is_symbolic(options: argparse.Namespace) -> bool:
-    """Whether a model is built as diagrams because its vectors shall be some."""
+    """Return whether a model is built as diagrams because its vectors shall be some."""
     return options.build == "auto" and getattr(options, "engine", None) == "symbolic"
 
 

@@ -43,7 +43,7 @@ class Certifier:
     ) -> Certifier:
         """Return what a command line with a certificate asks for.
 
-        An `OptionError` says that not one property is asked for, or that it has no certificate, before
+        An `OptionError` says that not one property is requested, or that it has no certificate, before
         anything is computed.
         """
         if len(combinations) > 1:
@@ -101,7 +101,7 @@ class Certifier:
         return made.answer
 
     def check(self) -> None:
-        """Raise what ended the iterations before their time, once the answer is told."""
+        """Raise what ended the iterations before their time, once the answer is printed."""
         self._following.check()
 
     def record(self) -> dict[str, Any] | None:

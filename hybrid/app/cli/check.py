@@ -166,7 +166,7 @@ def point_lines(record: Mapping[str, Any]) -> Iterator[str]:
         yield f"    ... and {len(points) - MOST_POINTS:,} more: --json and --csv have them all"
 
 
-# `hybrid check --distributed`: one of several processes, of which the first tells the answers.
+# `hybrid check --distributed`: one of several processes, of which the first prints the answers.
 
 _ALONE = (
     *("scheduler", "certificate", "plot", "plot_convergence", "diagram"),
@@ -180,7 +180,7 @@ def distributed(options: argparse.Namespace) -> Iterator[MpiCommunicator | None]
     """Return who the other processes are; None where the command is alone.
 
     All processes but the first write nothing, and those of one machine share its cores unless the job binds
-    them to some, or a number of threads is given. Where one of them fails by itself all are ended.
+    them to some, or a number of threads is given. If one of them fails alone all are ended.
     """
     if not options.distributed:
         yield None
@@ -302,7 +302,7 @@ def _fraction(value: Fraction) -> str:
     return f"a fraction whose denominator has {digits:,} digits: --json has it"
 
 
-_JOURNALLED = 100_000  # listed states up to which a check that is stopped later still tells them
+_JOURNALLED = 100_000  # listed states up to which a check that is stopped later still has them
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -436,7 +436,7 @@ def _built(
 ) -> SymbolicModel:
     """Build the model with the constants that the properties do not declare.
 
-    Where it misses one that they do, it is built with theirs as well, so that resolving them tells that the
+    Where it misses one that they do, it is built with theirs as well, so that resolving them shows that the
     constant is declared twice.
     """
     try:
@@ -466,7 +466,7 @@ def _settling(
     constants: Mapping[str, Any],
     spare: frozenset[str],
 ) -> Callable[[ResolvedModel], Expression | None]:
-    """Return what tells the states of a text that settle all questions; it tells none where more is asked."""
+    """Return a function for the states of a text that settle all questions; None where more is needed."""
     if properties is None or any(getattr(options, name) for name in _OF_ALL_STATES):
         return lambda source: None
     declared = {constant.name for constant in properties.constants}
@@ -492,14 +492,14 @@ def _resolve(
     constants: Mapping[str, Any],
     options: argparse.Namespace,
 ) -> Sequence[Property]:
-    """Return the properties that were asked for, in terms of the model."""
+    """Return the properties that were requested, in terms of the model."""
     if properties is None:
         return ()
     return resolved_asked(properties, model.source, constants, options).properties
 
 
 def _chosen(properties: Properties, options: argparse.Namespace) -> Sequence[Property]:
-    """Return the properties that were asked for."""
+    """Return the properties that were requested."""
     chosen = selected_properties(properties, options)
     if options.scheduler is not None and len(chosen.properties) != 1:
         raise OptionError(
@@ -526,7 +526,7 @@ def _answer(
     following = CommandMonitor(console, options.pictures.trace)
     progress: Callable[[int, float], None] | None = following
     if model.communicator.size > 1:
-        # What would end an iteration in one process alone is left out: all are ended.
+        # Nothing ends an iteration in one process alone: all processes are ended.
         progress = None if model.communicator.rank else console.iteration
     checker: Checker | LumpingChecker | None = None
     made = checker_class(options)
@@ -543,7 +543,7 @@ def _answer(
         except MemoryError as error:
             if model.communicator.size > 1:
                 raise
-            # The next property may do with less; what was kept for this one is let go.
+            # The next property may do with less; data kept for this one is freed.
             checker = None
             answer = unanswered(prop, reason(error), options.engine)
         _tell(answer, options, console, report)
@@ -551,7 +551,7 @@ def _answer(
 
 
 def _tell(answer: Answer, options: argparse.Namespace, console: Console, report: Report) -> None:
-    """Tell an answer, and what stops the command from outside that it is told."""
+    """Print an answer, and note for a process that may stop the command that it is printed."""
     with console.signals.hold(check=False):
         report.answer(answer)
         options.journal.answer(answer.record(len(answer.listing) <= _JOURNALLED))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def drawn_file(path: str | None, option: str, what: str) -> AbstractContextManager[OutputFile | None]:
-    """Return the file of a picture, tried before the work begins; of None if none is asked for."""
+    """Return the file of a picture, tried before the work begins; of None if none is requested."""
     if path is not None:
         drawing.check_ending(path, what, also=(".dot",))
     return output_of(path, option)
@@ -129,9 +129,9 @@ class CheckPictures:
                 file.discard()
 
     def draw(self, runs: Sequence[dict[str, Any]], status: int) -> int:
-        """Draw what was asked for from the records of all runs, and return the exit status.
+        """Draw what was requested from the records of all runs, and return the exit status.
 
-        A picture that cannot be drawn is told and makes the status 2; the answers stay as they are.
+        A picture that cannot be drawn is reported and makes the status 2; the answers stay as they are.
         """
         drawings: tuple[tuple[OutputFile | None, Callable[[Path], None]], ...] = (
             (
@@ -179,7 +179,7 @@ class CheckPictures:
 
 
 def is_curve(prop: Property) -> bool:
-    """Whether a property asks for several values at once."""
+    """Return whether a property asks for several values at once."""
     formula = prop.formula
     if not isinstance(formula, MultiObjective):
         return False

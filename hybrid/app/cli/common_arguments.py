@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hybrid.base.check_options import OPTIONS
 from mtbdd.language.limit_defaults import DEFAULT_LIMITS
 
-# What `typing` has by this name takes long to import.
+# `typing.TYPE_CHECKING` without importing `typing`, which takes long.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 
-# What the commands' parsers share: positions and options in any order, near names for what is misspelt.
+# The common part of the commands' parsers: positions and options in any order, near names for what is
+# misspelt.
 
 # Before what follows `--`, so that it is read as a position; no argument of a process holds this character.
 _MARK = "\0"
@@ -27,7 +28,7 @@ _LONG_WORD = re.compile(r"--[A-Za-z][\w:+-]*")
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps what is laid out as it is, and names with hyphens in one piece."""
+    """Keeps the layout of texts with line breaks, and names with hyphens in one piece."""
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         from textwrap import wrap
@@ -55,7 +56,7 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse a command's arguments; what is left over is an error told with the nearest option."""
+        """Parse a command's arguments; an unknown argument is an error that names the nearest option."""
         if self._is_inside or args is None or self._subparsers is not None:
             return super().parse_known_args(args, namespace)
         given = list(args)
@@ -94,7 +95,7 @@ class CommandParser(argparse.ArgumentParser):
                 self._refuse([text])
 
     def _refuse(self, left: Sequence[str]) -> NoReturn:
-        """End with an error that tells what was not understood."""
+        """End with an error that names the words that were not understood."""
         from hybrid.app.cli.excerpts import advice_on
         from mtbdd.language.errors import suggestion
 
@@ -108,7 +109,7 @@ class CommandParser(argparse.ArgumentParser):
         self.error(f"unrecognized arguments: {' '.join(left)}{advice}")
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
-        """Refuse a value that is none of an option's choices, or no command, and tell the nearest."""
+        """Refuse a value that is none of an option's choices, or no command, and name the nearest."""
         if action.choices is None or value in action.choices:
             return
         from mtbdd.language.errors import suggestion
@@ -220,7 +221,7 @@ def _limit(text: str) -> tuple[str, int]:
 
 
 class _Places(argparse.Action):
-    """Adds properties by name, or as ints by place: told from 1, kept from 0."""
+    """Adds properties by name, or as ints by place: given from 1, kept from 0."""
 
     def __call__(
         self,
@@ -245,7 +246,7 @@ class _Places(argparse.Action):
 def add_properties(parser: argparse.ArgumentParser, without: str) -> argparse._ArgumentGroup:
     """Add the position for properties, which of them are meant, and PRISM's spellings.
 
-    `without` is what happens without properties. The group of the options that choose takes more of the kind.
+    `without` says in the help what happens without properties. Returns the group of the options that choose.
     """
     parser.add_argument(
         "property",
@@ -351,7 +352,7 @@ def _order(text: str) -> str:
 
 
 def add_model(parser: argparse.ArgumentParser, constants: str = "", nargs: str | None = None) -> None:
-    """Add what every command that builds a model takes; `constants` is what the help says of them besides.
+    """Add the options of commands that build a model; `constants` is a sentence for the help of `--const`.
 
     `nargs` is "?" where another option may have taken the model.
     """
@@ -406,7 +407,7 @@ def add_model(parser: argparse.ArgumentParser, constants: str = "", nargs: str |
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add what every command takes: threads, and how much it tells."""
+    """Add the options of every command: threads, and the amount of output."""
     parser.add_argument(
         "--threads",
         type=threads,
@@ -424,7 +425,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def add_matrix(parser: argparse._ActionsContainer) -> None:
-    """Add what concerns the numerical matrix."""
+    """Add the options about the numerical matrix."""
     add_option(parser, "backend")
     add_option(parser, "level", _level)
     add_option(parser, "representation")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-# How far an iteration is, and how long it may still take.
+# Progress of an iteration, and an estimate of the time left.
 
 _LEAST_SHARE = 0.02  # share that must be done before the time left is estimated
 
@@ -114,7 +114,7 @@ LEAST_WIDTH = 12  # columns that are drawn on, however narrow a terminal says to
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a stream is a terminal on which lines can be rewritten, and `rich` is there to do it."""
+    """Return whether a stream is a terminal on which lines can be rewritten, and `rich` is there to do it."""
     if stream is None or not stream.isatty() or os.environ.get("TERM") in ("dumb", "unknown"):
         return False
     return importlib.util.find_spec("rich") is not None
@@ -132,7 +132,7 @@ class Screen:
 
     @property
     def width(self) -> int:
-        """Columns of the terminal now; 80 where it does not tell."""
+        """Columns of the terminal now; 80 where it is unknown."""
         try:
             width = os.get_terminal_size(self._stream.fileno()).columns
         except (OSError, ValueError):
@@ -292,7 +292,7 @@ _DOING = {
     "set-up": "setting up the solution",
     "iterate": "iterating",
 }
-"""How messages call the stages."""
+"""Names of the stages in messages."""
 
 _PAUSE = 0.1  # seconds between two pictures of the line
 _LINE_PAUSE = 5.0  # seconds between two plain lines about one iteration
@@ -301,7 +301,7 @@ _SPELT = str.maketrans(
     {"µ": "u", "≤": "<=", "×": "x", "–": "-", "²": "^2", "⁶": "^6"}
     | {"✓": "*", "━": "=", "╸": "-", "╺": "-", "…": "~", "±": "+-", "←": "<-"}
 )
-"""How characters of ours are written where the encoding has none for them."""
+"""Replacements of our characters in encodings without them."""
 
 
 class StreamError(Exception):
@@ -313,8 +313,8 @@ class Console:
 
     While it is entered, the line shows the stages that the packages log (loggers `mtbdd`, `gpu_kernels` and
     `hybrid`, level INFO), and what they warn of is printed. Streams may be closed, and have any encoding.
-    Where standard error is no terminal, or a dumb one, nothing is told of progress, or with `verbose` plain
-    lines. A `quiet` one shows errors alone. `signals` are looked at whenever progress is told.
+    Where standard error is no terminal, or a dumb one, nothing is reported of progress, or with `verbose`
+    plain lines. A `quiet` one shows errors alone. `signals` are checked whenever progress is shown.
     """
 
     def __init__(self, quiet: bool, signals: Signals | None = None, verbose: bool = False) -> None:
@@ -336,7 +336,7 @@ class Console:
         for name in _LOGGERS:
             logger = logging.getLogger(name)
             self._levels[name] = logger.level
-            logger.setLevel(min(logger.getEffectiveLevel(), logging.INFO))  # a limit tells the stage, too
+            logger.setLevel(min(logger.getEffectiveLevel(), logging.INFO))  # for the stage in messages
             logger.addHandler(self._handler)
         return self
 
@@ -351,7 +351,7 @@ class Console:
 
     @property
     def screen(self) -> Screen | None:
-        """What draws for standard output; None where that is no terminal, and text stays plain."""
+        """The screen that draws on standard output; None for plain text, where that is no terminal."""
         return self._screen
 
     def enter(self, stage: str) -> None:
@@ -361,7 +361,7 @@ class Console:
             self._line.enter(stage)
 
     def progress(self, text: str) -> None:
-        """Tell what is being done, at most ten times a second."""
+        """Show the present stage, at most ten times a second."""
         self.signals.check()
         now = time.perf_counter()
         if self._line is not None and now - self._last >= _PAUSE:
@@ -372,20 +372,20 @@ class Console:
             self._tell(text)
 
     def run(self, number: int, count: int, given: str) -> None:
-        """Tell which of several runs begins, and what its constants were given as."""
+        """Report which of several runs begins, with the constants as they were given."""
         self._runs = number, count
         if self._line is not None:
             self._line.begin_run(f"{number}/{count}")
         self.progress(f"run {number} of {count}: {given}")
 
     def ended(self, reason: str) -> None:
-        """Tell why the command ends before its time, and how many of several runs have not begun."""
+        """Report why the command ends early, and how many of several runs have not begun."""
         number, count = self._runs
         left = f"; of {count} runs {count - number} had not begun" if number < count else ""
         self.error(reason + left)
 
     def stage(self, text: str) -> None:
-        """Tell of a part of the work that may last."""
+        """Announce a part of the work that may take long."""
         if self._line is not None:
             self._line.show(text)
         elif self._is_plain:
@@ -398,7 +398,7 @@ class Console:
         self.enter("iterate")
 
     def iteration(self, count: int, difference: float) -> None:
-        """Tell an iteration's number and difference, and how far it is."""
+        """Show an iteration's number, difference and progress."""
         self.signals.check()
         now = time.perf_counter()
         snapshot = self._advance.at(count, difference)
@@ -417,7 +417,8 @@ class Console:
     def print(self, text: str = "") -> None:
         """Print to standard output at once, where the line of progress does not stand in its way.
 
-        Raises `BrokenPipeError` where nobody reads any more, `StreamError` where the text cannot be written.
+        Raises `BrokenPipeError` where the reader has closed the pipe, `StreamError` where the text cannot be
+        written.
         """
         self._clear()
         if sys.stdout is None:
@@ -448,7 +449,7 @@ class Console:
             self.note(text)
 
     def wrote(self, path: str) -> None:
-        """Tell that a file was written."""
+        """Report that a file was written."""
         if not self.quiet:
             self._say(f"wrote {path}\n")
 
@@ -515,7 +516,7 @@ def _write(stream: TextIO, text: str) -> None:
 
 
 def _is_written(text: str, encoding: str, errors: str = "strict") -> bool:
-    """Whether an encoding has all characters of a text, or a way to write them."""
+    """Return whether an encoding has all characters of a text, or a way to write them."""
     try:
         text.encode(encoding, errors)
     except UnicodeEncodeError:
@@ -524,7 +525,7 @@ def _is_written(text: str, encoding: str, errors: str = "strict") -> bool:
 
 
 def _write_or_drop(text: str) -> None:
-    """Write to standard error; what it does not take is lost, for there is nobody left to tell."""
+    """Write to standard error; text that it does not take is lost."""
     if sys.stderr is None:
         return
     try:

@@ -140,7 +140,7 @@ _WIDTH = 100
 _TAB = 4
 
 _LINE_ALONE = re.compile(r"(.+?):([0-9]{1,12}): ")
-"""How messages about files of states and transitions begin: they tell no column."""
+"""Beginnings of messages about files of states and transitions, which have no column."""
 
 _GOT = re.compile(r", got '([^']+)'")
 
@@ -164,7 +164,7 @@ class Excerpts:
         self._place = re.compile(rf"(?<!\S)({known}):([0-9]+):([0-9]+): ")
 
     def added(self, message: str) -> str:
-        """Return a message with an excerpt below every line that tells a place in one of the texts."""
+        """Return a message with an excerpt below every line that names a place in one of the texts."""
         lines = []
         for line in message.split("\n"):
             lines.append(line)
@@ -182,7 +182,7 @@ class Excerpts:
         if not 0 < line <= len(lines) or not 0 < column <= len(lines[line - 1]) + 1:
             return []
         text = lines[line - 1].rstrip("\r")
-        # What is said of a whole file has its beginning as the place.
+        # The place of a message about a whole file is its beginning.
         if (line, column) == (1, 1) and f"'{_first_word(text)}'" not in message:
             return []
         return _drawn(text, line, column - 1)
@@ -197,7 +197,7 @@ class Excerpts:
 
 
 def _excerpt_of_file(path: str, number: int, message: str) -> list[str]:
-    """Return the excerpt of a file of which a line is told, and what was got where."""
+    """Return the excerpt of a file at a given line, with the faulty words marked."""
     text = _line_of(path, number)
     if text is None:
         return []

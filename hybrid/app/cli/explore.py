@@ -21,7 +21,7 @@ MOST_MODELS = 50
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    """Build every model, look at its levels and write the page; return the exit status."""
+    """Build every model, compute its levels and write the page; return the exit status."""
     if not options.to.lower().endswith((".html", ".htm")):
         raise OptionError(f"--to: the explorer's page is written as .html, got {options.to!r}")
     refuse_overwriting(options)

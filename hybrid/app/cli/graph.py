@@ -105,7 +105,7 @@ def _decompose(
     try:
         return chosen, _on_gpu(model, options.variant, wanted, console)
     except MemoryError as error:
-        # A variant that was asked for by name exists on the device alone.
+        # A variant that was requested by name exists on the device alone.
         if options.backend != "auto" or options.variant != "auto":
             raise
         chosen = _Place("cpu", f"the device has no room: {error}")

@@ -59,10 +59,10 @@ class _LevelColumn(NamedTuple):
 
 
 MARKS = {"min_memory": "least held", "min_memr": "least MemR", "min_time": "least time"}
-"""What a level is marked with, by the name of the mark in `LevelReport.reasons`."""
+"""Marks of levels in the table, by their names in `LevelReport.reasons`."""
 
 _POLICIES = {"min_memory": " (min-memory)", "min_memr": "", "min_time": " (min-time)"}
-"""How `--level` asks for a marked level."""
+"""Values of `--level` for the marked levels."""
 
 # Columns that a narrow terminal goes without, the first one first.
 _SPARED = ("instances ≤", "paths", "nodes", "MemR ≤", "counted", "product")
@@ -115,7 +115,7 @@ def _columns(report: LevelReport) -> list[_LevelColumn]:
     ]
     if report.representation == "row-types":
         columns.append(_LevelColumn("counted", 10, [bytes_text(c.row_type_bytes) for c in levels]))
-    # What was neither weighed nor measured has no column.
+    # Quantities that were neither computed nor measured have no column.
     if report.held:
         columns.append(_LevelColumn("held", 10, [bytes_text(report.held.get(c.level)) for c in levels]))
     if report.seconds:
@@ -185,7 +185,7 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
 
         console.progress("choosing the parts")
         plan = plan_parts(model.index, square_matrices(model), options.parts, fields_of(model))
-    # Levels are built for their bytes where that is asked for; all else is counted on the diagram.
+    # Levels are built for their bytes where that is requested; all else is counted on the diagram.
     weighed = None
     if options.measure or options.level == "min-memory":
         from hybrid.app.explorer.report import weigh_levels
@@ -221,7 +221,7 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
 
 
 def _table(report: LevelReport, screen: Screen | None) -> str:
-    """Return the levels as a table, what its marks and columns mean, and why a level asked for is chosen."""
+    """Return the levels as a table, what its marks and columns mean, and why a level requested is chosen."""
     lines = [plain_levels(report) if screen is None else drawn_levels(report, screen)]
     lines.append("")
     lines.append(f"vectors (MemB) {bytes_text(report.base_memory_bytes)}")

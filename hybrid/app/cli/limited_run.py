@@ -1,7 +1,7 @@
 """Commands under a time or memory limit, of the options in `hybrid.app.cli.common_arguments`.
 
-With a time or memory limit the command runs in a process of its own. It looks at its budget where it may be
-left, and ends with the answers that it has found. Should it not get there, since one operation takes long,
+With a time or memory limit the command runs in a process of its own. It checks its budget where work may
+stop, and ends with the answers that it has found. Should it not get there, since one operation takes long,
 the process that watches it ends it. That process prints the answers in its place, which it was sent as they
 were found.
 """
@@ -23,7 +23,7 @@ from hybrid.app.cli.console import Console
 from mtbdd.base.budget import Budget, BudgetError, spending
 from mtbdd.language.limits import Limits, limited
 
-# What a check has found so far, for the process that watches it and for an end before its time.
+# Results of a check so far, for the process that supervises it and for an interruption.
 
 
 class Journal:
@@ -56,7 +56,7 @@ class Journal:
         self._news({"answer": record})
 
     def take(self, news: dict[str, Any]) -> None:
-        """Note what another journal was told."""
+        """Note the entries of another journal."""
         if "answer" in news:
             self.runs[-1]["results"].append(news["answer"])
         else:
@@ -111,7 +111,7 @@ _PARENT_DEATH = 1  # PR_SET_PDEATHSIG
 def run_limited(command: Callable[[], int], options: argparse.Namespace, console: Console) -> int:
     """Run a command within the limits that its options give, and return its exit status.
 
-    It finds `options.journal` to tell its answers to. Where a limit ends it the status is 1 if a model was
+    It writes its answers to `options.journal`. Where a limit ends it the status is 1 if a model was
     built and properties are left unanswered, and 2 if no model was built.
     """
     limits = Limits()
@@ -226,7 +226,7 @@ class _Watched:
 
 
 def _grace(seconds: float) -> float:
-    """Return how long a command may take to end by itself."""
+    """Return the seconds in which a command has to end before it is killed."""
     return max(1.0, 0.1 * seconds)
 
 
@@ -238,7 +238,7 @@ def _send(writing: int, event: dict[str, Any]) -> None:
 
 
 class _Quietly:
-    """Passes over whatever goes wrong."""
+    """Errors are ignored."""
 
     def __enter__(self) -> None:
         return None

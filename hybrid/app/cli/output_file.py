@@ -33,7 +33,7 @@ _WRITTEN = (
 
 def refuse_overwriting(options: argparse.Namespace) -> None:
     """Refuse an output that is the model, the properties, or another output."""
-    # A file may be replaced by itself in another form: it is read before, and replaced at once.
+    # Input and output may be the same file: it is read before, and replaced at once.
     read = () if options.command == "export" else _READ
     taken = [(name, path) for name in read if (path := getattr(options, name, None)) is not None]
     for name in _WRITTEN:
@@ -59,9 +59,9 @@ def _same(path: str, other: str) -> bool:
 class OutputFile:
     """A file under a temporary name in the same folder, until it takes the place of what is there.
 
-    Whatever fails, an older file stays as it was. Devices and pipes are written to as they are. Where the
+    On failure an older file stays as it was. Devices and pipes are written to as they are. Where the
     folder takes no new files, the temporary one lies elsewhere and is copied in the end. `temporary` exists,
-    is empty, and has the suffix of `path`; an `OptionError` names the option that asked for what cannot be
+    is empty, and has the suffix of `path`; an `OptionError` names the option that requested what cannot be
     written.
     """
 
@@ -94,8 +94,8 @@ class OutputFile:
     def publish(self, console: Console | None = None) -> None:
         """Let the temporary file, closed by its writer, take the place of what is there; once.
 
-        The console is told that the file was written, unless it is a device or a pipe. Where it cannot be,
-        what is there stays.
+        The console reports that the file was written, unless it is a device or a pipe. Where it cannot
+        be, what is there stays.
         """
         from hybrid.analysis.run.state_files import to_disk
 
@@ -171,7 +171,7 @@ def told_of(path: str, option: str) -> Iterator[None]:
 
 
 def _is_standard_stream(found: os.stat_result) -> bool:
-    """Whether the file is one that this process prints to; what is printed would go to the replaced one."""
+    """Return whether this process prints to the file: its output would go to the replaced one."""
     for descriptor in (1, 2):
         with contextlib.suppress(OSError):
             if os.path.samestat(found, os.fstat(descriptor)):

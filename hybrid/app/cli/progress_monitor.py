@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CommandMonitor(ProgressMonitor):
-    """Tells a console how far iterations are, and ends them when a signal has come or a budget is spent.
+    """Shows the progress of iterations on a console, and ends them on a signal or when a budget is spent.
 
     A `trace` follows them, too.
     """
@@ -42,7 +42,7 @@ class CommandMonitor(ProgressMonitor):
         return self._console.signals.received is not None
 
     def __call__(self, iteration: int, difference: float) -> None:
-        """Tell progress; raise what ends the command, or keep it in `stopped` where bounds can be had."""
+        """Show progress; raise what ends the command, or keep it in `stopped` where bounds can be had."""
         try:
             check_budget()
             if self._console.signals.received is not None:
@@ -66,7 +66,7 @@ class CommandMonitor(ProgressMonitor):
             self._console.signals.check()
 
     def check(self) -> None:
-        """Raise what stopped an iteration, once its bounds are told, or what has come since."""
+        """Raise what stopped an iteration, once its bounds are reported, or a later signal."""
         if self.stopped is not None:
             raise self.stopped
         self._console.signals.check()

@@ -55,8 +55,8 @@ class Table:
 
     points : bool
         Whether there are columns `point` and `objective`, too, and after an answer about several objectives a
-        row for every point and objective; of a curve one more for each objective with the distance that is
-        told, its `point` being "distance".
+        row for every point and objective; of a curve one more for each objective with its distance, its
+        `point` being "distance".
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ def _write_whole(file: io.FileIO, rows: Sequence[Sequence[Any]]) -> None:
         raise
 
 
-# A file that processes of one command write together: tried by the first one, and told to all.
+# A file that processes of one command write together: tried by the first one, with the outcome for all.
 
 
 def on_first_rank(communicator: Communicator, run: Callable[[], None]) -> None:
@@ -330,7 +330,7 @@ class Report:
         self._runs.append({"constants": constants, "model": None, "results": []})
 
     def fail(self, reason: str) -> None:
-        """Tell why a run has no answers at all, at once or when the first run has some."""
+        """Report why a run has no answers at all, at once or when the first run has some."""
         run = self._runs[-1]
         run["results"] += [unanswered(p, reason, self._options.engine).record() for p in self._asked]
         failure = _Failure(self._given, reason, run)
@@ -340,7 +340,7 @@ class Report:
             self._failures.append(failure)
 
     def built(self, model: SymbolicModel) -> None:
-        """Tell the run's model."""
+        """Report the run's model."""
         for failure in self._failures or ():
             self._tell(failure)
         self._model, self._failures = model, None
@@ -358,12 +358,12 @@ class Report:
             self._console.print("\n".join(lines))
 
     def answer(self, answer: Answer) -> None:
-        """Tell an answer of the run; a signal waits until it is told everywhere, and is not raised here."""
+        """Report an answer of the run; a signal waits until all outputs have it, and is not raised here."""
         with self._console.signals.hold(check=False):
             self._answer(answer)
 
     def _answer(self, answer: Answer) -> None:
-        """Tell an answer of the run."""
+        """Report an answer of the run."""
         self._hint.add(answer.statistics)
         for warning in answer.warnings:
             self._console.warn(f"{answer.name or answer.property}: {warning}")
@@ -406,12 +406,12 @@ class Report:
         return int(any(result["error"] is not None for run in self._runs for result in run["results"]))
 
     def _end_table(self, complete: bool) -> None:
-        """End the table, which may be ended already, and tell of it if it has rows."""
+        """End the table, unless it is ended, and announce its file if it has rows."""
         if self._table is not None and self._table.close(complete):
             self._console.wrote(self._options.csv)
 
     def _publish(self, file: OutputFile | SharedOutput, write: Callable[[Path], None]) -> None:
-        """Write a file and let it take its place; what fails is told, and hides no answer."""
+        """Write a file and let it take its place; failures are reported, and hide no answer."""
         try:
             with file.told():
                 write(file.temporary)
@@ -420,7 +420,7 @@ class Report:
             self._spoilt(error)
 
     def _tell(self, failure: _Failure) -> None:
-        """Tell a run's failure, unless the run before failed for the same reason."""
+        """Report a run's failure, unless the run before failed for the same reason."""
         if failure.reason != self._told:
             for line in failure.reason.splitlines():
                 self._console.error(f"{failure.given}: {line}")
@@ -452,14 +452,14 @@ class Report:
             self._table = None
 
     def _print_lines(self, run: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> None:
-        """Print results of a run, a line each, if that is asked for."""
+        """Print results of a run, a line each, if that is requested."""
         if self._options.json_lines:
             model = None if self._model is None else model_record(self._model)
             for result in results:
                 self._console.print(json_line(run["constants"], model, result))
 
     def _stopped(self, word: str) -> None:
-        """Tell what was left, as JSON: one object of all that was found, or the lines that are missing."""
+        """Print the rest as JSON: one object of all that was found, or the lines that are missing."""
         if not self._runs:
             self.begin({}, "", ())
         run = self._runs[-1]
@@ -482,7 +482,7 @@ class Report:
             self._console.print(_json(single))
 
     def _spoilt(self, error: HybridError) -> None:
-        """Tell that a file could not be written; the other answers are worth having."""
+        """Report that a file could not be written; the other answers remain."""
         self._console.error(str(error))
         self._is_whole = False
 
@@ -493,7 +493,7 @@ def _json(found: Any) -> str:
 
 
 def _file_of_values(path: str | None, communicator: Communicator) -> OutputFile | SharedOutput | None:
-    """Return the file that values of all states are written to, if one was asked for."""
+    """Return the file that values of all states are written to, if one was requested."""
     if path is None:
         return None
     return (

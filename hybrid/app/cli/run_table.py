@@ -65,7 +65,7 @@ class RunTable:
         return f"{self._screen.drawn(title)}\n{self._row({c.name: c.name for c in self._columns}, 'bold')}"
 
     def row(self, constants: Mapping[str, Any], states: int | None, answer: Answer) -> str:
-        """Return the row of an answer; what hinders one is told in full, however long it is."""
+        """Return the row of an answer; what hinders one is reported in full, however long it is."""
         cells = {name: _plain(constants[name]) for name in self._varying}
         cells["property"] = _title(answer)
         cells["states"] = "" if states is None else f"{states:,}"

@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 
-# What `typing` has by this name takes long to import.
+# `typing.TYPE_CHECKING` without importing `typing`, which takes long.
 TYPE_CHECKING = False
 
 
@@ -50,7 +50,7 @@ def end(status: int) -> int:
 
 
 def _is_watched() -> bool:
-    """Tell whether a user, a profiler, a debugger or a measurement of coverage follows the program."""
+    """Return whether a user, a profiler, a debugger or a measurement of coverage follows the program."""
     if sys.flags.inspect or any(name in os.environ for name in _INJECTED):
         return True
     if sys.gettrace() is not None or sys.getprofile() is not None:
@@ -60,7 +60,7 @@ def _is_watched() -> bool:
 
 
 def _has_threads() -> bool:
-    """Tell whether some thread has to be waited for."""
+    """Return whether some thread has to be waited for."""
     own = threading.current_thread()
     return any(not thread.daemon for thread in threading.enumerate() if thread is not own)
 
@@ -87,9 +87,9 @@ class Signals:
     """Handlers of SIGINT and SIGTERM while it is entered; signals that are ignored stay so.
 
     The first signal raises :class:`Interrupted`, the second one ends the process as if there were no handler.
-    Outside of the main thread nothing is handled. Where the process ends afterwards (`is_last`), a signal
-    that comes then changes nothing of what was told. `received` is what the first signal raised: code that
-    swallows exceptions, such as finalisers and the loading of extension modules, may have lost it.
+    Outside of the main thread nothing is handled. Where the process ends afterwards (`is_last`), a later
+    signal does not change the exit status. `received` is what the first signal raised: code that swallows
+    exceptions, such as finalisers and the loading of extension modules, may have lost it.
     """
 
     def __init__(self, is_last: bool = False) -> None:

@@ -33,7 +33,7 @@ _PATHS, _STEPS = 10_000, 100_000
 
 
 def run_estimates(options: argparse.Namespace, console: Console) -> int:
-    """Estimate the properties that are asked for, print what is found; return the exit status.
+    """Estimate the properties that are requested, print what is found; return the exit status.
 
     One property's record is one JSON object; those of several stand in its list `results`.
     """
@@ -43,7 +43,7 @@ def run_estimates(options: argparse.Namespace, console: Console) -> int:
         if value is not None:
             raise OptionError(f"--{name} is for paths; leave it out, or leave the property out")
     properties = read_properties(options)
-    assert properties is not None  # asked for some, `read_properties` wants a text
+    assert properties is not None  # `read_properties` has refused an empty text
     selected_properties(properties, options)  # before work begins
     constants = parse_constants(options.const)
     declared = {constant.name for constant in properties.constants}
@@ -104,7 +104,7 @@ def _estimated(
     console: Console,
     excerpts: Excerpts,
 ) -> dict[str, Any]:
-    """Estimate a property and tell it, or why there is no estimate; return its record."""
+    """Estimate a property and print it, or why there is no estimate; return its record."""
     try:
         found = estimate_property(
             model,

@@ -76,7 +76,7 @@ def _cupy() -> str:
 
 
 def _device() -> str:
-    """Return the names of the devices, or why there is none, as the driver tells it."""
+    """Return the names of the devices, or the driver's reason why there is none."""
     library = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     try:
         driver = ctypes.CDLL(library)

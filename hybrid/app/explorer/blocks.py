@@ -1,4 +1,4 @@
-"""Which submatrix of a level lies where: the entries of a matrix on a grid, told apart by submatrix.
+"""Which submatrix of a level lies where: the entries of a matrix on a grid, distinguished by submatrix.
 
 The paths of the diagram are followed once, from the root to where what is below a node lies within one cell
 of the grid. At such a place the entries of a cell are known. The levels that the path went through give the
@@ -25,7 +25,7 @@ CELLS = 96
 """Cells a side of the grid."""
 
 SHOWN = 8
-"""Submatrices of a level that are told from each other, those with the most entries; others are one kind."""
+"""Submatrices of a level with a colour of their own, those with the most entries; others share one."""
 
 _MOST_PATHS = 1 << 20  # followed at a time; more take a coarser grid
 _MOST_OUTLINES = 400

@@ -36,7 +36,7 @@ def measure_levels(
 ) -> dict[int, float]:
     """Time a product at every level that fits in memory and is not hopelessly slow on the backend.
 
-    Vectors lie where the backend has them; on a device some products are queued between two looks.
+    Vectors lie where the backend has them; on a device some products are queued between two checks.
 
     Parameters
     ----------

@@ -113,7 +113,8 @@ class ThreadCommunicator(Communicator):
 
     def exchange(self, outgoing: Sequence[NDArray[Any]], incoming: Sequence[NDArray[Any]]) -> None:
         """See `Communicator.exchange`."""
-        # Copies: whoever goes on first may write to its own arrays again before the others have read them.
+        # Copies: the first process to go on may write to its own arrays again before the others have read
+        # them.
         found = self._meeting.gathered(self.rank, "columns", [array.copy() for array in outgoing])
         for rank, place in enumerate(incoming):
             if rank != self.rank and place.size:
@@ -161,7 +162,7 @@ def in_threads(size: int, run: Callable[[Communicator], T]) -> list[T]:
 def failure_of_all(communicator: Communicator, failure: HybridError | None) -> HybridError | None:
     """Wait for all at the end of an answer, and return why this process has none; None if all have one.
 
-    `failure` is why this process has none by itself.
+    `failure` is the reason why this process has none.
     """
     was_ended = isinstance(failure, PartEndedError)
     why = communicator.meet(None if failure is None else "" if was_ended else str(failure))

@@ -32,13 +32,13 @@ and room for one, or zeros; which `STEP` failed, why, and for how many bytes; wh
 written, or zero."""
 
 TABLE, ROWS = 16, 1 << 12
-"""Where the files are told: address, length and number of each, zeros where there is none."""
+"""Table of the files: address, length and number of each, zeros where there is none."""
 
 WORDS = TABLE + 3 * ROWS
 """Integers of the state."""
 
 OPENING, RESERVING, MAPPING, COUNTING = 1, 2, 3, 4
-"""What `STEP` may be; `COUNTING`: there are too many files."""
+"""Values of `STEP`; `COUNTING`: there are too many files."""
 
 _FULL, _AGAIN = errno.ENOSPC, errno.EINTR
 _BAD, _SPENT = errno.EIO, errno.EDQUOT
@@ -47,7 +47,7 @@ _FEW = 64  # times `LEAST`: arrays that memory holds where no further file can b
 _NAMELESS = os.O_RDWR | os.O_CLOEXEC | getattr(os, "O_TMPFILE", 0)
 _NAMED = os.O_CLOEXEC
 _READ_WRITE, _SHARED = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED
-_WAITING = 1  # SYNC_FILE_RANGE_WAIT_BEFORE: begins no writing, and tells what went wrong with any before
+_WAITING = 1  # SYNC_FILE_RANGE_WAIT_BEFORE: begins no writing, and shows what went wrong with any before
 
 _int: Any = types.int32
 _long: Any = types.int64
@@ -85,7 +85,7 @@ def _error(state):
 
 @njit()
 def _refused(state, step, number, size):
-    """Tell what failed; return no address."""
+    """Note the failed step; return no address."""
     state[STEP], state[ERROR], state[SIZE] = step, number, size
     return 0
 

@@ -36,7 +36,7 @@ _SET = 304
 
 _CAPSULE = b"mem_handler"
 _NAME = "hybrid disk"
-"""That NumPy tells of arrays made here; ASCII, at most 126 characters."""
+"""Text that NumPy shows for arrays made here; ASCII, at most 126 characters."""
 
 _VERSION = 1
 
@@ -99,7 +99,7 @@ def _extension() -> Any:
         return importlib.import_module("numpy.core._multiarray_umath")
 
 
-# What is told where a page of a file can be had no more: then the kernel ends the process, silently.
+# The message where a page of a file cannot be read any more: the kernel would end the process silently.
 
 _ACTION_BYTES = 1024
 """More than ``struct sigaction`` has anywhere."""
@@ -115,7 +115,7 @@ _told: list[bytes] = []
 
 @contextmanager
 def bus_errors_told(folder: str) -> Iterator[None]:
-    """Tell of a page that cannot be read from, or written to, a disk, before the process dies of it."""
+    """Report a page that a disk cannot read or write, before the process dies of it."""
     global _blocks, _before
     message = os.fsencode(
         f"a page of a file in {folder} cannot be read or written any more: the disk failed, or its room was "
@@ -155,7 +155,7 @@ LEAST_BYTES = 1 << 20
 """Bytes from which on an array lies in a file."""
 
 MOST_BYTES = 1 << 62
-"""Bytes that the files may have together, whatever the disk has room for."""
+"""Bytes that the files may have together, even on a larger disk."""
 
 _PATTERN = b"/.hybrid-XXXXXX\0"
 _NEEDS_NAME = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)
@@ -235,7 +235,7 @@ class FileStore(Store):
     def require(self, needed: int, what: str, advice: str) -> None:
         """Refuse arrays that the disk has no room for, before they are made; see `mtbdd.base.memory.Store`.
 
-        What would need less memory is not told: here a larger disk does.
+        No advice on less memory: a larger disk helps.
 
         Raises
         ------
@@ -322,7 +322,7 @@ def _needs_names(folder: Path) -> bool:
 
 
 def _kind_of(folder: Path) -> str:
-    """Return the file system that a folder lies on; nothing where the system does not tell."""
+    """Return the file system that a folder lies on; nothing where the system gives none."""
     try:
         lines = Path("/proc/self/mountinfo").read_text().splitlines()
     except OSError:

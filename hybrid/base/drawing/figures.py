@@ -1,6 +1,6 @@
 """Figures of matplotlib (extra `plot`): their colours, axes and files, the same for every picture.
 
-Colours are those of Okabe and Ito, which people with any kind of colour vision tell apart. Lines differ in
+Colours are those of Okabe and Ito, which people with any kind of colour vision distinguish. Lines differ in
 their dashes and points as well, so that a print in grey is read, too. The ground is white, never transparent.
 """
 
@@ -27,7 +27,7 @@ DASHES = ("-", "--", ":", "-.")
 POINTS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 ENDINGS = (".png", ".svg", ".pdf")
-"""What a figure is written as."""
+"""File formats of figures."""
 
 _DPI = 150
 _STYLE: Any = {
@@ -123,7 +123,7 @@ def save_figure(figure: Any, path: str | Path, dpi: int = _DPI) -> None:
     }
     drawing = io.BytesIO()
     with styled(), warnings.catch_warnings():
-        # Characters that the font lacks become boxes, of which nobody has to be told.
+        # Characters that the font lacks become boxes, without a warning.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(drawing, format=ending, dpi=dpi, metadata=unnamed[ending])
     try:
@@ -132,10 +132,10 @@ def save_figure(figure: Any, path: str | Path, dpi: int = _DPI) -> None:
         raise OptionError(f"cannot write the plot {str(path)!r}: {error.strerror}") from None
 
 
-# How iterations converge, as a picture: what is compared with epsilon, over the iterations.
+# Convergence as a picture: the quantity compared with epsilon, over the iterations.
 
 _MOST_NAMED = 10
-_FEW = 40  # looks that are drawn as points, too
+_FEW = 40  # measurements that are drawn as points, too
 
 
 def plot_convergence(
@@ -147,7 +147,7 @@ def plot_convergence(
 ) -> None:
     """Draw differences over iterations on a logarithmic axis, a line a solution, and epsilon as one.
 
-    `solutions` are those of a `hybrid.solvers.iteration.Trace`; those without a look at them are left out.
+    `solutions` are those of a `hybrid.solvers.iteration.Trace`; those that were not measured are left out.
     The file is ``.png``, ``.svg`` or ``.pdf``. Raises OptionError for another ending, without matplotlib, or
     where nothing was iterated.
     """
@@ -384,7 +384,7 @@ def _draw(panel: Any, drawn: Sequence[tuple[int, str, list[tuple[Any, ...]]]]) -
 
 
 def _band(panel: Any, points: Sequence[tuple[Any, ...]], span: float, color: str) -> None:
-    """Draw bounds where they can be told from the value."""
+    """Draw bounds where they can be distinguished from the value."""
     wide = [upper - lower > _VISIBLE * span for _, _, lower, upper in points]
     if any(wide):
         x, lower, upper = ([point[k] for point in points] for k in (0, 2, 3))

@@ -16,7 +16,7 @@ from hybrid.base.errors import OptionError
 from mtbdd.base.records import Record
 from mtbdd.offset.offset import OffsetMTBDD
 
-# What a picture of a small graph consists of, whoever draws it.
+# Parts of a picture of a small graph, for every format.
 
 
 class GraphNode(Record):

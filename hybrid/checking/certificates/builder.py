@@ -135,7 +135,7 @@ def mended(
     """Return bounds moved to the loose side until the inequalities hold, if that is possible.
 
     A state that fails takes what one step makes of the vector, rounded to the loose side, more so with every
-    round; if some rounds do not do, small systems are solved anew. The `unknown` states are those that an
+    round; if some rounds do not do, small systems are solved again. The `unknown` states are those that an
     equation ``x = f(x)`` is about, by default those that the condition names. Time: one sweep a round.
     """
     if isinstance(condition, Next):
@@ -183,8 +183,8 @@ def _best(condition: Condition, x: Vector) -> Vector:
 
 
 _OMEGA = 0.9  # below 1, so that chains with a period settle
-_STEPS = 20  # between two looks at the averages
-_PATIENCE = 100  # looks without a gain after which rounding is what is left
+_STEPS = 20  # between two checks of the averages
+_PATIENCE = 100  # checks without a gain after which only rounding is left
 _FACTORED = 20_000  # states of all bottom components together that are solved by factors
 
 
@@ -362,7 +362,7 @@ class _Recorder(Checker):
         self._kept: dict[Expression, StateValues] = {}
 
     def _values(self, formula: Probability | SteadyState | Reward, scope: Scope) -> StateValues:
-        # A certificate speaks of all states, whichever are asked for.
+        # A certificate speaks of all states, whichever are requested.
         found = super()._values(formula, Scope.every(self.model))
         self._kept[formula] = found
         return scope.of_values(found)

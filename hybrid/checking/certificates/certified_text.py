@@ -182,7 +182,7 @@ class _TextReader:
 
     def _maximise(self, node: Probability | Reward) -> bool | None:
         if self._kind is not ModelType.MDP:
-            return None  # a chain has one value, whatever is asked for
+            return None  # a chain has one value for min and max
         if node.optimum is not None:
             return node.optimum == "max"
         if node.comparison is None:
@@ -237,7 +237,7 @@ class _TextReader:
         )
 
     def _refuse_other(self, node: Expression, asked: Expression) -> None:
-        """Refuse what has no certificate, without a look at the registry: the verifier stands alone."""
+        """Refuse what has no certificate, without the registry: the verifier is independent."""
         if any(getattr(asked, part, None) is not None for part in ("bound", "time", "discount", "condition")):
             raise _refusal(node, "expected a question without bound, time, discount and condition")
 

@@ -192,7 +192,7 @@ def _units(value: float) -> int:
     return numerator << (1075 - denominator.bit_length())
 
 
-# A condition on vectors: inequalities of one step in every state, checked or told where they fail.
+# A condition on vectors: inequalities of one step in every state, with the states where they fail.
 
 Mask = NDArray[np.bool_]
 
@@ -483,7 +483,7 @@ class Average(Condition):
         wrong = self.sweep.signs(bound, bound) * sign < 0  # lemma: average
         if wrong.any():
             return wrong, f"{letter} {relation} P {letter}"
-        # Where the second inequality fails the chain must be bound to go, and never to come back.
+        # The chain must leave the states where the second inequality fails, and never come back.
         # lemma: average
         fails = self.sweep.signs(self.bias, self.bias, self.earned, self.scale, bound) * sign < 0
         settled = ~self.search.some(fails)  # lemma: average

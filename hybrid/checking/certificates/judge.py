@@ -1,4 +1,4 @@
-"""The judgement: every operator's vectors are checked, and what they show of the property is told."""
+"""Verification of a certificate: the vectors of every operator, then the result for the property."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hybrid.properties.tree import Probability, Reward, SteadyState
 from mtbdd.language.model_syntax import RewardStructure
 from mtbdd.language.syntax import Expression, LabelReference, ModelType
 
-# What a property asks for: its operators, and how their values are put together.
+# Structure of a property: its operators, and the expression over their values.
 
 NUMBER_FILTERS = ("min", "max", "range", "avg", "sum", "state")
 TRUTH_FILTERS = ("forall", "exists", "count", "state")
@@ -50,7 +50,7 @@ class Operator:
 class Question:
     """A property.
 
-    `operators` has inner ones first, each once; `value` is the one whose value is asked for, None if the
+    `operators` has inner ones first, each once; `value` is the one whose value is requested, None if the
     property is a truth value. `filter` says how the values of several states are put together, None that the
     property is about the initial states; `states` which states a filter is about, None: all reachable ones.
     """
@@ -270,7 +270,7 @@ class Judge:
         """Return the states that the property is about; operators in a filter's condition are settled."""
         if self._question.filter is None:
             return self._built_in["init"]
-        # The list may hold states that are not reachable, which a filter does not look at.
+        # The list may hold states that are not reachable, which a filter leaves out.
         found = self._search.forward(self._t.initial)  # lemma: listed-states
         if self._question.states is not None:
             found &= self.truth(self._question.states)

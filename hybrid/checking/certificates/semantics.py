@@ -141,7 +141,7 @@ class TextSemantics:
         return self.constants.get(name)
 
     def is_constant(self, name: str) -> bool:
-        """Whether a name is a constant's."""
+        """Return whether a name is a constant's."""
         return name in self._constant_names
 
 

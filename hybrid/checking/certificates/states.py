@@ -236,7 +236,7 @@ class States:
         return self._tabulated(e, rows, lambda values: np.array([bool(v) for v in values], np.bool_))
 
     def _lazy(self, e: Binary, rows: Ints | None, known: Known | None) -> Mask:
-        """Return `&`, `|` or `=>`; the right operand is asked for where the left one does not decide."""
+        """Return `&`, `|` or `=>`; the right operand is requested where the left one does not decide."""
         result = self.truth(e.left, rows, known)
         if e.operator == "=>":
             result = ~result

@@ -343,7 +343,7 @@ class Search:
         return reached
 
     def every(self, goal: Mask) -> Mask:
-        """Return where a goal is reached with positive probability whatever choices are made.
+        """Return where a goal is reached with positive probability under every scheduler.
 
         States outside are those where some scheduler surely avoids the goal.
         """

@@ -52,7 +52,7 @@ class MonitoredProperty:
     """A property that sample paths can answer.
 
     `monitor` returns a monitor for a walk of so many paths; `is_complement` says whether the probability
-    asked for is that of the paths that the monitor sees fail.
+    requested is that of the paths that the monitor sees fail.
     """
 
     monitor: Callable[[int], Monitor]
@@ -245,7 +245,7 @@ def student(values: Doubles, confidence: float) -> tuple[float, float]:
 
 
 _LOOK = 16
-"""Steps after which paths that have just stayed in their state are looked at, whether they ever leave it."""
+"""Steps after which paths that have just stayed in their state are examined, whether they ever leave it."""
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ class Estimate:
     interval : str
         "Clopper-Pearson", which has at least that confidence; "Student", which has it if means of so many
         paths are distributed normally, as those of many paths nearly are; "witness": a path that never comes
-        to the target shows that the reward is infinite, whatever the confidence.
+        to the target shows that the reward is infinite, with certainty.
     paths : int
     unknown : int
         Paths of which the steps did not show whether they satisfy the formula. They widen the interval on
@@ -353,7 +353,7 @@ def estimate(
     UnsupportedError
         The model or the property is of another kind.
     UnknownError
-        A reward is asked for, and some path has not ended within its steps.
+        A reward is requested, and some path has not ended within its steps.
     LanguageError
         Property or model are at fault.
     OptionError
@@ -457,7 +457,7 @@ def _reward(
 class _Drawn:
     """Samples of a batch of paths, and the steps made by all of them.
 
-    `verdicts` is int8, shape (count,); `values` has what they have earned, empty if that is not asked for.
+    `verdicts` is int8, shape (count,); `values` has what they have earned, empty if that is not requested.
     """
 
     verdicts: NDArray[np.int8]

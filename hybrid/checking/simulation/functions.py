@@ -60,7 +60,7 @@ class Variables:
 
     @cached_property
     def definedness(self) -> Definedness:
-        """Tells under which condition an expression has a value."""
+        """Says under which condition an expression has a value."""
         ranges = zip(self.names, self.low, self.high, self.is_bool, strict=True)
         return Definedness({name: (low, high) for name, low, high, is_bool in ranges if not is_bool})
 
@@ -99,7 +99,7 @@ class Variables:
 class Columns:
     """Some columns of a matrix of states, int64, shape (variables, paths), all by default.
 
-    A row is gathered when it is first asked for; `known` has functions and their values in these columns, by
+    A row is gathered when it is first requested; `known` has functions and their values in these columns, by
     identity.
     """
 
@@ -236,7 +236,7 @@ class _Of(Function):
         found = columns.known.get(id(self))
         if found is None:
             value = self.over(columns.environment(self.variables, self.rows), (columns.count,))
-            # Kept together with the function, whose identity is nobody else's as long as it lives.
+            # Kept together with the function, whose identity is unique as long as it lives.
             found = columns.known[id(self)] = self, value
         return found[1]
 
@@ -258,7 +258,7 @@ class BooleanExpression(_Of):
 
 
 class _Conjunction(Combined):
-    """Conditions joined by `&`: later ones are not looked at where an earlier one is false."""
+    """Conditions joined by `&`: later ones are not examined where an earlier one is false."""
 
     def combine(self, found: list[Array]) -> Array:
         """Return the codes."""

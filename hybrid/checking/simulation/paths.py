@@ -267,7 +267,7 @@ def csv_texts(sampler: Sampler, progress: Callable[[str], None] | None = None) -
     yield header.getvalue()
     width = max(1, _ROWS // (sampler.steps + 1))
     for first, count in sampler.batches(width):
-        # Lines stand path by path, so that only a path by itself can be written before its end.
+        # Lines stand path by path, so that only a single path can be written before its end.
         for begin, part in sampler.pieces(first, count, _PIECE if count == 1 else None, progress):
             yield from _texts(part, first, begin)
 
@@ -346,7 +346,7 @@ def simulate(
     Raises
     ------
     LanguageError
-        The model cannot be read, or a path comes to a state in which it is at fault: told with its place.
+        The model cannot be read, or a path comes to a state in which it is at fault: reported with its place.
     OptionError
         A number is out of range, `until` is given for a model without time, or the model has no text.
     MemoryError

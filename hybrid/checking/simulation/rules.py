@@ -216,7 +216,7 @@ class _Share(Combined):
         return shared
 
 
-# What paths earn: rewards of states and of transitions, as functions of a state.
+# Rewards of paths: of states and of transitions, as functions of a state.
 
 
 class RewardStructureRules:
@@ -286,7 +286,7 @@ class RewardStructureRules:
         raise BuildError([Fault(position, message)])
 
 
-# What is wrong in a state that a path came to, told as the engine tells it.
+# Faults of the model in a state of a path, with the messages of the engine.
 
 
 def refuse_state(rules: Rules, state: Ints) -> NoReturn:

@@ -31,8 +31,8 @@ from mtbdd.language.syntax import ModelType
 # Random numbers that depend on the seed and on the number of the path alone.
 #
 # Paths are numbered from 0 and stand in groups of a fixed width. Each group has a generator of its own, which
-# draws for the whole group at every step, whoever of it still goes on: what a path draws depends neither on
-# how many paths there are, nor on how they are cut into batches, nor on which of them have ended.
+# draws for the whole group at every step, whichever of its paths still go on: what a path draws depends
+# neither on how many paths there are, nor on how they are cut into batches, nor on which of them have ended.
 
 WIDTH = 1024
 """Paths of a group."""

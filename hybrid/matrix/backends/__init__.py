@@ -1,6 +1,6 @@
 """Backends that hold and multiply matrices: one object each, with its name, reason and representations.
 
-The backend is chosen by one function, for one reason, and never silently another one than asked for.
+The backend is chosen by one function, for one reason, and never silently another one than requested.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def choose_backend(asked: str | Backend, equations: int | None = None) -> Backen
 
 
 def _threads() -> str:
-    """Say how many threads work: all cores that the process may use, or as many as were asked for."""
+    """Say how many threads work: all cores that the process may use, or as many as were requested."""
     from hybrid.matrix.cpu.threads import available_cores, thread_count
 
     asked, cores = thread_count(), available_cores()

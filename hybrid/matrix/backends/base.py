@@ -29,7 +29,7 @@ MatrixTable = LevelCurve | TaskTable
 """Levels in the representation in which the matrix or the layers will be held."""
 
 _TASK_BUILD_BYTES = 85
-"""What expanding submatrices, listing paths and cutting them takes at its peak, an entry or instance."""
+"""Peak bytes of expanding submatrices, listing paths and cutting them, for each entry or instance."""
 
 
 class Backend(Record, ABC):
@@ -42,7 +42,7 @@ class Backend(Record, ABC):
     reason : str
         Why it is in use, in words.
     is_free : bool
-        Whether nobody asked for it by name, so that another may be taken where that is better.
+        Whether it was chosen by default, so that a better one may take its place.
     """
 
     reason: str = "asked for"
@@ -56,7 +56,7 @@ class Backend(Record, ABC):
 
     @property
     def place(self) -> VectorPlace:
-        """Where vectors over states are made for matrices of this backend."""
+        """The place of vectors over states for matrices of this backend."""
         return HOST
 
     def holds(self, x: object) -> bool:

@@ -57,7 +57,7 @@ class GpuBackend(Backend):
         return self if reason is None else CpuBackend(reason)
 
     def measured(self, table: MatrixTable, memory_budget: int | None) -> tuple[LevelChoice, Product] | None:
-        """Choose among the levels that look fastest by timing them, if the matrix is large enough."""
+        """Choose among the levels predicted to be fastest by timing them, if the matrix is large enough."""
         from hybrid.matrix.levels.probe import PROBE_ENTRIES, probe_levels
 
         if not isinstance(table, LevelCurve) or table.nonzeros < PROBE_ENTRIES:

@@ -145,7 +145,7 @@ def take_better(  # type: ignore[no-untyped-def]
     gains, factors : ndarray, shape (distinct operands,) with `coded`, else (n,), float64
         ``factors * product + gains`` is what a choice is worth; infinite gains stand for no choice.
     first : bool
-        Write to `out` whatever was there.
+        Overwrite `out` without reading it.
     policy : ndarray, shape (n,), uint16
         With `has_policy`, only rows whose number in it is `layer` have the choice.
     out : ndarray, shape (n,), float64
@@ -247,7 +247,7 @@ def explicit_step(  # type: ignore[no-untyped-def]
     columns, values : ndarray, shape (transitions,), integers and float64
         Their targets and probabilities.
     gains : ndarray, shape (choices,), float64
-        What a choice is worth by itself; not read with `plain`.
+        Reward of a choice; not read with `plain`.
     layers : ndarray, shape (choices,), unsigned
         The layer that a choice comes from.
     policy : ndarray, shape (n,), uint16

@@ -1,6 +1,6 @@
 """Entries of compiled functions: the same function, as one that takes its arguments as words of 64 bits.
 
-Compiled code can call an entry by its address without the interpreter, whatever the function's arguments are.
+Compiled code can call an entry by its address without the interpreter, for arguments of any types.
 An entry is a few dozen machine instructions that load the words and call the function.
 """
 
@@ -197,7 +197,7 @@ class CallEntry:
         self._known: dict[tuple[int, ...], tuple[Words, list[weakref.ref[Any]], list[Any]]] = {}
 
     def words(self, arguments: Sequence[Any], parts: int) -> Words:
-        """Return the words of a call, shape (parts, words), which nobody may write to.
+        """Return the words of a call, shape (parts, words), read only.
 
         Those of a call with the same objects are remembered: iterations take the same vectors again.
 

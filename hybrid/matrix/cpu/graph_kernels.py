@@ -356,7 +356,7 @@ def component_levels(indptr, indices, label, members_ptr, members, heavy):  # ty
                         stack[top] = other
                         pushed = True
                         break
-                    # The entry is looked at again once the component below is done.
+                    # The entry is examined again once the component below is done.
                     level[c] = max(level[c], level[other] + (1 if heavy[other] else 0))
                     entry_at[c] += 1
                 if pushed:

@@ -115,7 +115,7 @@ def block_spmv(  # type: ignore[no-untyped-def]
     out_changes : ndarray, shape (3,), float64
         Written by each thread into its own: greatest absolute and greatest relative change (if ``step``), and
         a number that is NaN if some product or new value is not finite. Then zero coefficients may have met
-        infinite elements of x, and the result must be computed anew without them.
+        infinite elements of x, and the result must be recomputed without them.
     out : ndarray, shape (n_rows,), float64
         The result.
     """

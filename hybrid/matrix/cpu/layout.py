@@ -21,8 +21,8 @@ from mtbdd.base.records import Record
 # reading of a term. The model counts terms as entries over a typical number of entries a term, and charges
 #
 # - for every group and term: one load of x and one multiplication;
-# - for every batch of four groups and term: the reading of the term, which is dearer the larger the tables
-# are,
+# - for every batch of four groups and term: the reading of the term, which takes longer the larger the
+# tables are,
 #   because they are read again for every batch;
 # - for every group, slot and slice: bookkeeping; a slot begins a new stream of x, and costs more where x
 #   exceeds the fast caches.

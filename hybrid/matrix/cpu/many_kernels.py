@@ -131,7 +131,7 @@ class _ProductWithVectors:
                     b.store(b.fadd(b.load(finite), b.fsub(value, value)), finite)
         self._store(b.load(finite), self.finite_at)
         if self.streamed:
-            # Such stores are not ordered before what tells other threads of them.
+            # Such stores are not ordered before the signal to other threads.
             b.fence("seq_cst")
 
     def _term(self, t: Any, local: Any, bases: list[Any], scales: list[Any], totals: list[Any]) -> None:

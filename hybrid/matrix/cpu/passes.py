@@ -153,7 +153,7 @@ class CpuPasses(Passes):
         r: Vector,
         x: Vector,
     ) -> None:
-        """Take shares of the vectors before from the last ones, move along them, and aim anew."""
+        """Take shares of the vectors before from the last ones, move along them, and aim again."""
         kernel = _kernels_for(r).turn_rows
         run_rows(kernel, r.size, last, True, taken, betas, shares, omega, u, g, r, x)
 

@@ -25,13 +25,13 @@ from hybrid.matrix.cpu.arguments import PerPart, arguments_of_part
 from hybrid.matrix.cpu.threads import thread_count, threads_for
 
 PATIENCE = 6_000
-"""Turns, of 50 to 200 nanoseconds, that a thread looks out for the next call, or waits for others' parts."""
+"""Turns, of 50 to 200 nanoseconds, that a thread spins for the next call, or for the parts of others."""
 
 _SHARE = 150_000
 """Elements, or so, that NumPy passes over in the time that it takes to wake a thread and to hear of it."""
 
 _NAP = 5e-5
-"""Seconds between looks at parts that take longer."""
+"""Seconds between checks of parts that take longer."""
 
 _NAPS_AT_THE_END = 1000
 
@@ -55,7 +55,7 @@ class ThreadPool:
         Raises
         ------
         BaseException
-            Whatever the first failing task raised, after all have ended.
+            The exception of the first failing task, after all have ended.
         """
         if threads == 1:
             task(0)
@@ -125,7 +125,7 @@ class ThreadPool:
                 time.sleep(_NAP)
 
     def forget(self) -> None:
-        """Begin anew, in a process that was forked: threads do not survive that."""
+        """Begin again, in a process that was forked: threads do not survive that."""
         self.__init__()  # type: ignore[misc]
 
     def _shared(self) -> tuple[Any, NDArray[np.int64]]:

@@ -1,7 +1,7 @@
 """Compiled code of the pool of threads: parts of a call are taken, run and awaited without the interpreter.
 
 Threads meet in one array of integers, `control`. A call is published by its *ticket*: its number, the number
-of its parts and that of the next part, in one word. To take a part is one addition, whose result tells
+of its parts and that of the next part, in one word. To take a part is one addition, whose result shows
 whether there was one.
 """
 
@@ -42,10 +42,10 @@ _PAUSE = {
 """Of the processor: the instruction that lets time pass, and its operands."""
 
 _TURNS = 64
-"""Looks, of a tenth of a microsecond or so, after which a thread that waits gives way to others."""
+"""Polls, of about a tenth of a microsecond, after which a waiting thread yields to others."""
 
 _PAUSES = 4
-"""Between two looks: a thread that waits takes little from the one that shares its core."""
+"""Between two checks: a thread that waits takes little from the one that shares its core."""
 
 
 def _place(context: Any, builder: Any, sig: Any, args: Any) -> Any:

@@ -33,7 +33,7 @@ def shadow_sums_rows(begin, end, x, weights, weighed, found):  # type: ignore[no
     for low in range(begin, end, PIECE):
         part = x[low : min(low + PIECE, end)]
         scale = weights[low : min(low + PIECE, end)] if weighed else weights[:0]
-        # What has the sign -1 is added up by itself: a selection takes less than a factor.
+        # Terms with the sign -1 have a sum of their own: a selection takes less time than a factor.
         a, b, c, d, all_, square = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         # Numbers of 32 bits throughout: with wider ones the loop does not vectorise.
         first = np.uint32(low)

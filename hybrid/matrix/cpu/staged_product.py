@@ -105,7 +105,7 @@ class GhostColumns(Record, eq=False):
 def find_ghost_columns(
     ptr: Int64Array, rows: Int64Array, reach: Int64Array, n_own: int | None
 ) -> GhostColumns:
-    """Tell groups of rows that read ghost columns from others.
+    """Separate groups of rows that read ghost columns from others.
 
     Parameters
     ----------

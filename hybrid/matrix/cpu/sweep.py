@@ -188,7 +188,7 @@ def sweep_parts(  # type: ignore[no-untyped-def]
         First row of every piece; together they have all rows.
     piece_group : ndarray, shape (pieces,), int64
         Group of a piece; less than zero where rows have no entries.  A group g whose terms may reach outside
-        x is told as ``g + groups``.
+        x is reported as ``g + groups``.
     piece_begin, piece_end : ndarray, shape (pieces,), int64
         Its slices.
     descending : bool
@@ -245,8 +245,7 @@ _PART_TERMS = 20_000
 """Terms that are worth a part, and a thread."""
 
 _PARTS = 4
-"""At most, whatever the number of threads, on which no result shall depend: the more parts, the more rows see
-old values, and the more sweeps it takes."""
+"""Greatest number of parts: independent of the threads, as results are; more parts mean more sweeps."""
 
 _MANY_TERMS = 4_000_000
 """Terms from which there are twice as many: a sweep takes so long then that many cores shall share it."""

@@ -146,7 +146,7 @@ def multiply_tasks(  # type: ignore[no-untyped-def]
 
 
 _INSTANCE_TERMS = 4
-"""What starting an instance costs, in entries."""
+"""Cost of starting an instance, in entries."""
 
 
 class CpuTaskProduct(StagedProduct):
@@ -206,7 +206,7 @@ class CpuTaskProduct(StagedProduct):
 
 
 def _ghost_columns(tasks: TaskList, n_own: int | None) -> GhostColumns:
-    """Tell tasks that read ghost columns from others."""
+    """Separate tasks that read ghost columns from others."""
     first = np.arange(len(tasks)) * tasks.task_rows
     rows = np.stack((first, np.minimum(first + tasks.task_rows, tasks.shape[0])), axis=1)
     column = tasks.instances["column"].astype(np.int64)

@@ -1,10 +1,10 @@
 """Machine-independent vector code for the inner loops of the CPU backend.
 
 Numba has no vector types, and LLVM does not find the vectors in loops whose trip count is eight. So the
-loops over slices and terms are written here directly in LLVM's intermediate language, with values of type
-<8 x double>, which LLVM lowers to whatever the machine has: one AVX-512 register, two AVX ones, four NEON
-ones.  Vectors that are multiplied, and products, may have single precision: their elements are widened when
-they are read and rounded when they are written.
+loops over slices and terms are written directly in LLVM's intermediate language, with values of type <8 x
+double>. LLVM lowers these to the machine's registers: one of AVX-512, two of AVX, four of NEON.  Vectors
+that are multiplied, and products, may have single precision: their elements are widened when they are read
+and rounded when they are written.
 """
 
 # mypy: disable-error-code="call-arg, unreachable"
@@ -143,7 +143,7 @@ def _kind(address: Any) -> tuple[Any, str, int]:
 
 
 def _has_singles(address: Any) -> bool:
-    """Tell whether an address is one of an element of single precision."""
+    """Return whether an address is one of an element of single precision."""
     return isinstance(address.type.pointee, ir.FloatType)
 
 

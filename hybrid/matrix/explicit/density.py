@@ -23,7 +23,7 @@ from hybrid.base.errors import OptionError
 from mtbdd.offset.convert import descend
 from mtbdd.offset.offset import OffsetMTBDD
 
-# How local a matrix is: bandwidth, mean distance from the diagonal, cache lines of x that a warp reads.
+# Locality of a matrix: bandwidth, mean distance from the diagonal, cache lines of x that a warp reads.
 #
 # A warp is 32 consecutive rows, a thread a row, as in the row-per-thread kernels of [WB13]. The bytes that it
 # touches are 128 times the number of distinct 128-byte lines of x, 16 doubles each, that hold an element
@@ -183,7 +183,7 @@ def density_of_diagram(matrix: OffsetMTBDD, cells: int) -> Int64Array:
 
 
 def grid_of(shape: tuple[int, int], cells: int) -> tuple[int, int]:
-    """Return the rows and columns of the grid: as many cells a side as asked for, or as there are rows."""
+    """Return the rows and columns of the grid: as many cells a side as requested, or as there are rows."""
     if cells < 1:
         raise ValueError(f"cells: expected at least 1, got {cells}")
     n_rows, n_columns = shape

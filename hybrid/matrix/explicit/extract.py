@@ -260,7 +260,7 @@ class LayerRows(Record, eq=False):
     values : ndarray, shape (transitions,), float64, or None
         Their probabilities, for all layers or for none.
     gains : ndarray, shape (choices,), float64, or None
-        What each choice is worth by itself, for all layers or for none.
+        Reward of each choice, for all layers or for none.
     """
 
     number: int
@@ -376,7 +376,7 @@ class ModelTransitions(OffsetMTBDD):
         Raises
         ------
         MemoryError
-            There is no room, told before anything is allocated, with required and available bytes.
+            There is no room: raised before anything is allocated, with required and available bytes.
 
         Notes
         -----

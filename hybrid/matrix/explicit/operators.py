@@ -129,7 +129,7 @@ def _layout(matrix: CsrArrays, free_bytes: int, prefix: str) -> str:
 
 
 def _has_few(values: Array) -> bool:
-    """Tell whether the distinct values fit a dictionary; stops at the first part that has too many."""
+    """Return whether the distinct values fit a dictionary; stops at the first part that has too many."""
     xp: Any = array_module(values)
     known = xp.zeros(0, np.int64)
     for begin in range(0, len(values), _CHUNK):
@@ -192,7 +192,7 @@ class RelaxingOperator(LinearProtocol):
 
     @property
     def place(self) -> VectorPlace:
-        """Where vectors over its rows and columns are made."""
+        """The place of vectors over its rows and columns."""
         if self.device is None:
             return HOST
         from hybrid.matrix.gpu.halo import DevicePlace

@@ -1,8 +1,8 @@
 """Breadth-first numbering of the states ([WB13] §3.1).
 
-States are numbered in the order of a breadth-first search from the initial states; successors of a state are
-met in the order of their old numbers. Neighbours in the chain so become neighbours in the matrix. Where the
-search ends and states are left, it goes on from the first of them.
+States are numbered in the order of a breadth-first search from the initial states. It visits successors of a
+state in the order of their old numbers. Neighbours in the chain so become neighbours in the matrix. Where
+the search ends and states are left, it goes on from the first of them.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from mtbdd.base.records import Record
 from mtbdd.offset.places import is_any
 from mtbdd.offset.tuples import distinct, stable_order
 
-# What choices are worth by themselves, for all layers together: one short code a state.
+# Rewards of choices for all layers together: one short code a state.
 
 Vector = NDArray[np.float64]
 

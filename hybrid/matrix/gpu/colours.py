@@ -4,7 +4,7 @@ The rows of a colour are relaxed at once, from the newest values of all others. 
 of the matrix, first fit. Rows of one colour do not read one another where so few suffice: a sweep is then
 Gauss-Seidel's in the order of the colours. On the hybrid matrix groups of rows have colours. Rows within a
 group see the old values of one another, as in pseudo-Gauss-Seidel by blocks. Where colours run out, rows
-share one although they read one another. Whatever the colours, sweeps are a regular splitting of the M-matrix
+share one although they read one another. For any colours, sweeps are a regular splitting of the M-matrix
 of a system. It converges wherever Jacobi's does, in the long run no slower (Varga, Matrix Iterative Analysis,
 2nd ed., 2000, §3.6).
 """

@@ -31,10 +31,10 @@ from mtbdd.offset.tuples import distinct_rows
 
 # Which matrices have long rows, and a cost model of their two-stage product, without building anything.
 #
-# A thread of the tile kernel runs down a whole row, which takes as long as the row is long, whatever else the
-# device has to do. The two-stage product spreads rows over threads, and multiplies each pair (a class of
-# submatrices and the column where a member begins) once. The pairs of all levels are listed by one sweep: a
-# row bit takes a pair to its children at the same column, a column bit moves the then child.
+# A thread of the tile kernel runs down a whole row, which bounds the time from below by the longest row. The
+# two-stage product spreads rows over threads, and multiplies each pair (a class of submatrices and the
+# column where a member begins) once. The pairs of all levels are listed by one sweep: a row bit takes a pair
+# to its children at the same column, a column bit moves the then child.
 
 LONG_ROW = 32
 """Entries of a row, on average, from which a lane a row leaves the device waiting for its longest rows."""
@@ -43,7 +43,7 @@ LONGEST_ROW = 1024
 """Entries of a single row from which everything else waits for it."""
 
 PAIR_LIMIT = 1 << 21
-"""Pairs of a level beyond which deeper levels are not looked at."""
+"""Pairs of a level beyond which deeper levels are not examined."""
 
 SECONDS_SERIAL_ENTRY = 0.1e-6
 """Latency of an entry for the thread that runs down its row, tables of terms included."""
@@ -82,13 +82,13 @@ class PairCounts(Record):
 
 
 def has_long_rows(matrix: TypedMatrix) -> bool:
-    """Tell whether rows are too long for one thread each; stacked layers have a thread a row always."""
+    """Return whether rows are too long for one thread each; stacked layers have a thread a row always."""
     if matrix.stacked is not None:
         return False
     if matrix.nonzeros >= LONG_ROW * max(1, matrix.shape[0]):
         return True
     if row_entries(matrix.matrix) < LONGEST_ROW:
-        return False  # without a look at the deepest row types
+        return False  # without the deepest row types
     return longest_row(matrix.plain) >= LONGEST_ROW
 
 
@@ -406,7 +406,7 @@ def types_of_level(matrix: TypedMatrix, k: int) -> RowTypes:
 
 
 def uses_pairs(matrix: TypedMatrix, k: int) -> bool:
-    """Tell whether the GPU backend holds level k as pairs instead of tiles.
+    """Return whether the GPU backend holds level k as pairs instead of tiles.
 
     Raises
     ------

@@ -224,7 +224,7 @@ class DistributedRepetition:
     size : int
         Own rows.
     has_ones : bool
-        Whether `of_ones` will be asked for.
+        Whether `of_ones` will be requested.
     is_recorded : bool
         Not where the host waits in every product.
 
@@ -283,7 +283,7 @@ class DistributedRepetition:
 
 
 def _address(x: Array) -> int:
-    """Return where a vector lies: recurrences make views of their vectors anew."""
+    """Return where a vector lies: recurrences make views of their vectors again."""
     return int(x.data.ptr) if hasattr(x.data, "ptr") else int(x.ctypes.data)
 
 

@@ -98,8 +98,8 @@ class ArrivingOnDevice(ArrivingVector):
 
         Notes
         -----
-        Where the exchange goes on beside the kernels that have been queued, so does this work; whoever needs
-        what it makes calls `finish` first. Else it is queued behind the kernels.
+        Where the exchange goes on beside the kernels that have been queued, so does this work; any caller
+        that needs what it makes calls `finish` first. Else it is queued behind the kernels.
         """
         if self.aside is not None and self._finish is not None:
             return self.aside
@@ -107,7 +107,7 @@ class ArrivingOnDevice(ArrivingVector):
         return nullcontext()
 
     def received(self) -> Array:
-        """Return all elements side by side; whoever can do without reads `own` and `others`."""
+        """Return all elements side by side; callers that do not need this read `own` and `others`."""
         if not self._is_copied:
             self.finish()
             self.whole = self._halo.together(self.own)

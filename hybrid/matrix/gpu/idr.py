@@ -1,4 +1,4 @@
-"""IDR(s)'s recurrence on the device: a cycle recorded once, replayed until a look finds that it has ended."""
+"""IDR(s)'s recurrence on the device: a cycle recorded once, replayed until a synchronisation sees its end."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ from hybrid.matrix.space.recurrence import RecurrenceStatus
 from hybrid.matrix.space.repeated import IDR_PATIENCE, OMEGA, STEPS, repeat
 from hybrid.matrix.space.workspace import Workspace
 
-# BiCGStab's recurrence on the device: recorded once, replayed until a look finds that it has ended.
+# BiCGStab's recurrence on the device: recorded once, replayed until a synchronisation finds that it has
+# ended.
 
 RECORDED = 4
 """Iterations in a recording: enough to hide what starting a replay takes, few enough for short solutions."""
 
 _GOING, _BROKEN = 0, 2
-"""How the kernels tell that a recurrence goes on, or that it has broken down."""
+"""States of a recurrence in the kernels: it goes on, or has broken down."""
 
 
 class DeviceBiCGStab:
@@ -43,7 +44,7 @@ class DeviceBiCGStab:
     ----------
     device : Device
     space : Workspace
-        For looks, their stride, and the iterate.
+        For synchronisations, their stride, and the iterate.
     run : callable
         Queues a step over all rows; see :class:`hybrid.matrix.gpu.workspace.DeviceWorkspace`.
     diagonal, right : CodedVector
@@ -53,7 +54,7 @@ class DeviceBiCGStab:
 
     Notes
     -----
-    Synchronises: at looks alone, one a `restart` and one a `stride` of iterations. An iteration is two
+    Synchronises: one a `restart` and one a `stride` of iterations. An iteration is two
     products and five launches, and allocates nothing. Iterations queued beyond the end move nothing, and make
     no products but those of matrices that cannot relax rows on the way. Memory: six vectors; such a matrix
     keeps one more.
@@ -84,7 +85,7 @@ class DeviceBiCGStab:
         self._fresh = Step(Mode.JACOBI, diagonal, right, 1.0, IterationState.create(device))
         self._step = product_step()
         if self._relaxes:
-            # Products end with the recurrence, for it is its status that they look at.
+            # Products end with the recurrence, since they read its status.
             state = replace(IterationState.create(device), status=self._kernels.status)
             self._step = Step(Mode.JACOBI, diagonal, nothing, 1.0, state)
         self._replay: Callable[[], None] | None = None
@@ -116,7 +117,7 @@ class DeviceBiCGStab:
         return self.r
 
     def restart(self) -> float:
-        """Begin with the residual of x, and return its norm. Synchronises: a look."""
+        """Begin with the residual of x, and return its norm. Synchronises: once."""
         kernels = self._kernels
         self._run(self._fresh, kernels.x, kernels.r)
         kernels.begin()
@@ -124,13 +125,13 @@ class DeviceBiCGStab:
         return self._space.read(kernels.numbers)[kernels.NORM]
 
     def refresh(self) -> float:
-        """Begin anew: directions hold for the residual that they began with alone."""
+        """Begin again: directions hold for the residual that they began with alone."""
         return self.restart()
 
     def advance(self, most: int) -> RecurrenceStatus:
-        """Make some iterations. Synchronises: a look.
+        """Make some iterations. Synchronises: once.
 
-        The first time they are recorded, for which nothing has to be waited: a look has just been taken.
+        The first time they are recorded, without a wait, right after a synchronisation.
         """
         kernels = self._kernels
         recordings, single = divmod(min(self._space.stride, most), RECORDED)
@@ -177,7 +178,7 @@ class DeviceIDR:
     ----------
     device : Device
     space : Workspace
-        For looks, their stride, and the iterate.
+        For synchronisations, their stride, and the iterate.
     run : callable
         Queues a step over all rows; see :class:`hybrid.matrix.gpu.workspace.DeviceWorkspace`.
     diagonal, right : CodedVector
@@ -189,10 +190,10 @@ class DeviceIDR:
 
     Notes
     -----
-    Synchronises: at looks alone: one a `restart` or `refresh`, and one or two in `advance`. A cycle is five
+    Synchronises: one a `restart` or `refresh`, and one or two in `advance`. A cycle is five
     products and eleven launches, and allocates nothing; cycles queued beyond the end move nothing, and make
-    no products but those of matrices that cannot relax rows on the way. Residuals are made anew between
-    looks, and not within. Memory: 3 + 2 s vectors; such a matrix keeps one more.
+    no products but those of matrices that cannot relax rows on the way. Residuals are made again between
+    checks, and not within. Memory: 3 + 2 s vectors; such a matrix keeps one more.
     """
 
     cost, patience, is_preconditioned = DIRECTIONS + 1, 2000, False
@@ -223,7 +224,7 @@ class DeviceIDR:
         self._fresh = Step(Mode.JACOBI, diagonal, right, 1.0, IterationState.create(device))
         self._step = product_step()
         if relaxes:
-            # Products end with the recurrence, for it is its status that they look at.
+            # Products end with the recurrence, since they read its status.
             state = replace(IterationState.create(device), status=self._kernels.status)
             self._step = Step(Mode.JACOBI, diagonal, nothing, 1.0, state)
         self._replay: Callable[[], None] | None = None
@@ -258,7 +259,7 @@ class DeviceIDR:
         return self._begun + self.cost * self._made
 
     def restart(self) -> float:
-        """Begin with the residual of x, and return its norm, weighed. Synchronises: a look."""
+        """Begin with the residual of x, and return its norm, weighed. Synchronises: once."""
         return self._begin(is_new=True)
 
     def refresh(self) -> float:
@@ -266,9 +267,9 @@ class DeviceIDR:
         return self._begin(is_new=False)
 
     def advance(self, most: int) -> RecurrenceStatus:
-        """Make some cycles. Synchronises: a look, and another one where a fresh residual is due.
+        """Make some cycles. Synchronises: once, and again where a fresh residual is due.
 
-        The first time they are recorded, for which nothing has to be waited: a look has just been taken.
+        The first time they are recorded, without a wait, right after a synchronisation.
         """
         kernels = self._kernels
         if self._replay is None:
@@ -306,7 +307,7 @@ class DeviceIDR:
 
 # Krylov methods whose products are several damped steps of Jacobi's method: a polynomial preconditioner.
 #
-# What the steps are, and which system they solve, is told in :mod:`hybrid.matrix.space.repeated`.
+# :mod:`hybrid.matrix.space.repeated` describes the steps and the system that they solve.
 # With an anchor s (:mod:`hybrid.solvers.average_krylov`) every step takes x[s] from the right-hand side.
 # Source of the idea: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 2003, §12.3.
 

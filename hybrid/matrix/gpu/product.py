@@ -37,7 +37,7 @@ class GpuProduct(Product):
     ----------
     device : Device
     matrix : TileMatrix, PairMatrix or BlockTasks
-        Pairs where rows are long; tasks where they are asked for.
+        Pairs where rows are long; tasks where they are requested.
     """
 
     def __init__(self, device: Device, matrix: TileMatrix | PairMatrix | BlockTasks) -> None:

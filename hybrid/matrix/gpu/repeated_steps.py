@@ -116,7 +116,7 @@ class DeviceSteps(Steps):
 
     @property
     def state(self) -> IterationState:
-        """Where the steps stand."""
+        """Position of the steps."""
         return self._state
 
     def sweep(self, pair: tuple[Array, Array], done: int, count: int, total: Array | None = None) -> None:

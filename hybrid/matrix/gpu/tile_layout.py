@@ -25,7 +25,7 @@ _LARGE_TABLE = 16 * 1024
 """Bytes of a block's tables from which two members are faster than four: tables take the cache's memory."""
 
 _SHARED_BYTES = 48 * 1024
-"""Shared memory that a block has on every card without being asked for more."""
+"""Shared memory that a block has on every card without a request for more."""
 
 _MANY_LOOK_UPS = 2.0
 """Terms that a thread looks up, on average, from which four are looked up at once."""

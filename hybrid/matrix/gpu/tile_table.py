@@ -60,7 +60,7 @@ def group_counts(xp: Any, types: RowTypes, k: int, own_columns: int | None) -> l
 
     Notes
     -----
-    Time: that of `enumerate_groups`, whose result is let go, since tiles are made before it is needed again.
+    Time: that of `enumerate_groups`, whose result is freed, since tiles are made before it is needed again.
     """
     level = types[k]
     if own_columns is None:
@@ -470,7 +470,7 @@ def build_tile_table(
 
     Notes
     -----
-    Tiles are cut a second time where their terms tell that another size is better.
+    Tiles are cut a second time where their terms show that another size is better.
     Time: O(E log E) for E entries of all row types. Synchronises: yes.
     """
     classes, slot_layer, rows = types.classes, None, types.classes.matrix.n_rows

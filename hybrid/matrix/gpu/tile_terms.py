@@ -73,7 +73,7 @@ def slice_entries(xp: Any, types: RowTypes, k: int, entries: CooBlocks, cuts: Ti
     """Return how many entries the slices of the row types of level k have, shape (slices,), int64.
 
     The entries of every class are counted slice by slice, and these numbers are added up over the slots of a
-    type: an entry is looked at once a class, and not once a slot.
+    type: an entry is examined once a class, and not once a slot.
 
     Notes
     -----

@@ -32,7 +32,7 @@ from mtbdd.offset.distributed import places_of
 
 
 class Neighbours:
-    """Makes windows that all processes have open, and closes those that nobody needs any more.
+    """Makes windows that all processes have open, and closes those that are no longer needed.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class Neighbours:
             for other in self._made[number][1]:
                 if other is not None:
                     other.close()
-        self.communicator.gather([0.0])  # nobody has them open now
+        self.communicator.gather([0.0])  # no process has them open now
         for number in unneeded:
             self._made.pop(number)[0].close()
             self._left.remove(number)
@@ -228,7 +228,7 @@ class Transport(ABC):
         On the device: elements of other processes, one after the other, which kernels read between `finish`
         and the next `begin`.
     aside : SideStream or None
-        Where the exchange goes on by itself; what is queued there behind `begin` may read `others`, too.
+        Where the exchange runs concurrently; what is queued there behind `begin` may read `others`, too.
     """
 
     name: str
@@ -242,7 +242,7 @@ class Transport(ABC):
 
     @abstractmethod
     def finish(self) -> None:
-        """Have later work wait for what comes from others."""
+        """Make later work wait for the elements of other processes."""
 
 
 class _GatheringTransport(Transport):

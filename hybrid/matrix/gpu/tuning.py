@@ -13,7 +13,7 @@ from gpu_kernels import Tuning, current_device, device_problem
 from hybrid.matrix.injection.row_types import RowTypes
 from mtbdd.base.records import Record
 
-# What a card can do, as far as predictions need it: bandwidth, second-level cache, and instructions.
+# Performance data of a card for predictions: bandwidth, second-level cache, and instructions.
 
 _TWICE = 2
 """Transfers of a memory clock."""
@@ -51,7 +51,7 @@ class Card(NamedTuple):
     def stream(self, nbytes: float, reference: Card) -> float:
         """Return how many times longer than on the reference bytes take that every product reads again.
 
-        What the cache holds from one product to the next costs a quarter of what comes from memory.
+        Bytes that stay in the cache between products cost a quarter of those from memory.
         """
         return self.transfer(reference) * self._missed(nbytes) / reference._missed(nbytes)
 
@@ -65,7 +65,7 @@ REFERENCE = Card("NVIDIA H200", 4.8e12, 60 << 20, 132 * 1.98e9, 132)
 
 
 def card_of(attributes: dict[str, Any], name: str) -> Card:
-    """Return the figures of a card from CUDA's attributes; the reference's where a driver tells nothing.
+    """Return the figures of a card from CUDA's attributes; that of the reference where a driver gives none.
 
     Parameters
     ----------

@@ -132,10 +132,10 @@ def relax_once(
 
 
 _STRIDE = 2 * RECORDED
-"""Steps between two looks. Half would do to look once in ten steps; the rest is left for other questions."""
+"""Steps between two checks. Half would do for one in ten steps; the rest is for other checks."""
 
 _LOOK_SECONDS = 0.05
-"""Looks at iterations that end by themselves become rarer until about so much time lies between them."""
+"""Synchronisations of iterations that end on the device become rarer, up to about this interval."""
 
 _SHORT = 1 << 22
 """Elements of a vector on the device up to which it is left as it is: the second-level cache holds it."""
@@ -202,7 +202,7 @@ class DeviceWorkspace(Workspace):
         return values if self._has(values) else self.vector(values)
 
     def _has(self, values: Array) -> bool:
-        """Whether a vector lies on the device; those of an emulator are NumPy's, as the host's are."""
+        """Return whether a vector lies on the device; those of an emulator are NumPy's, as the host's are."""
         if isinstance(values, CodedVector):
             return True
         return isinstance(values, self.xp.ndarray) and not isinstance(values, np.ndarray)
@@ -294,7 +294,7 @@ class DeviceWorkspace(Workspace):
         work(*vectors)
 
     def stretch(self, most: int) -> int:
-        """Return a number of steps that doubles until a look a twentieth of a second is reached."""
+        """Return a number of steps that doubles up to a synchronisation every twentieth of a second."""
         now = time.perf_counter()
         if self._last is None or now - self._last < _LOOK_SECONDS / 2:
             self._stretch *= 2
@@ -364,7 +364,7 @@ class DeviceSystem:
         return DeviceIDR(space.device, space, self._run, *operands, start, limit, anchor, weights, is_single)
 
     def preconditioner(self, shape: Array | None = None) -> Preconditioner | None:
-        """See `System.preconditioner`: several steps, whatever the shape."""
+        """See `System.preconditioner`: several steps for every shape."""
         return self.repeated()
 
     def repeated(self) -> Preconditioner:

@@ -144,8 +144,7 @@ def inject_level(matrix: OffsetMTBDD, k: int) -> InjectedMatrix:
     Notes
     -----
     Time: O(paths + entries) times the levels that each is carried through.
-    :func:`hybrid.matrix.levels.curve.level_curve`
-    tells the memory beforehand.
+    :func:`hybrid.matrix.levels.curve.level_curve` computes the memory beforehand.
     """
     if not 0 <= k <= matrix.n_levels:
         raise OptionError(f"level: expected 0..{matrix.n_levels} for this matrix, got {k}")

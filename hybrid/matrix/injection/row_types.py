@@ -5,8 +5,8 @@ classes of their submatrices, ordered by column, are the *row type* of the group
 groups, so all that is computed per row type (merged rows, slices) is computed once.
 
 Row types need no enumeration of groups. One array sweep takes those of one level to the next, and the groups
-of a row type are counted like paths. Levels are found when they are asked for: a choice of level seldom looks
-at the deepest ones, which are the most work.
+of a row type are counted like paths. Levels are found when they are requested: a choice of level seldom
+needs the deepest ones, which take the longest.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ class RowTypes:
         return other
 
     def reaches(self, k: int) -> bool:
-        """Tell whether there are row types of level k; all levels down to it are found."""
+        """Return whether there are row types of level k; all levels down to it are found."""
         return k >= 0 and self._sweep.reaches(k)
 
     def __getitem__(self, k: int) -> RowTypeLevel:
@@ -326,7 +326,7 @@ def row_type_sums(matrix: OffsetMTBDD, slot_limit: int = SLOT_LIMIT) -> NDArray[
         if depth % 2 == 1:
             kind = below.child[edge[kind, 0]]
             continue
-        # All submatrices of a group split at the same row, so the first one tells where.
+        # All submatrices of a group split at the same row, so the first one shows where.
         first = classes.representative[depth][above.blocks[above.ptr[:-1]]]
         step = matrix.levels[depth].offset[first]
         row = np.stack((row, row + step[kind]), axis=1).ravel()
@@ -420,7 +420,7 @@ def _descend(xp: Any, types: RowTypes, depth: int, state: RowGroups) -> RowGroup
     table = xp.asarray(below.edges_of(above.n_types))
     if depth % 2 == 0:
         # Else and then side by side keeps the groups in the order of their rows. All submatrices of a group
-        # split at the same row, so the first one tells where.
+        # split at the same row, so the first one shows where.
         edge = table[state.type].ravel()
         step = offset[state.node[state.ptr[:-1]]]
         row = xp.stack((state.row, state.row + step), axis=1).ravel()

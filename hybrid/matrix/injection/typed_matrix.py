@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mtbdd.offset.distributed import StackedLayers
 
 _MOST_TIMES = 8
-"""How many times as many slots plain row types may have as scaled ones."""
+"""Greatest ratio of the slots of plain row types to those of scaled ones."""
 
 _MANY_SLOTS = 1 << 10
 """Slots of a level from which that is asked."""
@@ -93,14 +93,14 @@ class TypedMatrix(Memoised):
         return (self.plain, *scaled) if self._plain_is_small(k) else scaled
 
     def _plain_is_small(self, k: int) -> bool:
-        """Tell whether plain row types are followed as far as level k."""
+        """Return whether plain row types are followed as far as level k."""
         for level in range(len(self._is_small), k + 1):
             # Below a level where they are not, no more are looked for.
             self._is_small[level] = self._is_small.get(level - 1, True) and not self._is_many(level)
         return self._is_small[k]
 
     def _is_many(self, level: int) -> bool:
-        """Tell whether plain row types are too many at a level, or not known."""
+        """Return whether plain row types are too many at a level, or not known."""
         if not self.plain.reaches(level):
             return True
         slots = len(self.plain[level].blocks)

@@ -45,7 +45,7 @@ _ENTRY_LIMIT = 1 << 26
 
 
 class LevelCurve(LevelTable, eq=False):
-    """All candidate levels in row types of matrices that have one level together; counted when asked for.
+    """All candidate levels in row types of matrices that have one level together; counted when requested.
 
     They are one matrix; the layers of a decision process, held and multiplied one by one; or those layers
     stacked, which a device lays out fused.
@@ -72,7 +72,7 @@ class LevelCurve(LevelTable, eq=False):
 
     @cached_property
     def apart(self) -> tuple[LevelCurve, ...]:
-        """The curve of every matrix by itself."""
+        """The curve of every single matrix."""
         if len(self.matrices) == 1:
             return (self,)
         return tuple(LevelCurve(matrix.shape, matrix.nonzeros, (matrix,)) for matrix in self.matrices)
@@ -191,7 +191,7 @@ def base_memory_bytes(n_states: int, with_b: bool = False) -> int:
 
 
 def level_curve(held: OffsetMTBDD | StackedLayers) -> LevelCurve:
-    """Return the levels of a matrix, or of stacked layers, each of which is counted when it is asked for.
+    """Return the levels of a matrix, or of stacked layers, each of which is counted when it is requested.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from mtbdd.base.records import Record
 LEVEL_POLICIES = ("auto", "min-memory", "min-time")
 
 _EQUAL_TIMES = 1.04
-"""Times that differ by less than this factor are beyond what the prediction can tell apart."""
+"""Times that differ by less than this factor are beyond what the prediction can distinguish."""
 
 _PRODUCTS = 1000
 """Products of a solution, as far as nothing is known of it: most take some hundred, and some far more."""
@@ -22,7 +22,7 @@ _FEW_ENTRIES = 1 << 16
 """Entries that one NumPy expression multiplies sooner than levels are weighed."""
 
 _MOST_TIMES = 1.13
-"""How many times the least time a product may take where set-up gains by it: a long solution loses that."""
+"""Greatest ratio of a product's time to the least one for the sake of a shorter set-up."""
 
 
 class LevelChoice(Record):
@@ -90,7 +90,7 @@ def choose_level(
         )
     if policy not in LEVEL_POLICIES:
         raise OptionError(f"level: expected a number or one of {', '.join(LEVEL_POLICIES)}, got {policy!r}")
-    # On other backends levels are not told apart by their set-up, and none has to be found for it.
+    # On other backends levels are not distinguished by their set-up, and none has to be found for it.
     counts_set_up = policy == "auto" and backend == "gpu"
     timed = curve.fast_levels(backend, _MOST_TIMES if counts_set_up else _EQUAL_TIMES, allowed)
     if not timed:

@@ -1,4 +1,4 @@
-"""Level choice by measurement: the candidates that the prediction cannot tell apart are built and timed."""
+"""Level choice by measurement: the candidates that the prediction cannot distinguish are built and timed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PROBE_ENTRIES = 1 << 21
 """Entries from which timing some levels pays: building one takes about as long as a hundred products."""
 
 _SIMILAR = 1.3
-"""Predicted times that differ by less than this factor cannot be told apart."""
+"""Predicted times that differ by less than this factor cannot be distinguished."""
 
 _CANDIDATES = 5
 _REPEATS = 7

@@ -15,9 +15,9 @@ from mtbdd.base.records import Record
 
 # The level that a backend holds in least memory: found by building levels, the least work first.
 #
-# The level curve cannot tell the bytes of a level, because a backend stores equal diagonals, patterns and row
-# types once. So levels are built and their bytes counted, in the order of the work that building takes. A
-# level whose groups and slots alone take more than the best level so far is left out.
+# The level curve does not know the bytes of a level, because a backend stores equal diagonals, patterns and
+# row types once. So levels are built and their bytes counted, in the order of the work that building takes.
+# A level whose groups and slots alone take more than the best level so far is left out.
 
 _log = logging.getLogger(__name__)
 
@@ -274,7 +274,7 @@ class LevelTable(Record, ABC, eq=False):
         return 0.0
 
     def set_up_seconds(self, level: int, backend: str) -> float:
-        """Predict the time of laying out a level that a backend can use; 0 where levels are not told apart.
+        """Predict the time of laying out a usable level; 0 where levels are not distinguished.
 
         Parameters
         ----------
@@ -319,11 +319,11 @@ class LevelTable(Record, ABC, eq=False):
         return candidate.bytes_worst_case if candidate.row_type_bytes is None else candidate.row_type_bytes
 
     def bytes_known(self, level: int, backend: str) -> int | None:
-        """Return the bytes in which a backend holds a level; None where only building it would tell."""
+        """Return the bytes in which a backend holds a level; None where only building it would give them."""
         return self.bytes_predicted(level, backend) if self.knows_bytes(backend) else None
 
     def all_bytes_known(self, backend: str) -> dict[int, int]:
-        """Return the bytes of the levels for which `bytes_known` tells them."""
+        """Return the bytes of the levels for which `bytes_known` has them."""
         known = ((k, self.bytes_known(k, backend)) for k in range(len(self)))
         return {k: size for k, size in known if size is not None}
 
@@ -332,7 +332,7 @@ class LevelTable(Record, ABC, eq=False):
         return min(levels, key=lambda k: (self.bytes_predicted(k, backend), k))
 
     def keeps(self, level: int, backend: str, memory_budget: int) -> bool:
-        """Tell whether a backend is predicted to hold a level in so many bytes."""
+        """Return whether a backend is predicted to hold a level in so many bytes."""
         return self.bytes_predicted(level, backend) <= memory_budget
 
     def parts(self, level: int) -> str:
@@ -352,8 +352,8 @@ class LevelTable(Record, ABC, eq=False):
     def _reference_seconds(self, level: int) -> float | None:
         """Predict the time of a product in plain NumPy: entries, and a Python step for every submatrix.
 
-        Levels where the submatrices together come near to the explicit matrix are left to nobody: the compact
-        form is the point.
+        Levels where the submatrices together come near to the explicit matrix are no candidates: they
+        compress nothing.
         """
         candidate = self[level]
         if candidate.submatrix_nonzeros > max(self.nonzeros // 4, 1 << 16):

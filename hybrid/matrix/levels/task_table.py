@@ -235,7 +235,7 @@ class TaskTable(LevelTable, eq=False):
 
     @property
     def apart(self) -> tuple[TaskTable, ...]:
-        """The table of every matrix by itself."""
+        """The table of every single matrix."""
         return tuple(TaskTable(own.matrix.shape, own.matrix.n_entries, (own,)) for own in self.matrices)
 
     def __len__(self) -> int:

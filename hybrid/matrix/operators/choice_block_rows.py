@@ -2,8 +2,8 @@
 
 States that share a prefix have neighbouring numbers, in all layers alike: the graph of prefixes has an edge
 where a layer has a submatrix.  Its components hold the components of the states, and block rows of such
-components are solved one after another.  Where it does not come apart, but all choices written out take no
-more memory than the vectors of a solution, one block row is all of them.
+components are solved one after another.  If it does not come apart, one block row has all choices, provided
+that they take no more memory than the vectors of a solution.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ Int64Array = NDArray[np.int64]
 Vector = NDArray[np.float64]
 
 _MOST_PREFIXES = 1 << 16
-"""Prefixes of a level beyond which it is not looked at."""
+"""Prefixes of a level beyond which it is not examined."""
 
 _LEAST_GROUP = 8
-"""States of a prefix, on average, below which its level is not looked at."""
+"""States of a prefix, on average, below which its level is not examined."""
 
 _DEEPER = 4
-"""Bits to the next level that is looked at."""
+"""Bits to the next level that is examined."""
 
 _MOST_SHARE = 0.25
-"""Of all states in what is solved together, up to which no deeper level is looked at."""
+"""Of all states in what is solved together, up to which no deeper level is examined."""
 
 _BLOCK_ROW_STATES = 1 << 16
 """States of a block row, about."""

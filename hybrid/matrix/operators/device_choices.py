@@ -55,14 +55,14 @@ from hybrid.matrix.space.workspace import Array, Pair
 from mtbdd.base.errors import option
 from mtbdd.offset.distributed import DistributedMTBDD
 
-# Steps over choices on the device, whatever form the choices have there.
+# Steps over choices on the device, for any format of the choices.
 
 _MEASURE_ONLY = -1.0
 """An epsilon with which nothing ends a sequence of steps."""
 
 
 class DeviceOperator(ChoiceOperator):
-    """See `ChoiceOperator`; a subclass tells how a step is queued.
+    """See `ChoiceOperator`; a subclass defines how a step is queued.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def fused_choices(
     Raises
     ------
     MemoryError
-        If the device was asked for and has no room, where nobody shares the states.
+        If the device was requested and has no room, for a single process.
 
     Notes
     -----
@@ -359,7 +359,7 @@ class DistributedDeviceChoices(DeviceChoices):
             DistributedDeviceWorkspace(device, refuse_product, alike, halo.host_waits),
         )  # fmt: skip
         self.backend_reason = f"{alike.size} parts share the states, elements are carried {halo.way}"
-        # What one process records all have to record.
+        # All processes have to record what one of them records.
         self._is_repeated = not alike.any(self.groups is not None)
 
     def _on(self, gains: ChoiceGains, problem: ChoiceProblem) -> DistributedDeviceChoices:

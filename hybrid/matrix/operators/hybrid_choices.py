@@ -114,10 +114,10 @@ class EmptyMatrix:
         raise NotImplementedError("a system without transitions has no relaxation steps")
 
 
-# Why a device does not take the layers of a decision process fused, and what is done instead.
+# Reasons why a device does not fuse the layers of a decision process, and the fallback.
 
 NOTHING_TO_MULTIPLY = "every choice leaves the unknown states at once: there is nothing to multiply"
-"""Why such a system stays on the CPU, whatever was asked for."""
+"""The reason why such a system stays on the CPU in spite of the options."""
 
 _SMALL_STATES = 1 << 16
 """Unknown states below which ``auto`` never takes the device."""
@@ -159,7 +159,7 @@ def why_ineligible(engine: Backend, problem: ChoiceProblem) -> Ineligible | None
     Parameters
     ----------
     engine : Backend
-        That matrices are asked for on.
+        The backend requested for matrices.
     problem : ChoiceProblem
 
     Returns
@@ -193,11 +193,11 @@ def refusal_of_all(communicator: Communicator, own: Ineligible | None) -> Inelig
     return None if reason is None else Ineligible(reason, is_final)
 
 
-# What choices of a layer are worth by themselves, by dictionary where few values are met.
+# Rewards of the choices of a layer, coded by a dictionary where they have few values.
 
 
 _CODES = 1 << 16
-_SAMPLES = 1 << 12, 1 << 16, 1 << 20  # first elements, which tell whether a vector has few values
+_SAMPLES = 1 << 12, 1 << 16, 1 << 20  # first elements, which show whether a vector has few values
 _REPEATED = 16  # values that are met so often need no larger sample
 
 
@@ -237,7 +237,7 @@ def coded_gains(gain: Vector, factor: Vector | None) -> tuple[NDArray[Any] | Non
 
 
 def _seems_few(column: Vector, limit: int) -> bool:
-    """Whether the first elements do not tell that a vector has more values than a dictionary pays for."""
+    """Return whether the first elements leave it open that a dictionary of a vector's values pays."""
     for part in _SAMPLES:
         count = len(sorted_values(column[:part]))
         if count > limit or _REPEATED * count <= part:

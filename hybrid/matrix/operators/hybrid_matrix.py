@@ -124,7 +124,7 @@ class HybridMatrix(TransposedProtocol):
 
     @property
     def representation(self) -> Representation:
-        """How the matrix is held, one of `hybrid.base.check_options.REPRESENTATIONS`."""
+        """Representation of the matrix, one of `hybrid.base.check_options.REPRESENTATIONS`."""
         from hybrid.matrix.levels.task_table import TaskTable
 
         return "tasks" if isinstance(self.curve, TaskTable) else "row-types"
@@ -197,7 +197,7 @@ class HybridMatrix(TransposedProtocol):
 
     @property
     def place(self) -> VectorPlace:
-        """Where vectors over its rows and columns are made."""
+        """The place of vectors over its rows and columns."""
         return self.engine.place
 
     @property
@@ -451,7 +451,7 @@ class DistributedMatrix:
 
     @property
     def place(self) -> VectorPlace:
-        """Where its vectors lie."""
+        """The place of its vectors."""
         return self._engine.place
 
     def multiply(self, x: Vector, out: Vector | None = None) -> Vector:

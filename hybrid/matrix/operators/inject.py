@@ -1,4 +1,4 @@
-"""From a symbolic matrix to an operator: level and backend chosen, by measurement where that is asked for."""
+"""From a symbolic matrix to an operator: level and backend chosen, by measurement where that is requested."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class LayerChoices(Record, eq=False):
     matrix : OffsetMTBDD or None
         From the rows to the unknown states; None where all choices leave them for certain.
     gain : ndarray, shape (rows,), float64
-        What each choice is worth by itself; the worst value, an infinity, where there is no choice.
+        Reward of each choice; the worst value, an infinity, where there is no choice.
     factor : ndarray, shape (rows,), float64, or None
         To multiply the product with, where probabilities add up to 1 only roughly; None is 1.
     """

@@ -26,7 +26,7 @@ from mtbdd.offset.offset import OffsetMTBDD
 if TYPE_CHECKING:
     from hybrid.matrix.gpu.repeated_steps import DeviceBlockRows
 
-# Groups of rows of a compressed matrix, written out where they are asked for.
+# Groups of rows of a compressed matrix, written out where they are requested.
 
 Int64Array = NDArray[np.int64]
 
@@ -163,13 +163,13 @@ def block_rows_of_units(units: Units, size: Int64Array, least: int) -> list[Int6
 
 
 _MOST_GROUPS = 1 << 18
-"""Groups of a level beyond which it is not looked at."""
+"""Groups of a level beyond which it is not examined."""
 
 _LEAST_GROUP = 8
-"""Rows of a group, on average, below which its level is not looked at."""
+"""Rows of a group, on average, below which its level is not examined."""
 
 _DEEPER = 4
-"""Levels to the next one that is looked at."""
+"""Levels to the next one that is examined."""
 
 _MOST_SHARE = 0.25
 """Of all rows in what is solved together: beyond it there is too little to gain."""
@@ -248,7 +248,7 @@ def find_units(
     k : int
         Level to begin with.  Where its groups have components, but large ones, deeper levels are tried.
     most_groups : int
-        Of a level that is looked at.
+        Of a level that is examined.
     is_small : bool
         Whether to do without SciPy and compiled code: to load them takes longer than to order few groups.
 
@@ -296,10 +296,10 @@ _DEVICE_BLOCK_ROW_SIZE = 1 << 14
 """Rows of a block row, at least: a step over fewer takes as long, the time of a launch."""
 
 _MOST_ORDERED_GROUPS = 1 << 14
-"""Groups of a level that is looked at: they are put in order in Python."""
+"""Groups of a level that is examined: they are put in order in Python."""
 
 _FEWEST_BLOCK_ROWS = 8
-"""With fewer a try in vain costs too much of what it may gain."""
+"""With fewer block rows a failed attempt costs more than a successful one gains."""
 
 
 def device_block_rows(types: RowTypes, k: int) -> DeviceBlockRows | None:

@@ -1,7 +1,7 @@
 """Bounds on relative rounding errors of sums of non-negative products in double precision.
 
-A sum of k products of doubles has a relative error of at most about k units of rounding, if no term is
-negative, whatever the order. (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1.)
+A sum of k products of doubles that are not negative has a relative error of about k units of rounding at
+most, in any order. (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1.)
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mtbdd.offset.offset import SCALED_UNITS, OffsetMTBDD, row_entries
 if TYPE_CHECKING:
     from hybrid.matrix.explicit.operators import ExplicitOperator
 
-# What a step leaves of a reward's worth, and what it takes, with the errors of both.
+# The share of a value that a step keeps, and the share that it loses, with the errors of both.
 
 
 class Discount(Record):

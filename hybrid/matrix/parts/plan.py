@@ -36,7 +36,7 @@ from mtbdd.offset.states import StateIndex
 #
 # Parts of consecutive prefixes are near each other in the order of variables, and far from each other in the
 # model where another variable changes seldom.  So groups of equal values of every two of the first variables
-# are cut, too, as far as prefixes tell what the parts would exchange; the best of them are searched.
+# are cut, too, as far as prefixes show what the parts would exchange; the best of them are searched.
 
 Int64Array = NDArray[np.int64]
 Field = tuple[int, ...]
@@ -45,7 +45,7 @@ MOST_PAIRS = 1 << 17
 """Pairs of a prefix of rows and one of columns beyond which prefixes are not made longer."""
 
 _ROW_ENTRIES = 3.0
-"""Entries that take as long as what a row costs by itself: reading x, writing y and the steps of a solver."""
+"""Cost of a row without entries, in entries: reading x, writing y and the steps of a solver."""
 
 _EXCHANGED = 16.0
 """Entries of a card that take as long as an element that it receives from another one beside it."""
@@ -183,7 +183,7 @@ _MOST_SHARE = 1.05
 """Work of a part over the mean up to which a plan is taken for its shorter exchange."""
 
 _ALIKE = 1.01
-"""Ratio of predicted times up to which two plans are told apart by the nodes of their parts."""
+"""Ratio of predicted times up to which two plans are distinguished by the nodes of their parts."""
 
 _LITTLE = 1.03
 """Ratio of a predicted time to that without any exchange up to which no other groups are searched."""
@@ -312,7 +312,7 @@ def plan_parts(
     Raises
     ------
     OptionError
-        If there are fewer states than parts, or less than one part is asked for.
+        If there are fewer states than parts, or less than one part is requested.
 
     Notes
     -----
@@ -368,7 +368,7 @@ def _plans(matrices: Sequence[OffsetMTBDD], groups: PrefixGroups, parts: int) ->
 def _turned(
     matrices: Sequence[OffsetMTBDD], plan: PartPlan, prefixes: PrefixUses, parts: int
 ) -> list[PartPlan]:
-    """Return plans whose parts go round, by what prefixes tell at no cost in time or in elements received."""
+    """Return plans whose parts go round, as far as prefixes show no cost in time or in elements received."""
     groups, uses = plan.groups, plan.uses
     transitions = transitions_of_groups(matrices, groups)
     work, group = row_work(transitions, groups), groups.of(prefixes.prefixes.start)
@@ -433,7 +433,7 @@ def _pieces(uses: ColumnUses, part: Int64Array, p: int) -> tuple[Int64Array, Int
     return start[runs], lengths, owner
 
 
-# Whose states are whose: a plan of parts as sets of states.
+# Ownership of states: a plan of parts as sets of states.
 
 
 def owners_of(model: SymbolicModel, plan: PartPlan) -> tuple[Node, ...]:

@@ -46,7 +46,7 @@ class PrefixGroups:
     start : ndarray, shape (prefixes,), int64
         First state of every prefix, in the order of states.
     tested : tuple of int
-        Those of the first bits that tell groups apart.
+        Those of the first bits that distinguish groups.
     number : ndarray, shape (prefixes,), int64
         Group of every prefix.
     size : ndarray, shape (groups,), int64
@@ -67,7 +67,7 @@ class PrefixGroups:
         return self.number[np.searchsorted(self.start, state, "right") - 1]
 
     def describe(self) -> str:
-        """Return which bits tell groups apart, in words."""
+        """Return which bits distinguish groups, in words."""
         if self.tested == tuple(range(self.bits)):
             return f"the first {self.bits} bits of the states"
         return f"{len(self.tested)} of the first {self.bits} bits of the states"
@@ -245,8 +245,8 @@ def column_uses(matrices: Sequence[OffsetMTBDD], groups: PrefixGroups, most: int
 
     Notes
     -----
-    Below the prefixes only columns are told apart: triples (group, column, node), each once, are taken down
-    level by level.  Time and memory: O(most log most) a level.
+    Below the prefixes only columns are distinguished: triples (group, column, node), each once, are taken
+    down level by level.  Time and memory: O(most log most) a level.
     """
     depth = 2 * groups.bits
     found = []
@@ -497,7 +497,7 @@ def _nets(uses: ColumnUses, groups: int) -> _Nets:
     shape = (len(owner), groups)
     pins = csr_array((np.ones(len(row)), (row, column)), shape=shape)
     owned = csr_array((np.ones(len(owner)), (np.arange(len(owner)), owner)), shape=shape)
-    # What every move asks for is made once.
+    # Data that every move needs is made once.
     users, owners = csr_array(pins.T), csr_array(owned.T)
     own_use = pins.multiply(owned).sum(axis=1)[:, None]
     return _Nets(pins, owned, owner, weight, users, owners, own_use)

@@ -82,7 +82,7 @@ class _Probe:
         except BudgetError:
             raise
         except (HybridError, UnsuitableError, OverflowError, MemoryError) as error:
-            # Diagrams tell all faults of a text, not the first one alone.
+            # Diagrams find all faults of a text, not the first one alone.
             _log.debug("no states are explored: %s", error)
             self._is_over = True
             return False
@@ -117,9 +117,9 @@ def build_automatically(
 
     Notes
     -----
-    Time: at most a fifth more than diagrams take, where these are made, as far as the counts tell it; a
-    text of few and short commands is not probed at all.  Diagrams are begun anew where the listed states make
-    no model.
+    Time: at most a fifth more than diagrams take, where these are made, by the counts; a
+    text of few and short commands is not probed at all.  Diagrams are begun again where the listed states
+    make no model.
     """
     probe = _Probe(source, progress or (lambda text: None))
 
@@ -153,7 +153,7 @@ def build_automatically(
     except LanguageError as error:
         if refused is not None:
             raise
-        # Such as a reward that nobody may ask for: diagrams tell it then, and all faults of a text at once.
+        # Such as an unused reward: diagrams report it then, and all faults of a text at once.
         _log.debug("the states that are listed make no model: %s", error)
         return by_diagrams()
     found.warnings = (

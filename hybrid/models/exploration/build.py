@@ -300,7 +300,7 @@ def _way(parts: Sequence[Sequence[Command]], way: int) -> tuple[Command, ...]:
 def _shared(values: Vector, sources: Ints, n: int, units: float) -> tuple[Vector, float]:
     """Return the probabilities of a DTMC, in which enabled commands are equally likely, and their error.
 
-    Each command's add up to 1 but for the text's rounding, so that the sum tells how many there are.
+    Each command's add up to 1 but for the text's rounding, so that the sum shows how many there are.
     """
     counts = np.maximum(np.rint(np.bincount(sources, values, minlength=n)), 1.0)
     if (counts == 1).all():

@@ -87,8 +87,7 @@ class Programs:
         Raises
         ------
         UnsuitableError
-            There are more instructions than `MOST_INSTRUCTIONS`, or the expression holds what a state does
-            not tell.
+            There are more instructions than `MOST_INSTRUCTIONS`, or the expression needs more than the state.
 
         Notes
         -----
@@ -218,7 +217,7 @@ class Programs:
         otherwise = self._of(e.otherwise)
         if then != otherwise:
             if otherwise:
-                # The first side has to be made a double: write both anew with that.
+                # The first side has to be made a double: write both again with that.
                 del self._lines[begun:]
                 self._height -= 1
                 self._of(e.then)

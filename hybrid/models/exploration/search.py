@@ -28,10 +28,10 @@ from mtbdd.language.syntax import Binary, Expression, Literal, ModelType, Name, 
 # A model's commands as arrays for the compiled search, with trees that find those that may be enabled.
 
 _FEW = 4
-"""Commands that are looked at one by one."""
+"""Commands that are examined one by one."""
 
 _WIDEST = 1 << 20
-"""Greatest range of a variable whose values a tree tells apart."""
+"""Greatest range of a variable whose values a tree distinguishes."""
 
 Longs = NDArray[np.int64]
 
@@ -50,7 +50,7 @@ class CommandTables(NamedTuple):
     event_components: Longs
     component_starts: Longs  # int64; first command of each component; its commands follow one another
     roots: Longs  # int64, shape (components,); nodes of trees
-    # int64, shape (nodes, 4); row of a variable, its least value told apart, how many there are, and where
+    # int64, shape (nodes, 4); row of a variable, its least value distinguished, how many there are, and where
     # the children are in `children`, the first of them for all other commands; of a leaf -1, and where its
     # commands begin and end in `leaves`
     nodes: Longs

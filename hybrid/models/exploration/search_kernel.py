@@ -16,7 +16,7 @@ from hybrid.models.exploration.stack_machine import run_program
 from mtbdd.base.compiled import njit
 
 DONE, FULL, TROUBLE = 0, 1, 2
-"""Why a search stopped: every state is explored; no room is left; a state is none for the machine."""
+"""Reasons for the end of a search: all states explored; no room left; a state that the machine has not."""
 
 _UNIT = 2.0**-53
 _SURELY_NEAR = 0.9999e-5  # beyond, the text is asked what weights add up to

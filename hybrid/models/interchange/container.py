@@ -23,7 +23,7 @@ COMPRESSIONS = ("gzip", "xz")
 """Names of what files may be compressed with; None stands for no compression."""
 
 DAMAGE = (zlib.error, lzma.LZMAError, EOFError)
-"""What reading the blocks of a damaged file raises."""
+"""Exceptions from reading the blocks of a damaged file."""
 
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
 _INPUT = 1 << 18
@@ -263,7 +263,7 @@ def written(
 Bytes = NDArray[np.uint8]
 _RECORD = 512
 
-# Bytes of an extended header: names, and times that nobody reads.
+# Bytes of an extended header: names, and times that are not read.
 _LONGEST_HEADER = 1 << 20
 
 # Archives are padded to whole blocks, of 10240 bytes as a rule.

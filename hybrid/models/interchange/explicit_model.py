@@ -21,9 +21,9 @@ from mtbdd.language.syntax import ModelType
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Tells where in its source a part of a model stands; each is the beginning of a message.
+    """Places of a model's parts in their source; each is the beginning of a message.
 
-    The parts have numbers and names here; of a text `hybrid.models.interchange.text.source.TextPlaces` tells
+    The parts have numbers and names here; of a text `hybrid.models.interchange.text.source.TextPlaces` has
     their lines, ``"m.tra:17"``.
     """
 
@@ -141,7 +141,7 @@ class ExplicitModel(Record, eq=False):
     source : str
         File name, or what it was made from; for messages.
     places : Places
-        Tells where parts stand in the source.
+        Places of the parts in the source.
     commands : tuple of tuple of Command
         Of states listed from a text, the ways to take a choice: commands, one a module.
     choice_commands : ndarray of int32, shape (n_choices,), or None

@@ -1,4 +1,4 @@
-"""Files of models by the ends of their names: which there are, what reads and what writes them."""
+"""Formats of model files by suffix, with their readers and writers."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ _GONE = {
 
 
 def format_of(path: str | os.PathLike[str]) -> FileFormat | None:
-    """Return the format that a file's name tells; None for others, such as texts in the PRISM language.
+    """Return the format by the suffix of a file's name; None for others, such as texts in the PRISM language.
 
-    Raises InterchangeError: the name tells one that the version before had, or a packing where the format has
+    Raises InterchangeError: the suffix is one of the version before, or a compression where the format has
     its own.
     """
     name = os.path.basename(os.fspath(path))
@@ -104,7 +104,7 @@ def neighbours(
     state_rewards: Sequence[str | os.PathLike[str]],
     transition_rewards: Sequence[str | os.PathLike[str]],
 ) -> dict[str, Any]:
-    """Return what was told of a model besides its file, as options of the file's reader.
+    """Return the arguments about a model beside its file as options of the file's reader.
 
     Raises OptionError: the format takes no such thing.
     """
@@ -197,7 +197,7 @@ def targets_of(path: str | os.PathLike[str], n_rewards: int) -> list[Target]:
     Parameters
     ----------
     path : path-like
-        The name; its ending tells the format.
+        The name; its suffix is that of the format.
     n_rewards : int
         How many reward structures the model has.
 
@@ -208,7 +208,7 @@ def targets_of(path: str | os.PathLike[str], n_rewards: int) -> list[Target]:
     Raises
     ------
     InterchangeError
-        The name tells no format.
+        The suffix is that of no format.
     """
     found, name = writable_format(path), Path(path)
     if found not in (FORMATS[".srew"], FORMATS[".trew"]):
@@ -282,9 +282,9 @@ def write_target(model: SymbolicModel | ExplicitModel, target: Target, *, force:
 
 
 def writable_format(path: str | os.PathLike[str]) -> FileFormat:
-    """Return the format that a file's name tells.
+    """Return the format by the suffix of a file's name.
 
-    Raises InterchangeError: it tells none.
+    Raises InterchangeError: the suffix is that of no format.
     """
     found = format_of(path)
     if found is None or found.writer is None:
@@ -301,7 +301,7 @@ def _function(name: str) -> Callable[..., Any]:
 
 
 def export(model: SymbolicModel, *paths: str | os.PathLike[str], force: bool = False) -> None:
-    """Write a model to files, each in the format that its name tells, as ``hybrid export`` does.
+    """Write a model to files, each in the format of its suffix, as ``hybrid export`` does.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ def export(model: SymbolicModel, *paths: str | os.PathLike[str], force: bool = F
     Raises
     ------
     hybrid.HybridError
-        A name tells no format, or the model does not fit one.
+        A suffix is that of no format, or the model does not fit one.
     MemoryError
         The model written out does not fit; with its size in bytes.
     OSError

@@ -74,7 +74,7 @@ def from_scipy(
     ------
     InterchangeError
         What is given is no model: shapes that do not fit, numbers that are no probabilities or rates, rows
-        that do not add up to 1 within 1e-5; told with the row or entry.
+        that do not add up to 1 within 1e-5; reported with the row or entry.
 
     Notes
     -----

@@ -60,7 +60,7 @@ class DdVariables:
             raise fault(what, f"expected a function of {known} alone, got one that depends on {stray[0]!r}")
 
     def depends_on_columns(self, node: Node) -> bool:
-        """Whether a function depends on column variables."""
+        """Return whether a function depends on column variables."""
         return not set(self.columns).isdisjoint(self.bdd.support(node))
 
 

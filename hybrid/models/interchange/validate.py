@@ -19,7 +19,7 @@ from mtbdd.language.errors import format_state
 from mtbdd.language.syntax import ModelType
 
 TOLERANCE = 1e-5
-"""How far a row of probabilities may be from adding up to 1: rounded decimals of a few digits."""
+"""Greatest difference from 1 of a row of probabilities: rounded decimals of a few digits."""
 
 _LEAST_NORMAL = 2.0**-1022
 _MOST_STATES = 1 << 40
@@ -30,9 +30,9 @@ def validate(model: ExplicitModel) -> ExplicitModel:
 
     Raises InterchangeError: lengths or types that do not fit, no initial state, states out of range, numbers
     that are no probabilities or rates, rows of probabilities that do not add up to 1 within 1e-5, an empty
-    choice, or a label or a reward of another length; told with the first place. Time: O(states + choices +
-    entries), and that of sorting where columns do not ascend. Arrays that are in order are passed on as they
-    are.
+    choice, or a label or a reward of another length; reported with the first place. Time: O(states + choices
+    + entries), and that of sorting where columns do not ascend. Arrays that are in order are passed on as
+    they are.
     """
     source = model.source
     if not 0 < model.n_states <= _MOST_STATES:
@@ -238,6 +238,6 @@ def _where(function: SymbolicMatrix, number: int) -> Node:
 
 
 def _adds_exactly(matrix: SymbolicMatrix) -> bool:
-    """Whether sums of the entries up to 2 round nothing: they are multiples of 2^-52."""
+    """Return whether sums of the entries up to 2 round nothing: they are multiples of 2^-52."""
     scaled = np.ldexp(matrix.terminals, 52)
     return bool((scaled == np.floor(scaled)).all())

@@ -1,4 +1,4 @@
-"""The quotient of a model by strong bisimulation (lumping): states that no question tells apart become one.
+"""The quotient of a model by strong bisimulation (lumping): states that no property distinguishes become one.
 
 `checker` answers properties from quotients, `quotient_model` returns the quotient for some properties as a
 model. `quotient` makes and proves it, `partition` finds the blocks with the compiled loops of `kernels` and

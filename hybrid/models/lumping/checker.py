@@ -1,4 +1,4 @@
-"""Answers from quotients: each property is asked of the smallest model that it cannot tell from its own."""
+"""Answers from quotients: each property is checked on the coarsest quotient that it respects."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ class LumpingChecker:
     progress : callable, optional
         As for `Checker`.
     scheduler, witness : bool
-        Refused: told in the words of a check with quotients.
+        Refused, with messages about quotients.
     values : bool
         Whether answers hold the values of all states, however many these are.
 
     Raises
     ------
     OptionError
-        Something is asked for that speaks of the model's own states.
+        Something is requested that speaks of the model's own states.
 
     Notes
     -----
@@ -86,7 +86,7 @@ class LumpingChecker:
     def answer(self, prop: Property) -> Answer:
         """Return the answer to a resolved property, `Answer.reduction` telling the size of the quotient.
 
-        See `Checker.answer`; what a quotient does not tell is an error of the answer.
+        See `Checker.answer`; questions that a quotient cannot answer are errors of the answer.
         """
         started = time.perf_counter()
         try:

@@ -52,7 +52,7 @@ def listed_quotient(
     keep_loops: bool,
     most: float,
 ) -> tuple[ExplicitModel, ChainPartition]:
-    """Return the quotient of a chain by the coarsest strong bisimulation that tells some sets apart.
+    """Return the quotient of a chain by the coarsest strong bisimulation that distinguishes some sets.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def _double(value: Fraction) -> float:
 
 
 class _Classes:
-    """The states that a partition begins with, told apart by one function after another.
+    """The states that a partition begins with, distinguished by one function after another.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from mtbdd.diagrams.node_kernels import mixed, plus, times
 _P = (1 << 61) - 1
 
 BLOCKS, DIRTY, ROUNDS = 0, 1, 2
-"""Places in the record of a refinement: blocks so far, states to look at, rounds made."""
+"""Places in the record of a refinement: blocks so far, states to process, rounds made."""
 
 
 @njit(cache=True, nogil=True)
@@ -96,7 +96,7 @@ def refined(  # type: ignore[no-untyped-def]
     """Split blocks by what their states do, round by round, until nothing moves or `work` entries are met.
 
     The largest part of a block keeps its number, so that a state moves at most log2(n) times; what enters a
-    state that moved is brought up to date, and looked at in the next round.
+    state that moved is brought up to date, and examined in the next round.
     """
     met = 0
     while record[DIRTY] and met < work:
@@ -142,7 +142,7 @@ def refined(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _note(state, record, dirty, is_dirty):  # type: ignore[no-untyped-def]
-    """Have a state looked at in the next round."""
+    """Have a state examined in the next round."""
     if not is_dirty[state]:
         is_dirty[state] = True
         dirty[record[DIRTY]] = state
@@ -154,7 +154,7 @@ def _split(  # type: ignore[no-untyped-def]
     block, record, choice_starts, hashes, blocks, members, places, first, sizes, marks, signatures, moved,
     sources, n_moved,
 ):  # fmt: skip
-    """Split one block, whose states to look at come first, by signatures; return how many states moved."""
+    """Split one block, whose states to process come first, by signatures; return how many states moved."""
     begin, marked, size = first[block], marks[block], sizes[block]
     marks[block] = 0
     has_rest = marked < size
@@ -222,7 +222,7 @@ def _split(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def have_all_choices(choice_starts, kinds, blocks, counts):  # type: ignore[no-untyped-def]
-    """Tell whether every state has as many kinds of choices as its block has."""
+    """Return whether every state has as many kinds of choices as its block has."""
     for state in range(len(blocks)):
         own = np.sort(kinds[choice_starts[state] : choice_starts[state + 1]])
         different = 1

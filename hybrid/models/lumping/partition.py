@@ -1,8 +1,9 @@
 """The coarsest partition of a model's states that a first one leaves stable: strong bisimulation.
 
-Refinement by signatures, a round at a time. What a state does is one number, a hash of the sums of its
-probabilities or rates into every block (of a decision process, of the set of its choices' sums); when states
-get another block, only the hashes of those before them change, and only these are looked at again.
+Refinement by signatures, a round at a time. The signature of a state is a hash of the sums of its
+probabilities or rates into every block. In a decision process it is a hash of the set of its choices' sums.
+When states get another block, only the hashes of their predecessors change, and only these are examined
+again.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def residues(values: NDArray[np.float64], units: float) -> NDArray[np.uint64]:
 
 
 _WORK = 20_000_000
-"""Entries between looks at the time and the memory that are left."""
+"""Entries between checks of the time and the memory that are left."""
 
 _NONE = np.zeros(0, dtype=np.int64)
 
@@ -114,7 +115,7 @@ class Blocks:
 
     of_state: Numbers  # int64, shape (n_states,); the block of every state
     count: int
-    rounds: int  # how often states were looked at
+    rounds: int  # how often states were examined
     # uint64, shape (n_choices,); a hash of what every choice does; choices of one block with one hash do the
     # same
     of_choice: NDArray[np.uint64]
@@ -155,7 +156,7 @@ class WrittenChoices:
 
     @property
     def choice_starts(self) -> Numbers:
-        """Where every state's choices begin, shape (n_states + 1,); empty for chains."""
+        """Index of the first choice of every state, shape (n_states + 1,); empty for chains."""
         return _NONE if self.listed.choice_starts is None else self.listed.choice_starts
 
     @property
@@ -182,7 +183,7 @@ class WrittenChoices:
         return starts, choices, places
 
     def stable(self, states: Numbers, choices: Numbers, skip_own: bool, seed: int) -> Blocks:
-        """Return the coarsest stable partition that tells some classes apart.
+        """Return the coarsest stable partition that distinguishes some classes.
 
         Returns Blocks: hashes of different things may be equal by accident: see
         `hybrid.models.lumping.quotient`. Time: O(transitions log states), compiled.  A state moves to another
@@ -248,7 +249,7 @@ def classes_of(values: Vector, units: float) -> Numbers:
 
 
 def told_apart(size: int, parts: Iterable[NDArray[np.integer] | NDArray[np.bool_]]) -> Numbers:
-    """Return classes from 0 of what some classes together tell apart, shape (size,)."""
+    """Return classes from 0 of what some classes together distinguish, shape (size,)."""
     found = np.zeros(size, dtype=np.int64)
     for part in parts:
         own = part.astype(np.int64)

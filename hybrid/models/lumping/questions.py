@@ -1,4 +1,4 @@
-"""What a property asks of the states: sets, reward structures, and whether steps are counted."""
+"""Data that a property needs of the states: sets, reward structures, and whether it counts steps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from mtbdd.language.walk import children, map_children, walk
 from mtbdd.offset.states import index_states
 
 STEPS = Capability[bool](lambda e, reason: UnsupportedError(reason), "{} is not supported by the quotient")
-"""Of what blocks answer: whether an operator may tell one step of a CTMC from several in a block."""
+"""Operators that quotients answer: whether one may distinguish one step of a CTMC from several in a block."""
 STEPS.answers(
     *(registry.NOW, registry.STEADY, registry.AVERAGE, registry.DISCOUNTED, registry.CUMULATIVE),
     *(registry.TOTAL, registry.INSTANTANEOUS, registry.ELAPSED_TIME, registry.REACHED),
@@ -44,7 +44,7 @@ STEPS.answers(registry.UNTIL, registry.WINDOW)(lambda e: not isinstance(e.path, 
 
 @STEPS.answers(registry.COSAFE)
 def _of_cosafe(e: Reward) -> bool:
-    """Whether a path operator stands in another one, or beside connectives, or counts steps itself."""
+    """Return whether a path operator stands in another one, or beside connectives, or counts steps itself."""
     path = e.target
     if not isinstance(path, Path) or path.operator == "X" or isinstance(path.bound, RewardBound):
         return has_path(path)
@@ -53,7 +53,7 @@ def _of_cosafe(e: Reward) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Questions:
-    """Questions that a formula asks of the states of a model."""
+    """Conditions, labels and rewards of a formula, with the sets of states where they hold."""
 
     formula: Expression
     # by identity, its largest parts without operators that speak of the states; all are truth values
@@ -65,7 +65,7 @@ class Questions:
 
     @classmethod
     def of(cls, formula: Expression, model: SymbolicModel) -> Questions:
-        """Return what a resolved formula asks.
+        """Return the questions of a resolved formula.
 
         Raises
         ------
@@ -92,7 +92,7 @@ class Questions:
         return cls(formula, conditions, sets, labels, frozenset(rewards - {ELAPSED}), _counts_steps(parts))
 
     def asked_of(self, label: Callable[[Node], str]) -> Expression:
-        """Return the formula with a label in the place of each condition."""
+        """Return the formula with a label for each condition."""
         return self._replaced(self.formula, label, {})
 
     def _replaced(
@@ -106,7 +106,7 @@ class Questions:
 
 
 def _conditions(formula: Expression) -> list[Expression]:
-    """Return the largest parts without operators that mention states."""
+    """Return the largest subformulas without operators that mention states."""
     holds = _holding_operators(formula)
     found, stack, seen = [], [formula], set()
     while stack:
@@ -136,7 +136,7 @@ def _holding_operators(formula: Expression) -> dict[int, bool]:
 
 
 def _counts_steps(parts: list[Expression]) -> bool:
-    """Whether a formula may tell one step of a CTMC from several between states that are alike."""
+    """Return whether a formula may distinguish one step of a CTMC from several between bisimilar states."""
     operators = [part for part in parts if isinstance(part, STATE_OPERATORS)]
     return any([STEPS.of(part)(part) for part in operators])
 
@@ -148,7 +148,7 @@ def _text(expression: Expression) -> str:
         return "of the property"
 
 
-# What is not answered from blocks: whatever speaks of the states that they are made of.
+# Refusals of questions about the states inside of blocks.
 
 _REFUSED = {
     "count": "how many states there are",
@@ -160,7 +160,7 @@ _REFUSED = {
     "print": "which states they are",
     "printall": "which states they are",
 }
-"""Filters whose result is not that of the blocks, and what it depends on."""
+"""Filters whose result on blocks differs, with the reason."""
 
 
 def refuse_with_quotient(
@@ -171,7 +171,7 @@ def refuse_with_quotient(
     certificate: bool = False,
     parts: bool = False,
 ) -> None:
-    """Refuse what speaks of the states of the model, where blocks are checked in their place."""
+    """Refuse options about the states of the model, which a quotient does not have."""
     refused = {
         option("scheduler"): (scheduler, "a scheduler chooses in states"),
         option("witness"): (witness, "a witness is a path of states"),
@@ -203,6 +203,6 @@ def refuse_filters(model: SymbolicModel, questions: Questions) -> None:
 
 
 def _is_one(model: SymbolicModel, part: Filter, questions: Questions) -> bool:
-    """Whether a filter's condition is known to hold in one state."""
+    """Return whether a filter's condition is known to hold in one state."""
     states = None if part.states is None else questions.sets.get(id(part.states))
     return states is not None and index_states(model.manager, states).size == 1

@@ -1,8 +1,8 @@
 """The quotient of a model: one state a block, with a proof that every state of a block does the same.
 
-Blocks are found with hashes and with numbers taken for fractions. Nothing rests on that: the sums of all
-states' doubles into all blocks are compared with those of the block's first state at the end, and what they
-differ by is part of the error that the quotient's entries are told to have.
+Blocks are found with hashes and with numbers taken for fractions. The result does not rest on that. At the
+end the sums of the doubles of all states into all blocks are compared with those of the block's first state.
+Their difference is part of the error of the quotient's entries.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ModelQuotient:
     ----------
     model : SymbolicModel
         Of the same type; the label `labels[k]` is the k-th set that it was made for.  Its reward structures
-        have the places that they have in the original, those that were not asked for are 0.
+        have the places that they have in the original, those that were not requested are 0.
     labels : tuple of str
     reduction : Reduction
         Sizes and seconds.
@@ -99,7 +99,7 @@ def quotient_by_sets(
     share: float = 1.0,
     listed: int = 0,
 ) -> ModelQuotient:
-    """Return the quotient of a model by the coarsest strong bisimulation that tells some sets apart.
+    """Return the quotient of a model by the coarsest strong bisimulation that distinguishes some sets.
 
     Parameters
     ----------

@@ -83,7 +83,7 @@ def quotient(
     Raises
     ------
     hybrid.HybridError
-        A property does not parse, or asks for what blocks do not tell: how many states there are, or which.
+        A property does not parse, or depends on how many states there are, or which.
     MemoryError
         The list of the transitions does not fit.
 

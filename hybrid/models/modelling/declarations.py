@@ -337,7 +337,7 @@ def _built(
         start = start & ~manager.bdd.var(encoding.row_names(encoding.by_name[ENDED])[0])
     say("reachable states")
     found = reachable_states(encoding, start, [t for t in relations if t.node != manager.false], say)
-    index_states(manager, found)  # more states than can be numbered are told before matrices are made
+    index_states(manager, found)  # more states than can be numbered are reported before matrices are made
     suspects = [*suspects_of(source, translator, events), *_fractions(source, translator)]
     refuse(encoding, found, suspects)
     deadlocks = found & ~manager.disjunction(e.exits.support for e in events)
@@ -384,13 +384,13 @@ def _built(
 
 
 def _part(part: ChoicePart) -> ChoicePart:
-    """Return a part without its event, and its commands where no function has to tell them apart."""
+    """Return a part without its event, and its commands where no function has to distinguish them."""
     alone = all(len(own) == 1 for own in part.commands)
     return ChoicePart(part.action, part.states, None, origin=part.commands if alone else ())
 
 
 def _variables(written: Declarations, ends: bool) -> list[ResolvedVariable]:
-    """Return the declarations in the order of the bits; what tells the end comes first."""
+    """Return the declarations in the order of the bits; the variable of the end comes first."""
     found = [
         replace(variable_of_range(v.name, v.low, v.high, v.is_bool, written.name), initial=v.start)
         for v in written.variables

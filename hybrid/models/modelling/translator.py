@@ -38,7 +38,7 @@ class PythonExpression(Expression):
 
     quantity: Quantity = field(compare=False)
     what: str  # what messages call it, as in "the guard"
-    number: int  # what tells it from others
+    number: int  # the part that distinguishes it from others
 
     @classmethod
     def of(cls, quantity: Quantity, what: str, position: Position) -> PythonExpression:

@@ -154,7 +154,7 @@ class DeterministicAutomaton:
     initial : int
         The initial state.
     successors : ndarray, shape (n, 2**k), int64
-        The next state by letter; bit i of a letter tells whether proposition i holds.
+        The next state by letter; bit i of a letter shows whether proposition i holds.
     marks : ndarray, shape (n, 2**k), int64
         The marks of the transition as bits, at most 62, all of them of the condition.
     acceptance : Acceptance

@@ -164,7 +164,7 @@ def _complaint(file: BinaryIO) -> str:
     return f": {lines[0][:_SHOWN]}" if lines else ""
 
 
-# Whether two deterministic automata have one language, and a word that tells them apart.
+# Whether two deterministic automata have one language, and a word that distinguishes them.
 
 MOST_TRANSITIONS = 1 << 22
 """Transitions of two automata side by side, up to which they are compared."""
@@ -289,7 +289,7 @@ class _Pairs:
 
 _log = logging.getLogger(__name__)
 _PACKAGE = "spottl"  # the distribution; its module is `spot`, as is that of an unrelated distribution `spot`
-_MOST_SUBFORMULAS = 200  # of formulas that Spot is asked about, unless it is asked for by name
+_MOST_SUBFORMULAS = 200  # of formulas that Spot is asked about, unless it is requested by name
 
 
 class ChosenAutomaton(Record):
@@ -340,7 +340,7 @@ def choose_automaton(
     Raises
     ------
     UnsupportedError
-        The formula is too large for our own translation, and no other is asked for.
+        The formula is too large for our own translation, and no other is requested.
     OptionError
         There is no such program or package.
     InterchangeError
@@ -376,7 +376,7 @@ def choose_automaton(
 
 
 def _may_shrink(own: DeterministicAutomaton, formula: LtlFormula) -> bool:
-    """Whether an automaton need not be the smallest: weak ones are, and those of one state."""
+    """Return whether an automaton need not be the smallest: weak ones are, and those of one state."""
     if own.n_states == 1 or all(fate is not None for fate in component_fates(own)[1]):
         return False
     return len(subformulas(formula)) <= _MOST_SUBFORMULAS

@@ -106,8 +106,8 @@ class FormulaStore:
     """Makes formulas and simplifies them as it does.
 
     Every rule is an equivalence, such as ``F F a = F a`` or ``a U b = b`` where b is about the long run.
-    `keeps_steps`: keep ``X true`` and ``X false``, so that formulas without W are told by prefixes as long as
-    before.
+    `keeps_steps`: keep ``X true`` and ``X false``, so that formulas without W have informative prefixes as
+    long as before.
     """
 
     def __init__(self, keeps_steps: bool = False) -> None:
@@ -183,7 +183,7 @@ class FormulaStore:
         if left.kind in ("true", "false") or right.kind == "true" or left is right:
             return right if left.kind == "false" or left is right else self.true
         if left.limit or right.limit:
-            # What is about the long run holds everywhere or nowhere.
+            # Formulas about the long run hold at all positions or at none.
             return self.any_of((right, left if left.limit else self.always(left)))
         if right.kind == "false" and left.kind == "W":
             return self.weak(self.any_of(left.parts), self.false)
@@ -496,7 +496,7 @@ class Functions:
 class Progression:
     """Steps of formulas as boolean functions.
 
-    A letter is a number whose bit i tells whether proposition i holds.
+    A letter is a number whose bit i shows whether proposition i holds.
     """
 
     def __init__(self, store: FormulaStore) -> None:
@@ -524,7 +524,7 @@ class Progression:
         return self._variable(formula)
 
     def _variable(self, formula: LtlFormula) -> int:
-        """Return the function that is a formula by itself."""
+        """Return the function of a single formula."""
         if formula not in self._variables:
             self._variables[formula] = len(self._formulas)
             self._formulas.append(formula)
@@ -552,7 +552,7 @@ class Progression:
         if kind == "literal":
             result = TRUE if (letter >> formula.proposition & 1) != formula.negated else FALSE
         elif kind == "X":
-            # What is true of the next letter is known once it is read.
+            # Formulas about the next letter are decided once it is read.
             result = self._variable(parts[0]) if parts[0].kind == "true" else self.encode(parts[0])
         elif kind in ("U", "W"):
             left, right = (self._formula_after(part, letter, known) for part in parts)

@@ -243,7 +243,7 @@ class HoaTokens:
 # The header of a text in the Hanoi omega-automata format.
 
 MOST_MARKS = 60
-_VERSIONS = ("v1", "v1.1")  # the second, of Spot, has properties that are told not to hold
+_VERSIONS = ("v1", "v1.1")  # the second, of Spot, has properties that are declared not to hold
 _ONCE = ("HOA:", "States:", "Start:", "AP:", "Acceptance:", "acc-name:", "tool:", "name:")
 _READ = frozenset((*_ONCE, "Alias:", "properties:"))
 Letters = NDArray[np.bool_]
@@ -302,13 +302,13 @@ class LabelReader:
 class HoaHeader:
     """The header of a HOA file."""
 
-    n_states: int | None = None  # if it is told
+    n_states: int | None = None  # if it is given
     initial: int = -1
     propositions: tuple[str, ...] = ()
     labels: LabelReader = field(default_factory=LabelReader)
     n_marks: int = 0  # marks that the text may use
     acceptance: Acceptance = ALL  # with marks of its own for the complements of the text's marks
-    # by such a mark the mark whose absence it tells
+    # by such a mark the mark of which it is the complement
     complements: dict[int, int] = field(default_factory=dict)
     name: str = ""
 
@@ -379,7 +379,7 @@ def _item(key: str, tokens: HoaTokens, header: HoaHeader) -> None:
     elif key == "name:":
         header.name = tokens.string("a name")
     else:
-        # What may stand in headers that are for people or other tools.
+        # Tokens of headers that are for people or other tools.
         while tokens.kind in ("name", "number", "string") or (key == "properties:" and tokens.at("!")):
             tokens.advance()
 

@@ -50,8 +50,8 @@ def component_fates(automaton: DeterministicAutomaton) -> tuple[Ints, list[bool 
     components : ndarray, shape (n,), int64
         Numbered from the bottom.
     fates : list of (bool or None)
-        By component: all runs that stay in it are accepted, none is, or None: told by the marks that occur,
-        it differs.
+        By component: all runs that stay in it are accepted, none is, or None: it differs, as far as the
+        marks that occur decide it.
     """
     components = components_from_bottom(automaton.successors.tolist())
     return components, _fates(automaton, components)
@@ -99,7 +99,7 @@ def _inner(automaton: DeterministicAutomaton, components: Ints) -> NDArray[np.bo
 def _fates(automaton: DeterministicAutomaton, components: Ints) -> list[bool | None]:
     """Return for every component whether all runs in it are accepted, or none; None: it differs.
 
-    Decided by the marks that occur: it may be told to differ where it does not.  Components without a cycle
+    Decided by the marks that occur: None also where it does not differ.  Components without a cycle
     count as not accepting.
     """
     inner = _inner(automaton, components)
@@ -168,7 +168,7 @@ def _some_marks(acceptance: Acceptance, accepted: bool) -> int | None:
 
 
 def merged(automaton: DeterministicAutomaton) -> DeterministicAutomaton:
-    """Merge states that no word tells apart by marks."""
+    """Merge states that no word distinguishes by marks."""
     _, kinds = np.unique(automaton.marks, axis=0, return_inverse=True)
     blocks = kinds.reshape(-1)
     count = int(blocks.max()) + 1
@@ -190,7 +190,7 @@ def merged(automaton: DeterministicAutomaton) -> DeterministicAutomaton:
 
 
 def _renumbered_marks(automaton: DeterministicAutomaton) -> DeterministicAutomaton:
-    """Leave out marks that tell nothing, and give equal ones one number."""
+    """Leave out redundant marks, and give equal ones one number."""
     components = components_from_bottom(automaton.successors.tolist())
     inner = _inner(automaton, components)
     met = automaton.marks[inner]

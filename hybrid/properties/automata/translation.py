@@ -292,7 +292,7 @@ class NormalForm:
         if formula.limit:
             return self._limit(formula)
         if kind == "or":
-            # What is about one letter alone stays together, with one mark.
+            # Subformulas about one letter stay together, with one mark.
             now = [part for part in formula.parts if _is_of_one_letter(part)]
             if len(now) == len(formula.parts):
                 return self._recurrence(formula)
@@ -359,14 +359,14 @@ def translate(
 
 
 def prefixes(store: FormulaStore, formula: LtlFormula, propositions: Sequence[str]) -> DeterministicAutomaton:
-    """Return the automaton that reads a formula without W until a prefix has told that it holds.
+    """Return the automaton that reads a formula without W until an informative prefix.
 
-    A prefix tells it where every subformula that it rests on has been read, a letter a step: ``X true`` takes
-    two letters, though all words satisfy it (the informative prefixes of Kupferman and Vardi, 2001). `store`:
-    that has made the formula, and keeps steps. `propositions`: names of the atomic propositions, by number.
-    Returns DeterministicAutomaton: complete and minimal.  All steps of one state are marked, and no others:
-    there the formula is told. Raises UnsupportedError: more atomic propositions or states than are
-    translated.
+    A prefix is informative where every subformula that it rests on has been read, a letter a step: ``X
+    true`` takes two letters, though all words satisfy it (the informative prefixes of Kupferman and Vardi,
+    2001). `store`: that has made the formula, and keeps steps. `propositions`: names of the atomic
+    propositions, by number. Returns DeterministicAutomaton: complete and minimal.  All steps of one state
+    are marked, and no others: there the formula holds. Raises UnsupportedError: more atomic propositions or
+    states than are translated.
     """
     _check_propositions(propositions)
     progression = Progression(store)

@@ -59,7 +59,7 @@ def page_text(sheets: Sequence[dict[str, Any]], title: str = "") -> str:
         "PROGRAM": program,
     }
     pieces = _part("page.html").split("@@")
-    # Every other piece is the name of a hole; what fills one is not looked at again.
+    # Every other piece is the name of a hole; what fills one is not examined again.
     return "".join(holes[piece] if place % 2 else piece for place, piece in enumerate(pieces))
 
 
@@ -70,7 +70,7 @@ def write_page(sheets: Sequence[dict[str, Any]], path: str | Path, title: str = 
     ----------
     sheets : sequence of dict
     path : str or Path
-        Written to, whatever it held.
+        Overwritten.
     title : str
 
     Raises

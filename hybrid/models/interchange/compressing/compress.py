@@ -215,7 +215,7 @@ _SMALLER = (
     0.9  # another variable order than the source's is kept if its matrix has at most this share of nodes
 )
 
-_LARGE = 10_000  # transitions from which it is told that diagrams save little
+_LARGE = 10_000  # transitions from which it is reported that diagrams save little
 
 
 def compressed(
@@ -301,7 +301,7 @@ def _taken(model: ExplicitModel, commands: NDArray[np.int32], held: Sequence[Num
 
 
 def _warnings(model: ExplicitModel, nodes: int) -> list[str]:
-    """Tell what the reader passed over, and of a large model that its diagram saves little over its list."""
+    """Report parts that the reader ignored, and a large model whose diagram saves little over its list."""
     if model.n_entries < _LARGE or not saves_little(nodes, model.n_entries):
         return [*model.warnings]
     why = "" if model.variables else ": it has no valuations, and only numbers tell states apart"

@@ -65,7 +65,7 @@ class StateColumns:
 def state_columns(model: ExplicitModel) -> StateColumns:
     """Return the states of a model as numbers of variables.
 
-    If several states have the same values a variable ``copy`` tells them apart. Without valuations one
+    If several states have the same values a variable ``copy`` distinguishes them. Without valuations one
     variable ``state`` holds their numbers. Time: O(states x variables), and that of sorting where the
     valuations do not ascend.
     """
@@ -261,7 +261,7 @@ def _scaled(model: ExplicitModel) -> tuple[Vector, float]:
 _MOST_MOVES = 4096
 _MOST_VALUES = 63  # of a variable whose sets of values are words of bits
 _KEY_LIMIT = 1 << 62
-_PART = 1 << 18  # entries that are looked at together
+_PART = 1 << 18  # entries that are processed together
 
 
 @dataclass(frozen=True)
@@ -323,7 +323,7 @@ def _parts(size: int) -> Iterator[slice]:
 
 
 def _packings(columns: StateColumns) -> list[Numbers]:
-    """Return numbers of the states whose differences tell the differences of all variables."""
+    """Return numbers of the states whose differences encode the differences of all variables."""
     words: list[Numbers] = []
     radix = _KEY_LIMIT
     for size, column in zip(columns.sizes(), columns.numbers, strict=True):

@@ -222,7 +222,7 @@ def _read(content: bytes, package: str, started: float) -> SymbolicModel:
     declared = {
         v.name: variable_of_range(v.name, v.low, v.high, v.is_bool, header.source) for v in header.variables
     }
-    # Where the diagrams have another order than the text, states keep the numbers that the text gives them.
+    # States keep the numbers of the text, also if the diagrams have another order.
     encoding = Encoding(list(declared.values()), package, header.order)
     reader = FunctionReader(encoding.manager, forest)
     entries = [part for layer in header.layers for _, part in layer.parts] + list(header.labels.values())

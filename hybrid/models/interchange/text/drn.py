@@ -132,7 +132,7 @@ def _add_placeholder(place: str, line: bytes, placeholders: dict[bytes, bytes]) 
 
 
 def _complete(whole: Section, found: _HeaderEntries, place: str, body: Section) -> DrnHeader:
-    """Return the header after its values have been looked at."""
+    """Return the header after its values have been examined."""
     number, kind = found.values.get("type", (0, b""))
     name = kind.decode("utf-8").upper()
     if name not in MODEL_TYPES:
@@ -196,7 +196,7 @@ def read_drn(path: str | Path) -> ExplicitModel:
     Returns
     -------
     ExplicitModel
-        Variables are those that comments ``//[x=1 & b=true]`` below the states tell; a warning says why there
+        Variables are those of comments ``//[x=1 & b=true]`` below the states; a warning says why there
         are none although there are such comments. Choices have no actions where all are called
         ``__NOLABEL__``, or by their number within the state. Names of actions of chains are dropped.
     """

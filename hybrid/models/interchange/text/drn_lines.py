@@ -310,9 +310,9 @@ _MARKS = bytes.maketrans(b" ]", b"\n\n")
 
 
 def read_valuations(comments: Section, state_lines: Numbers) -> Valuations:
-    """Return the variables that comments such as ``//[x=1 & b=true]`` below all states tell.
+    """Return the variables of comments such as ``//[x=1 & b=true]`` below all states.
 
-    Comments are no part of the format: where they do not tell whole numbers or booleans of the same variables
+    Comments are no part of the format: where they do not have whole numbers or booleans of the same variables
     below every state, there are no variables. Time: O(text).
 
     Parameters

@@ -89,7 +89,7 @@ def read_states(section: Section, n_states: int) -> dict[str, NDArray[Any]]:
 
 
 def _with_whole_lines(body: Section, n_variables: int) -> Section:
-    """Return the section without comments and odd blanks, after brackets and commas have been looked at."""
+    """Return the section without comments and odd blanks, after brackets and commas have been examined."""
     data = body.data
     pattern = b":(" + b"," * (n_variables - 1) + b")\n"
     kept = data.translate(None, b"0123456789-aeflrstu")
@@ -242,7 +242,7 @@ def _label_pairs(body: Section, n_states: int, n_labels: int) -> tuple[Numbers, 
 
 
 def _numbers_alone(body: Section) -> bytes:
-    """Return the lines without colons and comments, after their form has been looked at."""
+    """Return the lines without colons and comments, after their form has been examined."""
     data = body.data
     if data.translate(None, b"0123456789 ") == b":\n" * body.n_lines and not any(
         odd in data for odd in (b"  ", b" \n", b"\n ", b" :", b"\n:")
@@ -461,7 +461,7 @@ def _sections(whole: Section) -> list[tuple[bytes, Section]]:
         at = data.find(b"\n#", at) + 1
         if not at:
             break
-    # What stands before the first title is a table of transitions.
+    # The lines before the first title are a table of transitions.
     if not starts or starts[0][1] != b"Transitions":
         starts.insert(0, (0, b"Transitions"))
     else:

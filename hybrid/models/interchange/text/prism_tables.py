@@ -264,7 +264,8 @@ def read_transition_rewards(section: Section, model: ExplicitModel) -> ExplicitR
     rewards = np.zeros(len(model.values))
     rewards[entries] = rows.columns[-1]
     expected, units = expected_rewards(model.row_starts, model.values, rewards, model.type)
-    # What rounding fractions adds: of a rate it counts twice, in the sum too; no bound where signs meet.
+    # Units that rounding fractions adds: of a rate it counts twice, in the sum too; no bound where signs
+    # meet.
     # lemma: entry-units
     if extra := rows.units + model.value_units * (2.0 if units else 0.0):
         cancels = bool((rewards < 0).any() and (rewards > 0).any())
@@ -305,7 +306,7 @@ def expected_rewards(
 
 
 def _name(section: Section, head: Head, kind: str) -> str | None:
-    """Return the reward structure's name, after the comments have been looked at."""
+    """Return the reward structure's name, after the comments have been examined."""
     name = None
     for comment in head.comments:
         if match := _REWARD_TITLE.fullmatch(comment):

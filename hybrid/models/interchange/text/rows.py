@@ -51,7 +51,7 @@ class Dictionary:
 
 
 def distinct_words(data: Bytes, starts: Numbers, stops: Numbers) -> tuple[Numbers, Numbers]:
-    """Tell which words are equal.
+    """Return which words are equal.
 
     Eight bytes of all words are compared together. Time: O(n log n) for every eight bytes of the longest.
 

@@ -22,10 +22,10 @@ _SHARE = 8
 """A text may have an eighth of the free memory: its arrays and what lies between need the rest."""
 
 SMALL = 1 << 26
-"""Bytes that are taken without a look at the memory, which costs a millisecond."""
+"""Bytes that are allocated without a check of the memory, which takes a millisecond."""
 
 CHUNK = 1 << 24
-"""Bytes of text that are looked at together."""
+"""Bytes of text that are processed together."""
 
 _CONTROLS = bytes(c for c in range(32) if c not in b"\t\n") + b"\x7f"
 _DIGITS = re.compile(rb"\d{1,18}")
@@ -164,7 +164,7 @@ def chunks(section: Section) -> Iterator[Section]:
 
 
 def _checked(source: str, data: bytes) -> Section:
-    """Return text with one kind of line ends, after its bytes have been looked at."""
+    """Return text with one kind of line ends, after its bytes have been examined."""
     data = data.removeprefix(b"\xef\xbb\xbf")
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n")

@@ -115,7 +115,7 @@ def matrix_blocks(model: ExplicitModel) -> Iterator[bytes]:
     """Yield the transition matrix as MatrixMarket, coordinate real general.
 
     Rows are choices: of a chain its states, of an MDP the choices of state 0, then those of state 1, and so
-    on; a comment tells where the choices of each state begin, if there are few. Rows and columns count from
+    on; a comment shows where the choices of each state begin, if there are few. Rows and columns count from
     1, entries come by row. Numbers read as the same doubles; of entries at one place the format leaves open
     what they mean, most readers add them up. Time: some microsecond an entry.
     """

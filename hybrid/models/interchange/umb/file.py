@@ -136,7 +136,7 @@ def _file_data() -> dict[str, str]:
 
 
 def _has_unnamed(model: ExplicitModel) -> bool:
-    """Whether some choices of a model with actions have none."""
+    """Return whether some choices of a model with actions have none."""
     return model.choice_actions is not None and bool((model.choice_actions < 0).any())
 
 
@@ -469,7 +469,7 @@ def _actions(arrays: UmbArrays, index: UmbIndex) -> tuple[tuple[str, ...], Numbe
     names = arrays.strings("actions/choices", index.n_actions)
     found = arrays.small_numbers(values, index.n_actions)
     if names is None:
-        # Actions without names are told apart by their numbers; unused ones are not worth a name.
+        # Actions without names are distinguished by their numbers; unused ones are not worth a name.
         used = int(found.max(initial=0)) + 1 if found is not None else 1
         names = [f"a{number}" for number in range(min(index.n_actions, used))]
     numbers: dict[str, int] = {}

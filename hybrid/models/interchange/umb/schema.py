@@ -1,4 +1,4 @@
-"""The index of a UMB file, and the members that it speaks of, loaded after a look at their sizes."""
+"""The index of a UMB file, and the members that it speaks of, loaded after a check of their sizes."""
 
 from __future__ import annotations
 
@@ -371,7 +371,7 @@ def _largest_valuations(index: UmbIndex) -> int:
 
 
 def _require(index: UmbIndex, expected: dict[str, int | None]) -> None:
-    """Look whether the arrays, and what is made of them, fit into memory."""
+    """Check that the arrays, and what is made of them, fit into memory."""
     most = sum(8 * size if "/aps/" in name else size for name, size in expected.items() if size is not None)
     variables = max((len(kind.fields) for kind in index.classes), default=0)
     require_memory(
