@@ -4,8 +4,8 @@ Let M be the rates within one closed class, without diagonal, d the exit rates a
 g and the bias h satisfy ``d * h = M h + r - g``. The equation is singular: h is known up to a constant. With
 the constant chosen so that ``h[s] = g`` for some state s it is ``d * h = M h - h[s] + r``. That has one
 solution. The difference u of two satisfies ``d * u = M u - u[s]``, and the stationary mean of both sides
-gives ``u[s] = 0``. The rest, ``d * u = M u``, has constants alone as solutions, and u is zero in s. Whatever
-vector comes out, its bounds hold (:mod:`hybrid.solvers.average_reward`); they meet as the residual vanishes.
+gives ``u[s] = 0``. The rest, ``d * u = M u``, has constants alone as solutions, and u is zero in s. The
+bounds of any vector hold (:mod:`hybrid.solvers.average_reward`); they meet as the residual vanishes.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def average_bounds(
     return space.least(h), space.greatest(rho)
 
 
-# What comes out where an average is looked for.
+# Results of an average: bounds, bias, cost.
 
 
 class GainResult(Record):
@@ -126,7 +126,7 @@ class BiasResult(Record):
     status : Status
         `STAGNATED` and `BREAKDOWN`: another method has to go on.
     difference : float
-        Distance of the bounds as the recurrence's residual tells it, see `AverageReward.criterion`.
+        Distance of the bounds by the recurrence's residual, see `AverageReward.criterion`.
     products : int
     """
 
@@ -136,7 +136,7 @@ class BiasResult(Record):
 
 
 class AnchoredSolution:
-    """The bias by a Krylov method, with looks at the bounds that it gives.
+    """The bias by a Krylov method, with measurements of the bounds that it gives.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class AnchoredSolution:
 
     Notes
     -----
-    The vectors of the recurrence. A look in ten products or more.
+    The vectors of the recurrence. One measurement every ten products or more.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class AnchoredSolution:
         return self.recurrence.products
 
     def run(self, before: int, most: float, clock: Clock) -> BiasResult:
-        """Iterate and start anew until the bounds are close, or nothing helps.
+        """Iterate and restart until the bounds are close, or no restart helps.
 
         Parameters
         ----------
@@ -253,7 +253,7 @@ class AnchoredSolution:
             self._norm, self._left_out = standing.norm, 0
             if standing.ended:
                 return Status.BREAKDOWN if standing.broken else Status.STAGNATED
-            # Half of it: what the recurrence tells is not what a fresh product will.
+            # Half of it: the residual of the recurrence differs from that of a fresh product.
             share = _FRESH if self._is_fresh else 0.5
             if difference <= share * self._criterion.epsilon or self._exhausted:
                 return Status.CONVERGED
@@ -271,7 +271,7 @@ class AnchoredSolution:
         return Status.STAGNATED
 
     def _is_far(self, standing: RecurrenceStatus) -> bool:
-        """Whether a look that takes a product can be left out: by the recurrence bounds are far apart."""
+        """Whether a measurement by a product can be left out: by the recurrence bounds are far apart."""
         if not self._is_fresh or standing.ended or self._left_out == _LEFT_OUT:
             return False
         self._left_out += 1
@@ -279,7 +279,7 @@ class AnchoredSolution:
         return expected > _FAR * self._criterion.epsilon
 
     def _measure(self) -> float:
-        """Return the distance of the bounds that the residual tells; a look."""
+        """Return the distance of the bounds by the residual. Synchronises: once."""
         space, recurrence, x = self._space, self.recurrence, self.recurrence.x
         with np.errstate(over="ignore", invalid="ignore"):
             space.weigh(self._diagonal, recurrence.plain_residual(), recurrence.spare)
@@ -296,8 +296,8 @@ class AnchoredSolution:
 # The bias of an average in the fewest vectors: BiCGStab from the beginning, operands by dictionary.
 #
 # Where value iteration and its Krylov methods have no room (:mod:`hybrid.solvers.average_reward`), six
-# vectors may still have it; with a preconditioner, where there is one and room for it.  Whatever bias comes
-# out, its bounds hold.
+# vectors may still have it; with a preconditioner, where there is one and room for it.  The bounds of any
+# bias hold.
 
 LEAN_VECTORS = 8
 """Six of BiCGStab, diagonal and rewards."""
@@ -367,7 +367,7 @@ class LowMemoryAverage:
             self.probes = found.probes
             vectors = LEAN_VECTORS + found.more_vectors
             if found.is_worth_it and space.has_room(space.more(vectors, self.diagonal), size):
-                # What is free may be cut into pieces.
+                # Free memory may be fragmented.
                 with contextlib.suppress(MemoryError):
                     recurrence = found.bicgstab(None, start, 0.0, ORTHOGONAL, anchor)
                     self._vectors = vectors
@@ -380,7 +380,7 @@ class LowMemoryAverage:
         return {"h": self._h}, {"offset": offset, "products": self.products}
 
     def bounds(self, slack: float) -> tuple[Array, Array]:
-        """Return bounds on the average, see `average_bounds`; the vectors of the iteration are let go."""
+        """Return bounds on the average, see `average_bounds`; the vectors of the iteration are freed."""
         space, h = self.space, self._h
         assert h is not None
         least, most = space.extremes(h)

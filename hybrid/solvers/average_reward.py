@@ -143,7 +143,7 @@ class BiasIteration:
         if preconditioner is not None and self.space.has_room(
             IDR_VECTORS + preconditioner.more_vectors + _OPERANDS, self._h.size
         ):
-            # What is free may be cut into pieces.
+            # Free memory may be fragmented.
             with contextlib.suppress(MemoryError):
                 recurrence = preconditioner.idr(self._rewards, self._h, 0.0, anchor)
                 self.more_vectors = max(self.more_vectors, more + preconditioner.more_vectors)
@@ -393,7 +393,7 @@ class AverageReward(Record):
         alike = space.communicator
         course: BiasIteration | LowMemoryAverage | None = None
         if self.has_room(matrix):
-            # What is free may be cut into pieces.
+            # Free memory may be fragmented.
             with suppress(MemoryError):
                 course = alike.with_room(lambda: BiasIteration(space, diagonal, rewards, self.omega))
         if course is None:

@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 _BEGIN = 1024  # steps over all rows before block rows are looked for
 _PASSING = 0.3  # relative change times steps: 1 where sums grow, less from where they settle geometrically
-_AGAIN = 4  # times the steps before a try, until the next one
+_AGAIN = 4  # times the steps before an attempt, until the next one
 _WORTH = 2.0  # times the steps made: products that the block rows may take for each bound
-_LEAST_SHARE = 1 / 16  # of these, however little of the matrix is done: what a try in vain costs
+_LEAST_SHARE = 1 / 16  # of these at least: the cost of an attempt that fails
 _OF_ZEROS = 2  # vectors that their proof takes
 _LOOKS = 4  # in as many steps as have been made, in the first block row
 _MORE_LOOKS = 16  # the same in later ones, of which the one before has told how many steps to make
 
 
 class BlockRowBounds(BoundAccelerator):
-    """Finds both bounds block row by block row; see :class:`hybrid.matrix.space.bellman.BoundAccelerator`.
+    """Computes both bounds block row by block row; see :class:`hybrid.matrix.space.bellman.BoundAccelerator`.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class BlockRowBounds(BoundAccelerator):
         clock: Clock,
         kept: RecordedState | None = None,
     ) -> int:
-        """Try to find bounds; return the products made, of parts of the matrix their sum.
+        """Attempt to find bounds; return the products made, those with parts of the matrix as shares.
 
         Notes
         -----

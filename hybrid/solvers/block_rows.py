@@ -101,7 +101,7 @@ class SingleBlockRow:
         return self._written
 
 
-# How far a solution is: its bounds, what has been done, and what runs to come need of it.
+# Progress of a solution: its bounds, the work done, and the checkpoint.
 
 _RECORD = "topological strips"
 

@@ -1,4 +1,4 @@
-"""Methods with bounds: what they have in common, and bounds around a guess, verified by a step either way."""
+"""Base of methods with bounds, and bounds around a guess, verified by one step of each."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class BoundingMethod(ABC):
     def enclosed(
         self, operator: BellmanOperator, upper_bound: float | None, progress: Progress | None = None
     ) -> BoundedSolution:
-        """Do as `bounds` does where room has been asked for."""
+        """Do as `bounds` does after room has been reserved."""
 
 
 # Bounds of all values as vectors of a workspace, and in the record of a solution.
@@ -154,7 +154,7 @@ def verify_enclosure(
     y, bound, out : array, shape (n,)
         Overwritten.
     z, w : array, shape (n,)
-        The guess, and what goes down in a step by enough.
+        The guess, and a supersolution.
     c : float
     positive : array, shape (n,), or None
         See `Guess.verified`.

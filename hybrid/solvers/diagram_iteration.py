@@ -407,7 +407,7 @@ class DiagramIteration:
     def _verified(self, still: bool) -> int | None:
         """Return an upper bound near the lower one; None where none is found soon.
 
-        Nothing is believed of the guess. It is a bound where a step, rounded up, does not raise it.
+        The bounds do not rest on the guess. It is a bound where a step, rounded up, does not raise it.
         """
         store = self.system.store
         for is_itself in [True, False] if still else [False]:

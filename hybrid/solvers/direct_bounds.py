@@ -5,9 +5,10 @@ method does not help where its residual does not fall; the equations have factor
 same.  These are made as soon as iterating has taken as long as they are foretold to take: as far as that is
 right, an answer takes at most twice the time of the quicker of the two.  Few equations may be solved first.
 
-Let ``|f(z) - z| <= eta v`` and ``v + A_i w <= w + s v`` for the choices i that matter.  Then z + c w goes
-down in a step, and z - c w goes up, for c above ``eta / (1 - s)``.  One step of each, with rounding directed,
-tells whether that is so (:func:`hybrid.solvers.bounding.bounds_around`); nothing is believed of the factors.
+Let ``|f(z) - z| <= eta v`` and ``v + A_i w <= w + s v`` for the choices i that matter.  For c above ``eta /
+(1 - s)`` then ``f(z + c w) <= z + c w`` and ``f(z - c w) >= z - c w``.  One step of each with directed
+rounding verifies both (:func:`hybrid.solvers.bounding.bounds_around`); the bounds do not rest on the
+factors.
 
 Over choices z comes from policy iteration (R. Howard, Dynamic Programming and Markov Processes, 1960).  w is
 that of the last policy for a minimum, and for a maximum of the one that goes furthest.

@@ -1,12 +1,12 @@
 """Forecasts of an iteration's length, and of when a Krylov method is worth its products.
 
-An iteration that contracts has differences ``d(k) ~ rho^k``, and their logarithms tell what steps are left.
-Before it contracts, values grow like a power of k, ``d(k) ~ p / k``: some rows have not reached their end yet
-(a queue that fills, a file that is sent). A forecast from these logarithms is always far, and always wrong. A
-try of a Krylov method is mostly in vain there, because its k products reach no further than k steps. The
-reciprocals distinguish the two without a product. ``1 / d`` grows by the same amount in every step while
-values grow like a power, and by more and more once the iteration contracts. Where a front has just passed, it
-jumps, which is no pace either.
+An iteration that contracts has differences ``d(k) ~ rho^k``, and their logarithms forecast the steps that
+are left. Before it contracts, values grow like a power of k, ``d(k) ~ p / k``: some rows have not reached
+their end yet (a queue that fills, a file that is sent). A forecast from these logarithms is always far, and
+always wrong. A try of a Krylov method is mostly in vain there, because its k products reach no further than
+k steps. The reciprocals distinguish the two without a product. ``1 / d`` grows by the same amount in every
+step while values grow like a power, and by more and more once the iteration contracts. Where a front has
+just passed, it jumps, which is no pace either.
 
 The one rule that decides is that of :class:`Rule`: what it takes to finish by steps against what a try takes.
 """
@@ -133,12 +133,12 @@ class Forecast:
         return max(now - wanted, 0.0) * (end - begin) / (before - now)
 
     def is_long(self, left: float, more: float = 0.0) -> bool:
-        """Tell whether it takes longer to finish by steps than a try takes where it is quick; see `Rule`.
+        """Return whether finishing by steps takes longer than a quick attempt; see `Rule`.
 
         Parameters
         ----------
         left : float
-            What the last measurement has told.
+            The forecast of the last measurement.
         more : float
             Products that the method makes beforehand.
         """
@@ -196,7 +196,7 @@ class Forecast:
         return low + (high - low) * (products - begin) / (end - begin)
 
 
-_LOOK = 10  # steps between two looks at the pace
+_LOOK = 10  # steps between two measurements of the rate
 
 
 class ForetoldLeap(BoundAccelerator):

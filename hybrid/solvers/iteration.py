@@ -172,7 +172,7 @@ class ValueIteration(Record):
         )
 
 
-# What iterations come to, look by look, for those who want to see how they converge.
+# Convergence of iterations, one row a measurement.
 
 _MOST_LOOKS = 1 << 14
 

@@ -1,16 +1,14 @@
 """Bounds around the guess of a Krylov method, for ``x = f(x)`` with ``f(x) = A x + b`` and A, b not negative.
 
-Let x be an iterate from below.  IDR(s) (:mod:`hybrid.matrix.space.idr`) finds w with
-``(1 - s) x <= w - A w``, s below one half, which takes few products, for w is known to half a digit only; and
-z with ``|b + A z - z| <= eta x``.  Then z + c w goes down in a step, and z - c w goes up, for c above
-``eta / (1 - s)``.  One step of each, with rounding directed, tells whether that is so; nothing is believed of
-w and z.
+Let x be an iterate from below.  IDR(s) (:mod:`hybrid.matrix.space.idr`) computes two vectors.  The
+supersolution w satisfies ``(1 - s) x <= w - A w`` with s below one half.  It takes few products, since half a
+digit suffices.  The guess z satisfies ``|b + A z - z| <= eta x``.  For c above ``eta / (1 - s)`` then
+``f(z + c w) <= z + c w`` and ``f(z - c w) >= z - c w``.  One step of each with directed rounding verifies
+both, so that the bounds do not rest on w and z (:func:`hybrid.solvers.bounding.verify_enclosure`).
 
-Why such bounds hold tells :func:`hybrid.solvers.bounding.verify_enclosure`.
-
-Scalar products are weighted with 1 / x, so that residuals become small beside x in every row. Values that are
-far apart then have the same digits. Where z has left the shape of x, z takes the place of x, and w is found
-anew.
+Scalar products are weighted with 1 / x, so that residuals become small relative to x in every row. Values of
+different magnitudes then have the same digits. Where z has left the shape of x, z takes the place of x, and w
+is computed again.
 """
 
 from __future__ import annotations
@@ -30,9 +28,9 @@ from hybrid.matrix.space.workspace import OPERANDS, Array, Workspace
 from hybrid.solvers.bounding import bounds_around
 from hybrid.solvers.forecast import AGAIN, ForetoldLeap
 
-# A recurrence followed until it has arrived by a measure of its user's, or leads nowhere.
+# Driver of a recurrence: it runs until a measure of the caller's is small, or stagnates.
 
-_LOOK = 10  # products between two looks
+_LOOK = 10  # products between two measurements
 _HELPED = 0.9  # of the measure may be left for a beginning to have helped
 
 
@@ -100,10 +98,10 @@ def follow(
             before = best
 
 
-# Whether an iteration from below has grown, in every row, as it does now since it began.
+# Stagnation test: an iteration from below that has grown in every row at a constant rate from its beginning.
 #
-# A chain that is left very rarely gains the same in every step, for as long as one looks: its differences
-# fall like ``1 / k``, and no curve of them tells that k has to become the mean time of leaving.  There a
+# A chain that is left very rarely gains the same in every step, in all steps so far: its differences
+# fall like ``1 / k``, and their curve does not show that k has to reach the mean time of leaving.  There a
 # Krylov method is at its best: all that is left is one direction.  Where a row has met what ends it while
 # others have not, its change has dropped from what it was, and a Krylov method has to wait for the others as
 # well (:mod:`hybrid.solvers.forecast`).
@@ -127,7 +125,7 @@ def is_steady(space: Workspace, iterate: LowerIterationState, difference: float)
 
     Notes
     -----
-    A look, and nine passes over vectors.
+    One synchronisation, and nine passes over vectors.
     """
     xp, x, y, spare, made = space.xp, iterate.x, iterate.y, iterate.spare, float(iterate.made)
     assert iterate.total is not None
@@ -142,18 +140,18 @@ def is_steady(space: Workspace, iterate: LowerIterationState, difference: float)
     return bool(alike)
 
 
-# How far a try to find bounds by a Krylov method has come, for its budget and for records.
+# Progress of an attempt to find bounds by a Krylov method, for its budget and for checkpoints.
 
 SUPERSOLUTION, APPROACH = 1, 2
-"""What a try was looking for: w, or z; see `hybrid.solvers.krylov_bounds`."""
+"""Stages of an attempt: the supersolution w, then the guess z; see `hybrid.solvers.krylov_bounds`."""
 
 
 SWEPT = "swept"
-"""Number of a record that tells that recurrences were those of a preconditioner."""
+"""Number of a checkpoint that marks preconditioned recurrences."""
 
 
 class Attempt:
-    """Progress of a try, for its budget and for records.
+    """Progress of an attempt, for its budget and for checkpoints.
 
     Parameters
     ----------
@@ -178,7 +176,7 @@ class Attempt:
         self.preconditioner: Preconditioner | None = None
 
     def leave_out(self, products: int) -> None:
-        """Take note of products made that are none of its budget."""
+        """Leave products made out of the budget."""
         self._most += products
 
     @property
@@ -202,7 +200,7 @@ class Attempt:
         return now
 
 
-# The shape of what goes down in a step: w with ``(1 - s) x <= w - A w``, by a few products or sweeps.
+# Supersolution: w with ``(1 - s) x <= w - A w``, by a few products or sweeps.
 #
 # See :mod:`hybrid.solvers.krylov_bounds`, whose bounds are ``z + c w`` and ``z - c w``.
 
@@ -214,20 +212,20 @@ _LONGER = 2.0  # times as many products with it
 
 
 class Supersolution:
-    """Finds w.
+    """Computes the supersolution w of an iterate.
 
     Parameters
     ----------
     operator : DirectedSystem
     change : float
-        Of the last step of the iteration, which is told as the difference meanwhile.
+        Change of the last step of the iteration, reported as the difference meanwhile.
     """
 
     def __init__(self, operator: DirectedSystem, change: float) -> None:
         self._operator, self._change = operator, change
 
     def preconditioner(self, shape: Array, course: Attempt) -> Preconditioner | None:
-        """Return the matrix's own for solutions of a shape; None where there is none that is worth it."""
+        """Return the matrix's preconditioner for solutions of a shape; None where it does not pay."""
         found = self._operator.system.preconditioner(shape)
         room = IDR_VECTORS + OPERANDS
         if found is None or not self._operator.space.has_room(found.more_vectors + room, self._operator.size):
@@ -239,10 +237,10 @@ class Supersolution:
     def at_first(
         self, iterate: LowerIterationState, y: Array, course: Attempt, most: float, clock: Clock
     ) -> float | None:
-        """Do as `found` does for x: by products at first, and preconditioned if some of these lead nowhere.
+        """Compute w for the image x: by products at first, then preconditioned if these do not converge.
 
         Of some matrices Krylov methods need far fewer products than sweeps (few eigenvalues, which sweeps
-        spread); where that is so a few products tell.
+        spread); a few products decide it.
         """
         x, w, space = iterate.x, iterate.spare, self._operator.space
         preconditioner = self.preconditioner(x, course)
@@ -259,7 +257,7 @@ class Supersolution:
     def found(
         self, shape: Array, y: Array, w: Array, course: Attempt, most: float, clock: Clock
     ) -> float | None:
-        """Leave w with about the image `shape` in its place; return by which share of it that is off at most.
+        """Compute w with an image close to `shape` in place; return the greatest relative error of the image.
 
         Returns
         -------
@@ -309,7 +307,7 @@ def recurrence_of(
 
 
 def start_supersolution(space: Workspace, iterate: LowerIterationState) -> None:
-    """Leave in the place of w where it begins: the sum of ``x - x_j`` over all iterates before.
+    """Write the start of w: the sum of ``x - x_j`` over all iterates x_j before.
 
     Its image is x but for a change.
     """
@@ -334,7 +332,7 @@ _ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the
 
 
 class KrylovBounds(ForetoldLeap):
-    """Finds both bounds at once, where the pace of an iteration tells that many of its steps are left.
+    """Computes both bounds at once, where the convergence of an iteration forecasts many more steps.
 
     See :class:`hybrid.matrix.space.bellman.BoundAccelerator`.
 
@@ -378,7 +376,7 @@ class KrylovBounds(ForetoldLeap):
         clock: Clock,
         kept: RecordedState | None = None,
     ) -> int:
-        """Try to find bounds; return the products made.
+        """Attempt to find bounds; return the products made.
 
         Parameters
         ----------
@@ -394,7 +392,7 @@ class KrylovBounds(ForetoldLeap):
 
         Notes
         -----
-        It has succeeded if `width` is finite.  A look in ten products or more.
+        It has succeeded if `width` is finite. One measurement every ten products or more.
         """
         operator, self.width = self._operator, math.inf
         made, w = iterate.made, iterate.spare
@@ -409,7 +407,7 @@ class KrylovBounds(ForetoldLeap):
             else:
                 w[...] = kept.vectors["w"]
             course = Attempt(operator, iterate, min(most, limit))
-            # Products that the first w may take: how long it takes tells what z will.
+            # Products that the first w may take: z will take about as long.
             self._enclose(iterate, course, max(_SHARE * made, _LEAST), clock, kept)
         if course.preconditioner is not None:
             self.more_vectors += course.preconditioner.more_vectors

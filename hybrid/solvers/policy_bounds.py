@@ -2,14 +2,14 @@
 
 A policy that is best at z has the equations ``z = A z + b``, which IDR(s) (:mod:`hybrid.matrix.space.idr`)
 brings some digits nearer to their solution than value iteration does in as many steps.  Then choices are
-looked at again, after a few steps over all of them, in which better ones spread: equations need not be solved
+improved again, after a few steps over all of them, in which better ones spread: equations need not be solved
 further than choices are known (M. Puterman and M. Shin, Modified policy iteration algorithms for discounted
 Markov decision problems, Management Science 24(11), 1978).
 
 What is certified is z, and not how it was found.  Let ``|f(z) - z| <= eta z``, and let w be so that
-``opt A_i w + (1 - s) z <= w``, for a minimum with the rows of the last policy alone.  Then z + c w goes down
-in a step, and z - c w goes up, for c above ``eta / (1 - s)``; for a minimum if no choice that is nearly as
-good as the policy's leads further.  One step of each, with rounding directed, tells whether that is so
+``opt A_i w + (1 - s) z <= w``, for a minimum with the rows of the last policy alone.  For c above ``eta / (1
+- s)`` then ``f(z + c w) <= z + c w`` and ``f(z - c w) >= z - c w``; for a minimum if no choice that is
+nearly as good as the policy's leads further.  One step of each with directed rounding verifies both
 (:func:`hybrid.solvers.bounding.verify_enclosure`).
 """
 
@@ -51,7 +51,7 @@ class WeightGuess(Guess):
         super().__init__(system, criterion)
         self._weights: Array | None = None
         self._policy: Array | None = None
-        # What a search has come to that was given up: v, and the last iterate.
+        # State of a search that was given up: v, and the last iterate.
         self._begun: tuple[Array, Array] | None = None
 
     def spare(self) -> Pair:
@@ -373,7 +373,7 @@ class PolicyIteration:
         if self.by_steps:
             steps = system.repeated()
             if self._has_room(steps):
-                # What is free may be cut into pieces.
+                # Free memory may be fragmented.
                 with contextlib.suppress(MemoryError):
                     found = steps.idr(b, start, 0.0, None, self._weights)
                     self.more_vectors = steps.more_vectors

@@ -37,13 +37,13 @@ def parts(size: int) -> Iterator[slice]:
     return (slice(begin, min(begin + PART, size)) for begin in range(0, size, PART))
 
 
-# What is kept of an iteration while it runs, so that another run can go on from there.
+# Checkpoint of an iteration while it runs, from which another run can continue.
 
 Array = Any
 """An array of a workspace."""
 
 Numbers = Mapping[str, float]
-"""What a method has to know besides its vectors."""
+"""Data of a method besides its vectors."""
 
 State = Callable[[], tuple[Mapping[str, Array], Numbers]]
 """Returns the vectors, shape (n,), float64, and the numbers from which a method can go on; called at once."""
@@ -107,7 +107,7 @@ class IterationRecord:
         """Keep a state now, unless other processes would have to."""
 
 
-# How many steps to queue before looking at an iteration that ends once a difference is below a target.
+# Steps to queue before the next measurement of an iteration that ends below a target difference.
 
 _MOST = 200  # steps between two looks: progress is told, and little is lost where the forecast is wrong
 
@@ -145,11 +145,11 @@ class CheckInterval:
         self._forecast = int(min(math.log(difference / target) / fall, 2 * _MOST)) if fall > 0 else 0
 
 
-# Who follows iterations: hears how far they are, and may have them end with the bounds that they have.
+# Progress monitor of iterations; it may end them with the bounds reached.
 
 
 class ProgressMonitor:
-    """Called with (iteration, difference) as any callable that is told progress, and told more.
+    """Called with (iteration, difference) as any progress callback, with further methods.
 
     Where a plain callable raises, an iteration is lost.  A watch may set `stopped` instead while a method
     with bounds iterates (`cancellable`): the method ends after the step that it is at, and returns its bounds
@@ -173,7 +173,7 @@ class ProgressMonitor:
         """Hear that so many steps are done, and their difference: what is compared with epsilon."""
 
     def observe(self, iteration: int, difference: float) -> None:
-        """Hear of every look that a method takes at its difference, those between two calls as well."""
+        """Receive every measurement of the difference, also those between two calls."""
 
     @property
     def unrecorded(self) -> Callable[[int, float], None] | None:
@@ -376,7 +376,7 @@ class Product(Protocol):
 
 
 class Clock:
-    """Counts wall time without compiling and loading of kernels, and tells progress at most twice a second.
+    """Counts wall time without compiling and loading of kernels, and reports progress at most twice a second.
 
     Parameters
     ----------
@@ -408,7 +408,7 @@ class Clock:
         return time.perf_counter() - self._start - loading
 
     def tick(self, iteration: int, difference: float) -> bool:
-        """Tell progress if half a second has gone by; return whether to end, for `cancellable` alone."""
+        """Report progress if half a second has gone by; return whether to end, for `cancellable` alone."""
         if self._progress is None:
             return False
         now, monitor = time.perf_counter(), self._monitor
@@ -442,7 +442,7 @@ class Clock:
             return self._record.resume(xp, name, size, self._target)
 
     def offer(self, state: State) -> None:
-        """Offer the state after a look, for runs to come."""
+        """Offer the state after a measurement to the checkpoint."""
         if self._record is not None:
             self._state = state
             with self._apart():

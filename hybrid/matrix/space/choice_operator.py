@@ -28,7 +28,7 @@ from mtbdd.base.records import Record
 if TYPE_CHECKING:
     from gpu_kernels import ChoiceRows
 
-# What is asked of choices: how many states, which optimum, which states share a value.
+# Problem over choices: the states, the optimum, the states that share a value.
 
 
 class Quotient(Record, eq=False):

@@ -1,4 +1,4 @@
-"""Steps under one choice a state: a choice operator with its policy and its gains held fast."""
+"""Steps under a fixed policy: a choice operator with one choice a state and its gains."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FixedPolicy(ChoiceOperator):
         return False
 
     def _improve(self, x: Array, out: Array, how: Improvement) -> None:
-        """See `ChoiceOperator.improve`; there is one choice, whatever the policy given."""
+        """See `ChoiceOperator.improve`; the policy given is ignored."""
         shape = how.shape
         if shape is None:
             if how.factor not in self._scaled:
@@ -55,7 +55,7 @@ class FixedPolicy(ChoiceOperator):
         self.changes = self._choices_of.changes
 
     def follow(self, x: Array, out: Array, policy: Array) -> None:
-        """See `ChoiceOperator.follow`; there is one choice, whatever the policy given."""
+        """See `ChoiceOperator.follow`; the policy given is ignored."""
         self._choices_of.follow(x, out, self._policy)
 
     def _choices(self, x: Array) -> tuple[Array, Array]:

@@ -117,7 +117,7 @@ class HostRelaxation(Steps):
 
 
 class HostUniformised(Steps):
-    """Steps of the uniformised chain; changes are measured when they are asked for.
+    """Steps of the uniformised chain; changes are measured on request.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Workspaces, which hold the vectors of a solution: a method is written once, for host and device.
 
-A method asks the matrix for a workspace, puts its vectors there, queues steps, and looks at numbers now and
+A method asks the matrix for a workspace, puts its vectors there, queues steps, and reads numbers now and
 then. Only `Workspace.read` waits: on a device the host may run ahead by as many steps as a method can do
 without a result. Arrays of a workspace belong to its array module `xp`, which is NumPy on the host. A method
 uses of it what NumPy and CuPy have in common, and writes to existing arrays.
@@ -153,11 +153,11 @@ class Workspace(Protocol):
     xp : module
         NumPy or CuPy.
     stride : int
-        Steps to queue between two looks, at least: 1 where a look costs nothing.
+        Steps to queue between two synchronisations, at least: 1 where these cost nothing.
     looks : int
         How often the host has waited for a device; 0 where there is none.
     communicator : Communicator
-        Who decides together where processes share the states: vectors have the own elements, and whatever is
+        Communicator of the processes that share the states: vectors have the own elements, and whatever is
         measured or read is so over all processes, which ask in the same order.
     """
 
