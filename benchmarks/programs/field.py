@@ -173,7 +173,7 @@ def _meet(answers: list[Row]) -> bool | None:
     bounds = [(one["lower"], one["upper"]) for one in answers if one.get("lower") is not None]
     if len(bounds) < 2:
         return None
-    return max(lower for lower, _ in bounds) <= min(upper for _, upper in bounds)
+    return bool(max(lower for lower, _ in bounds) <= min(upper for _, upper in bounds))
 
 
 def taken_over(path: Path, known: list[str]) -> dict[str, list[Row]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from benchmarks.rendering.markdown import Column, Row, measured, section, source, table, table_of
 
@@ -31,7 +30,7 @@ def field(record: Row) -> str:
     tools = list(dict.fromkeys(name for row in rows for name in row["answers"]))
     columns: list[Column] = [("question", "name"), ("type", lambda r: r["type"].upper()), ("states", _states)]
     for tool in tools:
-        columns.append((_title(tool), lambda r, t=tool: _took(r["answers"].get(t))))
+        columns.append((_title(tool), _taken_by(tool)))
     columns += [
         ("bounds", lambda r: _bounds(_own(r))),
         ("value of the set", _reference),
@@ -154,6 +153,11 @@ def _took(answer: Row | None) -> str:
     )
 
 
+def _taken_by(tool: str) -> Callable[[Row], str]:
+    """Return what shows a tool's answer in a row."""
+    return lambda row: _took(row["answers"].get(tool))
+
+
 def _states(row: Row) -> str:
     size = _size(row)
     return "" if size is None else f"{size:,}"
@@ -253,25 +257,25 @@ def _ratios(rows: list[Row], tools: list[str]) -> str:
     """Return processor seconds of our first column over those of each other tool, by size and type."""
     own, *others = tools or [""]
     types = list(dict.fromkeys(row["type"] for row in rows))
-    groups: list[tuple[str, Callable[[Row], bool]]] = [("all", lambda row: True)]
-    for name, least, most in _SIZES:
-        groups.append((name, lambda r, a=least, b=most: a <= (_size(r) or 0) < b))
-    groups += [(kind.upper(), lambda r, kind=kind: r["type"] == kind) for kind in types]
+    groups = {
+        "all": rows,
+        **{name: [r for r in rows if least <= (_size(r) or 0) < most] for name, least, most in _SIZES},
+        **{kind.upper(): [r for r in rows if r["type"] == kind] for kind in types},
+    }
 
-    def cell(other: str, belongs: Callable[[Row], Any]) -> str:
+    def cell(other: str, group: list[Row]) -> str:
         ratios = [
             row["answers"][own]["cpu_seconds"] / row["answers"][other]["cpu_seconds"]
-            for row in rows if belongs(row) and _answered(row, own) and _answered(row, other)
+            for row in group if _answered(row, own) and _answered(row, other)
         ]  # fmt: skip
         return f"{statistics.geometric_mean(ratios):.2f} ({len(ratios)})" if ratios else ""
 
-    lines = [[_title(other), *(cell(other, belongs) for _, belongs in groups)] for other in others]
+    lines = [[_title(other), *(cell(other, group) for group in groups.values())] for other in others]
     if not any(any(line[1:]) for line in lines):
         return ""
     return (
         f"Processor seconds of {_title(own)} over those of the others, where both have an answer: geometric "
-        "mean, in brackets of how many; below 1 ours is quicker.\n\n"
-        + table(("over", *(name for name, _ in groups)), lines)
+        "mean, in brackets of how many; below 1 ours is quicker.\n\n" + table(("over", *groups), lines)
     )
 
 
