@@ -35,7 +35,7 @@ def field(record: Row) -> str:
         ("bounds", lambda r: _bounds(_own(r))),
         ("value of the set", _reference),
         ("inside", _inside),
-        ("elsewhere, s", _elsewhere),
+        ("elsewhere, wall s", _elsewhere),
     ]
     return section(
         "Questions of the field's benchmark set",
@@ -51,22 +51,23 @@ def field(record: Row) -> str:
 def huge(record: Row) -> str:
     """Return a table of the answered questions about models of at least :data:`HUGE` states."""
     rows = [row for row in measured(record) if (_size(row) or 0) >= HUGE and _own(row)]
-    return "\n\n".join(
-        [
-            table_of(
-                rows,
-                ("question", "name"),
-                ("states", _states),
-                ("processor s", lambda r: _number(_own(r)["cpu_seconds"])),
-                ("MB", lambda r: _megabytes(_own(r))),
-                ("bounds", lambda r: _bounds(_own(r))),
-                ("value of the set", _reference),
-                ("elsewhere, s", _elsewhere),
-            ),
-            _first(rows),
-            source(record),
-        ]
+    parts = (
+        table_of(
+            rows,
+            ("question", "name"),
+            ("states", _states),
+            ("processor s", lambda r: _number(_own(r)["cpu_seconds"])),
+            ("wall s", lambda r: _number(_own(r)["wall_seconds"])),
+            ("MB", lambda r: _megabytes(_own(r))),
+            ("bounds", lambda r: _bounds(_own(r))),
+            ("value of the set", _reference),
+            ("elsewhere, wall s", _elsewhere),
+        ),
+        _first(rows),
+        _where(rows),
+        source(record),
     )
+    return "\n\n".join(part for part in parts if part)
 
 
 # ------------------------------------------------------------------ answers
@@ -117,13 +118,15 @@ def _size(row: Row) -> int | None:
 
 
 def first_answered(rows: Iterable[Row]) -> list[str]:
-    """Return the questions with bounds of ours to which neither the set nor another tool has a value."""
+    """Return the questions with bounds of ours to which the set has no value, and others tried in vain."""
+
+    def others(row: Row) -> list[Row]:
+        return [row["answers"][tool] for tool in _PEERS if tool in row["answers"]] + row.get("elsewhere", [])
+
     return [
         row["name"] for row in rows
-        if _certified(_own(row))
-        and row["reference"] is None
-        and not any(_answered(row, tool) for tool in _PEERS)
-        and not any("value" in one for one in row.get("elsewhere", ()))
+        if _certified(_own(row)) and row["reference"] is None and others(row)
+        and not any("value" in one for one in others(row))
     ]  # fmt: skip
 
 
@@ -132,6 +135,10 @@ def first_answered(rows: Iterable[Row]) -> list[str]:
 
 def _number(seconds: float) -> str:
     return f"{seconds:.2f}" if seconds < 10 else f"{seconds:.1f}"
+
+
+def _power(precision: float) -> str:
+    return f"{precision:g}".replace("e-0", "e-")
 
 
 def _megabytes(answer: Row) -> str:
@@ -213,7 +220,7 @@ def _conditions(record: Row, rows: list[Row]) -> str:
     text = (
         "Whole processes from start to exit, tools in turn: processor seconds of all threads, wall seconds "
         "in brackets, greatest resident memory.  Ours are `hybrid check` with the engine of the column, "
-        f"between bounds, to {record['epsilon']:g} relative; kernels had been compiled before.  Storm "
+        f"between bounds, to {_power(record['epsilon'])} relative; kernels had been compiled before.  Storm "
         "answers by its sound methods through `stormpy`, to its own precision of 1e-6.  `\\>`: ended at "
         "this limit of wall time.  States are those that the set tells, or those built where it tells none; "
         "bounds are those of our quicker answer.  `inside`: the value of the set lies between them, compared "
@@ -221,13 +228,25 @@ def _conditions(record: Row, rows: list[Row]) -> str:
     )
     if loads:
         text += (
-            f"  Medians of {min(runs)} to {max(runs)} runs.  **The machine was shared**: the load of its "
+            f"  {_runs(runs)}.  **The machine was shared**: the load of its "
             f"{cores} cores was {min(loads):.1f} to {max(loads):.1f}, so that wall seconds say little."
         )
+    return "  ".join(part for part in (text, _where(rows)) if part)
+
+
+def _runs(counts: list[int]) -> str:
+    least, most = min(counts), max(counts)
+    if most == 1:
+        return "Each was run once"
+    return f"Medians of {least} runs" if least == most else f"Medians of {least} to {most} runs"
+
+
+def _where(rows: list[Row]) -> str:
+    """Return where runs were made that are taken over."""
     wheres = dict.fromkeys(run["where"] for row in rows for run in row.get("elsewhere", ()))
-    if wheres:
-        text += f"  *Elsewhere* are wall seconds of runs that were not made beside ours: {'; '.join(wheres)}."
-    return text
+    if not wheres:
+        return ""
+    return f"*Elsewhere* are wall seconds of runs that were not made beside ours: {'; '.join(wheres)}."
 
 
 def _counts(rows: list[Row], tools: list[str]) -> str:
@@ -284,4 +303,7 @@ def _first(rows: list[Row]) -> str:
     names = first_answered(rows)
     if not names:
         return ""
-    return f"The set has no value, and no tool here or elsewhere: **{', '.join(names)}**."
+    return (
+        "Answered here first, as far as this record knows; the set has no value, and other tools that were "
+        f"asked here or elsewhere came to none: **{', '.join(names)}**."
+    )

@@ -164,7 +164,7 @@ def test_ours_and_others_in_turn(record_of: RecordOf, models: Path, tmp_path: Pa
     assert "| `auto` | 3 | 3 | 3 | 0 | 3 |" in text and "| PRISM | 3 | 2 | 0 | 2 | 0 |" in text
     assert "| PRISM 4 \\> 200 (built in 18 s) |" in text and "| PRISM 4 25.5 |" in text
     assert "were not made beside ours: a machine of 2008." in text
-    assert "no tool here or elsewhere: **ruin 2 other**" in text
+    assert "came to none: **ruin 2 other**." in text and "Each was run once." in text
     assert page.first_answered(record["rows"]) == ["ruin 2 other"]
 
 
@@ -249,4 +249,4 @@ def test_places_and_ratios() -> None:
     assert "| no answer |" in text and "| \\> 60 |" in text and "| 2e-01 off |" in text
     assert page.first_answered(rows) == []
     short = page.huge(record)
-    assert "| d | 200,000,000 | 8.00 | 100 | 0.49, 0.51 | about 0.6 |  |" in short and "| e |" not in short
+    assert "| d | 200,000,000 | 8.00 | 8.00 | 100 | 0.49, 0.51 | about 0.6 |  |" in short and "| e |" not in short
