@@ -121,7 +121,8 @@ def first_answered(rows: Iterable[Row]) -> list[str]:
     """Return the questions with bounds of ours to which the set has no value, and others tried in vain."""
 
     def others(row: Row) -> list[Row]:
-        return [row["answers"][tool] for tool in _PEERS if tool in row["answers"]] + row.get("elsewhere", [])
+        elsewhere: list[Row] = row.get("elsewhere", [])
+        return [row["answers"][tool] for tool in _PEERS if tool in row["answers"]] + elsewhere
 
     return [
         row["name"] for row in rows
