@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     )
     from gpu_kernels.compressed.tiles import TileMatrix, Tuning, explicit_csr, run_tiles, run_tiles_many
     from gpu_kernels.explicit import FORMATS, ExplicitMatrix
-    from gpu_kernels.krylov.krylov import BiCGStabKernels, IDRKernels
+    from gpu_kernels.krylov.krylov import IDRKernels
     from gpu_kernels.krylov.vector import ShadowKernels, add_scaled, compare_rows, copy_blocks, relax_rows
     from gpu_kernels.runtime._launch import check_vector, index_bits, index_type
     from gpu_kernels.runtime._loader import seconds_loading
@@ -69,7 +69,6 @@ __all__ = [
     "FORMATS",
     "HOST_ITEMS",
     "NO_CHOICE",
-    "BiCGStabKernels",
     "BlockTasks",
     "ChoiceGains",
     "ChoiceRows",
@@ -140,7 +139,6 @@ _HOMES = {
     "FORMATS": "explicit",
     "HOST_ITEMS": "runtime.device",
     "NO_CHOICE": "compressed.steps",
-    "BiCGStabKernels": "krylov.krylov",
     "BlockTasks": "compressed.block_tasks",
     "ChoiceGains": "compressed.choices",
     "ChoiceRows": "compressed.choices",
@@ -209,12 +207,17 @@ _HOMES = {
 
 _PARTS = ("explicit", "graph")
 
+_GONE = {"BiCGStabKernels": "IDRKernels with directions=1"}
+"""Names of the release before, and what to use instead."""
+
 if not TYPE_CHECKING:  # type checkers have the imports above
 
     def __getattr__(name: str) -> Any:
         """Import a public name on first use; none may be a module's name, which would take its place."""
         if name in _PARTS:
             return import_module(f"gpu_kernels.{name}")
+        if name in _GONE:  # `from ... import` shows the words of this error alone
+            raise ImportError(f"gpu_kernels.{name} is gone; use {_GONE[name]}")
         if name not in _HOMES:
             raise AttributeError(f"module 'gpu_kernels' has no attribute {name!r}")
         value = getattr(import_module(f"gpu_kernels.{_HOMES[name]}"), name)

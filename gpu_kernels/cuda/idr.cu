@@ -1,13 +1,14 @@
-// The recurrence of IDR(s), s = 4, for A x = b / diagonal with A = I - M / diagonal: a cycle is five products.
+// The recurrence of IDR(s) for A x = b / diagonal with A = I - M / diagonal: a cycle is s + 1 products.
 //
-//   aim(0), then four times: product with u[k] -> image_sums(k) -> settle(k), which aims at the next direction;
+//   aim(0), then for every direction: product with u[k] -> image_sums(k) -> settle(k), which aims at the next one;
 //   then product with r -> step_sums -> move_rows
 //
 // The few numbers of the recurrence lie on the device, too: the block that is done last with a sum (grid_sums.cuh)
 // draws the conclusions.  Once the recurrence has ended, status[0] is not 0, and all kernels but begin_idr leave
 // everything as it is.
 //
-// Shadow vectors, `weights`, directions u and their images g: shadow_rows.cuh.
+// Shadow vectors, `weights`, directions u and their images g, DIRECTIONS: shadow_rows.cuh.  A shadow vector that is held
+// is the residual that the recurrence began with.
 //
 // Launch, all of them: blocks of THREADS threads, as many as there are places for sums at most, a thread a row in a loop
 // over the grid.
@@ -24,18 +25,19 @@
 constexpr double LARGEST = 1.7976931348623157e308;
 
 // Places in `numbers`, and values of status[0]; status[1] counts cycles.
-constexpr int SHARES = 0;     // four: what the next direction takes of those of the last space
-constexpr int TAKEN = 4;      // three: what the direction loses to those before it
+constexpr int SHARES = 0;     // s: what the next direction takes of those of the last space
+constexpr int TAKEN = 4;      // s - 1: what the direction loses to those before it
 constexpr int OMEGA = 8;
 constexpr int NORM = 9;       // of the residual, weighed
 constexpr int GREATEST = 10;  // norm since the last fresh residual
 constexpr int FIRST = 11;     // norm that the recurrence began with
-constexpr int LEFT = 12;      // four: products of the residual with the shadow vectors
-constexpr int IMAGES = 16;    // four by four: products of the shadow vectors, by row, with the images
-constexpr int BETAS = 32;     // four: steps along the directions of this cycle
+constexpr int LEFT = 12;      // s: products of the residual with the shadow vectors
+constexpr int IMAGES = 16;    // s by s: products of the shadow vectors, by row, with the images
+constexpr int BETAS = 32;     // s: steps along the directions of this cycle
 constexpr int AT_ANCHOR = 36; // of the vector that was multiplied last, as it was then
 constexpr long long ARRIVED = 1;
 constexpr long long BROKEN = 2;
+constexpr long long ORTHOGONAL = 3;  // the residual to the only shadow vector: the recurrence has to begin anew
 
 __device__ inline bool is_finite(double value) { return fabs(value) <= LARGEST; }
 
@@ -105,7 +107,7 @@ __device__ inline bool take_image(double *numbers, int k, const double *sums) {
 extern "C" __global__ void __launch_bounds__(THREADS)
 begin_idr(const INDEX n_rows, MEETING, double *numbers, long long *status, const double limit, const double *weights,
           const INDEX anchor, const void *diagonal, const double *table, const double *__restrict__ x,
-          const double *fresh, REAL *r, const int is_new) {
+          const double *fresh, REAL *r, REAL *shadow, const int is_new) {
     double sums[DIRECTIONS + 1] = {};
     for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
         double residual = fresh[i] - __ldg(x + i);
@@ -113,7 +115,10 @@ begin_idr(const INDEX n_rows, MEETING, double *numbers, long long *status, const
         residual -= divided(__ldg(x + anchor), diagonal, table, i);
 #endif
         r[i] = residual;
-        add_shadows(sums, weighed(residual, weights, i), i);
+#if DIRECTIONS == 1
+        if (is_new) shadow[i] = residual;
+#endif
+        add_shadows(sums, residual, weights, shadow, i);
     }
     if (!add_grid(sums, partials, arrived)) return;
     const double norm = sqrt(sums[DIRECTIONS]);
@@ -147,7 +152,8 @@ aim(const INDEX n_rows, const double *numbers, const long long *status, const RE
 // cycle, which counts.
 extern "C" __global__ void __launch_bounds__(THREADS)
 image_sums(const INDEX n_rows, MEETING, double *numbers, long long *status, const double *weights, const INDEX anchor,
-           const void *diagonal, const double *table, const int k, const REAL *u, const REAL *g) {
+           const void *diagonal, const double *table, const REAL *__restrict__ shadow, const int k, const REAL *u,
+           const REAL *g) {
     if (status[0] != 0) return;
     const long long place = static_cast<long long>(k) * n_rows;
     const REAL *__restrict__ x = u + place, *__restrict__ product = g + place;
@@ -156,7 +162,7 @@ image_sums(const INDEX n_rows, MEETING, double *numbers, long long *status, cons
 #pragma unroll 4
     for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
         const REAL image = image_of(__ldg(x + i), __ldg(product + i), diagonal, table, i, at_anchor);
-        add_shadows(sums, weighed(image, weights, i), i);
+        add_shadows(sums, image, weights, shadow, i);
     }
     if (!add_grid(sums, partials, arrived)) return;
     numbers[AT_ANCHOR] = at_anchor;
@@ -203,7 +209,7 @@ __device__ inline void settle_rows(const INDEX n_rows, const double *numbers, co
                 if (IS_LAST) iterate += betas[j] * directions[a][j];
             }
             residual -= betas[K] * image;
-            u[K * n + i] = direction;
+            if (K > 0) u[K * n + i] = direction;
             g[K * n + i] = image;
             if (IS_LAST) {
                 x[i] = iterate + betas[K] * direction;
@@ -224,17 +230,22 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 settle(const INDEX n_rows, const double *numbers, const long long *status, const void *diagonal, const double *table,
        const int k, REAL *u, REAL *g, REAL *__restrict__ r, double *__restrict__ x) {
     if (status[0] != 0) return;
+#if DIRECTIONS == 1
+    settle_rows<0>(n_rows, numbers, diagonal, table, u, g, r, x);
+#else
     if (k == 0) settle_rows<0>(n_rows, numbers, diagonal, table, u, g, r, x);
     else if (k == 1) settle_rows<1>(n_rows, numbers, diagonal, table, u, g, r, x);
     else if (k == 2) settle_rows<2>(n_rows, numbers, diagonal, table, u, g, r, x);
     else settle_rows<3>(n_rows, numbers, diagonal, table, u, g, r, x);
+#endif
 }
 
-// From t = M r: omega makes the residual small, but is no less than `kappa` allows.
+// From t = M r: omega makes the residual small, but is no less than `kappa` allows.  A residual that is below `limit` by
+// now has arrived, whatever else is zero.
 extern "C" __global__ void __launch_bounds__(THREADS)
-step_sums(const INDEX n_rows, MEETING, double *numbers, long long *status, const double *weights, const INDEX anchor,
-          const void *diagonal, const double *table, const double kappa, const REAL *__restrict__ r,
-          const REAL *__restrict__ t) {
+step_sums(const INDEX n_rows, MEETING, double *numbers, long long *status, const double limit, const double *weights,
+          const INDEX anchor, const void *diagonal, const double *table, const double kappa,
+          const REAL *__restrict__ r, const REAL *__restrict__ t) {
     if (status[0] != 0) return;
     const REAL at_anchor = ANCHORED ? __ldg(r + anchor) : REAL(0);
     double sums[3] = {};
@@ -252,17 +263,21 @@ step_sums(const INDEX n_rows, MEETING, double *numbers, long long *status, const
     if (cosine < kappa) omega *= kappa / cosine;
     numbers[OMEGA] = omega;
     numbers[AT_ANCHOR] = at_anchor;
-    if (sums[1] > 0.0 && sums[2] > 0.0 && sums[0] != 0.0 && is_finite(sums[1] + sums[2]) && is_finite(omega)) return;
-    status[0] = BROKEN;
+    const double norm = sqrt(sums[2]);
+    const bool is_there = norm < limit;
+    if (is_there) numbers[NORM] = norm;
+    else if (sums[1] > 0.0 && norm > 0.0 && sums[0] != 0.0 && is_finite(sums[1] + sums[2]) && is_finite(omega)) return;
+    status[0] = is_there ? ARRIVED : BROKEN;
     status[1] += 1;
 }
 
 // x += omega r, then r loses omega times its image; another cycle is done.  It breaks down if the norm has grown beyond
-// `lost` times the first one, or is no number.
+// `lost` times the first one, or is no number.  It has to begin anew if the cosine of r and the only shadow vector is
+// not above `orthogonal`: their product has lost its digits.
 extern "C" __global__ void __launch_bounds__(THREADS)
 move_rows(const INDEX n_rows, MEETING, double *numbers, long long *status, const double limit, const double lost,
-          const double *weights, const void *diagonal, const double *table, const REAL *__restrict__ t,
-          REAL *__restrict__ r, double *__restrict__ x) {
+          const double orthogonal, const double *weights, const void *diagonal, const double *table,
+          const REAL *__restrict__ shadow, const REAL *__restrict__ t, REAL *__restrict__ r, double *__restrict__ x) {
     if (status[0] != 0) return;
     const REAL omega = numbers[OMEGA], at_anchor = numbers[AT_ANCHOR];
     double sums[DIRECTIONS + 1] = {};
@@ -282,7 +297,7 @@ move_rows(const INDEX n_rows, MEETING, double *numbers, long long *status, const
             const REAL after = before[a] - omega * image_of(before[a], products[a], diagonal, table, i, at_anchor);
             x[i] = iterates[a] + omega * before[a];
             r[i] = after;
-            add_shadows(sums, weighed(after, weights, i), i);
+            add_shadows(sums, after, weights, shadow, i);
         }
     }
     if (!add_grid(sums, partials, arrived)) return;
@@ -294,4 +309,5 @@ move_rows(const INDEX n_rows, MEETING, double *numbers, long long *status, const
     status[1] += 1;
     if (!(norm <= lost * numbers[FIRST])) status[0] = BROKEN;
     else if (norm < limit) status[0] = ARRIVED;
+    else if (DIRECTIONS == 1 && !(fabs(sums[0]) > orthogonal * numbers[FIRST] * norm)) status[0] = ORTHOGONAL;
 }

@@ -1,10 +1,11 @@
-// The passes of IDR(s), s = 4, over a part of the rows: what is added up is added to that of other parts by the caller,
+// The passes of IDR(s) over a part of the rows: what is added up is added to that of other parts by the caller,
 // which also has the numbers of the recurrence.  hybrid/matrix/space/shadows.py says what each of them does.
 //
 // Launch, all of them: blocks of THREADS threads, as many as there are places for sums at most, a thread a row in a loop
 // over the grid.
 // Macros besides those of common.cuh:
 //   DIAGONAL_BITS   8, 16 or 64: how the diagonal is held
+//   DIRECTIONS      see shadow_rows.cuh; the products with one shadow vector are those of `add_products`
 // Source: [vGS11]
 
 #include "common.cuh"
@@ -16,7 +17,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 add_shadow_products(const INDEX n_rows, MEETING, const double *weights, const double *__restrict__ x,
                     double *__restrict__ found) {
     double sums[DIRECTIONS + 1] = {};
-    for (INDEX i = first_row(); i < n_rows; i += row_stride()) add_shadows(sums, weighed(__ldg(x + i), weights, i), i);
+    for (INDEX i = first_row(); i < n_rows; i += row_stride()) add_shadows(sums, __ldg(x + i), weights, nullptr, i);
     if (!add_grid(sums, partials, arrived)) return;
     for (int k = 0; k <= DIRECTIONS; ++k) found[k] = sums[k];
 }
@@ -40,7 +41,7 @@ add_products(const INDEX n_rows, MEETING, const double *weights, const double *t
 extern "C" __global__ void __launch_bounds__(THREADS)
 aim_direction(const INDEX n_rows, const int first, const double share_0, const double share_1, const double share_2,
               const double share_3, const double omega, const double *__restrict__ r, double *u, const double *g) {
-    const double shares[DIRECTIONS] = {share_0, share_1, share_2, share_3};
+    const double shares[] = {share_0, share_1, share_2, share_3};
     const long long n = n_rows;
     for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
         u[first * n + i] = aimed(first, shares, omega, __ldg(r + i), u, g, n, i);
@@ -51,7 +52,7 @@ aim_direction(const INDEX n_rows, const int first, const double share_0, const d
 extern "C" __global__ void __launch_bounds__(THREADS)
 settle_direction(const INDEX n_rows, const int last, const double share_0, const double share_1, const double share_2,
                  const double beta, double *u, double *g, double *__restrict__ r, double *__restrict__ x) {
-    const double shares[DIRECTIONS - 1] = {share_0, share_1, share_2};
+    const double shares[] = {share_0, share_1, share_2};
     const long long n = n_rows;
     for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
         double direction = u[last * n + i], image = g[last * n + i];

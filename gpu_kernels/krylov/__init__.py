@@ -1,1 +1,1 @@
-"""Passes over vectors, and the recurrences of BiCGStab and IDR(s)."""
+"""Passes over vectors, and the recurrence of IDR(s)."""

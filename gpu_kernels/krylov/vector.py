@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels.compressed.steps import NULL, IterationState, Mode, Step, finish_iteration
-from gpu_kernels.runtime._launch import blocks_for, check_vector, index_type, loop_bits, macros
+from gpu_kernels.runtime._launch import (
+    blocks_for,
+    check_vector,
+    direction_macros,
+    index_type,
+    loop_bits,
+    macros,
+)
 from gpu_kernels.runtime._loader import Kernel, Macros
 from gpu_kernels.runtime.coded import CodedVector
 from gpu_kernels.runtime.device import Device
@@ -85,22 +92,23 @@ class ShadowKernels:
     Notes
     -----
     Synchronises: no. Time: O(n) each. Sums are added in an order that depends on n alone. Vectors lie on the
-    device, float64: x, r, t, weights of shape (n,), and u, g of shape (4, n).
+    device, float64: x, r, t, weights of shape (n,), and u, g of shape (4, n) or (1, n).
     """
 
     def __init__(
         self, device: Device, size: int, diagonal: CodedVector | None = None, wide: bool = False
     ) -> None:
         bits = loop_bits(size, _MOST_BLOCKS, _THREADS, wide)
-        special = macros(INDEX_BITS=bits, DIAGONAL_BITS=64 if diagonal is None else diagonal.bits)
+        special = dict(INDEX_BITS=bits, DIAGONAL_BITS=64 if diagonal is None else diagonal.bits)
         grid = (min(blocks_for(size, _THREADS), _MOST_BLOCKS),)
         rows = index_type(bits)(size)
         self._xp: Any = device.xp
         self._meeting = self._xp.zeros(_SHADOW_SUMS * grid[0]), self._xp.zeros(1, np.uint32)
         self._divisor = () if diagonal is None else tuple(map(_or_null, (diagonal.elements, diagonal.table)))
 
-        def launch(name: str, *arguments: Any) -> None:
-            device.kernel("shadows.cu", name, special)(grid, (_THREADS,), (rows, *arguments))
+        def launch(name: str, *arguments: Any, directions: int = _DIRECTIONS) -> None:
+            kernel = device.kernel("shadows.cu", name, macros(**special, **direction_macros(directions)))
+            kernel(grid, (_THREADS,), (rows, *arguments))
 
         self._launch = launch
 
@@ -118,13 +126,15 @@ class ShadowKernels:
 
     def aim(self, first: int, shares: Any, omega: float, r: Array, u: Array, g: Array) -> None:
         """Queue ``u[first] = omega r + sum over j >= first of shares[j] (u[j] - omega g[j])``."""
-        own = (np.float64(share) for share in shares[:_DIRECTIONS])
-        self._launch("aim_direction", np.int32(first), *own, np.float64(omega), r, u, g)
+        own = _numbers(shares, _DIRECTIONS)
+        self._launch("aim_direction", np.int32(first), *own, np.float64(omega), r, u, g, directions=len(u))
 
     def settle(self, last: int, shares: Any, beta: float, u: Array, g: Array, r: Array, x: Array) -> None:
         """Queue what the last direction loses to those before it, and the move along it."""
-        own = (np.float64(share) for share in shares[: _DIRECTIONS - 1])
-        self._launch("settle_direction", np.int32(last), *own, np.float64(beta), u, g, r, x)
+        own = _numbers(shares, _DIRECTIONS - 1)
+        self._launch(
+            "settle_direction", np.int32(last), *own, np.float64(beta), u, g, r, x, directions=len(u)
+        )
 
     def step(self, omega: float, t: Array, r: Array, x: Array) -> None:
         """Queue ``x += omega r``, then ``r -= omega t``."""
@@ -137,6 +147,11 @@ class ShadowKernels:
     def write_residual(self, at_anchor: float, x: Array, out: Array) -> None:
         """Queue ``out = out - at_anchor / diagonal - x``; `out` is ``(M x + b) / diagonal`` before."""
         self._launch("write_residual", np.float64(at_anchor), *self._divisor, x, out)
+
+
+def _numbers(given: Any, count: int) -> list[np.float64]:
+    """Return so many numbers: those given first, and zeros."""
+    return [np.float64(given[k] if k < len(given) else 0.0) for k in range(count)]
 
 
 def _or_null(array: Array | None) -> Any:

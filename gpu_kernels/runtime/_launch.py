@@ -70,6 +70,11 @@ def real_macros(array: Array) -> dict[str, int]:
     return {} if array.dtype == np.float64 else {"REAL_BITS": 8 * int(array.dtype.itemsize)}
 
 
+def direction_macros(directions: int) -> dict[str, int]:
+    """Return the macro that passes of IDR(s) need for s: none for four."""
+    return {} if directions == 4 else {"DIRECTIONS": directions}
+
+
 def blocks_for(count: int, threads: int) -> int:
     """Return the blocks that ``count`` threads fill, at least one.
 

@@ -36,7 +36,6 @@ SOURCES = (
     "groups.cu",
     "idr.cu",
     "iteration.cu",
-    "krylov.cu",
     "msr.cu",
     "pairs.cu",
     "scan.cu",

@@ -1,4 +1,4 @@
-"""Poisson's equation of an average by IDR(s) or BiCGStab.
+"""Poisson's equation of an average by IDR(s).
 
 Let M be the rates within one closed class, without diagonal, d the exit rates and r the rewards. The average
 g and the bias h satisfy ``d * h = M h + r - g``. The equation is singular: h is known up to a constant. With
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybrid.matrix.space.base import Clock, Criterion, Numbers, RecordedState, Status, Vector
+from hybrid.matrix.space.idr import BICGSTAB_VECTORS
 from hybrid.matrix.space.recurrence import Recurrence, RecurrenceStatus
 from hybrid.matrix.space.workspace import OPERANDS, Array, Workspace
 from mtbdd.base.records import Record
@@ -112,10 +113,6 @@ _LEFT_OUT = 4  # looks, one after the other, that are left out where one takes a
 _RESTARTS = 20
 _HELPED = 0.9  # of the width may be left for a start to have helped
 _IN_VAIN = 2  # starts that do not help, one after the other, after which the method gives up
-
-ORTHOGONAL = (
-    0.0  # cosine of two residuals that ends the recurrence: those here come and go through small ones
-)
 
 
 class BiasResult(Record):
@@ -299,8 +296,8 @@ class AnchoredSolution:
 # vectors may still have it; with a preconditioner, where there is one and room for it.  The bounds of any
 # bias hold.
 
-LEAN_VECTORS = 8
-"""Six of BiCGStab, diagonal and rewards."""
+LEAN_VECTORS = BICGSTAB_VECTORS + OPERANDS
+"""Those of BiCGStab, diagonal and rewards."""
 
 
 @dataclass(eq=False)
@@ -369,10 +366,10 @@ class LowMemoryAverage:
             if found.is_worth_it and space.has_room(space.more(vectors, self.diagonal), size):
                 # Free memory may be fragmented.
                 with contextlib.suppress(MemoryError):
-                    recurrence = found.bicgstab(None, start, 0.0, ORTHOGONAL, anchor)
+                    recurrence = found.idr(None, start, 0.0, anchor, directions=1)
                     self._vectors = vectors
                     return recurrence
-        return space.communicator.with_room(lambda: system.bicgstab(start, 0.0, ORTHOGONAL, anchor))
+        return space.communicator.with_room(lambda: system.idr(start, 0.0, anchor, directions=1))
 
     def state(self) -> tuple[Mapping[str, Array], Numbers]:
         """Return the bias and the average so far, for records."""

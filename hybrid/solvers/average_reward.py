@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from hybrid.base.arrays import extremes
+from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.space.base import (
     Clock,
     Criterion,
@@ -116,7 +117,7 @@ class BiasIteration:
     def anchored(
         self,
         anchor: int,
-        by_bicgstab: bool = False,
+        directions: int = DIRECTIONS,
         is_single: bool = False,
         preconditioner: Preconditioner | None = None,
     ) -> Recurrence:
@@ -124,21 +125,17 @@ class BiasIteration:
 
         All but h is let go; w is kept where there is room for it, as it would have to settle again.
 
-        It is IDR(s)'s, of single precision if that is asked for, or by a preconditioner where there is room
-        for that, unless there is no room for its vectors, or BiCGStab's is asked for.
+        With four directions it is of single precision if that is asked for, or preconditioned where there
+        is room for that. It has one, which is BiCGStab, where there is no room for the vectors of four.
         """
-        from hybrid.solvers.average_krylov import ORTHOGONAL
-
         self._let_go()
         (element,) = self.space.read(self.space.element(self._h, anchor))
         self._h += self.space.xp.subtract(self._offset, element)
         system = self._system.sharing(self._rewards)
         # It ends by its bounds, and not by a norm.
         vectors = SINGLE_VECTORS if is_single else IDR_VECTORS
-        if by_bicgstab or not self.space.has_room(vectors + _OPERANDS, self._h.size):
-            return self.space.communicator.with_room(
-                lambda: system.bicgstab(self._h, 0.0, ORTHOGONAL, anchor)
-            )
+        if directions == 1 or not self.space.has_room(vectors + _OPERANDS, self._h.size):
+            return self.space.communicator.with_room(lambda: system.idr(self._h, 0.0, anchor, directions=1))
         more = vectors - _LET_GO + (0 if self._w is None else _KEPT)
         if preconditioner is not None and self.space.has_room(
             IDR_VECTORS + preconditioner.more_vectors + _OPERANDS, self._h.size
@@ -552,7 +549,8 @@ class AverageReward(Record):
 
         is_single = preconditioner is None and is_single and course.space.takes_single(len(course.diagonal))
         while most > 0.0:
-            recurrence = course.anchored(anchor, self.recurrence == "bicgstab", is_single, preconditioner)
+            directions = 1 if self.recurrence == "bicgstab" else DIRECTIONS
+            recurrence = course.anchored(anchor, directions, is_single, preconditioner)
             was_single = recurrence.r.dtype != np.float64
             solution = AnchoredSolution(
                 course.space, recurrence, course.diagonal, anchor, self.criterion, floor

@@ -1,15 +1,16 @@
 """BiCGStab, preconditioned with the diagonal.
 
 Solves ``diagonal * x = M x + b`` as ``(I - M / diagonal) x = b / diagonal``. Two products an iteration, no
-promise that the residual falls. The recurrence and its numbers are where the vectors are ([CB12] §5.2), see
-:mod:`hybrid.matrix.space.recurrence`: on a device the host reads them now and then. This module decides when
-to restart and how the iteration ends. Source: van der Vorst, Bi-CGSTAB, SIAM J. Sci. Stat. Comput. 13, 1992;
-[CB12] §3.2.
+promise that the residual falls. It is IDR(s) with s = 1, whose vectors and numbers are where the matrix is
+([CB12] §5.2), see :mod:`hybrid.matrix.space.idr`: on a device the host reads them now and then. This module
+decides when to restart and how the iteration ends. Source: van der Vorst, Bi-CGSTAB, SIAM J. Sci. Stat.
+Comput. 13, 1992; [CB12] §3.2.
 
-It distinguishes three failures. A *breakdown*: some number to divide by is zero, or has lost half its digits
-because the residual has become orthogonal to the first one. Going on would blow up x. *Stagnation*: the
-residual no longer falls, or the recurrence's falls and the true one does not follow. *No convergence* within
-the iteration limit. After the first two it restarts from the iterate, as long as that helps.
+It distinguishes three failures. A *breakdown*: some number to divide by is zero, or the residual has grown
+beyond all digits. Going on would blow up x. *Stagnation*: the residual no longer falls, or the recurrence's
+falls and the true one does not follow. *No convergence* within the iteration limit. After the first two it
+restarts from the iterate, as long as that helps. A residual that has become orthogonal to the first one is no
+failure: the recurrence begins anew by itself.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from hybrid.matrix.space.base import (
     Vector,
 )
 from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.idr import BICGSTAB_VECTORS
 from hybrid.matrix.space.recurrence import Recurrence
-from hybrid.matrix.space.workspace import Array, Workspace
+from hybrid.matrix.space.workspace import OPERANDS, Array, Workspace
 from mtbdd.base.records import Record
 
 _RESTARTS = 20
 _HELPED = 0.9  # of the residual may be left for a start to have helped
 _IN_VAIN = 2  # starts that do not help, one after the other, after which the method gives up
-_ORTHOGONAL = 1e-8  # cosine of two residuals below which their product means nothing any more
 _PLATEAU = 500  # iterations without a smaller residual that count as stagnation
 
 
@@ -56,8 +57,8 @@ class BiCGStab(Record):
 
     criterion: Criterion = Criterion()
     name = "bicgstab"
-    # Six, diagonal, right-hand side, and the product of a matrix that relaxes nothing on the way.
-    vectors: ClassVar[int] = 9
+    # And the product of a matrix that relaxes nothing on the way.
+    vectors: ClassVar[int] = BICGSTAB_VECTORS + OPERANDS + 1
 
     def solve(
         self,
@@ -89,7 +90,7 @@ class BiCGStab(Record):
             scale = 1.0 if self.criterion.absolute else _norm(space, b / diagonal) or 1.0
             kept = clock.resumed(space.xp, self.name, b.size)
             first = start if kept is None else kept.vectors["x"]
-            recurrence = system.bicgstab(first, self.criterion.epsilon * scale, _ORTHOGONAL)
+            recurrence = system.idr(first, self.criterion.epsilon * scale, directions=1)
             before = 0 if kept is None else int(kept.numbers["iterations"])
             run = _BiCGStabRun(recurrence, scale, before)
             status = self._repeat(run, clock)
@@ -100,7 +101,7 @@ class BiCGStab(Record):
         values = space.result(recurrence.x, b)
         return Solution(
             values, status, run.iterations, seconds, run.difference, residual, synchronisations=looks,
-            products=2 * (run.iterations - run.before) + run.restarts + 1,
+            products=recurrence.products + 1,
         )  # fmt: skip
 
     def _repeat(self, run: _BiCGStabRun, clock: Clock) -> Status:
@@ -147,7 +148,6 @@ class _BiCGStabRun:
     before: int = 0
     iterations: int = 0
     difference: float = math.inf
-    restarts: int = 0
     ended: bool = True
     broken: bool = False
 
@@ -162,7 +162,6 @@ class _BiCGStabRun:
     def restart(self) -> None:
         """Begin with a fresh residual, and read how great it is."""
         self.difference = self.recurrence.restart() / self.scale
-        self.restarts += 1
         self.ended = self.broken = False
 
     def advance(self, most: int) -> None:

@@ -20,13 +20,14 @@ import math
 
 import numpy as np
 
+from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.space.base import Clock, Criterion, RecordedState
 from hybrid.matrix.space.bellman import LowerIterationState, Outcome
 from hybrid.matrix.space.bounded_solution import width_of
 from hybrid.matrix.space.choice_operator import ChoiceOperator
 from hybrid.matrix.space.idr import IDR_VECTORS
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
-from hybrid.matrix.space.repeated import STEPS, RepeatedIDR
+from hybrid.matrix.space.repeated import STEPS
 from hybrid.matrix.space.workspace import Array, Pair, System
 from hybrid.solvers.bounding import Guess, bounds_around
 from hybrid.solvers.forecast import AGAIN, POLICIES, ForetoldLeap
@@ -155,7 +156,7 @@ _SOLUTIONS = 4  # that all products have to do for
 _LOOSE = 0.5  # share of its right-hand side by which w may be off, for the policy that it is solved for
 _OFF = 0.75  # and over all choices
 _SPREADS = 4  # policies of w
-_TURN = RepeatedIDR.cost + STEPS + 1  # products of a beginning and a cycle by steps
+_TURN = (DIRECTIONS + 2) * STEPS + 1  # products of a beginning and a cycle by steps
 _PLAIN = 1e8  # times w, beside which no gain counts
 
 

@@ -21,7 +21,7 @@ IDR_PRODUCT = 24.0
 quarter more, because a try may be in vain."""
 
 BICGSTAB_PRODUCT = 16.0
-"""Of BiCGStab: in an iteration of two 12 images, 13 for moves, 8 for scalar products."""
+"""Of IDR(1), BiCGStab: in a cycle of two 12 for images, 4 to aim, 6 to settle, 11 for sums and the step."""
 
 _USUAL = 8.0  # entries of a row where the matrix does not tell
 

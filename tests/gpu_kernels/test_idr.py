@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 
@@ -12,10 +14,10 @@ from hybrid.matrix.space.passes import DIRECTIONS, NumPyPasses
 from tests.gpu_kernels.devices import to_numpy
 
 SIZES = (1, 31, 257, 1000)
-LIMIT, KAPPA, LOST = 1e-9, 0.7, 1e8
+LIMIT, KAPPA, LOST, ORTHOGONAL = 1e-9, 0.7, 1e8, 1e-8
 SHARES, TAKEN, OMEGA, NORM, GREATEST, FIRST = 0, 4, 8, 9, 10, 11
 LEFT, IMAGES, BETAS, AT_ANCHOR = 12, 16, 32, 36
-GOING, ARRIVED, BROKEN = 0, 1, 2
+GOING, ARRIVED, BROKEN, NEW = 0, 1, 2, 3
 PASSES = NumPyPasses()
 
 
@@ -31,12 +33,15 @@ class Case:
         anchored: bool = False,
         weighed: bool = False,
         real: type = np.float64,
+        directions: int = DIRECTIONS,
     ) -> None:
-        self.real = real
+        self.real, self.directions = real, directions
         self.anchor = size // 3 if anchored else None
         self.host = {name: rng.uniform(0.5, 1.5, size) for name in ("x", "r", "t")}
-        self.host |= {name: rng.uniform(0.5, 1.5, (DIRECTIONS, size)) for name in ("u", "g")}
-        for name in ("r", "t", "u", "g"):
+        self.host |= {name: rng.uniform(0.5, 1.5, (directions, size)) for name in ("u", "g")}
+        if directions == 1:
+            self.host["shadow"] = rng.uniform(0.5, 1.5, size)
+        for name in self.host.keys() - {"x"}:
             self.host[name] = self.host[name].astype(real).astype(np.float64)
         self.diagonal = rng.uniform(1, 2, size) if bits == 64 else 1.0 + np.arange(size) % 3
         coded = compress(device, self.diagonal if bits else None)
@@ -47,32 +52,56 @@ class Case:
         weights = None if self.weights is None else device.xp.asarray(self.weights.copy())
         x = device.xp.asarray(self.host["x"].copy())
         self.kernels = IDRKernels(
-            device, x, coded, LIMIT, KAPPA, LOST, weights, size % 2 == 0, self.anchor, real
+            device,
+            x,
+            coded,
+            LIMIT,
+            KAPPA,
+            LOST,
+            weights,
+            size % 2 == 0,
+            self.anchor,
+            real,
+            directions,
+            ORTHOGONAL,
         )
         self.kernels.fresh[...] = device.xp.asarray(self.host["r"].copy())
         for name, vector in self.host.items():
             getattr(self.kernels, name)[...] = device.xp.asarray(vector.copy())
-        self.space = Space()
-        self.space.begin(rng.uniform(0.5, 1.5, DIRECTIONS))
+        self.space = Space(directions)
+        self.space.begin(rng.uniform(0.5, 1.5, directions))
         self.space.omega = 0.8
-        self.space._images += np.tril(rng.uniform(0.1, 0.5, (DIRECTIONS, DIRECTIONS)), -1)
-        self.tell(device, rng.uniform(0.5, 1.5, DIRECTIONS - 1), rng.uniform(0.5, 1.5, DIRECTIONS))
+        self.space._images += np.tril(rng.uniform(0.1, 0.5, (directions, directions)), -1)
+        self.tell(device, rng.uniform(0.5, 1.5, directions - 1), rng.uniform(0.5, 1.5, directions))
 
     def tell(
         self, device: Device, taken: np.ndarray, betas: np.ndarray, k: int = 0, at_anchor: float = 0.0
     ) -> None:
         """Give the kernels the numbers of the space, of which direction k is next."""
-        numbers = np.zeros(40)
-        numbers[SHARES:TAKEN], numbers[TAKEN : TAKEN + DIRECTIONS - 1] = self.space.shares(k), taken
+        numbers, s = np.zeros(40), self.directions
+        numbers[SHARES : SHARES + s], numbers[TAKEN : TAKEN + s - 1] = self.space.shares(k), taken
         numbers[[OMEGA, NORM, GREATEST, FIRST]] = self.space.omega, 1.0, 2.0, 1.5
-        numbers[LEFT:IMAGES], numbers[IMAGES:BETAS] = self.space.left, self.space._images.ravel()
-        numbers[BETAS:AT_ANCHOR], numbers[AT_ANCHOR] = betas, at_anchor
+        numbers[LEFT : LEFT + s], numbers[IMAGES : IMAGES + s * s] = (
+            self.space.left,
+            self.space._images.ravel(),
+        )
+        numbers[BETAS : BETAS + s], numbers[AT_ANCHOR] = betas, at_anchor
         self.kernels.numbers[...] = device.xp.asarray(numbers)
         self.kernels.status[0] = GOING
 
     def image(self, x: np.ndarray, product: np.ndarray) -> np.ndarray:
         """A times x, from the product."""
         return x - (product - (0.0 if self.anchor is None else x[self.anchor])) / self.diagonal
+
+    def sums(self, x: np.ndarray, shadow: np.ndarray | None = None) -> np.ndarray:
+        """Products of a vector with the shadow vectors, and with itself."""
+        if self.directions > 1:
+            return PASSES.shadow_sums(x, self.weights)
+        return PASSES.step_sums(x, self.host["shadow"] if shadow is None else shadow, self.weights)[:2]
+
+    def told(self, place: int, count: int | None = None) -> np.ndarray:
+        """As many numbers as directions, or so many, from a place on."""
+        return self.numbers()[place : place + (self.directions if count is None else count)]
 
     def within(self, rtol: float, atol: float = 0.0) -> dict[str, float]:
         """Tolerances: those for double precision, or what single precision leaves of some digits."""
@@ -96,39 +125,49 @@ FORMS = [(0, False), (8, False), (64, False), (8, True), (64, True)]
 
 
 @pytest.fixture(
-    params=[*((*form, np.float64) for form in FORMS), *((*form, np.float32) for form in FORMS[-2:])], ids=str
+    params=[
+        *((*form, np.float64, DIRECTIONS) for form in FORMS),
+        *((*form, np.float32, DIRECTIONS) for form in FORMS[-2:]),
+        *((*form, np.float64, 1) for form in FORMS),
+    ],
+    ids=str,
 )
-def form(request: pytest.FixtureRequest) -> tuple[int, bool, type]:
-    """Bits of the diagonal, whether there is an anchor, and the precision."""
+def form(request: pytest.FixtureRequest) -> tuple[int, bool, type, int]:
+    """Bits of the diagonal, whether there is an anchor, the precision, and the directions."""
     return request.param
 
 
 @pytest.fixture(params=SIZES)
 def case(
-    request: pytest.FixtureRequest, device: Device, rng: np.random.Generator, form: tuple[int, bool, type]
+    request: pytest.FixtureRequest,
+    device: Device,
+    rng: np.random.Generator,
+    form: tuple[int, bool, type, int],
 ) -> Case:
-    bits, anchored, real = form
-    return Case(device, rng, request.param, bits, anchored, request.param in (31, 1000), real)
+    bits, anchored, *others = form
+    return Case(device, rng, request.param, bits, anchored, request.param in (31, 1000), *others)
 
 
 @pytest.mark.parametrize("is_new", [True, False])
 def test_beginning_matches_numpy(case: Case, is_new: bool) -> None:
     at_anchor = 0.0 if case.anchor is None else case.host["x"][case.anchor]
     r = case.host["r"] - case.host["x"] - at_anchor / case.diagonal
-    *left, square = PASSES.shadow_sums(r, case.weights)
+    *left, square = case.sums(r, r if is_new else None)
     case.kernels.begin(is_new)
     found = case.numbers()
-    np.testing.assert_allclose(found[LEFT:IMAGES], left, **case.within(1e-11, 1e-12))
+    np.testing.assert_allclose(case.told(LEFT), left, **case.within(1e-11, 1e-12))
     assert found[NORM] == found[GREATEST] == pytest.approx(np.sqrt(square), rel=case.within(1e-12)["rtol"])
     if is_new:
         case.space.begin(np.array(left))
     case.space.left[...] = left
     assert found[FIRST] == (found[NORM] if is_new else 1.5)
     assert found[OMEGA] == (1.0 if is_new else 0.8)
-    np.testing.assert_array_equal(found[IMAGES:BETAS], case.space._images.ravel())
-    np.testing.assert_allclose(found[SHARES:TAKEN], case.space.shares(0), **case.within(1e-10, 1e-11))
-    none = {name: np.zeros_like(case.host[name]) for name in ("u", "g")} if is_new else {}
-    case.expect([GOING, 0], r=r, **none)
+    np.testing.assert_array_equal(case.told(IMAGES, case.directions**2), case.space._images.ravel())
+    np.testing.assert_allclose(case.told(SHARES), case.space.shares(0), **case.within(1e-10, 1e-11))
+    changed = {name: np.zeros_like(case.host[name]) for name in ("u", "g")} if is_new else {}
+    if is_new and case.directions == 1:
+        changed["shadow"] = r
+    case.expect([GOING, 0], r=r, **changed)
 
 
 def test_the_first_direction_matches_numpy(case: Case) -> None:
@@ -138,38 +177,46 @@ def test_the_first_direction_matches_numpy(case: Case) -> None:
     case.expect([GOING, 0], u=u)
 
 
-@pytest.mark.parametrize("k", range(DIRECTIONS))
-def test_images_match_numpy(case: Case, k: int) -> None:
-    g = case.host["g"].copy()
-    g[k] = case.image(case.host["u"][k], g[k])
-    taken, beta = case.space.take(k, PASSES.shadow_sums(g[k], case.weights)[:DIRECTIONS]) or ([], 0.0)
-    case.kernels.find_image(k)
-    found = case.numbers()
-    np.testing.assert_allclose(found[TAKEN : TAKEN + k], taken[:k], **case.within(1e-9, 1e-11))
-    assert found[BETAS + k] == pytest.approx(beta, rel=case.within(1e-8)["rtol"])
-    assert found[AT_ANCHOR] == (0.0 if case.anchor is None else case.host["u"][k][case.anchor])
-    np.testing.assert_allclose(found[LEFT:IMAGES], case.space.left, **case.within(1e-8, 1e-9))
-    np.testing.assert_allclose(found[IMAGES:BETAS], case.space._images.ravel(), **case.within(1e-9, 1e-10))
-    if k + 1 < DIRECTIONS:
-        np.testing.assert_allclose(found[SHARES:TAKEN], case.space.shares(k + 1), **case.within(1e-7, 1e-8))
-    case.expect([GOING, 0])
+def test_images_match_numpy(case: Case, device: Device, rng: np.random.Generator) -> None:
+    begun, s = deepcopy(case.space), case.directions
+    for k in range(s):
+        case.space = deepcopy(begun)
+        case.tell(device, rng.uniform(0.5, 1.5, s - 1), rng.uniform(0.5, 1.5, s))
+        case.kernels.status[1] = 0
+        g = case.host["g"].copy()
+        g[k] = case.image(case.host["u"][k], g[k])
+        taken, beta = case.space.take(k, case.sums(g[k])[:-1]) or ([], 0.0)
+        case.kernels.find_image(k)
+        np.testing.assert_allclose(case.told(TAKEN, k), taken[:k], **case.within(1e-9, 1e-11))
+        assert case.numbers()[BETAS + k] == pytest.approx(beta, rel=case.within(1e-8)["rtol"])
+        at_anchor = 0.0 if case.anchor is None else case.host["u"][k][case.anchor]
+        assert case.numbers()[AT_ANCHOR] == at_anchor
+        np.testing.assert_allclose(case.told(LEFT), case.space.left, **case.within(1e-8, 1e-9))
+        images = case.told(IMAGES, s * s)
+        np.testing.assert_allclose(images, case.space._images.ravel(), **case.within(1e-9, 1e-10))
+        if k + 1 < s:
+            shares = case.space.shares(k + 1)
+            np.testing.assert_allclose(case.told(SHARES), shares, **case.within(1e-7, 1e-8))
+        case.expect([GOING, 0])
 
 
-@pytest.mark.parametrize("k", range(DIRECTIONS))
-def test_moves_along_directions_match_numpy(
-    case: Case, device: Device, rng: np.random.Generator, k: int
-) -> None:
-    taken, betas = rng.uniform(0.5, 1.5, DIRECTIONS - 1), rng.uniform(0.1, 0.5, DIRECTIONS)
-    following, is_last = min(k + 1, DIRECTIONS - 1), k + 1 == DIRECTIONS
-    u, g, r, x = (case.host[name].copy() for name in ("u", "g", "r", "x"))
-    case.tell(device, taken, betas, following, 0.0 if case.anchor is None else u[k][case.anchor])
-    g[k] = case.image(u[k], g[k])
-    for j in range(k):  # what the steps before would have moved
-        x += betas[j] * u[j]
-        r -= betas[j] * g[j]
-    PASSES.settle(k, taken, betas, case.space.shares(following), 0.8, u, g, r, x)
-    case.kernels.settle(k)
-    case.expect([GOING, 0], u=u, g=g, **({"r": r, "x": x} if is_last else {}))
+def test_moves_along_directions_match_numpy(case: Case, device: Device, rng: np.random.Generator) -> None:
+    s = case.directions
+    for k in range(s):
+        taken, betas = rng.uniform(0.5, 1.5, s - 1), rng.uniform(0.1, 0.5, s)
+        following, is_last = min(k + 1, s - 1), k + 1 == s
+        u, g, r, x = (case.host[name].copy() for name in ("u", "g", "r", "x"))
+        case.tell(device, taken, betas, following, 0.0 if case.anchor is None else u[k][case.anchor])
+        g[k] = case.image(u[k], g[k])
+        for j in range(k):  # what the steps before would have moved
+            x += betas[j] * u[j]
+            r -= betas[j] * g[j]
+        PASSES.settle(k, taken, betas, case.space.shares(following), 0.8, u, g, r, x)
+        case.kernels.settle(k)
+        moved = {"u": u, "g": g, **({"r": r, "x": x} if is_last else {})}
+        case.expect([GOING, 0], **moved)
+        for name in moved:
+            getattr(case.kernels, name)[...] = device.xp.asarray(case.host[name].copy())
 
 
 def test_the_step_along_the_residual_matches_numpy(case: Case) -> None:
@@ -181,27 +228,27 @@ def test_the_step_along_the_residual_matches_numpy(case: Case) -> None:
     case.expect([GOING, 0])
     omega = case.numbers()[OMEGA]
     x, r = x + omega * r, r - omega * t
-    *left, square = PASSES.shadow_sums(r, case.weights)
+    *left, square = case.sums(r)
     case.kernels.move()
     found = case.numbers()
-    np.testing.assert_allclose(found[LEFT:IMAGES], left, **case.within(1e-10, 1e-11))
+    np.testing.assert_allclose(case.told(LEFT), left, **case.within(1e-10, 1e-11))
     norm = float(np.sqrt(square))
     assert found[NORM] == pytest.approx(
         norm, rel=case.within(1e-11)["rtol"], abs=case.within(0.0, 1e-14)["atol"]
     )
     assert found[GREATEST] == max(2.0, found[NORM])
     case.space.left[...] = left
-    np.testing.assert_allclose(found[SHARES:TAKEN], case.space.shares(0), **case.within(1e-9, 1e-10))
+    np.testing.assert_allclose(case.told(SHARES), case.space.shares(0), **case.within(1e-9, 1e-10))
     case.expect([ARRIVED if found[NORM] < LIMIT else GOING, 1], x=x, r=r)
 
 
 def test_a_cycle_that_has_ended_moves_nothing(device: Device, rng: np.random.Generator) -> None:
-    for status in (ARRIVED, BROKEN):
-        case = Case(device, rng, 40)
+    for status, directions in ((ARRIVED, DIRECTIONS), (BROKEN, DIRECTIONS), (NEW, 1)):
+        case = Case(device, rng, 40, directions=directions)
         case.kernels.status[0] = status
         before = case.numbers().tolist()
         case.kernels.aim()
-        for k in range(DIRECTIONS):
+        for k in range(directions):
             case.kernels.find_image(k)
             case.kernels.settle(k)
         case.kernels.find_omega()
@@ -210,18 +257,20 @@ def test_a_cycle_that_has_ended_moves_nothing(device: Device, rng: np.random.Gen
         case.expect([status, 0])
 
 
-@pytest.mark.parametrize("real", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("real", "directions"), [(np.float64, DIRECTIONS), (np.float32, DIRECTIONS), (np.float64, 1)]
+)
 def test_rows_that_blocks_come_to_in_several_turns(
-    device: Device, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, real: type
+    device: Device, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, real: type, directions: int
 ) -> None:
     monkeypatch.setattr(idr, "_MOST_BLOCKS", 1)
-    case = Case(device, rng, 1500, 8, True, real=real)
+    case = Case(device, rng, 1500, 8, True, real=real, directions=directions)
     u, g, r, x = (case.host[name].copy() for name in ("u", "g", "r", "x"))
     PASSES.aim(0, case.space.shares(0), 0.8, r, u, g)
     case.kernels.aim()
     case.expect([GOING, 0], u=u)
-    taken, betas = rng.uniform(0.5, 1.5, DIRECTIONS - 1), rng.uniform(0.1, 0.5, DIRECTIONS)
-    last = DIRECTIONS - 1
+    taken, betas = rng.uniform(0.5, 1.5, directions - 1), rng.uniform(0.1, 0.5, directions)
+    last = directions - 1
     case.tell(device, taken, betas, last, u[last][case.anchor])
     g[last] = case.image(u[last], g[last])
     for j in range(last):
@@ -271,6 +320,49 @@ def test_ways_to_break_down(device: Device, rng: np.random.Generator) -> None:
         case.kernels.t[...] = 0.0
         case.kernels.move()
         assert to_numpy(case.kernels.status).tolist() == [status, 1]
+
+
+ENDS = {
+    "orthogonal": ([1.0, 0.0], [0.0, 1.0], NEW),
+    "nearly orthogonal": ([1.0, 0.0], [0.9 * ORTHOGONAL, 1.0], NEW),
+    "not quite orthogonal": ([1.0, 0.0], [1.1 * ORTHOGONAL, 1.0], GOING),
+    "an opposite residual goes on": ([1.0, 0.0], [-1.0, 0.0], GOING),
+    "arrived although orthogonal": ([0.1 * LIMIT, 0.0], [0.0, 1.0], ARRIVED),
+    "no number": ([np.nan, 0.0], [1.0, 1.0], BROKEN),
+    "an infinite number": ([np.inf, 0.0], [1.0, 1.0], BROKEN),
+}
+
+
+@pytest.mark.parametrize("size", [2, 300])
+@pytest.mark.parametrize("name", ENDS)
+def test_residuals_orthogonal_to_the_only_shadow(
+    device: Device, rng: np.random.Generator, name: str, size: int
+) -> None:
+    residual, shadow, status = ENDS[name]
+    case = Case(device, rng, size, 0, directions=1)
+    kernels = case.kernels
+    for vector, ends in ((kernels.r, residual), (kernels.shadow, shadow)):
+        vector[...] = 0.0
+        vector[:1], vector[-1:] = ends
+    kernels.t[...] = kernels.r  # its image is zero, and r stays as it is
+    kernels.numbers[FIRST] = 1.0
+    with np.errstate(all="ignore"):
+        kernels.move()
+    assert to_numpy(kernels.status).tolist() == [status, 1]
+
+
+@pytest.mark.parametrize("directions", [DIRECTIONS, 1])
+def test_a_residual_that_has_arrived_needs_no_step(
+    device: Device, rng: np.random.Generator, directions: int
+) -> None:
+    for value, status in ((0.0, ARRIVED), (0.9 * LIMIT, ARRIVED), (1.1 * LIMIT, BROKEN)):
+        case = Case(device, rng, 40, 0, directions=directions)
+        case.kernels.r[...] = 0.0
+        case.kernels.r[7] = value
+        case.kernels.t[...] = case.kernels.r  # its image is zero
+        case.kernels.find_omega()
+        assert to_numpy(case.kernels.status).tolist() == [status, 1]
+        assert case.numbers()[NORM] == (pytest.approx(value, rel=1e-12) if status == ARRIVED else 1.0)
 
 
 def test_small_cosines_make_omega_greater(device: Device, rng: np.random.Generator) -> None:

@@ -63,13 +63,10 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
         {"DIAGONAL_BITS": 0, "ANCHORED": 0},
         {"DIAGONAL_BITS": 8, "ANCHORED": 0},
         {"DIAGONAL_BITS": 64, "ANCHORED": 1},
+        {"DIAGONAL_BITS": 0, "ANCHORED": 0, "DIRECTIONS": 1},
+        {"DIAGONAL_BITS": 64, "ANCHORED": 1, "DIRECTIONS": 1},
     ),
     "iteration.cu": (STEP,),
-    "krylov.cu": (
-        {"DIAGONAL_BITS": 0, "ANCHORED": 0},
-        {"DIAGONAL_BITS": 8, "ANCHORED": 0},
-        {"DIAGONAL_BITS": 64, "ANCHORED": 1},
-    ),
     "msr.cu": ({"VALUE_BITS": 8}, {"VALUE_BITS": 64}),
     "pairs.cu": (
         STEP | PAIRS | {"VALUE_BITS": 8, "SCALE_BITS": 8},
@@ -84,7 +81,7 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
     "scan.cu": ({"VALUE_BITS": 16, "SCAN_THREADS": 256}, {"VALUE_BITS": 64, "SCAN_THREADS": 256}),
     "segments.cu": ({"VALUE_BITS": 8, "WARP": 32}, {"VALUE_BITS": 32, "WARP": 4}),
     "sell.cu": ({"VALUE_BITS": 16}, {"VALUE_BITS": 64}),
-    "shadows.cu": ({"DIAGONAL_BITS": 8}, {"DIAGONAL_BITS": 64}),
+    "shadows.cu": ({"DIAGONAL_BITS": 8}, {"DIAGONAL_BITS": 64}, {"DIAGONAL_BITS": 64, "DIRECTIONS": 1}),
     "stream.cu": ({"VALUE_BITS": 8}, {"VALUE_BITS": 64}),
     "tiles.cu": (
         RECORDS | LAUNCH | STEP,

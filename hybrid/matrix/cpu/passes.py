@@ -82,18 +82,6 @@ class CpuPasses(Passes):
         run_in_parts(x.size, measure)
         return np.float64(found[:, 0].min()), np.float64(found[:, 1].max())
 
-    def dot(self, x: Vector, y: Vector) -> float:
-        """Return ``sum of x * y``."""
-        sums = np.zeros(-(-x.size // PIECE))
-
-        def some(begin: int, end: int, _: int) -> None:
-            for k in range(begin, end):
-                piece = slice(k * PIECE, (k + 1) * PIECE)
-                sums[k] = np.dot(x[piece], y[piece])
-
-        run_in_parts(sums.size, some, PIECE)
-        return float(sums.sum())
-
     def each(self, work: Callable[..., object], *vectors: Vector) -> None:
         """Call `work` with the same part of every vector, for all parts."""
 
@@ -134,7 +122,7 @@ class CpuPasses(Passes):
             u[:, begin:end] = 0.0
             g[:, begin:end] = 0.0
 
-        run_in_parts(u.shape[1], fill, 2 * DIRECTIONS)
+        run_in_parts(u.shape[1], fill, 2 * len(u))
 
     def aim(self, first: int, shares: Vector, omega: float, r: Vector, u: Vector, g: Vector) -> None:
         """Write the next direction."""

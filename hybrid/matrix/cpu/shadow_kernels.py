@@ -10,7 +10,7 @@ import numpy as np
 from numba import types
 
 from hybrid.base.operands import PIECE
-from hybrid.base.shadow_signs import DIRECTIONS, FACTORS, SIGN_BITS
+from hybrid.base.shadow_signs import FACTORS, SIGN_BITS
 from mtbdd.base.compiled import njit
 
 _ROWS = (types.int64, types.int64)
@@ -84,20 +84,27 @@ def turn_rows(begin, end, last, settles, taken, betas, shares, omega, u, g, r, x
             beta = real(betas[last])
             for i in range(len(own)):
                 residual[i] -= beta * image[i]
-        if last + 1 < DIRECTIONS:
+        if last + 1 < len(u):
             own, image, share = u[last + 1, low:high], g[last + 1, low:high], real(shares[last + 1])
             for i in range(len(own)):
                 own[i] = step * residual[i] + share * (own[i] - step * image[i])
-            for j in range(last + 2, DIRECTIONS):
+            for j in range(last + 2, len(u)):
                 share, other, image = real(shares[j]), u[j, low:high], g[j, low:high]
                 for i in range(len(own)):
                     own[i] += share * (other[i] - step * image[i])
         else:
             iterate = x[low:high]
-            a, b, c, d = u[0, low:high], u[1, low:high], u[2, low:high], u[3, low:high]
-            first, second, third, fourth = real(betas[0]), real(betas[1]), real(betas[2]), real(betas[3])
-            for i in range(len(iterate)):
-                iterate[i] += first * a[i] + second * b[i] + third * c[i] + fourth * d[i]
+            if len(u) == 4:
+                # One turn over all of them reads and writes the iterate once.
+                a, b, c, d = u[0, low:high], u[1, low:high], u[2, low:high], u[3, low:high]
+                first, second, third, fourth = real(betas[0]), real(betas[1]), real(betas[2]), real(betas[3])
+                for i in range(len(iterate)):
+                    iterate[i] += first * a[i] + second * b[i] + third * c[i] + fourth * d[i]
+            else:
+                for j in range(len(u)):
+                    share, other = real(betas[j]), u[j, low:high]
+                    for i in range(len(iterate)):
+                        iterate[i] += share * other[i]
 
 
 @njit(

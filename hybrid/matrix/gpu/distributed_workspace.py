@@ -31,7 +31,7 @@ from hybrid.matrix.gpu.repeated_steps import RECORDED, DeviceSteps, Run
 from hybrid.matrix.gpu.workspace import DeviceSystem, DeviceWorkspace
 from hybrid.matrix.space.base import Criterion, Vector
 from hybrid.matrix.space.distributed import DistributedPasses, DistributedReductions
-from hybrid.matrix.space.idr import IDR, HostBiCGStab
+from hybrid.matrix.space.idr import IDR
 from hybrid.matrix.space.passes import Passes
 from hybrid.matrix.space.repeated import RepeatedSystem
 from mtbdd.base.communicator import Communicator
@@ -80,10 +80,6 @@ class DevicePasses:
         """See `Passes.extremes`."""
         least, most = extremes(x)
         return np.float64(least), np.float64(most)
-
-    def dot(self, x: Array, y: Array) -> float:
-        """See `Passes.dot`; the order of the sum depends on the size alone."""
-        return float(self.step_sums(x, y, None)[0])
 
     def agreed(self, changes: Numbers) -> Numbers:
         """See `Passes.agreed`."""
@@ -135,7 +131,7 @@ class DevicePasses:
         """See `Passes.settle`."""
         kernels = self._of(r)
         kernels.settle(last, taken, float(betas[last]), u, g, r, x)
-        if last + 1 < DIRECTIONS:
+        if last + 1 < len(u):
             kernels.aim(last + 1, shares, omega, r, u, g)
 
     def step_sums(self, t: Array, r: Array, weights: Array | None) -> Numbers:
@@ -405,13 +401,6 @@ class DistributedSystem(DeviceSystem):
 
     _space: DistributedDeviceWorkspace
 
-    def bicgstab(
-        self, start: Vector, limit: float, orthogonal: float, anchor: int | None = None
-    ) -> HostBiCGStab:
-        """See `System.bicgstab`."""
-        images = self._images(len(start), anchor)
-        return HostBiCGStab(self._space.passes, images, self._space.vector(start), limit, orthogonal)
-
     def idr(
         self,
         start: Array,
@@ -419,10 +408,12 @@ class DistributedSystem(DeviceSystem):
         anchor: int | None = None,
         weights: Array | None = None,
         is_single: bool = False,
+        directions: int = DIRECTIONS,
     ) -> IDR:
         """See `System.idr`; in double precision."""
         images = self._images(len(start), anchor)
-        return IDR(self._space.passes, images, self._space.vector(start), limit, weights)
+        start = self._space.vector(start)
+        return IDR(self._space.passes, images, start, limit, weights, directions=directions)
 
     def repeated(self) -> RepeatedSystem:
         """See `System.repeated`."""

@@ -1,15 +1,13 @@
-"""IDR(s)'s recurrence on the device: a cycle recorded once, replayed until a synchronisation sees its end."""
+"""IDR(s)'s recurrence on the device: a cycle recorded once, replayed until a look finds that it has ended."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from gpu_kernels import (
-    BiCGStabKernels,
     CodedVector,
     Device,
     IDRKernels,
@@ -21,154 +19,16 @@ from gpu_kernels import (
 from hybrid.base.arrays import Array
 from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.gpu.repeated_steps import Run, UnfusedSteps
-from hybrid.matrix.space.base import Vector
-from hybrid.matrix.space.idr import FALL, KAPPA, LOST, SINGLE_FALL
+from hybrid.matrix.space.idr import IDR, KAPPA, LOST, ORTHOGONAL, fall_of
 from hybrid.matrix.space.recurrence import RecurrenceStatus
-from hybrid.matrix.space.repeated import IDR_PATIENCE, OMEGA, STEPS, repeat
+from hybrid.matrix.space.repeated import OMEGA, REPEATED_CYCLES, STEPS, repeat
 from hybrid.matrix.space.workspace import Workspace
 
-# BiCGStab's recurrence on the device: recorded once, replayed until a synchronisation finds that it has
-# ended.
+RECORDED_DIRECTIONS = 4
+"""In a recording: enough to hide what starting a replay takes, few enough for short solutions."""
 
-RECORDED = 4
-"""Iterations in a recording: enough to hide what starting a replay takes, few enough for short solutions."""
-
-_GOING, _BROKEN = 0, 2
-"""States of a recurrence in the kernels: it goes on, or has broken down."""
-
-
-class DeviceBiCGStab:
-    """The recurrence of :mod:`hybrid.matrix.space.recurrence` for a matrix on the device.
-
-    Parameters
-    ----------
-    device : Device
-    space : Workspace
-        For synchronisations, their stride, and the iterate.
-    run : callable
-        Queues a step over all rows; see :class:`hybrid.matrix.gpu.workspace.DeviceWorkspace`.
-    diagonal, right : CodedVector
-        Operands of the system.
-    start, limit, orthogonal, anchor
-        As for :meth:`hybrid.matrix.space.workspace.System.bicgstab`.
-
-    Notes
-    -----
-    Synchronises: one a `restart` and one a `stride` of iterations. An iteration is two
-    products and five launches, and allocates nothing. Iterations queued beyond the end move nothing, and make
-    no products but those of matrices that cannot relax rows on the way. Memory: six vectors; such a matrix
-    keeps one more.
-    """
-
-    cost, patience, is_preconditioned = 2, 400, False
-
-    def __init__(
-        self,
-        device: Device,
-        space: Workspace,
-        run: Run,
-        diagonal: CodedVector,
-        right: CodedVector,
-        start: Vector,
-        limit: float,
-        orthogonal: float,
-        anchor: int | None = None,
-    ) -> None:
-        self._device, self._space, self._run = device, space, run
-        nothing = CodedVector(0, 0, None, None)
-        # Products that relax nothing would be divided in a sweep of their own: the kernels do it on the way.
-        # So they do with an anchor, whose element comes in before the division.
-        self._relaxes = not isinstance(run, UnfusedSteps) and anchor is None
-        divisor = nothing if self._relaxes else diagonal
-        x = space.vector(start)
-        self._kernels = BiCGStabKernels(device, x, divisor, limit, orthogonal, anchor=anchor)
-        self._fresh = Step(Mode.JACOBI, diagonal, right, 1.0, IterationState.create(device))
-        self._step = product_step()
-        if self._relaxes:
-            # Products end with the recurrence, since they read its status.
-            state = replace(IterationState.create(device), status=self._kernels.status)
-            self._step = Step(Mode.JACOBI, diagonal, nothing, 1.0, state)
-        self._replay: Callable[[], None] | None = None
-        self._begun = self._made = 0
-        self._load()
-
-    @property
-    def x(self) -> Array:
-        """The iterate."""
-        return self._kernels.x
-
-    @property
-    def r(self) -> Array:
-        """The residual that the recurrence keeps."""
-        return self._kernels.r
-
-    @property
-    def products(self) -> int:
-        """Products that moved something."""
-        return self._begun + self.cost * self._made
-
-    @property
-    def spare(self) -> Array:
-        """A vector that is free between two calls."""
-        return self._kernels.product_r
-
-    def plain_residual(self) -> Array:
-        """See `Recurrence.plain_residual`."""
-        return self.r
-
-    def restart(self) -> float:
-        """Begin with the residual of x, and return its norm. Synchronises: once."""
-        kernels = self._kernels
-        self._run(self._fresh, kernels.x, kernels.r)
-        kernels.begin()
-        self._begun += 1
-        return self._space.read(kernels.numbers)[kernels.NORM]
-
-    def refresh(self) -> float:
-        """Begin again: directions hold for the residual that they began with alone."""
-        return self.restart()
-
-    def advance(self, most: int) -> RecurrenceStatus:
-        """Make some iterations. Synchronises: once.
-
-        The first time they are recorded, without a wait, right after a synchronisation.
-        """
-        kernels = self._kernels
-        recordings, single = divmod(min(self._space.stride, most), RECORDED)
-        if recordings and self._replay is None:
-            self._replay = self._device.record(self._queue_recorded)
-        for _ in range(recordings):
-            assert self._replay is not None
-            self._replay()
-        for _ in range(single):
-            self._queue(self._run)
-        *numbers, ended, made = self._space.read(kernels.numbers, kernels.status)
-        self._made = int(made)
-        return RecurrenceStatus(self._made, numbers[kernels.NORM], ended != _GOING, ended == _BROKEN)
-
-    def _load(self) -> None:
-        """Launch everything once, which no recording can be the first to do; nothing has begun, or moves."""
-        # A plain product would not know that; the one that a restart makes has loaded it.
-        self._queue(self._run if self._relaxes else _leave_out)
-
-    def _queue_recorded(self) -> None:
-        for _ in range(RECORDED):
-            self._queue(self._run)
-
-    def _queue(self, run: Run) -> None:
-        """Queue one iteration."""
-        kernels = self._kernels
-        run(self._step, kernels.p, kernels.product_p)
-        kernels.find_alpha()
-        kernels.shorten_residual()
-        run(self._step, kernels.r, kernels.product_r)
-        kernels.find_omega()
-        kernels.move_iterate()
-        kernels.turn_direction()
-
-
-def _leave_out(step: Step, x: Array, out: Array) -> None:
-    """Stand for a product that is not made."""
+_GOING = 0
+"""How the kernels tell that a recurrence goes on."""
 
 
 class DeviceIDR:
@@ -178,7 +38,7 @@ class DeviceIDR:
     ----------
     device : Device
     space : Workspace
-        For synchronisations, their stride, and the iterate.
+        For looks, their stride, and the iterate.
     run : callable
         Queues a step over all rows; see :class:`hybrid.matrix.gpu.workspace.DeviceWorkspace`.
     diagonal, right : CodedVector
@@ -187,16 +47,18 @@ class DeviceIDR:
         As for :meth:`hybrid.matrix.space.workspace.System.idr`.
     is_single : bool
         Whether `run` multiplies vectors of single precision, and the recurrence shall have them.
+    directions : {4, 1}
+        s.
 
     Notes
     -----
-    Synchronises: one a `restart` or `refresh`, and one or two in `advance`. A cycle is five
-    products and eleven launches, and allocates nothing; cycles queued beyond the end move nothing, and make
-    no products but those of matrices that cannot relax rows on the way. Residuals are made again between
-    checks, and not within. Memory: 3 + 2 s vectors; such a matrix keeps one more.
+    Synchronises: at looks alone: one a `restart` or `refresh`, and one or two in `advance`. A cycle is s + 1
+    products and 3 + 2 s launches, and allocates nothing; cycles queued beyond the end move nothing, and make
+    no products but those of matrices that cannot relax rows on the way. Residuals are made anew between
+    looks, and not within. Memory: 3 + 2 s vectors, and one more with s = 1; such a matrix keeps one more.
     """
 
-    cost, patience, is_preconditioned = DIRECTIONS + 1, 2000, False
+    steps, cycles, is_preconditioned = 1, IDR.cycles, False
 
     def __init__(
         self,
@@ -210,26 +72,31 @@ class DeviceIDR:
         anchor: int | None = None,
         weights: Array | None = None,
         is_single: bool = False,
+        directions: int = DIRECTIONS,
     ) -> None:
         self._device, self._space, self._run = device, space, run
+        self.cost = self.steps * (directions + 1)
+        self.patience = self.cycles * self.cost
         nothing = CodedVector(0, 0, None, None)
         # Products that relax nothing would be divided in a sweep of their own: the kernels do it on the way.
         # So they do with an anchor, whose element comes in before the division.
         relaxes = not (isinstance(run, UnfusedSteps) or is_single) and anchor is None
         self._kernels = IDRKernels(
             device, space.vector(start), nothing if relaxes else diagonal, limit, KAPPA, LOST, weights,
-            anchor=anchor, real=np.float32 if is_single else np.float64,
+            anchor=anchor, real=np.float32 if is_single else np.float64, directions=directions,
+            orthogonal=ORTHOGONAL,
         )  # fmt: skip
         self._directions = list(zip(self._kernels.u, self._kernels.g, strict=True))
         self._fresh = Step(Mode.JACOBI, diagonal, right, 1.0, IterationState.create(device))
         self._step = product_step()
         if relaxes:
-            # Products end with the recurrence, since they read its status.
+            # Products end with the recurrence, for it is its status that they look at.
             state = replace(IterationState.create(device), status=self._kernels.status)
             self._step = Step(Mode.JACOBI, diagonal, nothing, 1.0, state)
         self._replay: Callable[[], None] | None = None
         self._begun = self._made = 0
-        self._fall = SINGLE_FALL if is_single else FALL
+        self._fall = fall_of(directions, is_single)
+        self._recorded = RECORDED_DIRECTIONS // directions
         # No recording can be the first to launch anything; nothing has begun, or moves.
         self._queue()
 
@@ -256,10 +123,10 @@ class DeviceIDR:
     @property
     def products(self) -> int:
         """Products that moved something."""
-        return self._begun + self.cost * self._made
+        return self.steps * self._begun + self.cost * self._made
 
     def restart(self) -> float:
-        """Begin with the residual of x, and return its norm, weighed. Synchronises: once."""
+        """Begin with the residual of x, and return its norm, weighed. Synchronises: a look."""
         return self._begin(is_new=True)
 
     def refresh(self) -> float:
@@ -267,22 +134,27 @@ class DeviceIDR:
         return self._begin(is_new=False)
 
     def advance(self, most: int) -> RecurrenceStatus:
-        """Make some cycles. Synchronises: once, and again where a fresh residual is due.
+        """Make some cycles. Synchronises: a look, and another one where a fresh residual is due.
 
-        The first time they are recorded, without a wait, right after a synchronisation.
+        The first time they are recorded, for which nothing has to be waited: a look has just been taken.
         """
         kernels = self._kernels
-        if self._replay is None:
-            self._replay = self._device.record(self._queue)
-        for _ in range(min(self._space.stride, most)):
+        recordings, single = divmod(min(self._space.stride, most), self._recorded)
+        if recordings and self._replay is None:
+            self._replay = self._device.record(self._queue_recorded)
+        for _ in range(recordings):
+            assert self._replay is not None
             self._replay()
+        for _ in range(single):
+            self._queue()
         *numbers, ended, made = self._space.read(kernels.numbers, kernels.status)
         self._made = int(made)
         norm = numbers[kernels.NORM]
-        if ended == _GOING and norm < self._fall * numbers[kernels.GREATEST]:
-            norm = self.refresh()
+        is_due = ended == _GOING and norm < self._fall * numbers[kernels.GREATEST]
+        if is_due or ended == kernels.ORTHOGONAL:
+            norm = self._begin(is_new=not is_due)
             ended = self._ended
-        return RecurrenceStatus(self._made, norm, ended != _GOING, ended == _BROKEN)
+        return RecurrenceStatus(self._made, norm, ended != _GOING, ended == kernels.BROKEN)
 
     def _begin(self, is_new: bool) -> float:
         kernels = self._kernels
@@ -291,6 +163,10 @@ class DeviceIDR:
         self._begun += 1
         *numbers, self._ended, _ = self._space.read(kernels.numbers, kernels.status)
         return numbers[kernels.NORM]
+
+    def _queue_recorded(self) -> None:
+        for _ in range(self._recorded):
+            self._queue()
 
     def _queue(self) -> None:
         """Queue one cycle."""
@@ -307,7 +183,7 @@ class DeviceIDR:
 
 # Krylov methods whose products are several damped steps of Jacobi's method: a polynomial preconditioner.
 #
-# :mod:`hybrid.matrix.space.repeated` describes the steps and the system that they solve.
+# What the steps are, and which system they solve, is told in :mod:`hybrid.matrix.space.repeated`.
 # With an anchor s (:mod:`hybrid.solvers.average_krylov`) every step takes x[s] from the right-hand side.
 # Source of the idea: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 2003, §12.3.
 
@@ -334,15 +210,38 @@ class RepeatedSteps:
         repeat(lambda x, out: self._run(damped, x, out), x, self._between, out)
 
 
-class _Measured:
-    """The base of both recurrences: the residual of the system itself, and the count of products."""
+class PolynomialIDR(DeviceIDR):
+    """The recurrence of IDR(s) for I - T^k.
 
-    is_preconditioned = True
-    cost: int
-    x: Any
-    spare: Any
-    _begun: int
-    _made: int
+    Parameters
+    ----------
+    device, space, run, diagonal, right, start, limit, anchor, weights, directions
+        As for `DeviceIDR`.
+
+    Notes
+    -----
+    A cycle is ``(s + 1) STEPS`` products.  Memory: a vector more than `DeviceIDR`.
+    """
+
+    steps, cycles, is_preconditioned = STEPS, REPEATED_CYCLES, True
+
+    def __init__(
+        self,
+        device: Device,
+        space: Workspace,
+        run: Run,
+        diagonal: CodedVector,
+        right: CodedVector,
+        start: Array,
+        limit: float,
+        anchor: int | None = None,
+        weights: Array | None = None,
+        directions: int = DIRECTIONS,
+    ) -> None:
+        repeated = self._prepare(device, run, diagonal, right, len(start), anchor)
+        super().__init__(
+            device, space, repeated, diagonal, right, start, limit, None, weights, directions=directions
+        )
 
     def _prepare(
         self,
@@ -361,7 +260,7 @@ class _Measured:
     @property
     def products(self) -> int:
         """Products that moved something, or measured."""
-        return STEPS * self._begun + self.cost * self._made + self._looks
+        return super().products + self._looks
 
     def plain_residual(self) -> Array:
         """See `Recurrence.plain_residual`. Synchronises: no."""
@@ -369,68 +268,6 @@ class _Measured:
         self._looks += 1
         self.spare[...] -= self.x
         return self.spare
-
-
-class PolynomialIDR(_Measured, DeviceIDR):
-    """The recurrence of IDR(s) for I - T^k.
-
-    Parameters
-    ----------
-    device, space, run, diagonal, right, start, limit, anchor, weights
-        As for `DeviceIDR`.
-
-    Notes
-    -----
-    A cycle is 5 `STEPS` products.  Memory: a vector more than `DeviceIDR`.
-    """
-
-    cost, patience = STEPS * DeviceIDR.cost, IDR_PATIENCE
-
-    def __init__(
-        self,
-        device: Device,
-        space: Workspace,
-        run: Run,
-        diagonal: CodedVector,
-        right: CodedVector,
-        start: Array,
-        limit: float,
-        anchor: int | None = None,
-        weights: Array | None = None,
-    ) -> None:
-        repeated = self._prepare(device, run, diagonal, right, len(start), anchor)
-        super().__init__(device, space, repeated, diagonal, right, start, limit, None, weights)
-
-
-class PolynomialBiCGStab(_Measured, DeviceBiCGStab):
-    """The recurrence of BiCGStab for I - T^k.
-
-    Parameters
-    ----------
-    device, space, run, diagonal, right, start, limit, orthogonal, anchor
-        As for `DeviceBiCGStab`.
-
-    Notes
-    -----
-    An iteration is 2 `STEPS` products.  Memory: a vector more than `DeviceBiCGStab`.
-    """
-
-    cost, patience = STEPS * DeviceBiCGStab.cost, STEPS * DeviceBiCGStab.patience
-
-    def __init__(
-        self,
-        device: Device,
-        space: Workspace,
-        run: Run,
-        diagonal: CodedVector,
-        right: CodedVector,
-        start: Array,
-        limit: float,
-        orthogonal: float,
-        anchor: int | None = None,
-    ) -> None:
-        repeated = self._prepare(device, run, diagonal, right, len(start), anchor)
-        super().__init__(device, space, repeated, diagonal, right, start, limit, orthogonal, None)
 
 
 class PolynomialSystem:
@@ -456,15 +293,10 @@ class PolynomialSystem:
         limit: float,
         anchor: int | None = None,
         weights: Array | None = None,
+        directions: int = DIRECTIONS,
     ) -> PolynomialIDR:
         """See `Preconditioner.idr`."""
-        return PolynomialIDR(*self._place, *self._operands(b), start, limit, anchor, weights)
-
-    def bicgstab(
-        self, b: Array | None, start: Array, limit: float, orthogonal: float, anchor: int | None = None
-    ) -> PolynomialBiCGStab:
-        """See `Preconditioner.bicgstab`."""
-        return PolynomialBiCGStab(*self._place, *self._operands(b), start, limit, orthogonal, anchor)
+        return PolynomialIDR(*self._place, *self._operands(b), start, limit, anchor, weights, directions)
 
     def _operands(self, b: Array | None) -> tuple[CodedVector, CodedVector]:
         return self._diagonal, self._right if b is None else CodedVector(len(b), 64, b, None)

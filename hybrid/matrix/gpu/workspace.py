@@ -28,7 +28,8 @@ from gpu_kernels import (
     product_step,
 )
 from hybrid.base.arrays import Array, to_host
-from hybrid.matrix.gpu.idr import DeviceBiCGStab, DeviceIDR, PolynomialSystem
+from hybrid.base.shadow_signs import DIRECTIONS
+from hybrid.matrix.gpu.idr import DeviceIDR, PolynomialSystem
 from hybrid.matrix.gpu.repeated_steps import RECORDED, DeviceSteps, Run
 from hybrid.matrix.space.base import Criterion, Vector
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
@@ -344,13 +345,6 @@ class DeviceSystem:
         """Return steps of the uniformised chain."""
         return self._steps(Mode.POWER, self._diagonal, 1.0 / rate, criterion)
 
-    def bicgstab(
-        self, start: Vector, limit: float, orthogonal: float, anchor: int | None = None
-    ) -> Recurrence:
-        """Return BiCGStab's recurrence, whose launches are recorded."""
-        space, operands = self._space, (self._diagonal, self._right)
-        return DeviceBiCGStab(space.device, space, self._run, *operands, start, limit, orthogonal, anchor)
-
     def idr(
         self,
         start: Array,
@@ -358,10 +352,13 @@ class DeviceSystem:
         anchor: int | None = None,
         weights: Array | None = None,
         is_single: bool = False,
+        directions: int = DIRECTIONS,
     ) -> Recurrence:
         """Return IDR(s)'s recurrence, whose cycles are recorded."""
         space, operands = self._space, (self._diagonal, self._right)
-        return DeviceIDR(space.device, space, self._run, *operands, start, limit, anchor, weights, is_single)
+        return DeviceIDR(
+            space.device, space, self._run, *operands, start, limit, anchor, weights, is_single, directions
+        )
 
     def preconditioner(self, shape: Array | None = None) -> Preconditioner | None:
         """See `System.preconditioner`: several steps for every shape."""

@@ -195,10 +195,6 @@ class DistributedPasses:
         """See `Passes.element`."""
         return float(self._all.total([self._own.element(x, place) if place >= 0 else 0.0])[0])
 
-    def dot(self, x: Vector, y: Vector) -> float:
-        """See `Passes.dot`."""
-        return float(self._all.total([self._own.dot(x, y)])[0])
-
     def shadow_sums(self, x: Vector, weights: Vector | None) -> Vector:
         """See `Passes.shadow_sums`."""
         return self._all.total(self._own.shadow_sums(x, weights))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.space.base import Criterion, MatrixOperator, Vector, true_residual
 from hybrid.matrix.space.passes import NumPyPasses, Passes
 from hybrid.matrix.space.workspace import Pair, Steps, Workspace
@@ -15,7 +16,7 @@ from mtbdd.base.errors import option
 from mtbdd.base.memory import require_memory
 
 if TYPE_CHECKING:
-    from hybrid.matrix.space.idr import IDR, HostBiCGStab, HostImages
+    from hybrid.matrix.space.idr import IDR, HostImages
     from hybrid.matrix.space.repeated import RepeatedSystem
     from hybrid.matrix.space.swept import RowSweeps, SweptSystem
 
@@ -322,14 +323,6 @@ class HostSystem:
         """Return steps of a product and a pass over the vectors each."""
         return HostUniformised(self._matrix, self._passes, self._diagonal, self._b, 1.0 / rate)
 
-    def bicgstab(
-        self, start: Vector, limit: float, orthogonal: float, anchor: int | None = None
-    ) -> HostBiCGStab:
-        """Return BiCGStab's recurrence."""
-        from hybrid.matrix.space.idr import HostBiCGStab
-
-        return HostBiCGStab(self._passes, self.images(anchor), _copy(start), limit, orthogonal)
-
     def idr(
         self,
         start: Vector,
@@ -337,13 +330,14 @@ class HostSystem:
         anchor: int | None = None,
         weights: Vector | None = None,
         is_single: bool = False,
+        directions: int = DIRECTIONS,
     ) -> IDR:
         """Return IDR(s)'s recurrence."""
         from hybrid.matrix.space.idr import IDR
 
         images = self.images(anchor, self._single if is_single else None)
         real = np.float32 if is_single else np.float64
-        return IDR(self._passes, images, _copy(start), limit, weights, real)
+        return IDR(self._passes, images, _copy(start), limit, weights, real, directions=directions)
 
     def images(self, anchor: int | None, multiply: Multiply | None = None) -> HostImages:
         """Return what recurrences multiply with."""

@@ -1,4 +1,4 @@
-"""IDR(s)'s recurrence with bi-orthogonal images: s = 4 directions, vectors and numbers on the host.
+"""IDR(s)'s recurrence with bi-orthogonal images, vectors and numbers on the host; BiCGStab is s = 1.
 
 Residuals lie in ever smaller spaces. Each is ``(I - omega A)`` times those vectors of the space before that
 are orthogonal to the s shadow vectors. Directions u_k and their images g_k = A u_k are chosen so that g_k is
@@ -10,12 +10,15 @@ makes the residual small:
     g_k and u_k lose their shares of those before;  beta = f[k] / m[k, k];  x += beta u_k,  r -= beta g_k
     after all k:  t = A r,  omega = (t . r) / (t . t), no less than kappa allows;  x += omega r,  r -= omega t
 
-Every product lowers the dimension that is left, where BiCGStab needs two for that. Omega cannot be small
-beside the residual's angle to t, which is where BiCGStab breaks down on convective chains (queues in a row).
+With s = 4 the shadow vectors are signs that nobody stores, and four of five products lower the dimension that
+is left. With s = 1 the shadow vector is the residual that the recurrence began with: that is BiCGStab, in as
+many vectors, but for kappa. Omega cannot be small beside the residual's angle to t, where BiCGStab breaks
+down on convective chains (queues in a row). Where the residual has become orthogonal to the only shadow
+vector, the recurrence begins anew with another one.
 
-Norms may grow by some powers of ten before they fall, and the residual then is no longer that of x. So
-whenever it has fallen by a factor of a hundred a fresh one takes its place, while directions stay. A restart
-would lose what they know (van der Vorst and Ye, SIAM J. Sci. Comput. 22(3), 2000).
+Norms may grow by some powers of ten before they fall, and the residual then is no longer that of x. So with
+s = 4 a fresh one takes its place whenever it has fallen by a factor of a hundred, while directions stay. A
+restart would lose what they know (van der Vorst and Ye, SIAM J. Sci. Comput. 22(3), 2000).
 
 Most of the time is what passes over vectors move, and vectors of single precision halve that.  They lead as
 far as others, since residuals are made anew in double precision.  But they forget what lies beyond seven
@@ -23,7 +26,8 @@ digits, and where a system is nearly singular that takes more cycles than it sav
 
 Scalar products may be weighted, which is the recurrence for x divided by the weights. With weights 1 / x a
 small norm means a residual that is small beside x in every row, and not only where x is great. Source:
-[vGS11], [SvG08]; kappa: Sleijpen and van der Vorst, Numerical Algorithms 10, 1995.
+[vGS11], [SvG08]; s = 1: van der Vorst, Bi-CGSTAB, SIAM J. Sci. Stat. Comput. 13, 1992; kappa: Sleijpen and
+van der Vorst, Numerical Algorithms 10, 1995.
 """
 
 from __future__ import annotations
@@ -44,8 +48,11 @@ from hybrid.matrix.space.workspace import Steps
 IDR_VECTORS = 3 + 2 * DIRECTIONS
 """Vectors of the recurrence, its operands and weights not among them."""
 
+BICGSTAB_VECTORS = 3 + 2 + 1
+"""The same of s = 1, whose shadow vector is held."""
+
 SINGLE_VECTORS = 3 + DIRECTIONS
-"""The same with single precision: as much memory as so many vectors of double precision."""
+"""Those of s = 4 with single precision: as much memory as so many vectors of double precision."""
 
 KAPPA = 0.7
 """Cosine of the residual and its image below which omega is made greater."""
@@ -56,8 +63,21 @@ FALL = 1e-2
 SINGLE_FALL = 1e-1
 """The same with vectors of single precision, whose residual is sooner that of another x."""
 
+ORTHOGONAL = 1e-12
+"""Cosine of the residual and the only shadow vector of s = 1 below which the recurrence begins anew."""
+
 LOST = 1e8
 """Times the first norm that the residual may grow before its digits are those of nothing."""
+
+
+def fall_of(directions: int, is_single: bool) -> float:
+    """Return the share of the greatest norm at which a recurrence makes a fresh residual; 0 for never.
+
+    With s = 1, whose cycles are two products, it would take a share of them that is not won back.
+    """
+    if is_single:
+        return SINGLE_FALL
+    return FALL if directions > 1 else 0.0
 
 
 Array = Any
@@ -81,6 +101,11 @@ class Images(Protocol):
 class Space:
     """The numbers of a space: what the images make with the shadow vectors, and what is left of the residual.
 
+    Parameters
+    ----------
+    directions : int
+        s.
+
     Attributes
     ----------
     omega : float
@@ -89,17 +114,18 @@ class Space:
         Products of the residual with the shadow vectors.
     """
 
-    def __init__(self) -> None:
-        self._images, self.left, self.omega = np.eye(DIRECTIONS), np.zeros(DIRECTIONS), 1.0
+    def __init__(self, directions: int = DIRECTIONS) -> None:
+        self.left = np.zeros(directions)
+        self.begin(self.left)
 
     def begin(self, left: Numbers) -> None:
         """Begin with a residual: no image is known."""
-        self._images, self.left, self.omega = np.eye(DIRECTIONS), left.copy(), 1.0
+        self._images, self.left, self.omega = np.eye(len(left)), left.copy(), 1.0
 
     def shares(self, k: int) -> Numbers:
         """Return what direction k takes of those of the last space, shape (s,), zero before k."""
-        found = np.zeros(DIRECTIONS)
-        for i in range(k, DIRECTIONS):
+        found = np.zeros(len(self.left))
+        for i in range(k, len(found)):
             found[i] = (self.left[i] - self._images[i, k:i] @ found[k:i]) / self._images[i, i]
         return found
 
@@ -111,7 +137,7 @@ class Space:
         tuple, or None
             Shares of the directions before, shape (s,), and beta; None where they break down.
         """
-        shares, images = np.zeros(DIRECTIONS), self._images
+        shares, images = np.zeros(len(sums)), self._images
         column = sums.copy()
         for i in range(k):
             shares[i] = column[i] / images[i, i]
@@ -135,24 +161,70 @@ class Space:
         return math.isfinite(self.omega)
 
 
-class HostRecurrence:
-    """The base of recurrences with numbers on the host: products, and the residual of the system as it is.
+class IDR:
+    """The recurrence for ``A x = b``; see `hybrid.matrix.space.recurrence.Recurrence`.
 
     Parameters
     ----------
+    passes : Passes
     images : Images
         Of the system that is solved.
-    plain : Images or None
+    x : array, shape (n,), float64
+        The iterate, changed in place.
+    limit : float
+        Norm of the residual, weighed, below which it has arrived.
+    weights : array, shape (n,), float64, optional
+        What elements are multiplied with before they are measured.
+    real : {numpy.float64, numpy.float32}
+        Precision of residual, directions and images, which `passes` and `images` have to know.  The iterate,
+        and residuals made anew, have double precision.
+    plain : Images, optional
         Of the system as it is, divided by its diagonal, where `images` are those of another one.
+    directions : {4, 1}
+        s.
+
+    Attributes
+    ----------
+    steps : int
+        Products of an image.
+    cycles : int
+        Without any gain, after which a residual falls no more.
+
+    Notes
+    -----
+    An iteration is a cycle of s + 1 images; it allocates parts of vectors only.  Vectors: 3 + 2 s, with
+    single precision the memory of 3 + s, and one more with s = 1.  Time besides the products: s + 1 passes
+    over up to 2 s + 2 vectors.
     """
 
-    x: Array
-    r: Array
-    spare: Array
+    steps, cycles = 1, 400
 
-    def __init__(self, images: Images, plain: Images | None) -> None:
-        self._images, self._plain = images, plain
+    def __init__(
+        self,
+        passes: Passes,
+        images: Images,
+        x: Array,
+        limit: float,
+        weights: Array | None = None,
+        real: type[np.floating[Any]] = np.float64,
+        plain: Images | None = None,
+        directions: int = DIRECTIONS,
+    ) -> None:
+        self._passes, self._images, self._plain = passes, images, plain
         self.is_preconditioned = plain is not None
+        self.cost = self.steps * (directions + 1)
+        self.patience = self.cycles * self.cost
+        self._limit, self._weights = limit, weights
+        self.x = x
+        self.r, self._t = np.empty_like(x, dtype=real), np.empty_like(x, dtype=real)
+        self._u, self._g = (np.empty_like(x, dtype=real, shape=(directions, x.size)) for _ in range(2))
+        self._shadow = np.empty_like(self.r) if directions == 1 else None
+        is_single = real is not np.float64
+        self._fall, self._fresh = fall_of(directions, is_single), np.empty_like(x) if is_single else self.r
+        self.spare = self._t if self._fresh is self.r else self._fresh
+        self._space = Space(directions)
+        self._first = self._norm = self._greatest = math.inf
+        self._iterations, self._ended, self._broken = 0, True, False
 
     @property
     def products(self) -> int:
@@ -166,66 +238,15 @@ class HostRecurrence:
         self._plain.residual(self.x, self.spare)
         return self.spare
 
-
-class IDR(HostRecurrence):
-    """The recurrence for ``A x = b``; see `hybrid.matrix.space.recurrence.Recurrence`.
-
-    Parameters
-    ----------
-    passes : Passes
-    images : Images
-    start : array, shape (n,), float64
-    limit : float
-        Norm of the residual, weighed, below which it has arrived.
-    weights : array, shape (n,), float64, optional
-        What elements are multiplied with before they are measured.
-    real : {numpy.float64, numpy.float32}
-        Precision of residual, directions and images, which `passes` and `images` have to know.  The iterate,
-        and residuals made anew, have double precision.
-    plain : Images, optional
-        As for `HostRecurrence`.
-
-    Notes
-    -----
-    An iteration is a cycle of s + 1 products; it allocates parts of vectors only.  Vectors: 3 + 2 s, with
-    single precision the memory of 3 + s.  Time besides the products: s + 1 passes over up to 2 s + 2 vectors.
-    """
-
-    cost, patience = DIRECTIONS + 1, 2000
-
-    def __init__(
-        self,
-        passes: Passes,
-        images: Images,
-        x: Array,
-        limit: float,
-        weights: Array | None = None,
-        real: type[np.floating[Any]] = np.float64,
-        plain: Images | None = None,
-    ) -> None:
-        super().__init__(images, plain)
-        self._passes = passes
-        self._limit, self._weights = limit, weights
-        self.x = x
-        self.r, self._t = np.empty_like(x, dtype=real), np.empty_like(x, dtype=real)
-        self._u, self._g = (np.empty_like(x, dtype=real, shape=(DIRECTIONS, x.size)) for _ in range(2))
-        self._fall, self._fresh = FALL, self.r
-        if real is not np.float64:
-            self._fall, self._fresh = SINGLE_FALL, np.empty_like(x)
-        self.spare = self._t if self._fresh is self.r else self._fresh
-        self._space = Space()
-        self._first = self._norm = self._greatest = math.inf
-        self._iterations, self._ended, self._broken = 0, True, False
-
     def restart(self) -> float:
         """Begin with the residual of x, and return its norm, weighed."""
         self._make_residual()
+        if self._shadow is not None:
+            self._shadow[...] = self.r
         self._passes.clear(self._u, self._g)
         self._space.begin(self._look())
-        self._first = self._greatest = self._norm
-        self._broken = not math.isfinite(self._norm)
-        self._ended = self._broken or self._norm < self._limit
-        return self._norm
+        self._first = self._norm
+        return self._go_on()
 
     def advance(self, most: int) -> RecurrenceStatus:
         """Make one cycle."""
@@ -233,7 +254,9 @@ class IDR(HostRecurrence):
             self._iterations += 1
             if not self._cycle():
                 self._ended = self._broken = True
-            elif self._norm < self._fall * self._greatest and not self._ended:
+            elif not self._ended and self._is_orthogonal():
+                self.restart()
+            elif not self._ended and self._norm < self._fall * self._greatest:
                 self.refresh()
             self._greatest = max(self._greatest, self._norm)
         return RecurrenceStatus(self._iterations, self._norm, self._ended, self._broken)
@@ -242,6 +265,16 @@ class IDR(HostRecurrence):
         """Replace the residual by a fresh one, keep the directions, and return its norm, weighed."""
         self._make_residual()
         self._space.left[...] = self._look()
+        return self._go_on()
+
+    def _is_orthogonal(self) -> bool:
+        """Whether the product of the residual with the only shadow vector has lost its digits."""
+        if self._shadow is None:
+            return False
+        return not abs(self._space.left[0]) > ORTHOGONAL * self._first * self._norm
+
+    def _go_on(self) -> float:
+        """Go on from a fresh residual, and return its norm."""
         self._greatest = self._norm
         self._broken = not math.isfinite(self._norm)
         self._ended = self._broken or self._norm < self._limit
@@ -253,21 +286,27 @@ class IDR(HostRecurrence):
         if self._fresh is not self.r:
             self.r[...] = self._fresh
 
+    def _sums(self, x: Array) -> Numbers:
+        """Return the products of a vector with the shadow vectors, and with itself, shape (s + 1,)."""
+        if self._shadow is None:
+            return self._passes.shadow_sums(x, self._weights)
+        return self._passes.step_sums(x, self._shadow, self._weights)[:2]
+
     def _look(self) -> Numbers:
         """Return the products of the residual with the shadow vectors, and keep its norm."""
-        *left, square = self._passes.shadow_sums(self.r, self._weights)
+        *left, square = self._sums(self.r)
         self._norm = math.sqrt(square)
         return np.array(left)
 
     def _cycle(self) -> bool:
         """Go through the directions of a space, and into the next; return whether nothing broke down."""
-        passes, space, weights = self._passes, self._space, self._weights
+        passes, space = self._passes, self._space
         x, r, t, u, g = self.x, self.r, self._t, self._u, self._g
         passes.aim(0, space.shares(0), space.omega, r, u, g)
-        betas = np.zeros(DIRECTIONS)
-        for k in range(DIRECTIONS):
+        betas = np.zeros(len(u))
+        for k in range(len(u)):
             self._images.apply(u[k], g[k])
-            found = space.take(k, passes.shadow_sums(g[k], weights)[:DIRECTIONS])
+            found = space.take(k, self._sums(g[k])[:-1])
             if found is None:
                 # x may lack moves of this cycle that r has.
                 self._make_residual()
@@ -275,15 +314,17 @@ class IDR(HostRecurrence):
             taken, betas[k] = found
             passes.settle(k, taken, betas, space.shares(k + 1), space.omega, u, g, r, x)
         self._images.apply(r, t)
-        if not space.step(*passes.step_sums(t, r, weights)):
+        across, image, square = passes.step_sums(t, r, self._weights)
+        if math.sqrt(square) < self._limit:
+            # Having arrived is no breakdown, whatever else is zero by then.
+            self._norm, self._ended = math.sqrt(square), True
+            return True
+        if not space.step(across, image, square):
             return False
         passes.step(space.omega, t, r, x)
         space.left[...] = self._look()
         self._ended = self._norm < self._limit
         return self._norm <= LOST * self._first
-
-
-# BiCGStab's recurrence with numbers that are Python's, and what it multiplies with on the host.
 
 
 class HostImages:
@@ -298,7 +339,7 @@ class HostImages:
     relaxation : Steps
         The step ``x <- (M x + b) / diagonal``.
     anchor : int, optional
-        As for :meth:`hybrid.matrix.space.workspace.System.bicgstab`.
+        As for :meth:`hybrid.matrix.space.workspace.System.idr`.
 
     Attributes
     ----------
@@ -339,111 +380,3 @@ class HostImages:
 
     def _at_anchor(self, x: Vector) -> float:
         return 0.0 if self._anchor is None else self._passes.element(x, self._anchor)
-
-
-class HostBiCGStab(HostRecurrence):
-    """The recurrence of :mod:`hybrid.matrix.space.recurrence` with numbers on the host.
-
-    Parameters
-    ----------
-    passes : Passes
-    images : Images
-        What it multiplies with.
-    x : array, shape (n,), float64
-        The iterate, changed in place.
-    limit, orthogonal
-        As for :meth:`hybrid.matrix.space.workspace.System.bicgstab`.
-    plain : Images, optional
-        As for `HostRecurrence`.
-
-    Notes
-    -----
-    Six vectors; an iteration allocates parts of vectors only. Time: two products and O(n).
-    """
-
-    cost, patience = 2, 400
-
-    def __init__(
-        self,
-        passes: Passes,
-        images: Images,
-        x: Array,
-        limit: float,
-        orthogonal: float,
-        plain: Images | None = None,
-    ) -> None:
-        super().__init__(images, plain)
-        self._passes = passes
-        self._limit, self._orthogonal = limit, orthogonal
-        self.x = x
-        self.r, self._shadow, self._p, self._v, self._t = (np.empty_like(x) for _ in range(5))
-        self.spare = self._t
-        self._rho = self._first = self._norm = math.inf
-        self._iterations, self._ended, self._broken = 0, True, False
-
-    def restart(self) -> float:
-        """Begin with the residual of x, and return its norm."""
-        r = self.r
-        self._images.residual(self.x, r)
-        self._shadow[...] = r
-        self._p[...] = r
-        self._rho = self._passes.dot(r, r)
-        self._norm = self._first = math.sqrt(self._rho)
-        self._ended, self._broken = self._norm < self._limit, False
-        return self._norm
-
-    def refresh(self) -> float:
-        """Begin anew: directions hold for the residual that they began with alone."""
-        return self.restart()
-
-    def advance(self, most: int) -> RecurrenceStatus:
-        """Make one iteration."""
-        if not self._ended:
-            self._iterate()
-        return RecurrenceStatus(self._iterations, self._norm, self._ended, self._broken)
-
-    def _iterate(self) -> None:
-        x, r, p, v, t = self.x, self.r, self._p, self._v, self._t
-        self._iterations += 1
-        self._images.apply(p, v)
-        along = self._passes.dot(self._shadow, v)
-        if along == 0.0 or not math.isfinite(along):
-            self._ended = self._broken = True
-            return
-        alpha = self._rho / along
-
-        def shorten(r: Vector, v: Vector) -> None:
-            r -= alpha * v
-
-        self._passes.each(shorten, r, v)
-        self._images.apply(r, t)
-        length = self._passes.dot(t, t)
-        omega = self._passes.dot(t, r) / length if length > 0.0 else 0.0
-
-        def move(x: Vector, p: Vector, r: Vector, t: Vector) -> None:
-            x += alpha * p
-            x += omega * r
-            r -= omega * t
-
-        self._passes.each(move, x, p, r, t)
-        before, self._rho = self._rho, self._passes.dot(self._shadow, r)
-        self._norm = math.sqrt(self._passes.dot(r, r))
-        # Having arrived is no breakdown, whatever else is zero by then.
-        if self._norm < self._limit:
-            self._ended = True
-        elif not self._goes_on(omega):
-            self._ended = self._broken = True
-        else:
-            beta = self._rho / before * (alpha / omega)
-
-            def turn(p: Vector, v: Vector, r: Vector) -> None:
-                p -= omega * v
-                p *= beta
-                p += r
-
-            self._passes.each(turn, p, v, r)
-
-    def _goes_on(self, omega: float) -> bool:
-        """Tell whether nothing has broken down; a residual that is not a number passes no comparison."""
-        means_something = abs(self._rho) > self._orthogonal * self._first * self._norm
-        return omega != 0.0 and math.isfinite(self._norm) and means_something

@@ -15,8 +15,9 @@ from hybrid.matrix.space.base import PART, Vector, parts
 class Passes(Protocol):
     """Passes of a workspace on the host, and of recurrences, over whole vectors, besides products.
 
-    IDR(s) holds directions and their images together: `u` and `g`, shape (s, n), float64.  `weights`, shape
-    (n,), are what the elements of a vector are multiplied with before it is measured; None stands for ones.
+    IDR(s) holds directions and their images together: `u` and `g`, shape (s, n), float64, where s is 4 or 1.
+    `weights`, shape (n,), are what the elements of a vector are multiplied with before it is measured; None
+    stands for ones.
     """
 
     def add_scaled(self, weight: float, x: Vector, total: Vector) -> None:
@@ -36,9 +37,6 @@ class Passes(Protocol):
 
         NumPy's numbers, and not Python's, which raise where a quotient is infinite.
         """
-
-    def dot(self, x: Vector, y: Vector) -> float:
-        """Return ``sum of x * y``: a sum of those of pieces (`PIECE`), whatever the number of threads."""
 
     def agreed(self, changes: Vector) -> Vector:
         """Return the greatest of every change that processes have measured: there is one process."""
@@ -65,7 +63,7 @@ class Passes(Protocol):
     # ------------------------------------------------------------------ of IDR(s)
 
     def shadow_sums(self, x: Vector, weights: Vector | None) -> Vector:
-        """Return the scalar products with the shadow vectors, and of x with itself, shape (s + 1,)."""
+        """Return the scalar products with the shadow vectors of s = 4, and of x with itself, shape (5,)."""
 
     def aim(self, first: int, shares: Vector, omega: float, r: Vector, u: Vector, g: Vector) -> None:
         """Write ``omega r + sum over j >= first of shares[j] (u[j] - omega g[j])`` to ``u[first]``."""
@@ -138,11 +136,6 @@ class NumPyPasses(Passes):
         """Return the least and the greatest element."""
         return np.float64(x.min()), np.float64(x.max())
 
-    def dot(self, x: Vector, y: Vector) -> float:
-        """Return ``sum of x * y``."""
-        pieces = range(0, x.size, PIECE)
-        return float(np.array([np.dot(x[k : k + PIECE], y[k : k + PIECE]) for k in pieces]).sum())
-
     def each(self, work: Callable[..., object], *vectors: Vector) -> None:
         """Call `work` with the same part of every vector, for all parts."""
         for part in parts(vectors[0].size):
@@ -176,7 +169,7 @@ class NumPyPasses(Passes):
         """Write the direction."""
         for part in parts(r.size):
             aimed = omega * r[part]
-            for j in range(first, DIRECTIONS):
+            for j in range(first, len(u)):
                 aimed += shares[j] * (u[j, part] - omega * g[j, part])
             u[first, part] = aimed
 
@@ -199,7 +192,7 @@ class NumPyPasses(Passes):
                 g[last, part] -= taken[j] * g[j, part]
             x[part] += betas[last] * u[last, part]
             r[part] -= betas[last] * g[last, part]
-        if last + 1 < DIRECTIONS:
+        if last + 1 < len(u):
             self.aim(last + 1, shares, omega, r, u, g)
 
     def step_sums(self, t: Vector, r: Vector, weights: Vector | None) -> Vector:

@@ -1,25 +1,20 @@
 """The interface of Krylov recurrences, which restart and advance where their vectors lie.
 
-There are two: :mod:`hybrid.matrix.space.idr`, and BiCGStab's for ``A x = b / diagonal`` with
-``A = I - M / diagonal``. In the latter r is the residual, p the direction, and shadow the first residual:
-
-    v = A p,  alpha = rho / (shadow . v),  r -= alpha v,
-    t = A r,  omega = (t . r) / (t . t),   x += alpha p + omega r,  r -= omega t,
-    rho' = shadow . r,  beta = (rho' / rho) (alpha / omega),  p = r + beta (p - omega v).
-
-With an *anchor*, the number s of an element of x, it is ``A x = x - (M x - x[s]) / diagonal``. Where M is a
-closed class and its row sums are the diagonal, I - M / diagonal is singular, but this A is not
+They solve ``A x = b / diagonal`` with ``A = I - M / diagonal`` (:mod:`hybrid.matrix.space.idr`). With an
+*anchor*, the number s of an element of x, it is ``A x = x - (M x - x[s]) / diagonal``. Where M is a closed
+class and its row sums are the diagonal, I - M / diagonal is singular, but this A is not
 (:mod:`hybrid.solvers.average_krylov`).
 
-It has *arrived* once ``|r|`` is below a limit. It *breaks down* when a number to divide by is zero or not
-finite. It does so, too, when the cosine of r and shadow is so small that rho' has lost its digits. In both
-cases it has ended: x stays as it is until the recurrence begins anew. Source: van der Vorst, Bi-CGSTAB, SIAM
-J. Sci. Stat. Comput. 13, 1992; [CB12] §3.2.
+A recurrence has *arrived* once ``|r|`` is below a limit. It *breaks down* when a number to divide by is zero
+or not finite, or the residual has grown beyond all digits. In both cases it has ended: x stays as it is until
+the recurrence begins anew.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
+
+from hybrid.base.shadow_signs import DIRECTIONS
 
 
 class RecurrenceStatus(NamedTuple):
@@ -81,10 +76,7 @@ class Recurrence(Protocol):
         """Begin with the residual of x, from a fresh product, and return its norm. A look."""
 
     def refresh(self) -> float:
-        """Go on with the residual of x, from a fresh product, and return its norm; a look.
-
-        A recurrence that cannot do so begins anew.
-        """
+        """Go on with the residual of x, from a fresh product, and return its norm; a look."""
 
     def advance(self, most: int) -> RecurrenceStatus:
         """Make some iterations, as many as the workspace makes between two looks but at most `most`; a look.
@@ -130,6 +122,7 @@ class Preconditioner(Protocol):
         limit: float,
         anchor: int | None = None,
         weights: Array | None = None,
+        directions: int = DIRECTIONS,
     ) -> Recurrence:
         """Return the recurrence of IDR(s) from a copy of `start`, as `System.idr` of a workspace does.
 
@@ -138,8 +131,3 @@ class Preconditioner(Protocol):
         b : array, shape (n,), or None
             In the workspace, not copied; None for that of the system.
         """
-
-    def bicgstab(
-        self, b: Array | None, start: Array, limit: float, orthogonal: float, anchor: int | None = None
-    ) -> Recurrence:
-        """Return the recurrence of BiCGStab from a copy of `start`, as `System.bicgstab` does; b as above."""

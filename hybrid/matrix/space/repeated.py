@@ -22,7 +22,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from hybrid.matrix.space.idr import IDR, HostBiCGStab, Images
+from hybrid.base.shadow_signs import DIRECTIONS
+from hybrid.matrix.space.idr import IDR, Images
 from hybrid.matrix.space.passes import Passes
 
 Array = Any
@@ -34,9 +35,8 @@ STEPS = 8
 OMEGA = 0.9
 """Relaxation of a step."""
 
-IDR_PATIENCE = 4 * STEPS * IDR.patience
-"""Products without any gain, of IDR(s): of a queue that fills bounds gain nothing in most cycles, and then
-all at once."""
+REPEATED_CYCLES = 4 * IDR.cycles
+"""Cycles without any gain: of a queue that fills bounds gain nothing in most cycles, and then all at once."""
 
 PlainImages = Callable[["Array | None", "int | None"], Images]
 
@@ -116,15 +116,9 @@ class RepeatedImages:
 
 
 class RepeatedIDR(IDR):
-    """IDR(s) over the images of several steps; a cycle is 5 `STEPS` products."""
+    """IDR(s) over the images of several steps; a cycle is ``(s + 1) STEPS`` products."""
 
-    cost, patience = STEPS * IDR.cost, IDR_PATIENCE
-
-
-class RepeatedBiCGStab(HostBiCGStab):
-    """BiCGStab over the images of several steps; an iteration is 2 `STEPS` products."""
-
-    cost, patience = STEPS * HostBiCGStab.cost, STEPS * HostBiCGStab.patience
+    steps, cycles = STEPS, REPEATED_CYCLES
 
 
 class RepeatedSystem:
@@ -166,24 +160,14 @@ class RepeatedSystem:
         limit: float,
         anchor: int | None = None,
         weights: Array | None = None,
+        directions: int = DIRECTIONS,
     ) -> RepeatedIDR:
         """See `Preconditioner.idr`."""
 
         def make() -> RepeatedIDR:
             images, plain = self._images(b, anchor)
             x = self._copied(start)
-            return RepeatedIDR(self._passes, images, x, limit, weights, plain=plain)
-
-        return self._together(make)
-
-    def bicgstab(
-        self, b: Array | None, start: Array, limit: float, orthogonal: float, anchor: int | None = None
-    ) -> RepeatedBiCGStab:
-        """See `Preconditioner.bicgstab`."""
-
-        def make() -> RepeatedBiCGStab:
-            images, plain = self._images(b, anchor)
-            return RepeatedBiCGStab(self._passes, images, self._copied(start), limit, orthogonal, plain)
+            return RepeatedIDR(self._passes, images, x, limit, weights, plain=plain, directions=directions)
 
         return self._together(make)
 

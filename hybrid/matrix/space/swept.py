@@ -23,8 +23,9 @@ from typing import Protocol
 
 import numpy as np
 
+from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.space.base import Vector
-from hybrid.matrix.space.idr import IDR, HostBiCGStab, Images
+from hybrid.matrix.space.idr import IDR, Images
 from hybrid.matrix.space.passes import Passes
 
 PROBES = 2
@@ -163,9 +164,8 @@ class SweptSystem:
             if shape is not None:
                 followed /= shape
                 followed[shape == 0.0] = 1.0
-            ones = np.ones(followed.size)
-            total, count = self._passes.dot(followed, ones), self._passes.dot(ones, ones)
-        return total / count if count and math.isfinite(total) else 0.0
+            total, count, _ = self._passes.step_sums(np.ones(followed.size), followed, None)
+        return float(total / count) if count and math.isfinite(total) else 0.0
 
     def idr(
         self,
@@ -174,19 +174,12 @@ class SweptSystem:
         limit: float,
         anchor: int | None = None,
         weights: Vector | None = None,
+        directions: int = DIRECTIONS,
     ) -> IDR:
         """See `Preconditioner.idr`."""
         images, plain = self._images(b, anchor)
         copy = np.array(start, dtype=np.float64, order="C")
-        return IDR(self._passes, images, copy, limit, weights, plain=plain)
-
-    def bicgstab(
-        self, b: Vector | None, start: Vector, limit: float, orthogonal: float, anchor: int | None = None
-    ) -> HostBiCGStab:
-        """See `Preconditioner.bicgstab`."""
-        images, plain = self._images(b, anchor)
-        copy = np.array(start, dtype=np.float64, order="C")
-        return HostBiCGStab(self._passes, images, copy, limit, orthogonal, plain)
+        return IDR(self._passes, images, copy, limit, weights, plain=plain, directions=directions)
 
     def _images(self, b: Vector | None, anchor: int | None) -> tuple[SweptImages, Images]:
         b = self._b if b is None else b

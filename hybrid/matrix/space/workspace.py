@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.space.base import Criterion, Numbers, Vector
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from mtbdd.base.communicator import ALONE, Communicator
@@ -84,21 +85,6 @@ class System(Protocol):
     def uniformised(self, rate: float, criterion: Criterion | None = None) -> Steps:
         """Return the steps ``x + (M x + b - diagonal * x) / rate``."""
 
-    def bicgstab(
-        self, start: Vector, limit: float, orthogonal: float, anchor: int | None = None
-    ) -> Recurrence:
-        """Return BiCGStab's recurrence from a copy of `start`; it has not begun yet.
-
-        Parameters
-        ----------
-        limit : float
-            Norm of the residual of the system divided by its diagonal below which it has arrived.
-        orthogonal : float
-            Cosine of the residual and the one it began with at which it breaks down.
-        anchor : int, optional
-            Number of an element s of x: solve ``diagonal * x = M x - x[s] + b`` instead.
-        """
-
     def idr(
         self,
         start: Array,
@@ -106,17 +92,22 @@ class System(Protocol):
         anchor: int | None = None,
         weights: Array | None = None,
         is_single: bool = False,
+        directions: int = DIRECTIONS,
     ) -> Recurrence:
         """Return the recurrence of IDR(s) from a copy of `start`; it has not begun yet.
 
         Parameters
         ----------
-        limit, anchor
-            As for `bicgstab`; the norm is that of the residual weighed.
+        limit : float
+            Norm of the residual of the system divided by its diagonal, weighed, below which it has arrived.
+        anchor : int, optional
+            Number of an element s of x: solve ``diagonal * x = M x - x[s] + b`` instead.
         weights : array, shape (n,), optional
             In the workspace; what elements are multiplied with before they are measured.
         is_single : bool
             Whether its vectors besides the iterate shall have single precision; see `Workspace.takes_single`.
+        directions : {4, 1}
+            s; with 1 it is BiCGStab, in the fewest vectors.
         """
 
     def preconditioner(self, shape: Array | None = None) -> Preconditioner | None:

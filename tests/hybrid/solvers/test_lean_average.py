@@ -12,12 +12,12 @@ import hybrid
 from gpu_kernels import Device
 from hybrid.matrix.cpu.csr import CsrMatrix
 from hybrid.matrix.gpu.halo import DevicePlace
-from hybrid.matrix.gpu.idr import DeviceBiCGStab, PolynomialBiCGStab
+from hybrid.matrix.gpu.idr import DeviceIDR, PolynomialIDR
 from hybrid.matrix.gpu.workspace import DeviceWorkspace
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.base import Status
 from hybrid.matrix.space.host import HostWorkspace
-from hybrid.matrix.space.idr import HostBiCGStab
+from hybrid.matrix.space.idr import IDR
 from hybrid.matrix.space.swept import PROBES
 from hybrid.solvers import AverageReward, Criterion
 from hybrid.solvers.average_krylov import LEAN_VECTORS, AnchoredSolution, BiasResult, LowMemoryAverage
@@ -171,6 +171,7 @@ def test_a_preconditioner_is_taken_where_there_is_room_for_it(
 
     def noted(self: AnchoredSolution, space: Any, recurrence: Any, *arguments: Any) -> None:
         made.append(type(recurrence))
+        assert recurrence.cost == 2 * recurrence.steps
         own(self, space, recurrence, *arguments)
 
     monkeypatch.setattr(AnchoredSolution, "__init__", noted)
@@ -180,12 +181,12 @@ def test_a_preconditioner_is_taken_where_there_is_room_for_it(
     given = (diagonal, rewards)
     if form == "pieces":
         # There is room, and no piece of it is large enough.
-        monkeypatch.setattr(PolynomialBiCGStab, "_prepare", lambda *_: make_room(1 << 60))
+        monkeypatch.setattr(PolynomialIDR, "_prepare", lambda *_: make_room(1 << 60))
     if form in ("steps", "pieces"):
         place = DevicePlace(device)
         given = tuple(place.compressed(place.array(x)) for x in given)
     found = AverageReward().solve(matrix, *given, SLACK)
-    assert made == [{"swept": HostBiCGStab, "steps": PolynomialBiCGStab}.get(form, DeviceBiCGStab)]
+    assert made == [{"swept": IDR, "steps": PolynomialIDR}.get(form, DeviceIDR)]
     assert found.status is Status.CONVERGED
     value = exact_average(rates, rewards)
     assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper

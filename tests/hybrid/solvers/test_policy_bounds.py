@@ -23,7 +23,7 @@ from hybrid.matrix.space.fixed_policy import FixedPolicy
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.idr import IDR
 from hybrid.matrix.space.recurrence import RecurrenceStatus
-from hybrid.matrix.space.repeated import RepeatedIDR, RepeatedSystem
+from hybrid.matrix.space.repeated import STEPS, RepeatedIDR, RepeatedSystem
 from hybrid.solvers import Criterion, Optimistic, Status
 from hybrid.solvers.optimistic import accelerator_for
 from hybrid.solvers.policy_bounds import MORE_VECTORS, PolicyBounds, PolicyIteration, WeightGuess
@@ -193,7 +193,7 @@ def test_nothing_is_lost_where_it_fails(
     plain = on_the_host("never", maximise)
     monkeypatch.setattr(IDR, "advance", fails)
     # Several steps for a product are tried, too, after products.
-    monkeypatch.setattr(RepeatedIDR, "patience", IDR.patience)
+    monkeypatch.setattr(RepeatedIDR, "cycles", IDR.cycles // STEPS)
     found = solved(operator_of(maximise), krylov)
     assert found.more_vectors == MORE_VECTORS + RepeatedSystem.more_vectors
     assert found.status is Status.CONVERGED

@@ -1,4 +1,4 @@
-"""BiCGStab's recurrence on the host against one written down plainly, and the ways in which it ends."""
+"""IDR(1) against BiCGStab written down plainly, and the ways in which it ends."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ import pytest
 
 from hybrid.matrix.space.base import PART, parts
 from hybrid.matrix.space.host import workspace_of
-from hybrid.matrix.space.idr import HostBiCGStab
+from hybrid.matrix.space.idr import BICGSTAB_VECTORS, IDR
 from tests.builders.linear_systems import Dense, linear_system
-
-ORTHOGONAL = 1e-8
 
 
 def recurrence(
     dense: np.ndarray, diagonal: np.ndarray, b: np.ndarray, start: np.ndarray, limit: float = 1e-12
-) -> HostBiCGStab:
-    found = workspace_of(Dense(dense)).system(diagonal, b).bicgstab(start, limit, ORTHOGONAL)
-    assert isinstance(found, HostBiCGStab)
+) -> IDR:
+    found = workspace_of(Dense(dense)).system(diagonal, b).idr(start, limit, directions=1)
+    assert isinstance(found, IDR)
     return found
 
 
@@ -70,7 +68,7 @@ def test_long_vectors_are_worked_on_in_parts() -> None:
             return np.multiply(values, x, out=out)
 
     ours = workspace_of(Diagonal(np.zeros((1, 1)))).system(np.ones(size), np.ones(size))
-    found = ours.bicgstab(np.zeros(size), 1e-12, ORTHOGONAL)
+    found = ours.idr(np.zeros(size), 1e-12, directions=1)
     found.restart()
     a = 1.0 - values
     x, r, p = np.zeros(size), np.ones(size), np.ones(size)
@@ -100,8 +98,9 @@ def test_ended_recurrences_stay_where_they_are(rng: np.random.Generator) -> None
 
 
 ENDS = {
-    # The direction is in the kernel of I - M, or becomes infinite: no step along it.
+    # The direction is in the kernel of I - M: no step along it.
     "a kernel": ([[0.0, 1.0], [1.0, 0.0]], [1.0, 1.0], [0.0, 0.0], True),
+    # The norm of the residual is infinite.
     "no number": ([[0.0, 1e200], [1e200, 0.0]], [1e200, 1e200], [0.0, 0.0], True),
     # Without entries the first step arrives, and t has no length.
     "no entries": ([[0.0, 0.0], [0.0, 0.0]], [1.0, 2.0], [0.0, 0.0], False),
@@ -119,8 +118,31 @@ def test_ways_to_end(name: str) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         ours.restart()
         standing = ours.advance(1)
-    assert (standing.iterations, standing.ended, standing.broken) == (1, True, broken)
+    made = 0 if name == "no number" else 1
+    assert (standing.iterations, standing.ended, standing.broken) == (made, True, broken)
     if name == "omega":
         assert ours.x.tolist() == [1.0, 0.0]
     if not broken:
         np.testing.assert_allclose(np.array(matrix) @ ours.x + b, ours.x)
+
+
+def test_a_residual_orthogonal_to_the_shadow_gets_another_one() -> None:
+    # A shift: after one cycle nothing is left of the first residual.
+    size = 12
+    shift, b = np.roll(np.eye(size), 1, axis=1), np.eye(size)[0]
+    ours = recurrence(shift, np.full(size, 1.3), b, np.zeros(size), limit=1e-9)
+    ours.restart()
+    first, standing = ours._shadow.copy(), ours.advance(1)
+    begun = 0
+    while not standing.ended:
+        assert standing.iterations < 60
+        begun += ours.products - ours.cost * standing.iterations > 1 + begun
+        standing = ours.advance(1)
+    assert begun and not standing.broken and ours._shadow.tolist() != first.tolist()
+    np.testing.assert_allclose(ours.x, np.linalg.solve(1.3 * np.eye(size) - shift, b), rtol=1e-6)
+
+
+def test_vectors_are_as_many_as_are_counted(rng: np.random.Generator) -> None:
+    ours = recurrence(*linear_system(rng, 8), np.zeros(8))
+    held = {id(x): x.size // 8 for x in vars(ours).values() if isinstance(x, np.ndarray)}
+    assert sum(held.values()) == BICGSTAB_VECTORS

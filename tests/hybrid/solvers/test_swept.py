@@ -178,7 +178,7 @@ def test_where_sweeps_fail_the_steps_go_on(
     monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, fails: Any
 ) -> None:
     rates, rewards = queue(30, 1.0, 1.5), rng.random(31)
-    monkeypatch.setattr(sweeps, "IDR", type("Failing", (IDR,), {"patience": 50, "advance": fails}))
+    monkeypatch.setattr(sweeps, "IDR", type("Failing", (IDR,), {"cycles": 10, "advance": fails}))
     found = AverageReward().solve(held(rates, "explicit"), rates.sum(axis=1), rewards, 1e-14)
     assert found.status is Status.CONVERGED
     value = exact_average(rates, rewards)

@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 from gpu_kernels import Device, use_device
 from gpu_kernels.runtime._loader import Kernel, Macros
 from hybrid.matrix.explicit import CsrArrays, ExplicitOperator, FunctionOperator
-from hybrid.matrix.gpu.idr import RECORDED
+from hybrid.matrix.gpu.idr import RECORDED_DIRECTIONS as RECORDED
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.host import workspace_of
 from hybrid.solvers import BiCGStab, Criterion, Solution, Status
@@ -24,7 +24,7 @@ from tests.gpu_kernels.host_device import COMPILER, HostDevice
 from tests.hybrid.matrix.gpu.allocations import CountingModule
 
 PAIR = np.array([[0.0, 1.0], [1.0, 0.0]])
-ITERATION = ("find_alpha", "shorten_residual", "find_omega", "move_iterate", "turn_direction")
+ITERATION = ("aim", "image_sums", "settle", "step_sums", "move_rows")
 NEEDS_COMPILER = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++) to run the kernels with")
 
 
@@ -135,7 +135,7 @@ def test_iterates_are_those_of_the_host(device: Device, form: str) -> None:
     start = np.linspace(-1.0, 1.0, b.size)
     spaces = [workspace_of(matrix) for matrix in (FORMS[form](dense, device), Dense(dense))]
     spaces[0].stride = 1
-    ours, host = (space.system(diagonal, b).bicgstab(start, 1e-12, 1e-8) for space in spaces)
+    ours, host = (space.system(diagonal, b).idr(start, 1e-12, directions=1) for space in spaces)
     fresh = (dense @ start + b) / diagonal - start
     assert ours.restart() == pytest.approx(np.linalg.norm(fresh), rel=1e-12)
     host.restart()
@@ -234,7 +234,8 @@ def test_a_stride_of_iterations_is_looked_at_once(form: str) -> None:
 @NEEDS_COMPILER
 @pytest.mark.parametrize("form", ["hybrid", "explicit"])
 def test_iterations_allocate_nothing(form: str) -> None:
-    dense, diagonal, b = system("nearly singular")
+    dense = off_diagonal(260)
+    diagonal, b = dense.sum(axis=1) * (1.0 + 1e-4), np.linspace(0.5, 1.0, 260)
     with use_device(HostDevice()) as device:
         matrix = FORMS[form](dense, device)
         matrix.multiply(np.ones(b.size), np.empty(b.size))
@@ -250,7 +251,7 @@ def test_iterations_allocate_nothing(form: str) -> None:
             looks.append(found.synchronisations)
     # A look gathers some numbers, of which the status is a whole one.
     more = Counter(made[1]) - Counter(made[0])
-    assert {(name, size < 20) for name, size in more} == {("asarray", True), ("concatenate", True)}
+    assert {(name, size < 50) for name, size in more} == {("asarray", True), ("concatenate", True)}
     assert more.total() == 2 * (looks[1] - looks[0]) > 0
 
 
@@ -259,14 +260,14 @@ def test_products_beyond_the_end_are_not_made() -> None:
     dense, diagonal, b = system("ring")
     with use_device(HostDevice()):
         matrix = inject(from_dense(dense), backend="gpu")
-        recurrence = matrix.workspace().system(diagonal, b).bicgstab(np.zeros(9), 1e-9, 1e-8)
+        recurrence = matrix.workspace().system(diagonal, b).idr(np.zeros(9), 1e-9, directions=1)
         recurrence.restart()
         standing = recurrence.advance(20)
         assert standing.ended
         assert not standing.broken
         assert standing.iterations < 20
         kernels: Any = recurrence
-        last = kernels._kernels.product_p
+        last = kernels._kernels.g[0]
         last[...] = 7.0
         x = recurrence.x.copy()
         assert recurrence.advance(20) == standing

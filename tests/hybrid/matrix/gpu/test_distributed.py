@@ -229,8 +229,8 @@ def everything(own: SymbolicModel, options: CheckOptions) -> list[list[float]]:
     for recurrence in (
         space.system(d, right).idr(start, 1e-13),
         space.system(d, right).idr(start, 1e-13, 0 if first else -1, space.operand(x)),
-        space.system(d, right).bicgstab(start, 1e-13, 1e-30),
-        space.system(d, right).bicgstab(start, 1e-13, 1e-30, 0 if first else -1),
+        space.system(d, right).idr(start, 1e-13, directions=1),
+        space.system(d, right).idr(start, 1e-13, 0 if first else -1, directions=1),
     ):
         recurrence.restart()
         while not recurrence.advance(1).ended:
@@ -252,7 +252,11 @@ def everything(own: SymbolicModel, options: CheckOptions) -> list[list[float]]:
     space.add_scaled(0.5, x, z)
     passes = space.passes
     passes.uniformise(x, right, d, 0.1, y)
-    found += [y, [passes.dot(x, right)], [float(space.has_room(4, n)), float(space.stretch(100))]]
+    found += [
+        y,
+        [passes.step_sums(x, right, None)[0]],
+        [float(space.has_room(4, n)), float(space.stretch(100))],
+    ]
     return [np.ravel(to_host(part)).tolist() for part in found]
 
 

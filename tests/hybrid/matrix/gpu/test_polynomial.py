@@ -158,9 +158,9 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> list[type]:
     made: list[type] = []
     own = DeviceIDR.__init__
 
-    def note(self: DeviceIDR, *arguments: Any) -> None:
+    def note(self: DeviceIDR, *arguments: Any, **named: Any) -> None:
         made.append(type(self))
-        own(self, *arguments)
+        own(self, *arguments, **named)
 
     monkeypatch.setattr(DeviceIDR, "__init__", note)
     return made
@@ -198,7 +198,7 @@ def test_where_it_fails_the_steps_go_on(
     device: Device, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, fails: Any
 ) -> None:
     rates, rewards = queue(30, 1.0, 1.5), rng.random(31)
-    monkeypatch.setattr(PolynomialIDR, "patience", 50)
+    monkeypatch.setattr(PolynomialIDR, "cycles", 1)
     monkeypatch.setattr(PolynomialIDR, "advance", fails)
     matrix = inject(from_dense(rates), backend="gpu")
     found = AverageReward().solve(matrix, rates.sum(axis=1), rewards, 1e-14)
