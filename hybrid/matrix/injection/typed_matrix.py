@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hybrid.matrix.injection.row_types import RowTypes
@@ -29,6 +30,7 @@ _VERY_MANY_SLOTS = 1 << 14
 class TypedMatrix(Memoised):
     """A matrix, or the stacked layers of a decision process, with its row types, plain and scaled.
 
+    Either kind is found when it is asked for: the level of few entries in NumPy is known without row types.
     Rates that depend on the state make plain row types many where scaled ones are few; then plain ones are
     not followed further down. Neither are they where they are a multiple of the scaled ones and no smaller
     for having no scales. Stacked layers share blocks when equal and of one layer, never up to a scale.
@@ -42,8 +44,6 @@ class TypedMatrix(Memoised):
     matrix : OffsetMTBDD
     stacked : StackedLayers or None
         The layers, if it is theirs.
-    plain, scaled : RowTypes
-        Row types with blocks shared when equal and when equal up to a scale; of layers the same.
     """
 
     def __init__(self, held: OffsetMTBDD | StackedLayers) -> None:
@@ -51,15 +51,22 @@ class TypedMatrix(Memoised):
 
         self.stacked = held if isinstance(held, StackedLayers) else None
         self.matrix: OffsetMTBDD = held.matrix if isinstance(held, StackedLayers) else held
-        self.plain = RowTypes(find_block_classes(self.matrix, scaled=False))
-        if self.stacked is not None:
-            self.scaled = self.plain
-        elif len(self.matrix.terminals) <= 1:
-            # Submatrices with one value are equal where they are up to a scale.
-            self.scaled = self.plain.under(replace(self.plain.classes, scaled=True))
-        else:
-            self.scaled = RowTypes(find_block_classes(self.matrix, scaled=True))
         self._is_small: dict[int, bool] = {}
+
+    @cached_property
+    def plain(self) -> RowTypes:
+        """Row types with blocks shared when equal."""
+        return RowTypes(find_block_classes(self.matrix, scaled=False))
+
+    @cached_property
+    def scaled(self) -> RowTypes:
+        """Row types with blocks shared when equal up to a scale; of layers the plain ones."""
+        if self.stacked is not None:
+            return self.plain
+        if len(self.matrix.terminals) <= 1:
+            # Submatrices with one value are equal where they are up to a scale.
+            return self.plain.under(replace(self.plain.classes, scaled=True))
+        return RowTypes(find_block_classes(self.matrix, scaled=True))
 
     @property
     def shape(self) -> tuple[int, int]:
