@@ -35,7 +35,6 @@ _VECTORS = 8  # of a step, whose elements take as long as entries
 _SHARE = 0.25  # of the steps' time, that it may take to write equations out
 _ROOM = 0.25  # of the free memory, for factors
 _POLICIES = 200  # of an iteration, at most
-_FEWER = 0.5  # share of the few equations up to which some eight policies take no longer than one inverse
 _LOOSE = 0.75  # share of its right-hand side by which w may be off
 _PLAIN = 1e8  # times w, beside which no gain counts
 _TIED = 4.0  # times c, within which choices count as the best ones for another w
@@ -68,8 +67,7 @@ class DirectBounds(BoundAccelerator):
         super().__init__(otherwise)
         self._operator, self._criterion = operator, criterion
         self._not_before = 0.0
-        few = _FEWER * FEW if isinstance(operator, ChoiceOperator) else FEW
-        self._are_few = first and operator.size <= few
+        self._are_few = first and operator.size <= FEW
         self._equations: FactoredSystem | None = None
         self._policy: Array | None = None  # that of the equations, over choices
 
