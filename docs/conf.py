@@ -1,6 +1,7 @@
 """Sphinx configuration: `make docs`, with the `docs` extra installed. Nothing here needs a network."""
 
 import re
+import shutil
 import subprocess
 import sys
 from importlib.metadata import version as distribution_version
@@ -36,6 +37,8 @@ smartquotes = False
 
 # ------------------------------------------------------------------ reference
 
+# Pages of names that are gone would stay, outside of every table of contents.
+shutil.rmtree(Path(__file__).parent / "api/generated", ignore_errors=True)
 autosummary_generate = True
 autosummary_ignore_module_all = False
 autodoc_default_options = {"members": True, "show-inheritance": True}

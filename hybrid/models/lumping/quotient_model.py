@@ -121,14 +121,15 @@ def quotient(
     for prop in asked:
         questions = Questions.of(prop.formula, model)
         refuse_filters(model, questions)
-        sets |= dict.fromkeys(questions.sets.values())
         labels |= questions.labels
+        sets |= dict.fromkeys(questions.sets.values())
         rewards |= questions.rewards
         keep_loops |= questions.keep_loops
-    names = [_unused(k, labels) for k in range(len(sets))]
+    conditions = [states for states in sets if states not in labels.values()]
+    names = [_unused(k, labels) for k in range(len(conditions))]
     found = quotient_by_sets(
         model,
-        [*sets, *labels.values()],
+        [*conditions, *labels.values()],
         sorted(rewards),
         labels=[*names, *labels],
         keep_loops=keep_loops,
