@@ -441,6 +441,10 @@ class CertificateBuilder:
         lower, upper = np.array(values.lower)[order], np.array(values.upper)[order]
         if operator.complement:
             lower, upper = 1.0 - upper, 1.0 - lower
+        if isinstance(condition, Average) and condition.maximise is not None:
+            from hybrid.checking.certificates.end_components import process_averages
+
+            return process_averages(condition, lower, upper, self._options.criterion)
         if isinstance(condition, Average):
             return averages(condition, lower, upper, self._options.criterion)
         lower, upper = mended(condition, lower, upper)

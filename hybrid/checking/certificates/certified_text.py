@@ -171,8 +171,7 @@ class _TextReader:
 
     @CERTIFIED.answers(registry.STEADY)
     def _steady(self, node: SteadyState) -> Operator:
-        self._refuse_choices(node)
-        return Operator(node, "steady", None, right=node.states)
+        return Operator(node, "steady", self._maximise(node), right=node.states)
 
     def _refuse_choices(self, node: Expression, advice: str = "") -> None:
         """Refuse what has a certificate on chains alone."""
@@ -180,7 +179,7 @@ class _TextReader:
         if self._kind is ModelType.MDP and quantity is not None:
             raise _refusal(node, f"{quantity.name} on an MDP has no certificate in this version{advice}")
 
-    def _maximise(self, node: Probability | Reward) -> bool | None:
+    def _maximise(self, node: Probability | SteadyState | Reward) -> bool | None:
         if self._kind is not ModelType.MDP:
             return None  # a chain has one value for min and max
         if node.optimum is not None:
@@ -222,8 +221,7 @@ class _TextReader:
 
     @CERTIFIED.answers(registry.AVERAGE)
     def _average(self, node: Reward) -> Operator:
-        self._refuse_choices(node)
-        return Operator(node, "average", None, structure=self._structure(node))
+        return Operator(node, "average", self._maximise(node), structure=self._structure(node))
 
     @CERTIFIED.answers(registry.TOTAL)
     def _total(self, node: Reward) -> Operator:

@@ -453,7 +453,7 @@ class Total(Condition):
 
 @dataclass
 class Average(Condition):
-    """The long-run average of a reward in a chain."""
+    """The long-run average of a reward."""
 
     earned: Places
     scale: Places
@@ -480,21 +480,35 @@ class Average(Condition):
         endless = ~np.isfinite(bound)
         if endless.any():
             return endless, f"that {letter} is finite"
-        wrong = self.sweep.signs(bound, bound) * sign < 0  # lemma: average
+        every = not self.maximise if sign > 0 else self.maximise is not False
+        moves = self.sweep.signs(bound, bound) * sign
+        goes = moves >= 0  # lemma: average
+        wrong = ~self._of_states(goes, every)
         if wrong.any():
             return wrong, f"{letter} {relation} P {letter}"
-        # The chain must leave the states where the second inequality fails, and never come back.
+        # Choices by which the bound moves are taken only so often.
+        still = moves == 0  # lemma: average
         # lemma: average
-        fails = self.sweep.signs(self.bias, self.bias, self.earned, self.scale, bound) * sign < 0
-        settled = ~self.search.some(fails)  # lemma: average
-        wrong = fails & ~self.search.some(settled)
+        earns = self.sweep.signs(self.bias, self.bias, self.earned, self.scale, bound, still) * sign >= 0
+        holds, search = goes & earns, self.search
+        if every:
+            # Where the second inequality fails, runs must be bound to go, and never to come back.
+            settled = ~search.some(~self._of_states(holds, True))  # lemma: average
+            leads = ~search.inside(~search.every(settled))  # lemma: average
+            wrong = ~self._of_states(holds | leads, True)
+        else:
+            # Runs go to where choices that satisfy both can be made for ever.
+            settled = ~search.every(~self._of_states(holds, False), holds)  # lemma: average
+            wrong = ~search.some(settled, goes)  # lemma: average
         return wrong, f"{letter} {relation} r + P h - h in the states visited for ever"
 
     def _sides(self, vector: Vector, place: int) -> str:
         t = self.sweep.transitions
         doubles, _ = t.states.table.doubles()
-        entries = slice(int(t.begin[place]), int(t.begin[place + 1]))
-        with np.errstate(all="ignore"):
-            moved = doubles[t.weight[entries]] @ (self.bias[t.target[entries]] - self.bias[place])
-            rho = (moved + doubles[self.earned[place]]) / doubles[self.scale[place]]
-        return f"{super()._sides(vector, place)}; r + P h - h is {float(rho)!r}"
+        found = []
+        for choice in range(int(t.first[place]), min(int(t.first[place + 1]), int(t.first[place]) + 4)):
+            entries = slice(int(t.begin[choice]), int(t.begin[choice + 1]))
+            with np.errstate(all="ignore"):
+                moved = doubles[t.weight[entries]] @ (self.bias[t.target[entries]] - self.bias[place])
+                found.append(float((moved + doubles[self.earned[choice]]) / doubles[self.scale[choice]]))
+        return f"{super()._sides(vector, place)}; r + P h - h is {', '.join(map(repr, found))}"

@@ -217,7 +217,7 @@ class Judge:
             return earnings(self._t, self._structures[operator.structure])
         table = self.states.table
         inside = np.where(right, np.int32(table.one), np.int32(table.zero))
-        return table.multiply(state_scale(self._t), inside)
+        return table.multiply(state_scale(self._t), inside[self._t.state])
 
     def settle(self, operator: Operator, part: PartVectors) -> None:
         """Check an operator's vectors and, if it is compared with a bound, note where it holds.

@@ -342,18 +342,23 @@ class Search:
             reached[frontier] = True
         return reached
 
-    def every(self, goal: Mask) -> Mask:
-        """Return where a goal is reached with positive probability under every scheduler.
+    def every(self, goal: Mask, allowed: Mask | None = None) -> Mask:
+        """Return where a goal is reached with positive probability under every scheduler of allowed choices.
 
-        States outside are those where some scheduler surely avoids the goal.
+        States outside are those where some scheduler surely avoids the goal. By default all choices are
+        allowed; states without an allowed one have to be in the goal.
         """
         reached = goal.copy()
         open_ = np.diff(self._t.first)
+        if allowed is not None:
+            open_ = np.bincount(self._t.state[allowed], minlength=goal.size)
         hit = np.zeros(self._t.state.size, np.bool_)
         frontier = np.flatnonzero(goal)
         while frontier.size:
             choices = self._entering(frontier)
             choices = np.unique(choices[~hit[choices]])
+            if allowed is not None:
+                choices = choices[allowed[choices]]
             hit[choices] = True
             states, counts = np.unique(self._t.state[choices], return_counts=True)
             open_[states] -= counts

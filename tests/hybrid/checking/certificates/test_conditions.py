@@ -194,6 +194,57 @@ def test_averages(chain: Callable[..., Case]) -> None:
     refused(case, "l <= r . P h - h", "lower", s5=0.51, s6=0.51)
 
 
+# Of {1, 2} the average is 4 (least cost 1.5), of {3, 4} 3 (3.5); from 5 a thousand is earned once.
+TURNS = """mdp
+module m
+  x : [0..5];
+  [] x=0 -> 0.5:(x'=1) + 0.5:(x'=3);
+  [] x=1 -> (x'=2);
+  [] x=1 -> (x'=3);
+  [] x=2 -> (x'=1);
+  [] x=3 -> (x'=4);
+  [] x=3 -> true;
+  [] x=4 -> (x'=3);
+  [] x=5 -> true;
+  [big] x=5 -> (x'=1);
+endmodule
+init true endinit
+rewards "r" x=1 : 1; x=2 : 7; x=4 : 6; [big] x=5 : 1000; endrewards
+rewards "cost" x=1 : 1; x=2 : 2; x=3 : 5; x=4 : 2; x=5 : 1; [big] x=5 : 1; endrewards
+"""
+
+
+# lemma: average
+def test_averages_of_decision_processes(tmp_path: Path) -> None:
+    case = make(tmp_path, TURNS, 'R{"r"}max=? [ S ]')
+    part = case.certificate.parts[0]
+    for state, right in enumerate((3.5, 4, 4, 3, 3, 4)):
+        assert right - 1e-6 < part.lower[state] <= right <= part.upper[state] < right + 1e-6
+    refused(case, "l <= P l", "lower", s0=3.6)
+    refused(case, "l <= r . P h - h", "lower", s1=4.1, s2=4.1)
+    refused(case, "l <= r . P h - h", "lower", s5=100.0)  # what is earned once, or what never leads on
+    refused(case, "u >= P u", "upper", s0=3.4)
+    refused(case, "u >= r . P h - h", "upper", s1=3.9, s2=3.9)  # components may be left, and need not be
+    refused(case, "u >= r . P h - h", "upper", s3=2.9, s4=2.9)
+
+    def earned_by_turns(c: Certificate) -> None:
+        assert c.parts[0].bias is not None
+        c.parts[0].lower[1] = c.parts[0].lower[2] = 4.1
+        c.parts[0].bias[2] += 1.0
+
+    with pytest.raises(CertificateError, match="l <= r"):
+        case.spoilt(earned_by_turns)
+    case = make(tmp_path, TURNS, 'R{"cost"}min=? [ S ]')
+    part = case.certificate.parts[0]
+    for state, right in enumerate((2.5, 1.5, 1.5, 3.5, 3.5, 1)):
+        assert right - 1e-6 < part.lower[state] <= right <= part.upper[state] < right + 1e-6
+    refused(case, "u >= r . P h - h", "upper", s3=3.4, s4=3.4)
+    refused(case, "l <= r . P h - h", "lower", s1=1.6, s2=1.6)
+    case = make(tmp_path, TURNS, "Smax=? [ x=2 | x=4 ]")
+    assert case.certificate.parts[0].lower[5] == pytest.approx(0.5)
+    refused(case, "u >= r . P h - h", "upper", s1=0.4, s2=0.4, s3=0.4, s4=0.4, s0=0.4, s5=0.4)
+
+
 GAINS = """dtmc
 module m
   x : [0..3];

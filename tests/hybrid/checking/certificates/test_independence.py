@@ -7,7 +7,7 @@ import sys
 
 from tests.source_tree import ROOT, imports_of_modules
 
-MAKERS = {f"hybrid.checking.certificates.{name}" for name in ("builder", "mending", "poisson", "solving")}
+MAKERS = {f"hybrid.checking.certificates.{name}" for name in ("builder", "end_components")}
 ALLOWED = (
     "hybrid.checking.certificates",
     "hybrid.base.errors",
@@ -32,7 +32,7 @@ def test_the_verifier_imports_only_the_parsers() -> None:
     assert {n for n in reached if not n.startswith(ALLOWED)} == set()
 
 
-def test_making_is_left_to_four_modules() -> None:
+def test_making_is_left_to_two_modules() -> None:
     for name, needed in imports_of_modules().items():
         if name.startswith("hybrid.checking.certificates") and name not in MAKERS:
             assert not needed & MAKERS, name

@@ -142,6 +142,18 @@ def test_next_steps_on_mdps(maximise: bool, number: int, rng: np.random.Generato
     assert_sound(case, optima.steps_back(mdp, start, 1, maximise), rng)
 
 
+@pytest.mark.parametrize("number", CASES)
+@pytest.mark.parametrize("maximise", [False, True], ids=["min", "max"])
+def test_averages_on_mdps(maximise: bool, number: int, rng: np.random.Generator, tmp_path: Path) -> None:
+    text, word = random_mdp(rng), "max" if maximise else "min"
+    _, mdp = build_mdp(text)
+    case = make(tmp_path, text, f"R{word}=? [ S ]")
+    assert_sound(case, optima.averages(mdp, 0, maximise), rng)
+    inside = optima.states_of(mdp, lambda v: v["x"] <= 1)
+    case = make(tmp_path, text, f"S{word}=? [ x<=1 ]")
+    assert_sound(case, optima.shares(mdp, inside, maximise), rng)
+
+
 @pytest.mark.parametrize("prop", ["P=? [ F x=1 ]", "R=? [ F x=1 ]", "R=? [ S ]"])
 @pytest.mark.parametrize("continuous", [False, True], ids=["dtmc", "ctmc"])
 def test_flipped_bits_are_refused_or_leave_true_bounds(
@@ -154,7 +166,18 @@ def test_flipped_bits_are_refused_or_leave_true_bounds(
         exact = reachability_rewards(chain.rates, chain.rewards, {1}, continuous)
     else:
         exact = [average for _, average in averages(chain, continuous)]
-    case = make(tmp_path, chain.text, prop)
+    assert_flips_are_noticed(make(tmp_path, chain.text, prop), exact, rng)
+
+
+def test_flipped_bits_of_averages_of_mdps(rng: np.random.Generator, tmp_path: Path) -> None:
+    for maximise in (False, True):
+        text = random_mdp(rng)
+        exact = optima.averages(build_mdp(text)[1], 0, maximise)
+        case = make(tmp_path, text, f"R{'max' if maximise else 'min'}=? [ S ]")
+        assert_flips_are_noticed(case, exact, rng)
+
+
+def assert_flips_are_noticed(case: Case, exact: Exact, rng: np.random.Generator) -> None:
     accepted = refused = 0
     for _ in range(rounds(60)):
         kept: list[Certificate] = []
