@@ -89,12 +89,12 @@ def prism(path: Path, options: str, question: FieldQuestion, limit: float) -> Ro
     done = run_whole([*command, *shlex.split(options)], limit)
     if done.status is None:
         return {"over_seconds": limit}
-    answer = re.search(r"^Result: \[?([^\s,\]]+)", done.printed, re.MULTILINE)
+    answer = re.search(r"^Result(?: \([^)]*\))?: \[?([^\s,\]]+)", done.printed, re.MULTILINE)
     if answer is None:
         error = re.search(r"^Error: (.*)", done.printed, re.MULTILINE)
         return _taken(done) | {"refused": error[1] if error else _last_line(done.errors or done.printed)}
-    words = {"true": 1.0, "false": 0.0, "Infinity": math.inf}
-    value = words[answer[1]] if answer[1] in words else float(answer[1])
+    words = {"true": 1.0, "false": 0.0, "Infinity": math.inf, "NaN": math.nan}
+    value = words[answer[1]] if answer[1] in words else float(Fraction(answer[1]))
     version = re.search(r"^Version: (\S+)", done.printed, re.MULTILINE)
     known = {"version": version[1]} if version else {}
     return _taken(done) | known | {"value": value, "lower": None, "upper": None}

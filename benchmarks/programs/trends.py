@@ -5,12 +5,12 @@ The page docs/trends.md shows them. Versions of a record that lack a figure's fi
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.library.arguments import parser
 from benchmarks.library.records import Records, Row
 from benchmarks.rendering.figures import FigureError, evaluate
 
@@ -78,9 +78,9 @@ def _git(*arguments: str) -> str:
 
 def main() -> int:
     """Write the record; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=ROOT / RESULTS / "trends.json", help="the record")
-    records = Records("trends", parser.parse_args())
+    arguments = parser(__doc__)
+    arguments.set_defaults(out=ROOT / RESULTS / "trends.json")
+    records = Records("trends", arguments.parse_args())
     for name, record, expression in FIGURES:
 
         def collect(row: Row, record: str = record, expression: str = expression) -> None:

@@ -1,8 +1,8 @@
 """Vectors that show long-run averages of decision processes; they may be wrong, for the sweep judges them.
 
 In the maximal end components they are a bias h and the averages of lemma E. A vector w satisfies
-``w >= 1 + P_c w`` for all choices c that leave components. Bounds are moved by a small multiple of it, so that
-these choices move l and u strictly.
+``w >= 1 + P_c w`` for all choices c that leave components. Bounds are moved by a small multiple of it, so
+that these choices move l and u strictly.
 """
 
 from __future__ import annotations

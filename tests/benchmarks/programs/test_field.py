@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from argparse import Namespace
 from collections.abc import Callable
@@ -166,6 +167,22 @@ def test_ours_and_others_in_turn(record_of: RecordOf, models: Path, tmp_path: Pa
     assert "were not made beside ours: a machine of 2008." in text
     assert "came to none: **ruin 2 other**." in text and "Each was run once." in text
     assert page.first_answered(record["rows"]) == ["ruin 2 other"]
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("Result: 0.5 (+/- 1.0E-6 estimated; rel err 2.0E-6)", 0.5),
+        ("Result (maximum expected reward): 1.5E3 (value in the initial state)", 1500.0),
+        ("Result: [0.25,0.75]", 0.25),
+        ("Result: 1/4", 0.25),
+        ("Result: true (property satisfied)", 1.0),
+        ("Result: Infinity", math.inf),
+    ],
+)
+def test_what_prism_prints(models: Path, tmp_path: Path, line: str, value: float) -> None:
+    found = field.prism(script(tmp_path, f"print({line!r})"), "", field_questions(models)[0], 60.0)
+    assert found["value"] == value and found["wall_seconds"] > 0
 
 
 def test_tools_take_turns(models: Path) -> None:
