@@ -68,7 +68,7 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
     from hybrid.app.cli.asked_properties import limited_threads
     from hybrid.app.cli.console import StreamError
     from hybrid.base.errors import CheckpointError, HybridError, InterchangeError, OptionError
-    from mtbdd.base.errors import PackageError
+    from mtbdd.base.errors import NumberingError, PackageError
     from mtbdd.language.errors import LanguageError
 
     try:
@@ -92,7 +92,7 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
 
         console.error(Excerpts(options).added(str(error)))
         return 2
-    except (CheckpointError, OptionError, PackageError, StreamError) as error:
+    except (CheckpointError, NumberingError, OptionError, PackageError, StreamError) as error:
         console.error(str(error))
         return 2
     except MemoryError as error:

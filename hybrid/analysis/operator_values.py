@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 # answers although it is undefined in others.  Nor need there be a vector of all values on the host: where one
 # state is requested, one number is read.
 
+_BY_GRAPH = (registry.NOW, registry.UNTIL, registry.REACHED, registry.ELAPSED_TIME)
+"""Quantities of which the graph decides some, with no vector of all states."""
+
 _FEW = 64
 """One state in so many, or fewer, are numbered one by one."""
 
@@ -208,6 +211,8 @@ def operator_values(
         return values
     refuse_decision_process(formula, model.type)
     quantity, function = asked_quantity(formula), VALUES.of(formula)
+    if quantity not in _BY_GRAPH:
+        model.index.require_numbers()
     path, negations = formula.path if isinstance(formula, Probability) else None, 0
     if maker is not None and quantity in _UNSCHEDULED:
         raise UnsupportedError(

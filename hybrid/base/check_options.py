@@ -210,8 +210,8 @@ _RECORDS = (
         "engine",
         "hybrid",
         "the matrix compressed, or written out: on the cpu, with --backend gpu on the device; auto "
-        "writes out what diagrams do not compress, and says so; symbolic: vectors are diagrams as well, "
-        "for huge and regular models",
+        "writes out what diagrams do not compress, takes symbolic where vectors have no room, and says so; "
+        "symbolic: vectors are diagrams as well, for huge and regular models",
         choices=("auto", "hybrid", "explicit", "symbolic"),
     ),
     OptionRecord(

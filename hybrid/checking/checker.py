@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hybrid.analysis.operator_values import Scope
-from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.options import CheckEngine, CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.base.communicators.threads import failure_of_all
 from hybrid.base.errors import (
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from hybrid.checking.multi_objective import MultiObjectiveResult
 
 
-# Which engine suits a model: diagrams above blocks, or the matrix written out.
+# Which engine suits a model: diagrams above blocks, the matrix written out, or vectors that are diagrams.
 
 _NODES = 0.25
 """Nodes an entry from which on a diagram saves too little: one takes 16 bytes, an entry written out 12."""
@@ -70,15 +70,40 @@ def saves_little(nodes: int, entries: int) -> bool:
     return nodes >= _NODES * entries
 
 
-def with_engine(options: CheckOptions, model: SymbolicModel) -> tuple[CheckOptions, str | None]:
+_VECTORS = 5
+"""Arrays of all states that iterations hold, at least."""
+
+_SMALL_VECTORS = 1 << 30
+"""Bytes of them for which there is always room."""
+
+
+def why_no_vectors(model: SymbolicModel, share: float) -> str | None:
+    """Return why arrays of all states cannot be held in a share of the free memory; None where they can."""
+    if not model.is_numbered:
+        return "there are more than 2^62 states or transitions, too many to be numbered"
+    needed = 8 * _VECTORS * model.n_states
+    if needed <= _SMALL_VECTORS or needed <= share * free_memory_bytes():
+        return None
+    return f"vectors of {model.n_states:,} states take {needed / 1e9:.3g} GB, and too little memory is free"
+
+
+def with_engine(
+    options: CheckOptions, model: SymbolicModel, needs_arrays: bool = False
+) -> tuple[CheckOptions, str | None]:
     """Return the options with an engine chosen where that was left open, and why, else None.
 
-    The diagram of the transitions decides: lists of states without structure have about as many nodes as
+    Where there is no room for vectors these are diagrams, unless what is asked for `needs_arrays`. Else the
+    diagram of the transitions decides: lists of states without structure have about as many nodes as
     transitions, and then blocks of them are no smaller than the matrix, and take longer to find. Time:
     O(levels), once the model is numbered.
     """
     if options.engine != "auto":
         return options, None
+    reason = why_no_vectors(model, _SHARE)
+    if reason is not None and not needs_arrays and may_be_symbolic(options, model):
+        return replace(options, engine="symbolic"), reason
+    if not model.is_numbered:
+        return replace(options, engine="hybrid"), "what was asked for besides is its alone"
     matrices = [model.layer_transitions(layer) for layer in range(len(model.layers))]
     entries = sum(matrix.n_entries for matrix in matrices)
     nodes = sum(level.low.size for matrix in matrices for level in matrix.levels)
@@ -92,6 +117,13 @@ def with_engine(options: CheckOptions, model: SymbolicModel) -> tuple[CheckOptio
     if needed > _SHARE * free_memory_bytes():
         return replace(options, engine="hybrid"), f"{told}, but there is no room for a list of {entries:,}"
     return replace(options, engine="explicit"), f"{told}, and saves little"
+
+
+def may_be_symbolic(options: CheckOptions, model: SymbolicModel) -> bool:
+    """Whether nothing that is asked for besides keeps vectors from being diagrams."""
+    is_plain = options.backend in ("auto", "cpu") and options.representation == "row-types"
+    is_bounding = options.method == "auto" or options.bounding_method() is not None
+    return is_plain and is_bounding and not options.exact and model.communicator.size == 1
 
 
 _log = logging.getLogger(__name__)
@@ -122,7 +154,9 @@ class Checker(FormulaChecker):
         checkpoint: Checkpoint | None = None,
     ) -> None:
         refuse_options(model, options, scheduler, checkpoint is not None)
-        options, self._engine_reason = with_engine(options, model)
+        self._needs_arrays = scheduler or values or checkpoint is not None
+        self._is_auto = options.engine == "auto"
+        options, self._engine_reason = with_engine(options, model, self._needs_arrays)
         super().__init__(model, options, progress, values)
         self._checkpoint = checkpoint
         self._with_scheduler = scheduler
@@ -155,15 +189,13 @@ class Checker(FormulaChecker):
         self._scheduled = self._scheduler = self._whole = self._several = None
         summary, shown, exact = None, None, None
         failure: HybridError | None = None
+        chosen = self.options
         try:
             if prop.error is not None:
                 raise prop.error
             if self._with_scheduler and not isinstance(prop.formula, MultiObjective):
                 self._scheduled = self._schedulable(prop.formula)
-            try:
-                summary = self._summary(prop.formula)
-            except UnknownError as unknown:
-                summary = self._patient_summary(prop.formula, unknown)
+            summary = self._found(prop.formula)
             if self._exact is not None and not isinstance(summary.value, bool):
                 exact = self._exact.answer(prop.formula)
             if self._with_witness and isinstance(prop.formula, Quantified):
@@ -179,6 +211,8 @@ class Checker(FormulaChecker):
             failure = fault
         except MemoryError as fault:
             failure = failure_of(fault)
+        except OverflowError as fault:
+            failure = UnsupportedError(f"{fault}; choose {option('engine', 'hybrid')}")
         except RecursionError:
             failure = PropertyError("expected a property nested less deeply; split it with labels")
         failure = failure_of_all(self.model.communicator, failure)
@@ -186,6 +220,7 @@ class Checker(FormulaChecker):
             summary = None
         seconds = time.perf_counter() - start
         engine, work = self.options.engine, self._work
+        self.options = chosen
         work.disk_bytes = stored_bytes()
         work.warn_of_method(self.options.method)
         stopped = self._stopped()
@@ -222,6 +257,37 @@ class Checker(FormulaChecker):
             summary.proven and not self._unproven, states=EveryState(self.model, whole, again),
             several=self._several, exact=exact, range=ends,
         )  # fmt: skip
+
+    def _found(self, formula: Expression) -> Summary:
+        """Return the answer's value; where the engine was left open and its choice fails, by another one."""
+        try:
+            return self._attempt(formula)
+        except (UnsupportedError, MemoryError, OverflowError) as fault:
+            other = self._other_engine(fault)
+            if other is None:
+                raise
+            own = self.options.engine
+            why = f"{self._engine_reason}, but the engine {own} failed: {fault}"
+            _log.info("going on with the engine %s: %s", other, why)
+            self._work.engine_reason = why
+            self.options = replace(self.options, engine=other)
+        return self._attempt(formula)
+
+    def _attempt(self, formula: Expression) -> Summary:
+        try:
+            return self._summary(formula)
+        except UnknownError as unknown:
+            return self._patient_summary(formula, unknown)
+
+    def _other_engine(self, fault: Exception) -> CheckEngine | None:
+        """Return the engine to go on with behind the one that was chosen; None where there is none."""
+        if not self._is_auto or isinstance(fault, HybridError) and isinstance(fault, MemoryError):
+            return None
+        if self.options.engine == "symbolic":
+            return "hybrid" if why_no_vectors(self.model, 1.0) is None else None
+        if isinstance(fault, UnsupportedError) or self._needs_arrays:
+            return None
+        return "symbolic" if may_be_symbolic(self.options, self.model) else None
 
     def _schedulable(self, formula: Expression) -> Expression:
         """Return the operator that a scheduler is for: the property itself, or what a filter is about."""
@@ -291,6 +357,7 @@ class Checker(FormulaChecker):
         if on_diagrams and index_states(self.model.manager, looked_at).total > _MANY:
             return self._wide_summary(operator, operand, states)
         scope = Scope.of(self.model, looked_at)
+        scope.index.require_numbers()
         with self._within(scope):
             found = self.evaluate(operand)
         return summarise(self.model, operator, found, states, scope.index)

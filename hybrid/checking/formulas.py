@@ -103,6 +103,7 @@ class FormulaChecker:
             return model.reachable & ~self.states(formula.operand)
         if isinstance(formula, Quantified):
             return ctl_states(model, formula, self.states)
+        self.model.index.require_numbers()
         with self._within(Scope.every(self.model)):
             truth = self.evaluate(formula)
         if not isinstance(truth, StateTruth):

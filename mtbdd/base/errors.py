@@ -87,5 +87,9 @@ class HybridError(Exception):
     """
 
 
+class NumberingError(HybridError, OverflowError):
+    """More than 2^62 states, which indices of 64 bits cannot number, where numbers are needed."""
+
+
 class PackageError(HybridError, ImportError, ValueError):
     """A BDD package that does not exist, or is not installed."""

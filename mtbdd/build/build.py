@@ -340,8 +340,7 @@ def _build(
         warnings,
     )
     say("offset labels")
-    for number in range(len(layers)):
-        check_budget()
-        model.layer_transitions(number)
+    if not model.is_numbered:
+        say("more states than can be numbered")
     model.build_seconds = time.perf_counter() - started
     return model

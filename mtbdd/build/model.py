@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mtbdd.base.budget import check_budget
 from mtbdd.base.communicator import Communicator, Share
 from mtbdd.base.memoised import Memoised
 from mtbdd.base.records import Record
@@ -28,7 +29,7 @@ from mtbdd.language.model_syntax import ResolvedModel
 from mtbdd.language.syntax import Expression, ModelType
 from mtbdd.offset.convert import entry_units, has_diagonal, offset_label
 from mtbdd.offset.expansion import expand, expand_sum, expand_values
-from mtbdd.offset.offset import OffsetMTBDD
+from mtbdd.offset.offset import MAX_COUNT, OffsetMTBDD
 from mtbdd.offset.states import StateIndex, index_states
 
 if TYPE_CHECKING:
@@ -189,6 +190,7 @@ class SymbolicModel(ModelStates):
         self.divisors = divisors
         self._offsets: dict[int, OffsetMTBDD] = {}
         self._tables: dict[int, NodeTable] = {}
+        self._is_numbered: bool | None = None
         self.build_seconds = 0.0
         self.is_reached = given is None or given.is_listed
         translator.labels.update(init=initial, deadlock=deadlocks)
@@ -215,7 +217,23 @@ class SymbolicModel(ModelStates):
     @cached_property
     def n_transitions(self) -> int:
         """Number of non-zero matrix entries; in an MDP of all layers together."""
-        return sum(self.layer_transitions(i).n_entries for i in range(len(self.layers)))
+        if self.is_numbered:
+            return sum(self.layer_transitions(i).n_entries for i in range(len(self.layers)))
+        return sum(layer.matrix.entries()[0] for layer in self.layers)
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether states and entries are few enough for indices of 64 bits; more are counted alone."""
+        if self._is_numbered is None:
+            self._is_numbered = self.whole.n_states <= MAX_COUNT
+            if self._is_numbered:
+                try:
+                    for number in range(len(self.layers)):
+                        check_budget()
+                        self.layer_transitions(number)
+                except OverflowError:
+                    self._is_numbered = False
+        return self._is_numbered
 
     @cached_property
     def statistics(self) -> BuildStatistics:
@@ -224,7 +242,8 @@ class SymbolicModel(ModelStates):
         values: set[float] = set()
         for i, layer in enumerate(self.layers):
             own, terminals = layer.matrix.mtbdd_nodes(self._table(i))
-            present = set(self.layer_transitions(i).terminals.tolist())
+            found = self.layer_transitions(i).terminals.tolist() if self.is_numbered else None
+            present = set(layer.matrix.entries()[1] if found is None else found)
             self._tables.pop(i, None)  # what else is asked rarely may read it again
             nodes += own
             values |= present | ({0.0} if terminals > len(present) else set())

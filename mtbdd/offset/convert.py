@@ -161,6 +161,8 @@ def offset_label(
     ------
     ValueError
         An entry lies outside the rows or columns.
+    NumberingError
+        There are more than 2^62 rows or columns; OverflowError of more entries.
 
     Notes
     -----
@@ -168,6 +170,8 @@ def offset_label(
     same submatrix if their sets differ in states without entries alone: some models have up to 1.5 % more
     nodes than distinct submatrices.
     """
+    rows.require_numbers()
+    columns.require_numbers()
     table = table or matrix.table()
     n = rows.n_bits
     refs = np.array([table.root] if table.root != FALSE else [], dtype=np.int64)

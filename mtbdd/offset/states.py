@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mtbdd.base.errors import NumberingError, option
 from mtbdd.base.records import Record
 from mtbdd.base.sorting import sorted_values
 from mtbdd.diagrams.manager import Manager, Node
@@ -31,7 +32,8 @@ class StateIndex(Record):
     low, high : tuple of ndarray of int32, shape (nodes of the level,) each
         One array a row bit: the else and then children's numbers at the next level, -1 for none.
     counts : tuple of ndarray of int64, shape (nodes of the level,) each
-        One array a level, ``n_bits + 1`` in all: the number of states below each node.
+        One array a level, ``n_bits + 1`` in all: the number of states below each node. Where there are more
+        than 2^62 the upper levels have integers of Python: states are counted then, and never numbered.
     shared_total : int or None
         Where processes share the states, the number of all members; the arrays have the own ones.
     place : VectorPlace
@@ -58,6 +60,14 @@ class StateIndex(Record):
     def size(self) -> int:
         """Number of states that are numbered: of the own ones, where processes share the states."""
         return int(self.counts[0][0]) if self.counts[0].size else 0
+
+    def require_numbers(self) -> None:
+        """Raise NumberingError where there are more than 2^62 states."""
+        if self.size > MAX_COUNT:
+            raise NumberingError(
+                "the model has more than 2^62 states, which 64-bit indices cannot number: expected fewer; "
+                f"give variables smaller ranges, or choose {option('engine', 'symbolic')}"
+            )
 
     @property
     def n_bits(self) -> int:
@@ -189,11 +199,6 @@ def index_states(manager: Manager, states: Node) -> StateIndex:
     StateIndex
         It numbers the own members, where the manager has a share of the states.
 
-    Raises
-    ------
-    OverflowError
-        The set has more than 2^62 states.
-
     Notes
     -----
     Time: O(nodes of the levelled diagram) in numpy, plus reading the BDD once.
@@ -218,15 +223,12 @@ def index_states(manager: Manager, states: Node) -> StateIndex:
         high.append(links[half:])
     counts: list[NDArray[np.int64]] = [np.ones(refs.size, dtype=np.int64)]
     for bit in reversed(range(n)):
-        above = np.zeros(low[bit].size, dtype=np.int64)
+        above = np.zeros(low[bit].size, dtype=counts[-1].dtype)
         for links in (low[bit], high[bit]):
             present = links >= 0
             above[present] += counts[-1][links[present]]
         if above.size and int(above.max()) > MAX_COUNT:  # two of these still fit, so no sum wraps unseen
-            raise OverflowError(
-                "the model has more than 2^62 states, which 64-bit indices cannot number: expected fewer; "
-                "give variables smaller ranges"
-            )
+            above = above.astype(np.object_)
         counts.append(above)
     return StateIndex(states, tuple(low), tuple(high), tuple(reversed(counts)))
 

@@ -10,11 +10,14 @@ from mtbdd.diagrams.manager import Manager
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.nodes import FALSE, TRUE, read_nodes
 from mtbdd.diagrams.partition import Partition, from_table
+from mtbdd.offset.convert import offset_label
 from mtbdd.offset.expansion import expand, expand_sum, expand_values
 from mtbdd.offset.offset import MAX_COUNT
 from mtbdd.offset.states import StateIndex, index_states
+from tests.builders.dense import symbolic_matrix
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.models import node_set
+from tests.exploring import rounds
 
 
 def random_codes(rng: np.random.Generator, n_bits: int, share: float) -> list[int]:
@@ -78,13 +81,30 @@ def test_index_nodes_are_minimal(rng: np.random.Generator) -> None:
         assert len(index.counts[level]) == len(below - {frozenset()})
 
 
-def test_index_counts_up_to_the_limit_and_refuses_more() -> None:
-    manager = Manager(61, FASTEST)
-    assert index_states(manager, manager.true).size == 2**61 <= MAX_COUNT
-    for n_bits in (62, 63, 64, 65, 130):
+def test_index_counts_any_number_of_states() -> None:
+    for n_bits in (61, 62, 63, 64, 65, 130):
         manager = Manager(n_bits, FASTEST)
-        with pytest.raises(OverflowError, match="2\\^62"):
-            index_states(manager, manager.true)
+        index = index_states(manager, manager.true)
+        assert index.size == index.total == 2**n_bits
+        assert (index.counts[0].dtype == np.object_) == (index.size > MAX_COUNT)
+        assert index.counts[-61].dtype == np.int64
+
+
+def test_what_cannot_be_numbered_is_refused_where_numbers_are_needed() -> None:
+    manager = Manager(70, FASTEST)
+    index = index_states(manager, manager.true)
+    one = SymbolicMatrix(manager, manager.equal_bits(range(70)), np.ones(1))
+    assert one.entries() == (2**70, [1.0])
+    with pytest.raises(OverflowError, match="2\\^62 states"):
+        offset_label(one, index, index)
+
+
+def test_entries_are_counted_one_by_one(rng: np.random.Generator) -> None:
+    for _ in range(rounds(20)):
+        entries = rng.choice([0.0, 0.0, 1.0, 2.0, 0.25], (8, 8))
+        count, values = symbolic_matrix(Manager(3, FASTEST), entries).entries()
+        assert count == np.count_nonzero(entries)
+        assert sorted(values) == np.unique(entries[entries != 0]).tolist()
 
 
 def test_index_of_a_large_set_decodes(rng: np.random.Generator) -> None:

@@ -136,7 +136,8 @@ class CheckOptions:
     ----------
     engine : {"hybrid", "explicit", "symbolic", "auto"}
         The matrix as a decision diagram above explicit blocks, or written out; "auto" writes out matrices
-        whose diagrams are about as large, see `hybrid.checking.checker`. With "symbolic" vectors are decision
+        whose diagrams are about as large, and has vectors as diagrams where they have no room otherwise, see
+        `hybrid.checking.checker`. With "symbolic" vectors are decision
         diagrams as well, always between bounds, see `hybrid.analysis.on_diagrams`.
     backend : {"auto", "cpu", "gpu", "reference"}
         The explicit engine is not on "reference"; with it and with the method gauss-seidel "auto" is the cpu.

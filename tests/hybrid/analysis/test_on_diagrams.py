@@ -225,3 +225,44 @@ def test_iterations_end_at_their_limit_with_what_they_have() -> None:
 def test_attack_cases_agree(number: int) -> None:
     record = run_symbolic(draw_case(515, number))
     assert not record.findings
+
+
+@pytest.fixture(scope="module")
+def many() -> hybrid.Model:
+    """32 walkers, of whom a scheduler moves one at a time: 2^64 states."""
+    walker = "p1:[0..3]; [] p1<3 -> 0.5:(p1'=p1+1) + 0.5:(p1'=0); [] p1=3 -> true;"
+    copies = "".join(f"module m{i}=m1[p1=p{i}] endmodule " for i in range(2, 33))
+    there = " & ".join(f"p{i}=3" for i in range(1, 33))
+    return hybrid.parse(f'mdp module m1 {walker} endmodule {copies} label "there" = {there};')
+
+
+@pytest.mark.parametrize("engine", ["hybrid", "auto", "symbolic"])
+@pytest.mark.parametrize(
+    ("question", "value"),
+    [
+        ('P>=1 [ F "there" ]', False),
+        ('P>0 [ !"there" U p1=3 ]', False),
+        ('Pmax=? [ F "there" ]', 1.0),
+        ('Pmin=? [ F "there" ]', 0.0),
+        ('E [ F "there" ]', True),
+    ],
+)
+def test_what_the_graph_decides_needs_no_numbers_of_states(many, engine, question, value) -> None:
+    assert many.n_states == 2**64 and many.n_transitions > 2**66
+    answer = hybrid.check(many, question, engine=engine)
+    assert (answer.value, answer.lower, answer.upper) == (value, value, value)
+    assert answer.engine == ("hybrid" if engine == "hybrid" else "symbolic")
+
+
+def test_values_of_more_states_than_numbers_are_diagrams(many) -> None:
+    answer = hybrid.check(many, "Pmax=? [ F<=3 p7=3 ]", engine="auto")
+    assert (answer.value, answer.lower, answer.upper) == (0.125, 0.125, 0.125)
+    assert "more than 2^62 states" in answer.record()["engine_reason"]
+    for question in (
+        "Pmax=? [ F<=3 p7=3 ]",
+        "Pmax=? [ X p1=1 ]",
+        "filter(avg, p1)",
+        "P>=1 [ F P>0.1 [ X p1=1 ] ]",
+    ):
+        with pytest.raises(hybrid.HybridError, match=r"2\^62 states.*engine='symbolic'"):
+            hybrid.check(many, question, engine="hybrid")

@@ -65,6 +65,53 @@ def test_without_room_for_a_list_it_stays_compressed(
     assert "no room for a list" in found.record()["engine_reason"]
 
 
+@pytest.fixture
+def crowded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No vector is small, and no memory is free."""
+    monkeypatch.setattr(engine_choice, "free_memory_bytes", lambda: 100)
+    monkeypatch.setattr(engine_choice, "_SMALL_VECTORS", 0)
+
+
+@pytest.mark.usefixtures("crowded")
+def test_vectors_without_room_are_diagrams() -> None:
+    model, question = hybrid.parse(GAMBLER), "P=? [ F<=5 x=goal ]"
+    found, expected = hybrid.check(model, question, engine="auto"), hybrid.check(model, question)
+    assert found.engine == "symbolic"
+    assert "vectors of 6 states take 2.4e-07 GB, and too little" in found.record()["engine_reason"]
+    assert found.lower <= expected.upper and expected.lower <= found.upper
+    kept: list[dict[str, Any]] = [{"backend": "reference"}, {"representation": "tasks"}, {"values": True}]
+    for besides in (*kept, {"ranks": 2}, {"method": "jacobi"}):
+        assert hybrid.check(model, question, engine="auto", **besides).engine != "symbolic"
+
+
+def test_an_engine_that_fails_gives_way_and_the_answer_says_so(
+    structured: hybrid.Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_choice, "_SMALL_VECTORS", 0)
+    monkeypatch.setattr(engine_choice, "free_memory_bytes", lambda: 64 * structured.n_states)
+    question = 'R{"throughput"}=? [ S ]'
+    found, expected = hybrid.check(structured, question, engine="auto"), hybrid.check(structured, question)
+    assert found.engine == "hybrid" and found.value == expected.value
+    reason = found.record()["engine_reason"]
+    assert "GB" in reason and "the engine symbolic failed: " in reason and "is not answered" in reason
+
+
+def test_vectors_that_find_no_room_become_diagrams(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, question = hybrid.parse(GAMBLER), "P=? [ F x=goal ]"
+    expected = hybrid.check(model, question)
+
+    def full(*_: Any, **__: Any) -> None:
+        raise MemoryError("no room for a vector of so many states: expected fewer of them")
+
+    monkeypatch.setattr("hybrid.analysis.until.until_probabilities", full)
+    found = hybrid.check(model, question, engine="auto")
+    assert found.engine == "symbolic"
+    assert "failed: no room for a vector" in found.record()["engine_reason"]
+    assert found.lower <= expected.upper and expected.lower <= found.upper
+    with pytest.raises(MemoryError, match="no room"):
+        hybrid.check(model, question, engine="hybrid")
+
+
 def test_what_was_asked_for_besides_counts(flat: hybrid.Model) -> None:
     assert hybrid.check(flat, AGREED, engine="auto", backend="reference").engine == "hybrid"
     assert hybrid.check(flat, AGREED, engine="auto", representation="tasks").engine == "hybrid"
