@@ -277,6 +277,8 @@ _CLOSURE_FLOOR = 200  # ... or have this many nodes
 _CLOSURE_MOST = 10_000  # relations with more nodes are not closed: trying costs more than rounds do
 _GROUP_NODES = 2000  # closures of groups may have this many nodes
 _PATIENCE = 20  # rounds of single events before events are merged into groups
+_PATIENCE_EACH = 5  # ... or as many for each event, whose closures take as long, while rounds are short
+_SHORT = 1 << 18  # nodes that steps have started from up to which all rounds together count as short
 _FIRST_LEAP = 64  # rounds of groups before a leap is tried; twice as many after every one that fails
 
 
@@ -391,7 +393,8 @@ def search_rounds(
     relations = [_closed(r) for r in relations]
     found = frontier = start
     rounds = work = 0
-    while frontier != manager.false and rounds < _PATIENCE:
+    patience = max(_PATIENCE, _PATIENCE_EACH * len(relations))
+    while frontier != manager.false and rounds < (patience if work < _SHORT else _PATIENCE):
         seen = found if manager.size(found) < manager.size(frontier) else frontier
         work += manager.size(seen) * len(relations)
         for relation in relations:
