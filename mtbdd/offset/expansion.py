@@ -15,6 +15,9 @@ from mtbdd.diagrams.partition import Partition
 from mtbdd.offset.places import gather
 from mtbdd.offset.states import StateIndex
 
+_FEW = 1 << 12
+"""States that follow a diagram in less time than its distinct subvectors are found."""
+
 
 def expand_values(index: StateIndex, table: NodeTable, values: Any, dtype: Any = np.float64) -> NDArray[Any]:
     """Return a function of the states as a vector in index order, in the place of the index.
@@ -37,8 +40,9 @@ def expand_values(index: StateIndex, table: NodeTable, values: Any, dtype: Any =
 
     Notes
     -----
-    Equal subvectors are expanded once and then copied as blocks.  Time: O(n) copying plus
-    O(nodes) in numpy.  Elsewhere than on the host, the host has the distinct blocks alone.
+    Few states follow the diagram one by one.  Of more, equal subvectors are expanded once and then copied
+    as blocks.  Time: O(n) copying plus O(nodes) in numpy; O(n * bits) for few states.  Elsewhere than on the
+    host, the host has the distinct blocks alone.
     """
     n = index.n_bits
     size = index.size
@@ -52,6 +56,12 @@ def expand_values(index: StateIndex, table: NodeTable, values: Any, dtype: Any =
         f"a vector of {size} states",
         "choose smaller constants",
     )
+    if size <= _FEW:
+        refs = np.full(size, table.root, dtype=np.int64)
+        for bit, inside in enumerate(index.member_bits):
+            refs = table.followed(refs, Manager.row_level(bit), inside)
+        result = place.array(np.asarray(values(refs), dtype=dtype))
+        return result
     pair_refs = np.array([table.root], dtype=np.int64)
     pair_nodes = np.zeros(1, dtype=np.int64)
     links: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []

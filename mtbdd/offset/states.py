@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,6 +176,11 @@ class StateIndex(Record):
             node = np.where(bit, self.high[level][node], low)
             bits[:, level] = bit
         return bits
+
+    @cached_property
+    def member_bits(self) -> NDArray[np.bool_]:
+        """The row bits of all members, shape (n_bits, size)."""
+        return np.ascontiguousarray(self.bits_at(np.arange(self.size)).T)
 
 
 def merge_ranges(ranges: NDArray[np.int64]) -> NDArray[np.int64]:
