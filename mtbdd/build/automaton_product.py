@@ -24,9 +24,10 @@ from mtbdd.build.rewards import symbolic_reward
 from mtbdd.diagrams.encoding import Encoding
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.diagrams.nodes import read_nodes
 from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
-from mtbdd.diagrams.transfer import transferred
+from mtbdd.diagrams.transfer import made_of_table
 from mtbdd.language.model_syntax import ResolvedVariable
 from mtbdd.language.syntax import ModelType
 
@@ -203,14 +204,14 @@ class _Builder:
         self._shift = 0 if below else width
         old = model.manager
         self.manager.index_bits(len(old.index))
-        self._names = {
-            f"b{level}": f"b{level + 3 * (self._shift if level < old.index_level else width)}"
+        self._tests = {
+            level: self.manager.bdd.var(f"b{level + 3 * (self._shift if level < old.index_level else width)}")
             for level in range(old.index_level + len(old.index))
         }
 
     def copied(self, node: Node) -> Node:
         """Return a function of the model's manager as one of the product's."""
-        return transferred(self._model.manager.bdd, node, self.manager.bdd, self._names)
+        return made_of_table(read_nodes(self._model.manager, node), self.manager.bdd, self._tests)
 
     def product(
         self,
