@@ -77,7 +77,7 @@ class Interval(Record, BoundingMethod):
             above = operator.zeros()
             above += upper_bound
             lows, highs, done = (operator.zeros(), operator.zeros()), (above, operator.zeros()), 0
-        outcome, pace = Outcome(iterations=done), CheckInterval(space.stride)
+        outcome, pace = Outcome(iterations=done), CheckInterval(operator.stride)
         down, up = operator.down, operator.up
         made = measured = 0
 

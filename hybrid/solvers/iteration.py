@@ -154,7 +154,7 @@ class ValueIteration(Record):
 
     def solve(self, system: ChoiceOperator, progress: Progress | None = None) -> Solution:
         """Iterate from 0."""
-        space, pace, criterion = system.space, CheckInterval(system.space.stride), self.criterion
+        space, pace, criterion = system.space, CheckInterval(system.stride), self.criterion
         space.reserve(self.vectors, system.size)
 
         def begin(x: Array | None) -> Pair:

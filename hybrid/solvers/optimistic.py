@@ -177,9 +177,9 @@ class LowerIteration:
 
     def _iterated(self, down: Steps) -> tuple[Array, Array | None]:
         """Do as `run` does."""
-        space, outcome, guess = self._operator.space, self._outcome, self._guess
+        outcome, guess = self._outcome, self._guess
         pair, self._target = self._pair, self.criterion.epsilon
-        pace, outcome.status = CheckInterval(space.stride), Status.MAX_ITERATIONS
+        pace, outcome.status = CheckInterval(self._operator.stride), Status.MAX_ITERATIONS
         kept, self._kept = self._kept, None
         made = self._made = 0 if kept is None else self._take(kept)
         if self.accelerator is not None:
@@ -254,7 +254,7 @@ class LowerIteration:
         """Return the steps that may follow one another without a look: a pace needs looks to be seen."""
         if self.accelerator is None:
             return self.criterion.max_iterations
-        return max(self._operator.space.stride, made // (2 * _LOOKS) * 2)
+        return max(self._operator.stride, made // (2 * _LOOKS) * 2)
 
     def state(self) -> tuple[Mapping[str, Array], Numbers]:
         """Return where the first run is; see `hybrid.matrix.space.base.State`."""

@@ -233,13 +233,19 @@ def finish_rows(begin, end, x, factor, shape, has_shape, out, out_changes):  # t
 
 @njit(cache=True, nogil=True)
 def explicit_step(  # type: ignore[no-untyped-def]
-    begin, end, choice_ptr, offsets, columns, values, gains, plain, layers, maximise, policy, has_policy,
-    x, out,
+    begin, end, newest, descending, choice_ptr, offsets, columns, values, gains, plain, layers, maximise,
+    policy, has_policy, factor, shape, has_shape, x, out, out_changes,
 ):  # fmt: skip
-    """Write the best value over every state's choices, states begin .. end.
+    """Write the best value over every state's choices, scaled, and measure the step, states begin .. end.
+
+    Other parameters are those of `finish_rows`.
 
     Parameters
     ----------
+    newest : bool
+        Gauss-Seidel: of the states begin .. end the newest values are read, of the others those of x.
+    descending : bool
+        Whether the last state comes first.
     choice_ptr : ndarray, shape (n + 1,), integers
         Choices of a state.
     offsets : ndarray, shape (choices + 1,), integers
@@ -254,57 +260,41 @@ def explicit_step(  # type: ignore[no-untyped-def]
         With `has_policy`, the layer whose choice alone counts.
     x, out : ndarray, shape (n,), float64
         A state without a choice that counts gets the worst value, an infinity.
+
+    Notes
+    -----
+    Unsigned numbers spare the tests for negative places.
     """
-    worst = -np.inf if maximise else np.inf
-    for s in range(begin, end):
-        best = worst
-        for c in range(choice_ptr[s], choice_ptr[s + 1]):
-            if has_policy and layers[c] != policy[s]:
-                continue
-            total = 0.0 if plain else gains[c]
-            for e in range(offsets[c], offsets[c + 1]):
-                total += values[e] * x[columns[e]]
-            if maximise:
-                best = max(best, total)
-            else:
-                best = min(best, total)
-        out[s] = best
-
-
-@njit(cache=True, nogil=True)
-def explicit_gauss_seidel(  # type: ignore[no-untyped-def]
-    begin, end, descending, choice_ptr, offsets, columns, values, gains, plain, layers, maximise,
-    policy, has_policy, factor, shape, has_shape, x, out, out_changes,
-):  # fmt: skip
-    """Write the best value of one state after another, states begin .. end.
-
-    Other parameters are those of `explicit_step` and `finish_rows`.
-
-    Parameters
-    ----------
-    descending : bool
-        Whether the last state comes first.
-    x, out : ndarray, shape (n,), float64
-        Of the states begin .. end the newest values are read, of the others those of x.
-    """
+    one, first, count = np.uint64(1), np.uint64(begin), np.uint64(end - begin)
     worst = -np.inf if maximise else np.inf
     greatest, relative, check = 0.0, 0.0, 0.0
-    for s in range(begin, end):
-        out[s] = x[s]
+    if newest:
+        out[begin:end] = x[begin:end]
+    own = out if newest else x
+    is_whole = not newest or end - begin == len(x)
     for k in range(end - begin):
-        s = end - 1 - k if descending else begin + k
+        s = np.uint64(end - 1 - k if descending else begin + k)
+        c, last = np.uint64(choice_ptr[s]), np.uint64(choice_ptr[s + one])
+        e = np.uint64(offsets[c])
         best = worst
-        for c in range(choice_ptr[s], choice_ptr[s + 1]):
+        while c < last:
+            stop = np.uint64(offsets[c + one])
             if has_policy and layers[c] != policy[s]:
+                c, e = c + one, stop
                 continue
             total = 0.0 if plain else gains[c]
-            for e in range(offsets[c], offsets[c + 1]):
-                column = columns[e]
-                total += values[e] * (out[column] if begin <= column < end else x[column])
+            c += one
+            while e < stop:
+                column = np.uint64(columns[e])
+                if is_whole or column - first < count:
+                    total += values[e] * own[column]
+                else:
+                    total += values[e] * x[column]
+                e += one
             if maximise:
-                best = max(best, total)
+                best = total if total > best else best
             else:
-                best = min(best, total)
+                best = total if total < best else best
         new = best * factor
         if has_shape:
             new += shape[s]
@@ -312,8 +302,26 @@ def explicit_gauss_seidel(  # type: ignore[no-untyped-def]
         change = abs(new - x[s])
         if change > 0.0:
             greatest = max(greatest, change)
-            relative = max(relative, change / abs(new) if new != 0.0 else np.inf)
+            if change > relative * abs(new):
+                relative = change / abs(new) if new != 0.0 else np.inf
         check += new - new
     out_changes[0] = greatest
     out_changes[1] = relative
     out_changes[2] = check
+
+
+@njit(cache=True, nogil=True)
+def explicit_steps(  # type: ignore[no-untyped-def]
+    steps, newest, descending, choice_ptr, offsets, columns, values, gains, plain, layers, maximise,
+    policy, has_policy, factor, shape, has_shape, x, y, out_changes,
+):  # fmt: skip
+    """Make several steps of all states, from x to y and back; `out_changes` are those of the last one.
+
+    Parameters are those of `explicit_step`.
+    """
+    for k in range(steps):
+        before, after = (x, y) if k % 2 == 0 else (y, x)
+        explicit_step(
+            0, len(x), newest, descending, choice_ptr, offsets, columns, values, gains, plain, layers,
+            maximise, policy, has_policy, factor, shape, has_shape, before, after, out_changes,
+        )  # fmt: skip

@@ -10,16 +10,29 @@ from numpy.typing import NDArray
 
 from gpu_kernels import ChoiceRows
 from hybrid.matrix.cpu.passes import CpuPasses
+from hybrid.matrix.cpu.threads import threads_for
 from hybrid.matrix.explicit.extract import LayerRows, explicit_matrix, explicit_sizes, merge_layers
-from hybrid.matrix.operators.hybrid_choices import EmptyMatrix, finish_on_host, run_state_by_state
+from hybrid.matrix.operators.hybrid_choices import (
+    EmptyMatrix,
+    changes_of_parts,
+    finish_on_host,
+    parts_of,
+    run_state_by_state,
+)
 from hybrid.matrix.operators.layer_choices import LayerChoices
 from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator, ChoiceProblem, Improvement
 from hybrid.matrix.space.host import HostWorkspace
-from hybrid.matrix.space.workspace import Array
+from hybrid.matrix.space.workspace import Array, Pair
 from mtbdd.base.errors import option
 from mtbdd.base.memory import free_memory_bytes
 
 Vector = NDArray[np.float64]
+
+_LOOK = 1 << 14
+"""Transitions that a step passes over in the time that it takes to look at it."""
+
+_MOST_STEPS = 16
+"""Between two looks."""
 
 
 class ExplicitChoices(ChoiceOperator):
@@ -52,36 +65,74 @@ class ExplicitChoices(ChoiceOperator):
         return ExplicitChoices(replace(self.rows, gains=merged_gains(layer_choices)), problem)
 
     def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
+        how = Improvement(1.0, self._no_shape if plain else None, policy)
+        self._run_rows(x, out, self._operands(how, is_added=False))
+
+    def _run_rows(self, x: Array, out: Array, operands: tuple[Any, ...]) -> Vector:
+        """Make a step of all states at once; return the greatest changes, shape (2,)."""
         from hybrid.matrix.cpu import choice_kernels as kernels
+        from hybrid.matrix.cpu.arguments import PerPart
         from hybrid.matrix.cpu.pool import run_rows
 
-        step: Any = kernels.explicit_step
-        rows, chosen = self.rows, self._no_policy if policy is None else policy
-        run_rows(step, self.size, rows.choice_ptr, rows.offsets, rows.columns, rows.values, rows.gains, plain,
-                 rows.layers, self.maximise, chosen, policy is not None, x, out)  # fmt: skip
+        kernel: Any = kernels.explicit_step
+        changes = np.zeros((threads_for(self.size), 3))
+        run_rows(kernel, self.size, *operands, x, out, PerPart(changes))
+        return changes_of_parts(changes)
+
+    def _operands(self, how: Improvement, is_added: bool = True) -> tuple[Any, ...]:
+        """Return the arguments of compiled steps that follow the numbers of states.
+
+        `is_added` says whether a shape is added, and does not only take the place of the gains.
+        """
+        rows, has_shape, has_policy = self.rows, how.shape is not None, how.policy is not None
+        policy, shape = how.policy if has_policy else self._no_policy, how.shape
+        return (how.descending is not None, bool(how.descending), rows.choice_ptr, rows.offsets,
+                rows.columns, rows.values, rows.gains, has_shape, rows.layers, self.maximise,
+                policy, has_policy, how.factor, shape if has_shape else self._no_shape,
+                has_shape and is_added)  # fmt: skip
 
     @property
     def has_gauss_seidel(self) -> bool:
         """See `ChoiceOperator.has_gauss_seidel`."""
         return self.groups is None and self.problem.communicator.size == 1
 
+    @property
+    def stride(self) -> int:
+        """See `BellmanOperator.stride`."""
+        return min(max(_LOOK // max(len(self.rows.columns), 1), 1), _MOST_STEPS) if self._is_one_part else 1
+
+    @property
+    def _is_one_part(self) -> bool:
+        """Whether steps are calls of one thread, in which no states wait for those of other parts."""
+        return parts_of(self.size) == 1 and threads_for(self.size) == 1 and self.groups is None
+
     def _improve(self, x: Array, out: Array, how: Improvement) -> None:
-        if how.descending is None:
+        if self.groups is not None and how.descending is None:
             super()._improve(x, out, how)
+            return
+        operands = self._operands(how)
+        if how.descending is None:
+            self.changes = self._run_rows(x, out, operands)
             return
         from hybrid.matrix.cpu import choice_kernels as kernels
 
-        kernel: Any = kernels.explicit_gauss_seidel
-        rows, has_shape, has_policy = self.rows, how.shape is not None, how.policy is not None
-        shape = how.shape if has_shape else self._no_shape
-        policy = how.policy if has_policy else self._no_policy
+        kernel: Any = kernels.explicit_step
 
-        def run(begin: int, end: int, number: int, changes: Array) -> None:
-            kernel(begin, end, how.descending, rows.choice_ptr, rows.offsets, rows.columns, rows.values,
-                   rows.gains, has_shape, rows.layers, self.maximise, policy, has_policy,
-                   how.factor, shape, has_shape, x, out, changes)  # fmt: skip
+        def run(begin: int, end: int, changes: Array) -> None:
+            kernel(begin, end, *operands, x, out, changes)
 
         self.changes = run_state_by_state(self.size, run)
+
+    def improve_repeatedly(self, pair: Pair, done: int, count: int, how: Improvement) -> None:
+        """See `ChoiceOperator.improve_repeatedly`; one call where steps are short."""
+        if count < 2 or not self._is_one_part:
+            super().improve_repeatedly(pair, done, count, how)
+            return
+        from hybrid.matrix.cpu import choice_kernels as kernels
+
+        changes, kernel = np.zeros(3), kernels.explicit_steps
+        kernel(count, *self._operands(how), pair[done % 2], pair[1 - done % 2], changes)
+        self.changes = changes_of_parts(changes[np.newaxis])
 
     def _choices(self, x: Array) -> tuple[Array, Array]:
         rows = self.rows

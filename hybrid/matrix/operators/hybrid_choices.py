@@ -51,11 +51,16 @@ def finish_on_host(x: Vector, out: Vector, factor: float, shape: Vector | None) 
     added = np.zeros(0) if shape is None else shape
     kernel: Any = kernels.finish_rows
     run_rows(kernel, out.size, x, factor, added, shape is not None, out, PerPart(changes))
-    return _greatest(changes)
+    return changes_of_parts(changes)
 
 
-def run_state_by_state(size: int, run: Callable[[int, int, int, Vector], None]) -> Vector:
-    """Call ``run(begin, end, thread, changes)`` for parts of the states; return the greatest changes.
+def parts_of(size: int) -> int:
+    """Return the parts in which so many states are improved state by state."""
+    return min(max(size // PART_ROWS, 1), MOST_PARTS)
+
+
+def run_state_by_state(size: int, run: Callable[[int, int, Vector], None]) -> Vector:
+    """Call ``run(begin, end, changes)`` for parts of the states; return the greatest changes.
 
     Within a part states are improved one after another; of other parts they take the values from before the
     step.  Parts depend on the number of states alone, so that results do not on that of threads.
@@ -74,20 +79,20 @@ def run_state_by_state(size: int, run: Callable[[int, int, int, Vector], None]) 
     from hybrid.matrix.cpu.pool import run_together
     from hybrid.matrix.cpu.threads import threads_for
 
-    parts = min(max(size // PART_ROWS, 1), MOST_PARTS)
+    parts = parts_of(size)
     cuts = [size * k // parts for k in range(parts + 1)]
     changes = np.zeros((parts, 3))
     threads = min(threads_for(size), parts)
 
     def work(number: int) -> None:
         for part in range(number, parts, threads):
-            run(cuts[part], cuts[part + 1], number, changes[part])
+            run(cuts[part], cuts[part + 1], changes[part])
 
     run_together(work, threads)
-    return _greatest(changes)
+    return changes_of_parts(changes)
 
 
-def _greatest(changes: Vector) -> Vector:
+def changes_of_parts(changes: Vector) -> Vector:
     """Return the greatest changes of all parts, infinite where values are no finite numbers."""
     if not math.isfinite(float(changes[:, 2].sum())):
         return np.full(2, np.inf)

@@ -187,6 +187,11 @@ class BellmanOperator(ABC):
         return 1
 
     @property
+    def stride(self) -> int:
+        """Steps to make at least between two looks at their changes: they take no longer than a look."""
+        return self.space.stride
+
+    @property
     @abstractmethod
     def up(self) -> Steps:
         """Steps whose results are never too small, but for `underflow`."""

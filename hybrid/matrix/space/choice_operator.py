@@ -226,12 +226,20 @@ class GaussSeidelSteps(Steps):
     def sweep(self, pair: Pair, done: int, count: int, total: Array | None = None) -> None:
         """See `Steps.sweep`; iterates are not added up."""
         assert total is None
-        for k in range(done, done + count):
-            x, out = pair[k % 2], pair[1 - k % 2]
-            self._turn(k, x)
-            self._operator.improve(
-                x, out, self._factor, shape=self._shape, policy=self._policy, descending=self.descending
-            )
+        end = done + count
+        while done < end:
+            self._turn(done, pair[done % 2])
+            until = min(end, self._next_turn(done))
+            how = Improvement(self._factor, self._shape, self._policy, self.descending)
+            self._operator.improve_repeatedly(pair, done, until - done, how)
+            done = until
+
+    @staticmethod
+    def _next_turn(made: int) -> int:
+        """Return the steps after which the direction may change next."""
+        begin = last_trial(made)
+        later = (begin + stretch for stretch in _TURNS if begin + stretch > made)
+        return next(later, max(_AGAIN * begin, _AGAIN * _TURNS[-1]))
 
     def _turn(self, made: int, x: Array) -> None:
         """Change the direction where a trial says so."""
@@ -497,8 +505,12 @@ class ChoiceOperator(BellmanOperator):
 
     def repeat(self, pair: Pair, done: int, count: int, factor: float = 1.0) -> None:
         """Queue steps ``done + 1 .. done + count``; the iterate after k steps lies in ``pair[k % 2]``."""
+        self.improve_repeatedly(pair, done, count, Improvement(factor))
+
+    def improve_repeatedly(self, pair: Pair, done: int, count: int, how: Improvement) -> None:
+        """Do as `repeat` does with all options of `improve`."""
         for k in range(done, done + count):
-            self.improve(pair[k % 2], pair[1 - k % 2], factor)
+            self._improve(pair[k % 2], pair[1 - k % 2], how)
 
     def choose(self, x: Array) -> Array:
         """Return the layer whose choice is best at x in every state, shape (size,), uint16.

@@ -16,9 +16,11 @@ from hybrid.matrix.space.choice_operator import (
     ChoiceOperator,
     ChoiceProblem,
     GaussSeidelSteps,
+    Improvement,
     Quotient,
     last_trial,
 )
+from hybrid.matrix.space.workspace import Pair
 from hybrid.solvers import Criterion, Optimistic, Status
 from tests.builders.choice_systems import Choices, random_choices
 from tests.builders.linear_systems import exact_solution
@@ -77,6 +79,24 @@ def test_a_step_takes_states_one_after_another(
     np.testing.assert_allclose(out, by_hand(case, x, order, 0.75, shape, policy), rtol=1e-13)
     change = np.abs(out - x)
     np.testing.assert_allclose(system.changes, [change.max(), (change / out).max()], rtol=1e-11)
+
+
+@pytest.mark.parametrize("descending", [None, True, False])
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("done", [0, 3])
+def test_several_steps_in_one_call_are_those_one_by_one(
+    rng: np.random.Generator, descending: bool | None, count: int, done: int
+) -> None:
+    system = written_out(random_choices(rng, True))
+    n, how = system.size, Improvement(0.75, rng.random(system.size), None, descending)
+    pair = rng.random(n), rng.random(n)
+    alone = pair[0].copy(), pair[1].copy()
+    system.improve_repeatedly(pair, done, count, how)
+    changes = system.changes.copy()
+    for k in range(done, done + count):
+        system.improve(alone[k % 2], alone[1 - k % 2], 0.75, shape=how.shape, descending=descending)
+    np.testing.assert_array_equal(pair, alone)
+    np.testing.assert_array_equal(changes, system.changes)
 
 
 @pytest.mark.parametrize("maximise", [True, False], ids=["max", "min"])
@@ -155,11 +175,11 @@ class Recorded:
         self.rises = {True: down, False: up}
         self.directions: list[bool] = []
 
-    def improve(
-        self, x: np.ndarray, out: np.ndarray, factor: float, *, descending: bool, **rest: Any
-    ) -> None:
-        self.directions.append(descending)
-        out[:] = x + self.rises[descending]
+    def improve_repeatedly(self, pair: Pair, done: int, count: int, how: Improvement) -> None:
+        assert how.descending is not None
+        for k in range(done, done + count):
+            self.directions.append(how.descending)
+            pair[1 - k % 2][:] = pair[k % 2] + self.rises[how.descending]
 
 
 @pytest.mark.parametrize(("down", "up"), [(2.0, 1.0), (1.0, 2.0)])
