@@ -127,7 +127,7 @@ def automaton_moves(automaton: DeterministicAutomaton) -> list[list[AutomatonMov
 
 # The product of a model and an automaton, with the automaton's bits where the level curve wants them.
 
-COMPARED = range(1 << 14, (1 << 20) + 1)
+MOST_STATES_COMPARED = range(1 << 14, (1 << 20) + 1)
 """States of a model for which both orders are built; of fewer and more the automaton's bits stand above."""
 
 
@@ -148,11 +148,11 @@ def model_product(
     """
     moves, n_marks = automaton_moves(automaton), automaton.n_marks
     above = automaton_product(model, propositions, moves, n_marks, structures, labels=labels, start=start)
-    if len(moves) == 1 or options.engine == "explicit" or model.n_states not in COMPARED:
+    if len(moves) == 1 or options.engine == "explicit" or model.n_states not in MOST_STATES_COMPARED:
         chosen = above
     else:
         below = automaton_product(model, propositions, moves, n_marks, structures, True, labels, start)
-        chosen = min(above, below, key=_least_bytes)
+        chosen = min(above, below, key=_min_memory_bytes)
     _log.info(
         "product with an automaton of %d states: %d pairs, its bits %s the model's",
         automaton.n_states, chosen.model.n_states, "above" if chosen is above else "below",
@@ -169,7 +169,7 @@ def _divided(model: SymbolicModel, product: AutomatonProduct) -> AutomatonProduc
     return replace(product, model=PartModel(product.model, Share(share.communicator, owners)))
 
 
-def _least_bytes(product: AutomatonProduct) -> int:
+def _min_memory_bytes(product: AutomatonProduct) -> int:
     """Return what the level of least memory takes, of all layers."""
     model = product.model
     return least_instance_bytes([model.layer_transitions(k) for k in range(len(model.layers))])
@@ -204,7 +204,7 @@ def automaton_probabilities(
     """
     negate = model.is_mdp and not maximise
     if maker is not None:
-        found = remembering_probabilities(model, automaton, propositions, negate, options, work, maker)
+        found = acceptance_probabilities(model, automaton, propositions, negate, options, work, maker)
         return found.complement() if negate else found
     product = model_product(model, automaton, propositions, options)
     target = accepting_sets(product, automaton, negate).states
@@ -214,7 +214,7 @@ def automaton_probabilities(
     return found.complement() if negate else found
 
 
-def remembering_probabilities(
+def acceptance_probabilities(
     model: SymbolicModel,
     automaton: DeterministicAutomaton,
     propositions: Sequence[Node],
@@ -248,15 +248,15 @@ def remembering_probabilities(
 # Probabilities of automata that a property names in place of a path formula.
 
 
-def given_automaton_probabilities(a: OperatorQuery) -> StateValues:
+def hoa_probabilities(a: OperatorQuery) -> StateValues:
     """Return the probability that the automaton of a file accepts a run."""
-    automaton, holds = given_automaton(a.model, a.path, a.states)
+    automaton, holds = hoa_automaton(a.model, a.path, a.states)
     return a.scope.of_values(
         automaton_probabilities(a.model, automaton, holds, a.maximise, a.options, a.work, a.maker)
     )
 
 
-def given_automaton(
+def hoa_automaton(
     model: SymbolicModel, path: AutomatonPath, states: Callable[[Expression], Node]
 ) -> tuple[DeterministicAutomaton, list[Node]]:
     """Return the automaton of a file in the HOA format, and where its propositions hold.

@@ -133,7 +133,7 @@ VALUES = Capability[StateValues](
 """Functions from `OperatorQuery` to values in its scope."""
 VALUES.found_in(
     {
-        registry.AUTOMATON: "hybrid.analysis.ltl:given_automaton_probabilities",
+        registry.AUTOMATON: "hybrid.analysis.ltl:hoa_probabilities",
         registry.CONDITIONAL: "hybrid.analysis.operator_values:conditional_probabilities",
         registry.LTL: "hybrid.analysis.ltl:ltl_probabilities",
         registry.REPEATED: "hybrid.analysis.ctl:repeated_probabilities",

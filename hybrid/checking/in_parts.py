@@ -228,7 +228,7 @@ def take_own_card(communicator: Communicator, options: CheckOptions) -> None:
     if options.backend == "gpu":
         from gpu_kernels import take_card
 
-        take_card(communicator.beside()[0])
+        take_card(communicator.local_rank()[0])
 
 
 def part_of(model: SymbolicModel, communicator: Communicator) -> PartModel:

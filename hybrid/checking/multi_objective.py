@@ -15,7 +15,7 @@ from hybrid.analysis.multi.check import (
     point_schedulers,
 )
 from hybrid.analysis.multi.memory import Objective
-from hybrid.analysis.multi.queries import Found, HalfSpace
+from hybrid.analysis.multi.queries import HalfSpace, SearchResult
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.base.directed_rounding import rounded_up
@@ -174,13 +174,13 @@ def _endless(
         feasible = bool(multi_objective_result(model, bounds, states, options, work, False)[0].value)
     if not feasible:
         raise PropertyError(_INFEASIBLE)
-    infinite = Found(None, True, -math.inf, -math.inf)
+    infinite = SearchResult(None, True, -math.inf, -math.inf)
     return Summary(math.inf, math.inf, math.inf), MultiObjectiveResult(replace(found, found=infinite), None)
 
 
 def _decided_exactly(
     model: SymbolicModel, found: MultiObjectiveSolution, work: SolveStatistics
-) -> Found | None:
+) -> SearchResult | None:
     """Return that bounds on the border are met, if schedulers evaluated in rational numbers meet them."""
     from hybrid.analysis.exact.objectives import exactly_achievable
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hybrid.base.errors import OptionError
 from hybrid.base.option_types import BuildName, ModelTypeName, OrderName, PackageName
-from hybrid.models.interchange.formats import format_of, neighbours, read_model
+from hybrid.models.interchange.formats import format_of, read_model, reader_arguments
 from hybrid.models.model import Model
 from mtbdd.base.budget import Budget, spending
 from mtbdd.build.build import build_model
@@ -103,7 +103,7 @@ def load(
         raise OptionError(
             f"build: expected 'auto' or 'symbolic' for {path}, which is written out already; got {build!r}"
         )
-    beside = neighbours(found, type, states, labels, state_rewards, transition_rewards)
+    beside = reader_arguments(found, type, states, labels, state_rewards, transition_rewards)
     if found is None:
         return _build(
             lambda: load_model(path), constants, fix_deadlocks, package, order, build, ignore_unknown,

@@ -70,7 +70,7 @@ class Communicator:
             The lengths of a pair agree; empty ones are neither sent nor awaited.  The own ones are not used.
         """
 
-    def meet(self, failure: str | None) -> str | None:
+    def finish(self, failure: str | None) -> str | None:
         """Wait for all at the end of an answer.
 
         Parameters
@@ -85,7 +85,7 @@ class Communicator:
         """
         return failure
 
-    def beside(self) -> tuple[int, int]:
+    def local_rank(self) -> tuple[int, int]:
         """Return this process's number among those of its machine, and how many these are.
 
         All processes call it at once.

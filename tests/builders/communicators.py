@@ -43,7 +43,7 @@ def check_communicator(alike: Communicator) -> bool:
     alike.exchange(outgoing, incoming)
     for k, part in enumerate(incoming):
         assert k == rank or (part == k).all()
-    assert alike.meet(None) is None
-    assert alike.meet("of the last" if rank == size - 1 else None) == "of the last"
-    assert alike.meet("" if rank else "of the first") == "of the first"
+    assert alike.finish(None) is None
+    assert alike.finish("of the last" if rank == size - 1 else None) == "of the last"
+    assert alike.finish("" if rank else "of the first") == "of the first"
     return True

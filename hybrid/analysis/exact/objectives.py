@@ -13,7 +13,15 @@ from hybrid.analysis.exact.optima import WORK
 from hybrid.analysis.exact.reading import MAX_TRANSITIONS, ExactModel, Row
 from hybrid.analysis.exact.systems import OperationBudget, solve_rationals
 from hybrid.analysis.multi.memory import Endings
-from hybrid.analysis.multi.queries import Demands, Found, ObjectiveSearch, Shares, meets, mixed, widest_margin
+from hybrid.analysis.multi.queries import (
+    Demands,
+    ObjectiveSearch,
+    SearchResult,
+    Shares,
+    meets,
+    mixed,
+    widest_margin,
+)
 from hybrid.analysis.multi.weighted_sum import Point
 from hybrid.base.errors import NotExactError
 from hybrid.base.state_values import StateTruth, StateValues
@@ -85,12 +93,12 @@ _NEAR = (
 
 def exactly_achievable(
     model: SymbolicModel, ends: Endings, search: ObjectiveSearch, demands: Demands
-) -> Found | None:
+) -> SearchResult | None:
     """Return that demands are met, if a mixture of the schedulers found meets them exactly."""
     exact = ExactPoints(model, ends)
     values = [exact.values(point) for point in search.points]
     shares = exact_mixture(values, demands, search.scale())
-    return None if shares is None else Found(search, truth=True, shares=shares)
+    return None if shares is None else SearchResult(search, truth=True, shares=shares)
 
 
 class ExactPoints:

@@ -168,7 +168,7 @@ class IntegerSystem:
         return np.array([entry % p for entry in self.entries], np.int64)
 
 
-def elimination(rows: Sequence[Mapping[int, Fraction]]) -> tuple[Int64Array, int]:
+def elimination_order(rows: Sequence[Mapping[int, Fraction]]) -> tuple[Int64Array, int]:
     """Return an order of the states in which elimination fills few entries in, and how many there are then.
 
     Least degree first.
@@ -204,13 +204,13 @@ def solve_by_lifting(
     """Return x of ``x = A x + b`` for every right-hand side b, shape (n, m).
 
     Rows of A map columns to entries; `order`, shape (n,), int64, is that in which states are eliminated, by
-    default that of `elimination`. The primes below 2^31 are tried in turn, until the matrix has factors
+    default that of `elimination_order`. The primes below 2^31 are tried in turn, until the matrix has factors
     modulo one of them.
 
     Time: one elimination modulo p; for every digit one substitution and one product; digits are about twice
     the bits of numerator and denominator over 31, and at most doubled in vain.
     """
-    system = IntegerSystem(rows, right, elimination(rows)[0] if order is None else order)
+    system = IntegerSystem(rows, right, elimination_order(rows)[0] if order is None else order)
     lifting = _Factored(system, primes)
     columns = [lifting.solution([b[k] for b in system.right]) for k in range(len(right[0]) if right else 0)]
     found: list[list[Fraction]] = [[Fraction(0)] * len(columns) for _ in rows]
@@ -389,7 +389,7 @@ def _solved(
 ) -> list[list[Fraction]]:
     """Solve the system of one component."""
     if len(rows) > _FEW:
-        order, filled = elimination(rows)
+        order, filled = elimination_order(rows)
         if filled > _THIN * len(rows):
             return solve_by_lifting(rows, right, order)
     return solve_rationals(rows, right, budget)

@@ -16,14 +16,14 @@ from hybrid.analysis.acceptance_sets import AcceptedPart
 from hybrid.analysis.memory_scheduler import MemoryScheduler, Remembering
 from hybrid.analysis.multi.memory import Endings, Objective, endings, objective_product, objectives_of
 from hybrid.analysis.multi.queries import (
-    Found,
     HalfSpace,
     ObjectiveSearch,
     Proposal,
+    SearchResult,
     achievable,
-    cleaned,
     greatest_value,
     mixed,
+    rational_shares,
     widest_margin,
 )
 from hybrid.analysis.multi.weighted_sum import Point, WeightedSumSolver
@@ -189,7 +189,7 @@ class PointSchedulers:
                 writer.writerows([*head, *cells] for cells in scheduler.cells())
 
 
-def point_schedulers(owner: SymbolicModel, ends: Endings | None, found: Found) -> PointSchedulers:
+def point_schedulers(owner: SymbolicModel, ends: Endings | None, found: SearchResult) -> PointSchedulers:
     """Return the schedulers of all points of an MDP."""
     search = found.search
     if search is None or ends is None:
@@ -309,7 +309,7 @@ def _curve(search: ObjectiveSearch, scale: Vector, corners: Sequence[Corner], pr
     greatest = [Fraction(0)] * len(scale)
     for corner in corners:
         proposal: Proposal = widest_margin(values, corner, scale)
-        near = mixed(values, cleaned(proposal.shares))
+        near = mixed(values, rational_shares(proposal.shares))
         greatest = [max(g, c - v) for g, c, v in zip(greatest, corner, near, strict=True)]  # lemma: corners
     distances = tuple(rounded_up(g) for g in greatest)  # lemma: corners
     parts = [g / Fraction(size) for g, size in zip(greatest, scale.tolist(), strict=True)]
@@ -326,7 +326,7 @@ class MultiObjectiveSolution:
     """
 
     objectives: list[Objective]
-    found: Found
+    found: SearchResult
     ends: Endings | None = None
     curve: Curve | None = None
 
@@ -359,7 +359,7 @@ def multi_objective(
     ends = endings(objective_product(model, objectives, states, options))
     aims = [i for i, demand in enumerate(demands) if demand is None]
     if ends is None:
-        return MultiObjectiveSolution(objectives, Found(None, truth=False))
+        return MultiObjectiveSolution(objectives, SearchResult(None, truth=False))
     search = ObjectiveSearch(WeightedSumSolver(ends, options, work), objectives, options.criterion.epsilon)
     search.begin()
     if not aims:
@@ -367,5 +367,5 @@ def multi_objective(
     if len(aims) == 1:
         return MultiObjectiveSolution(objectives, greatest_value(search, aims[0], demands), ends)
     return MultiObjectiveSolution(
-        objectives, Found(search), ends, explore_curve(search, options.pareto_epsilon)
+        objectives, SearchResult(search), ends, explore_curve(search, options.pareto_epsilon)
     )

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.acceptance_sets import AcceptedPart, meeting_parts
-from hybrid.analysis.ltl import given_automaton, model_automaton, model_formulas, model_product
+from hybrid.analysis.ltl import hoa_automaton, model_automaton, model_formulas, model_product
 from hybrid.analysis.memory_scheduler import labels_of
 from hybrid.analysis.precomputation import end_components, prob1e, staying_choices
 from hybrid.analysis.rewards import free_choices, reward_units, rewards_of
@@ -189,7 +189,7 @@ def objective_automata(
         found[i] = chosen.automaton, formula.propositions
     for i, path in paths.items():
         if isinstance(path, AutomatonPath):
-            found[i] = given_automaton(model, path, states)
+            found[i] = hoa_automaton(model, path, states)
             for holds in found[i][1]:
                 if _place(model, holds, known) is None:
                     known.append(holds)

@@ -124,7 +124,7 @@ def _proposed(
 Shares = dict[int, Fraction]
 
 
-def cleaned(shares: Vector) -> Shares:
+def rational_shares(shares: Vector) -> Shares:
     """Return shares as rational numbers that add up to 1, without those below rounding."""
     kept = {i: Fraction(x) for i, x in enumerate(shares.tolist()) if x > _SLIGHT}
     total = sum(kept.values())
@@ -144,7 +144,7 @@ def meets(values: Sequence[Fraction], demands: Demands) -> bool:
     return all(d is None or v >= d for v, d in zip(values, demands, strict=True))  # lemma: mixture
 
 
-def repaired(
+def repaired_mixture(
     points: Sequence[Sequence[float]], shares: Shares, other: Shares, demands: Demands
 ) -> Shares | None:
     """Return a mixture that meets demands, with the least share of another one that does; None without.
@@ -221,7 +221,7 @@ class ObjectiveSearch:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SearchResult:
     """The result of a search; no search if under every scheduler some least reward is infinite.
 
     `truth` is that of an achievability question, None if it is undecided, or of another question; `lower` and
@@ -237,25 +237,26 @@ class Found:
     shares: Shares = field(default_factory=dict)
 
 
-def achievable(search: ObjectiveSearch, demands: Demands) -> Found:
+def achievable(search: ObjectiveSearch, demands: Demands) -> SearchResult:
     """Return whether one scheduler meets all demands.
 
     The truth value is None where bounds cannot separate the demands from the border.
     """
     while True:
-        if any(h.excess(demands) > 0 for h in search.half_spaces if _asks(h, demands)):  # lemma: outside
-            return Found(search, truth=False)
+        # lemma: outside
+        if any(h.excess(demands) > 0 for h in search.half_spaces if _on_demands(h, demands)):
+            return SearchResult(search, truth=False)
         proposal = widest_margin(search.values, demands, search.scale())
         shares = _confirmed(search, proposal, demands)  # lemma: mixture
         if shares is not None:
-            return Found(search, truth=True, shares=shares)
+            return SearchResult(search, truth=True, shares=shares)
         if not search.solve(proposal.direction):
             # lemma: outside
-            refused = any(h.excess(demands) > 0 for h in search.half_spaces if _asks(h, demands))
-            return Found(search, truth=False if refused else None)
+            refused = any(h.excess(demands) > 0 for h in search.half_spaces if _on_demands(h, demands))
+            return SearchResult(search, truth=False if refused else None)
 
 
-def _asks(half_space: HalfSpace, demands: Demands) -> bool:
+def _on_demands(half_space: HalfSpace, demands: Demands) -> bool:
     """Return whether a half-space has weights on demands alone."""
     # lemma: outside
     return all(d is not None or w == 0.0 for w, d in zip(half_space.weights, demands, strict=True))
@@ -263,11 +264,11 @@ def _asks(half_space: HalfSpace, demands: Demands) -> bool:
 
 def _confirmed(search: ObjectiveSearch, proposal: Proposal, demands: Demands) -> Shares | None:
     """Return a proposed mixture if it meets demands exactly."""
-    shares = cleaned(proposal.shares)
+    shares = rational_shares(proposal.shares)
     return shares if meets(mixed(search.values, shares), demands) else None  # lemma: mixture
 
 
-def greatest_value(search: ObjectiveSearch, aim: int, demands: Demands) -> Found:
+def greatest_value(search: ObjectiveSearch, aim: int, demands: Demands) -> SearchResult:
     """Return the greatest value of one objective under demands on the others.
 
     The truth value says whether these can be met, None if that is unknown.
@@ -279,19 +280,19 @@ def greatest_value(search: ObjectiveSearch, aim: int, demands: Demands) -> Found
         return met
     while True:
         scale, values = search.scale(), search.values
-        safe = cleaned(widest_margin(values, demands, scale).shares) if met is not None else {}
+        safe = rational_shares(widest_margin(values, demands, scale).shares) if met is not None else {}
         if met is not None and not meets(mixed(values, safe), demands):  # lemma: mixture
             safe = met.shares
         proposal = best_value(values, demands, aim, scale)
-        shares = safe if proposal is None else cleaned(proposal.shares)
+        shares = safe if proposal is None else rational_shares(proposal.shares)
         if met is not None and not meets(mixed(values, shares), demands):  # lemma: mixture
-            shares = repaired(values, shares, safe, demands) or safe
+            shares = repaired_mixture(values, shares, safe, demands) or safe
         lower = rounded_down(mixed(values, shares)[aim])  # lemma: mixture
         upper = _least_upper(search, aim, demands)
         close = upper - lower <= search.epsilon * max(abs(lower), abs(upper))
         if close or proposal is None or not search.solve(proposal.direction):
             upper = _least_upper(search, aim, demands)
-            return Found(search, True, lower, max(lower, upper), shares)
+            return SearchResult(search, True, lower, max(lower, upper), shares)
 
 
 def _least_upper(search: ObjectiveSearch, aim: int, demands: Demands) -> float:

@@ -77,7 +77,7 @@ _PIECE = 1 << 24  # bytes that are read together
 
 
 @contextlib.contextmanager
-def failing_together(communicator: Communicator) -> Iterator[None]:
+def collective_errors(communicator: Communicator) -> Iterator[None]:
     """Let what the operating system refuses one process be refused to all, with the first one's reason.
 
     All processes come here at once, and ask each other nothing inside.
@@ -132,8 +132,8 @@ class SharedFile:
         self._descriptor = -1
 
     def together(self) -> contextlib.AbstractContextManager[None]:
-        """See `failing_together`."""
-        return failing_together(self.communicator)
+        """See `collective_errors`."""
+        return collective_errors(self.communicator)
 
     def put(self, place: int, data: Any) -> None:
         """Write bytes at an offset, over those that are there."""
@@ -453,7 +453,7 @@ def publish_state_values(path: str | Path, model: SymbolicModel, found: StateVal
     temporary = target.with_name(name)
     try:
         write_state_values(temporary, model, found)
-        with failing_together(communicator):
+        with collective_errors(communicator):
             if communicator.rank == 0:
                 to_disk(temporary)
                 temporary.replace(target)

@@ -198,7 +198,7 @@ def distributed(options: argparse.Namespace) -> Iterator[MpiCommunicator | None]
         options.csv = None
         sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
     threads = options.threads
-    number, beside = communicator.beside()
+    number, beside = communicator.local_rank()
     if options.backend == "gpu":
         from gpu_kernels import take_card
 

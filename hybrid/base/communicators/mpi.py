@@ -49,8 +49,8 @@ class MpiCommunicator(Communicator):
         requests += [self._comm.Isend(outgoing[rank], rank) for rank in others if outgoing[rank].size]
         MPI.Request.Waitall(requests)
 
-    def meet(self, failure: str | None) -> str | None:
-        """See `Communicator.meet`; a failure that is not shared ends the job after a minute."""
+    def finish(self, failure: str | None) -> str | None:
+        """See `Communicator.finish`; a failure that is not shared ends the job after a minute."""
         own, found = np.array([float(failure is not None)]), np.empty((self.size, 1))
         request = self._ends.Iallgather(own, found)
         begin = time.monotonic()
@@ -62,8 +62,8 @@ class MpiCommunicator(Communicator):
             return None
         return self.first_text(failure or None) or ""
 
-    def beside(self) -> tuple[int, int]:
-        """See `Communicator.beside`."""
+    def local_rank(self) -> tuple[int, int]:
+        """See `Communicator.local_rank`."""
         from mpi4py import MPI
 
         near = self._comm.Split_type(MPI.COMM_TYPE_SHARED)

@@ -120,8 +120,8 @@ class ThreadCommunicator(Communicator):
             if rank != self.rank and place.size:
                 place[...] = found[rank][self.rank]
 
-    def meet(self, failure: str | None) -> str | None:
-        """See `Communicator.meet`."""
+    def finish(self, failure: str | None) -> str | None:
+        """See `Communicator.finish`."""
         found = [text for text in self._meeting.gathered(self.rank, END, failure) if text is not None]
         return next(filter(None, found), "") if found else None
 
@@ -165,7 +165,7 @@ def failure_of_all(communicator: Communicator, failure: HybridError | None) -> H
     `failure` is the reason why this process has none.
     """
     was_ended = isinstance(failure, PartEndedError)
-    why = communicator.meet(None if failure is None else "" if was_ended else str(failure))
+    why = communicator.finish(None if failure is None else "" if was_ended else str(failure))
     if why is not None and (failure is None or was_ended):
         return PropertyError(why)
     return failure

@@ -111,7 +111,7 @@ def _free_row(state):
 
 
 @njit()
-def look(state, row):
+def note_lost(state, row):
     """Note why the disk lost pages of a file, if it did: such errors come when pages are written out."""
     if _written(state[TABLE + 3 * row + 2], 0, 1, _WAITING) != 0:
         number = _error(state)
@@ -162,10 +162,10 @@ def _taken(state, size):
 
 
 @njit()
-def _given_back(state, row):
+def _released(state, row):
     """Give a file back; its pages that were not written out never are."""
     place = TABLE + 3 * row
-    look(state, row)
+    note_lost(state, row)
     _unmap(state[place], state[place + 1])
     _close(state[place + 2])
     state[HELD] -= state[place + 1]
@@ -209,7 +209,7 @@ def reallocate(context, address, size):
     if row < 0:
         _free(address)
     else:
-        _given_back(state, row)
+        _released(state, row)
     return found
 
 
@@ -221,4 +221,4 @@ def release(context, address, size):
     if row < 0:
         _free(address)
     else:
-        _given_back(state, row)
+        _released(state, row)

@@ -264,7 +264,7 @@ class FileStore(Store):
         state = self._state
         for row, address in enumerate(state[kernels.TABLE :: 3].tolist()):
             if address:
-                kernels.look(state, row)
+                kernels.note_lost(state, row)
         if state[kernels.LOST]:
             raise DiskError(
                 f"{self.folder}: the disk did not keep what was written there "

@@ -152,8 +152,8 @@ def build_tile_matrix(
         gap_begin=gap_begin.astype(index),
         gap_ptr=gap_ptr.astype(index),
         gap_rows=int(gap_ptr[-1]),
-        place_words=_even(-(-addresses * bits // 64)),
-        weight_words=_even(addresses if classes.scaled else most),
+        place_words=_rounded_up_to_even(-(-addresses * bits // 64)),
+        weight_words=_rounded_up_to_even(addresses if classes.scaled else most),
         tuning=tuning,
         marks=None if cells.marks is None else cells.marks.astype(np.uint32),
         layers=1 if stacked is None else stacked.layers,
@@ -278,6 +278,6 @@ def _term_bytes(tuning: Tuning, bits: int, scaled: bool) -> int:
     return tuning.members * bits // 8 + 8 * (tuning.members if scaled else 1)
 
 
-def _even(words: int) -> int:
+def _rounded_up_to_even(words: int) -> int:
     # Weights begin at a multiple of 16 bytes.
     return words + words % 2

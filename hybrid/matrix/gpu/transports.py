@@ -144,7 +144,7 @@ def joined_neighbours(
     All processes call it at once, each with a card of its own.
     """
     reasons = [] if reasons is None else reasons
-    if not communicator.all(communicator.beside()[1] == communicator.size):
+    if not communicator.all(communicator.local_rank()[1] == communicator.size):
         reasons.append("the cards are in several machines")
         return None
     found = Neighbours(device, communicator)

@@ -96,7 +96,7 @@ def format_of(path: str | os.PathLike[str]) -> FileFormat | None:
     return found
 
 
-def neighbours(
+def reader_arguments(
     found: FileFormat | None,
     type: str | None,
     states: str | os.PathLike[str] | None,

@@ -97,7 +97,7 @@ class LumpingChecker:
             asked = self._asked(questions)
             formula = prop.formula
             if asked.found.model is not self.model:
-                formula = questions.asked_of(lambda states: asked.names[states])
+                formula = questions.with_labels(lambda states: asked.names[states])
         except BudgetError:
             raise
         except HybridError as fault:

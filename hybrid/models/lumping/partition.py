@@ -248,7 +248,7 @@ def classes_of(values: Vector, units: float) -> Numbers:
     return found
 
 
-def told_apart(size: int, parts: Iterable[NDArray[np.integer] | NDArray[np.bool_]]) -> Numbers:
+def common_refinement(size: int, parts: Iterable[NDArray[np.integer] | NDArray[np.bool_]]) -> Numbers:
     """Return classes from 0 of what some classes together distinguish, shape (size,)."""
     found = np.zeros(size, dtype=np.int64)
     for part in parts:

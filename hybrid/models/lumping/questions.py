@@ -91,7 +91,7 @@ class Questions:
         rewards = {p.index for p in parts if isinstance(p, (Reward, RewardBound)) and p.index is not None}
         return cls(formula, conditions, sets, labels, frozenset(rewards - {ELAPSED}), _counts_steps(parts))
 
-    def asked_of(self, label: Callable[[Node], str]) -> Expression:
+    def with_labels(self, label: Callable[[Node], str]) -> Expression:
         """Return the formula with a label for each condition."""
         return self._replaced(self.formula, label, {})
 
@@ -195,14 +195,14 @@ def refuse_filters(model: SymbolicModel, questions: Questions) -> None:
                 f"{name} depends on {_REFUSED[part.operator]}, which blocks do not tell: ask for min, max, "
                 f"range, forall or exists, or leave {option('bisimulation')} out"
             )
-        if part.operator == "state" and not _is_one(model, part, questions):
+        if part.operator == "state" and not _is_single_state(model, part, questions):
             raise UnsupportedError(
                 f"{name} wants a condition that one state satisfies, and blocks do not tell how many do: "
                 f"ask for min or max, or leave {option('bisimulation')} out"
             )
 
 
-def _is_one(model: SymbolicModel, part: Filter, questions: Questions) -> bool:
+def _is_single_state(model: SymbolicModel, part: Filter, questions: Questions) -> bool:
     """Return whether a filter's condition is known to hold in one state."""
     states = None if part.states is None else questions.sets.get(id(part.states))
     return states is not None and index_states(model.manager, states).size == 1

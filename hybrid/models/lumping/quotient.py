@@ -30,7 +30,13 @@ from hybrid.models.interchange.explicit_model import (
     Vector,
 )
 from hybrid.models.interchange.write_out import listed_reward
-from hybrid.models.lumping.partition import Blocks, WrittenChoices, classes_of, distinct_choices, told_apart
+from hybrid.models.lumping.partition import (
+    Blocks,
+    WrittenChoices,
+    classes_of,
+    common_refinement,
+    distinct_choices,
+)
 from mtbdd.base.memory import require_memory
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.state_order import for_diagram, for_users, some_states
@@ -214,8 +220,8 @@ def _of_list(
     of_choices = [classes_of(e.rates, e.units) for e in earned if e.rates is not None]
     if not model.is_mdp:
         of_states, of_choices = [*of_states, *of_choices], []
-    states = told_apart(written.n_states, [*masks, *of_states])
-    choices = told_apart(written.n_choices if model.is_mdp else 0, of_choices)
+    states = common_refinement(written.n_states, [*masks, *of_states])
+    choices = common_refinement(written.n_choices if model.is_mdp else 0, of_choices)
     for seed in _SEEDS:
         blocks = written.stable(states, choices, skip_own, seed)
         if blocks.count >= share * model.n_states:

@@ -98,11 +98,11 @@ def test_every_pair_moves_as_its_parts_do(text: str, package: str, formula: str,
 def test_the_order_with_the_lower_minimum_is_taken(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model, automaton = build(text), automaton_of("a U (b | (X X a))")
     nodes = propositions(model, automaton)
-    every = "hybrid.analysis.ltl.COMPARED", range(1 << 20)
+    every = "hybrid.analysis.ltl.MOST_STATES_COMPARED", range(1 << 20)
     monkeypatch.setattr(*every)
     for below, sizes in ((False, [5, 6]), (True, [6, 5])):
         left = iter(sizes)
-        monkeypatch.setattr("hybrid.analysis.ltl._least_bytes", lambda product, left=left: next(left))
+        monkeypatch.setattr("hybrid.analysis.ltl._min_memory_bytes", lambda product, left=left: next(left))
         found = model_product(model, automaton, nodes, CheckOptions.of())
         own = found.model.encoding.by_name["automaton_" if "automaton :" in text else "automaton"]
         assert (own.bits[0] > 0) == below

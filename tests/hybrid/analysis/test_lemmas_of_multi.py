@@ -17,16 +17,16 @@ from hybrid.analysis.multi import weighted_sum as weighing_module
 from hybrid.analysis.multi.check import MultiObjectiveSolution, explore_curve
 from hybrid.analysis.multi.memory import Endings, Objective, ObjectiveProduct
 from hybrid.analysis.multi.queries import (
-    Found,
     HalfSpace,
     ObjectiveSearch,
     Proposal,
+    SearchResult,
     achievable,
-    cleaned,
     greatest_value,
     meets,
     mixed,
-    repaired,
+    rational_shares,
+    repaired_mixture,
 )
 from hybrid.analysis.multi.weighted_sum import Point, WeightedOptimum, WeightedSumSolver
 from hybrid.analysis.run.options import CheckOptions
@@ -188,7 +188,7 @@ def test_objectives_are_measured_by_their_ranges() -> None:
 
 
 def test_shares_add_up_to_one_without_slight_ones() -> None:
-    shares = cleaned(np.array([0.1, 0.2, 1e-12, 0.7]))
+    shares = rational_shares(np.array([0.1, 0.2, 1e-12, 0.7]))
     assert sum(shares.values()) == 1
     assert set(shares) == {0, 1, 3}
     assert mixed([(1.0, 0.0), (0.0, 1.0), (9.0, 9.0), (0.0, 0.0)], shares) == [shares[0], shares[1]]
@@ -204,14 +204,14 @@ def test_a_mixture_meets_demands_at_their_border_and_not_before() -> None:
 def test_a_repaired_mixture_is_told_only_if_it_meets_all_demands() -> None:
     points = [(0.25, 0.75), (0.75, 0.25), (0.75, 0.5)]
     near, safe = {0: Fraction(1)}, {2: Fraction(1)}
-    assert repaired(points, near, safe, _demands(0.5, 0.5)) == {0: Fraction(1, 2), 2: Fraction(1, 2)}
+    assert repaired_mixture(points, near, safe, _demands(0.5, 0.5)) == {0: Fraction(1, 2), 2: Fraction(1, 2)}
     # The first demand asks for more of the other one than the second does, or the other way round.
     far, safe = [(0.25, 0.25), (0.75, 0.75)], {1: Fraction(1)}
     for demands in (_demands(0.5, 0.375), _demands(0.375, 0.5)):
-        assert repaired(far, near, safe, demands) == {0: Fraction(1, 2), 1: Fraction(1, 2)}
+        assert repaired_mixture(far, near, safe, demands) == {0: Fraction(1, 2), 1: Fraction(1, 2)}
     # The other one misses the second demand, and so does what is joined with it.
-    assert repaired(points, near, {1: Fraction(1)}, _demands(0.5, 0.625)) is None
-    assert repaired(points, near, {1: Fraction(1)}, _demands(0.875, 0.125)) is None
+    assert repaired_mixture(points, near, {1: Fraction(1)}, _demands(0.5, 0.625)) is None
+    assert repaired_mixture(points, near, {1: Fraction(1)}, _demands(0.875, 0.125)) is None
 
 
 SQUARE = [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)]
@@ -356,7 +356,7 @@ def test_half_spaces_of_least_probabilities_are_told_rounded_up(k: int) -> None:
     search.half_spaces = [HalfSpace((0.01 * k, 1.0), 0.77)]
     objectives = [Objective("P", Literal(Position("", 1, 1), True), None, None, False, None)]
     objectives.append(Objective("R", None, 0, None, True, None))
-    record = MultiObjectiveResult(MultiObjectiveSolution(objectives, Found(search)), None).record()
+    record = MultiObjectiveResult(MultiObjectiveSolution(objectives, SearchResult(search)), None).record()
     (told,) = record["half_spaces"]
     assert told["weights"] == [-0.01 * k, 1.0]
     assert told["most"] >= Fraction(0.77) - Fraction(0.01 * k)

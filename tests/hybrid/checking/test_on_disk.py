@@ -117,13 +117,13 @@ def test_a_full_disk_is_the_answers_error(
 def test_there_is_no_answer_from_a_disk_that_lost_something(
     tmp_path: Path, walk: hybrid.SymbolicModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked = kernels.look
+    looked = kernels.note_lost
 
     def lost(state: Any, row: int) -> None:
         looked(state, row)
         state[kernels.LOST] = errno.EIO
 
-    monkeypatch.setattr(kernels, "look", lost)
+    monkeypatch.setattr(kernels, "note_lost", lost)
     with pytest.raises(DiskError, match="the disk did not keep what was written there"):
         hybrid.check(walk, "R=? [ F sc=15 ]", spill=tmp_path, throw=False)
 
@@ -134,7 +134,7 @@ def test_values_of_an_answer_are_not_told_once_the_disk_has_lost_some(
 ) -> None:
     answer = hybrid.check(walk, "R=? [ F sc=15 ]", spill=tmp_path)
     assert answer.values.size == walk.n_states
-    monkeypatch.setattr(kernels, "look", lambda state, row: state.__setitem__(kernels.LOST, errno.EIO))
+    monkeypatch.setattr(kernels, "note_lost", lambda state, row: state.__setitem__(kernels.LOST, errno.EIO))
     with pytest.raises(DiskError):
         answer.values  # noqa: B018 - a property
 

@@ -86,7 +86,7 @@ def test_a_limit_of_memory_does_not_count_pages_of_files(tmp_path: Path) -> None
 def test_nothing_is_told_that_rests_on_what_the_disk_lost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernels, "look", lambda state, row: state.__setitem__(kernels.LOST, errno.EIO))
+    monkeypatch.setattr(kernels, "note_lost", lambda state, row: state.__setitem__(kernels.LOST, errno.EIO))
     status, out, err = run(capsys, *ASKED, "--spill", str(tmp_path))
     assert status == 1 and "not answered: " in out and "between" not in out
     assert (

@@ -24,7 +24,7 @@ import hybrid.base.communicators.mpi as mpi
 mpi._PATIENCE = 0.2
 alike = mpi.mpi_communicator()
 if alike.rank == 1:
-    alike.meet('a fault of its own')
+    alike.finish('a fault of its own')
 else:
     alike.gather([1.0])
 """

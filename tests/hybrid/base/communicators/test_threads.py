@@ -78,7 +78,7 @@ def test_an_answer_that_fails_in_one_part_fails_in_all_and_the_next_goes_on(fail
             said = "failed"
         except PartEndedError:
             said = "ended"
-        why = alike.meet(None if said == "answered" else "why" if said == "failed" else "")
+        why = alike.finish(None if said == "answered" else "why" if said == "failed" else "")
         assert why == (None if said == "answered" else "why")
         return said
 

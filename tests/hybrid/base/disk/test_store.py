@@ -189,7 +189,7 @@ def test_every_file_is_asked_whether_it_was_written(
     with place.used():
         arrays = [np.zeros(LEAST) for _ in range(3)]
         monkeypatch.setattr(
-            kernels, "look", lambda state, row: asked.append(int(state[kernels.TABLE + 3 * row]))
+            kernels, "note_lost", lambda state, row: asked.append(int(state[kernels.TABLE + 3 * row]))
         )
         place.check()
     assert sorted(asked[:3]) == sorted(array.ctypes.data for array in arrays)
