@@ -1,27 +1,33 @@
-"""Computation tree logic: A and E before a path formula, decided on the graph alone.
+"""A and E before a path formula (CTL and CTL*), decided on the graph alone.
 
 Every path operator is an until ``s U t`` or a weak until ``s W t``. The negation of either is the other one,
 ``!(s U t) = !t W (!s & !t)``. E asks where such a path begins, and A is the negation of E of the negated path
 ([CES86]). Numbers do not matter. A path counts however improbable it is, and ``A [ F a ]`` is false where a
 path avoids `a` for ever with probability 0.
+
+Other path formulas are those of linear temporal logic. E asks for an accepted path of the product with
+their deterministic automaton. Each of its generalised Rabin pairs takes a greatest fixed point ([EL87]).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from hybrid.analysis.operator_values import OperatorQuery
 from hybrid.analysis.until import until_probabilities
 from hybrid.base.errors import UnsupportedError
 from hybrid.base.state_values import StateValues
 from hybrid.properties.registry import has_path, repeated_form
-from hybrid.properties.tree import Path, Quantified
+from hybrid.properties.tree import AutomatonPath, Path, Quantified, RewardBound
 from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
 from mtbdd.graph.prob01 import some_always, some_next, some_until, successors
 from mtbdd.language.syntax import Expression, Unary
+
+if TYPE_CHECKING:
+    from mtbdd.build.automaton_product import AutomatonProduct
 
 # Recurrence and persistence, ``G F a`` and ``F G a``, by end components.
 
@@ -96,11 +102,15 @@ class _Wanted(Record):
 def ctl_states(model: SymbolicModel, formula: Quantified, states: States) -> Node:
     """Return the reachable states where A or E holds; of a CTMC the steps count, not the time.
 
-    Bounds are refused, and path operators inside of path operators (CTL*). Time: one relational product an
-    event and round, rounds as long as the longest shortest path.
+    Bounds count steps; on time they are refused. Time: one relational product an event and round, rounds as
+    long as the longest shortest path; where path operators stand in one another, as many such searches as the
+    fixed point has rounds.
     """
     every = formula.quantifier == "A"
-    found = _some(model, _wanted(model, formula.path, every, states))
+    if _is_ctl(formula.path):
+        found = _some(model, _wanted(model, formula.path, every, states))
+    else:
+        found = _Runs.of(model, formula.path, every, states).beginnings()
     return model.reachable & ~found if every else found
 
 
@@ -112,6 +122,8 @@ def witness(model: SymbolicModel, formula: Quantified, states: States) -> Witnes
     relational product an event and state of the path.
     """
     every = formula.quantifier == "A"
+    if not _is_ctl(formula.path):
+        return _Runs.of(model, formula.path, every, states).witness(model, not every)
     wanted = _wanted(model, formula.path, every, states)
     start = model.initial & _some(model, wanted)
     if start == model.manager.false:
@@ -134,17 +146,8 @@ def _wanted(model: SymbolicModel, path: Expression, negated: bool, states: State
         return _wanted(model, path.operand, not negated, states)
     every, none = model.reachable, model.manager.false
     if not isinstance(path, Path):
-        _refuse_nested(path)
         now = states(path)
         return _Wanted(every & ~now if negated else now, none)
-    if path.bound is not None:
-        raise UnsupportedError(
-            f"A [ ] and E [ ] take no bounds in this version: write {path.operator} without one, or ask for "
-            "a probability, P>0 [ ... ] or P>=1 [ ... ]"
-        )
-    for operand in (path.left, path.right):
-        if operand is not None:
-            _refuse_nested(operand)
     right = states(path.right)
     left = every if path.left is None else states(path.left)
     if path.operator == "X":
@@ -161,13 +164,14 @@ def _wanted(model: SymbolicModel, path: Expression, negated: bool, states: State
     return _Wanted(target, safe, weak)
 
 
-def _refuse_nested(formula: Expression) -> None:
-    """Refuse path operators where only state formulas may stand."""
-    if has_path(formula):
-        raise UnsupportedError(
-            "CTL* is not checked by this version: path operators may not stand inside of path operators or "
-            "beside others; put A [ ... ] or E [ ... ] around the inner ones if that is what is meant"
-        )
+def _is_ctl(path: Expression) -> bool:
+    """Whether a path formula is one path operator without a bound, negated or not, over state formulas."""
+    while isinstance(path, Unary) and path.operator == "!":
+        path = path.operand
+    if isinstance(path, Path):
+        operands = [part for part in (path.left, path.right) if part is not None]
+        return path.bound is None and not any(map(has_path, operands))
+    return not has_path(path)
 
 
 def _some(model: SymbolicModel, wanted: _Wanted) -> Node:
@@ -212,3 +216,92 @@ def _lasso(model: SymbolicModel, state: Node, inside: Node) -> tuple[list[Node],
             return path, next(i for i, part in enumerate(path) if part & back != false)
         path.append(_first(model, ahead))
         seen = seen | path[-1]
+
+
+# ------------------------------------------------------------------ linear temporal logic
+
+
+class _Runs(Record, eq=False):
+    """Paths of the product with an automaton.
+
+    Attributes
+    ----------
+    product : AutomatonProduct
+    staying : tuple of (Node, tuple of Node)
+        Pairs from which a path that does what is wanted never goes, and the sets of them that it meets again
+        and again.
+    """
+
+    product: AutomatonProduct
+    staying: tuple[tuple[Node, tuple[Node, ...]], ...]
+
+    @classmethod
+    def of(cls, model: SymbolicModel, path: Expression, negated: bool, states: States) -> _Runs:
+        """Return the paths that satisfy a formula, or with `negated` its negation."""
+        from hybrid.analysis.ltl import automaton_moves, given_automaton, model_formula
+        from hybrid.properties.automata.automaton import mark_list
+        from hybrid.properties.automata.translation import translate
+        from mtbdd.build.automaton_product import automaton_product
+
+        if isinstance(path, Path) and isinstance(path.bound, RewardBound):
+            raise UnsupportedError(
+                f"A [ ] and E [ ] take no bounds on rewards in this version: write {path.operator} without "
+                "one, or ask for a probability, P>0 [ ... ] or P>=1 [ ... ]"
+            )
+        if isinstance(path, AutomatonPath):
+            automaton, propositions = given_automaton(model, path, states)
+        else:
+            formula = model_formula(model, path, states)
+            propositions = formula.propositions
+            names = [f"p{i}" for i in range(len(propositions))]
+            automaton = translate(formula.store, formula.formula, names)
+        product = automaton_product(model, propositions, automaton_moves(automaton), automaton.n_marks)
+        acceptance = automaton.acceptance.negated() if negated else automaton.acceptance
+        marks, found = product.marks, []
+        for finite, infinite in acceptance.pairs():
+            inside = product.model.reachable & ~product.model.manager.disjunction(
+                marks[i] for i in mark_list(finite)
+            )
+            wanted = [marks[i] for i in mark_list(infinite)]
+            kept = _again(product.model, inside, wanted)
+            found.append((kept, tuple(kept & own for own in wanted)))
+        return cls(product, tuple(found))
+
+    def beginnings(self) -> Node:
+        """Return the model's states in which such a path begins."""
+        pairs = self.product.model
+        every = pairs.manager.disjunction(kept for kept, _ in self.staying)
+        return self.product.restored(some_until(pairs, pairs.reachable, every))
+
+    def witness(self, model: SymbolicModel, holds: bool) -> Witness | None:
+        """Return such a path from an initial state, which ends in a loop; None if there is none."""
+        pairs, false = self.product.model, self.product.model.manager.false
+        for kept, wanted in self.staying:
+            start = pairs.initial & some_until(pairs, pairs.reachable, kept)
+            if start == false:
+                continue
+            path = _shortest(pairs, _first(pairs, start), pairs.reachable, kept)
+            # Each round meets all sets in turn, by the same way from the same state.
+            rounds: list[tuple[Node, int]] = []
+            while all(path[-1] != begin for begin, _ in rounds):
+                rounds.append((path[-1], len(path) - 1))
+                for target in wanted or (kept,):
+                    ahead = _first(pairs, successors(pairs, path[-1]) & kept)
+                    path += _shortest(pairs, ahead, kept, target)
+            loop = next(place for begin, place in rounds if begin == path[-1])
+            names = [variable.name for variable in model.encoding.variables]
+            shown = [pairs.first(part) for part in path[:-1]]
+            return Witness(tuple({name: own[name] for name in names} for own in shown), loop, holds)
+        return None
+
+
+def _again(model: SymbolicModel, inside: Node, wanted: Sequence[Node]) -> Node:
+    """Return where a path begins that stays in a set and meets others again and again."""
+    found = some_always(model, inside)
+    while wanted:
+        before = found
+        for own in wanted:
+            found = found & some_next(model, some_until(model, found, found & own))
+        if found == before:
+            break
+    return found

@@ -68,6 +68,8 @@ class AutomatonProduct(Record):
         By state of the automaton the pairs from which its next step leads there.
     lifted : callable
         Returns for a set of the model's states the pairs of these, reachable or not.
+    restored : callable
+        Returns for a set of pairs the model's states that are in it with the automaton in its state 0.
     """
 
     model: SymbolicModel
@@ -76,6 +78,7 @@ class AutomatonProduct(Record):
     automaton_states: tuple[Node, ...]
     following: tuple[Node, ...]
     lifted: Callable[[Node], Node]
+    restored: Callable[[Node], Node]
 
     def within(self, states: Iterable[int]) -> Node:
         """Return the pairs whose automaton is in one of some states."""
@@ -136,7 +139,7 @@ def automaton_product(
         marked = _marks(model, propositions, [manager.true], moves, n_marks)
         every = (model.reachable,)
         return AutomatonProduct(
-            model, *every, tuple(m & model.reachable for m in marked), every, every, _same
+            model, *every, tuple(m & model.reachable for m in marked), every, every, _same, _same
         )
     rewards = [symbolic_reward(model, structure) for structure in structures]
     builder = _Builder(model, len(moves), below)
@@ -213,6 +216,13 @@ class _Builder:
         """Return a function of the model's manager as one of the product's."""
         return made_of_table(read_nodes(self._model.manager, node), self.manager.bdd, self._tests)
 
+    def restored(self, pairs: Node) -> Node:
+        """Return the model's states in pairs with the automaton in its state 0."""
+        manager, names = self.manager, {new: old for old, new in self._names.items()}
+        own = [manager.rows[i] for i in self._own.bits]
+        states = manager.exists(own, pairs & self._cube(manager.rows, 0))
+        return transferred(manager.bdd, states, self._model.manager.bdd, names)
+
     def product(
         self,
         propositions: Sequence[Node],
@@ -269,6 +279,7 @@ class _Builder:
             tuple(cube & reachable for cube in before),
             tuple(where & reachable for where in following),
             self.copied,
+            self.restored,
         )
 
     @overload

@@ -103,7 +103,6 @@ def test_operators_nest_and_filters_see_all_states() -> None:
         ("Pmax=? [ F x=2 ]", {"method": "bicgstab"}, "choose optimistic, interval"),
         ("Pmax=? [ F x=2 ]", {"method": "gauss-seidel"}, "choose optimistic, interval"),
         ('R{"tries"}max=? [ G (X x=2) ]', {}, "R: expected a co-safe formula"),
-        ("E [ F (X x=2) ]", {}, "CTL* is not checked"),
         (
             "Pmax=? [ F x=2 ]",
             {"max_iterations": 3, "method": "optimistic"},

@@ -124,7 +124,7 @@ def test_the_ends_of_bounds_are_exact_numbers(bound: str, exact: str) -> None:
         ('P=? [ F{"steps"}<=2 s=2 || F s=2 ]', "stands on a path operator of its own"),
         ('P=? [ (F{"steps"}<=2 s=2) & (G s<3) ]', "stands on a path operator of its own"),
         ('R{"steps"}=? [ F{"steps"}<=2 s=2 ]', "stands on a path operator of its own"),
-        ('A [ F{"steps"}<=2 s=2 ]', "take no bounds"),
+        ('A [ F{"steps"}<=2 s=2 ]', "take no bounds on rewards"),
     ],
 )
 def test_what_no_bound_can_be_put_on_is_refused_by_name(text: str, message: str) -> None:

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 import hybrid
 from hybrid.analysis.ctl import Witness
+from tests.exploring import rounds
+from tests.oracles.lasso_words import holds, random_tree, tree_text
 
 Graph = list[set[int]]
 
@@ -187,16 +189,16 @@ def test_a_witness_is_as_short_as_any() -> None:
 @pytest.mark.parametrize(
     ("formula", "words"),
     [
-        ("A [ G F s=1 ]", "CTL* is not checked"),
         ("E [ F s=1 & G s=0 ]", "expected a state formula"),
-        ("E [ (F s=1) & (G s=0) ]", "CTL* is not checked"),
-        ("A [ F<=3 s=1 ]", "take no bounds"),
-        ("E [ s=0 U[1,2] s=1 ]", "take no bounds"),
+        ('A [ F{"r"}<=3 s=1 ]', "take no bounds on rewards"),
+        ('E [ G F{"r"}<=3 s=1 ]', "stands on a path operator of its own"),
     ],
 )
 def test_what_is_no_ctl_is_refused_by_name(formula: str, words: str) -> None:
-    model = hybrid.parse("dtmc module m s:[0..1]; [] s=0 -> (s'=1); endmodule")
-    with pytest.raises(hybrid.HybridError, match=words.replace("*", r"\*")):
+    model = hybrid.parse(
+        'dtmc module m s:[0..1]; [] s=0 -> (s\'=1); endmodule rewards "r" true : 1; endrewards'
+    )
+    with pytest.raises(hybrid.HybridError, match=words):
         hybrid.check(model, formula)
 
 
@@ -212,3 +214,98 @@ def test_values_of_all_states_and_operators_around(rng: np.random.Generator) -> 
     assert hybrid.check(model, "P=? [ F A [ G s=3 ] ]").value == pytest.approx(0.25)
     assert hybrid.check(model, "filter(count, E [ X s=2 ])").value == 2
     assert hybrid.check(model, 'A [ G (s=3 => E [ G "deadlock" ]) ]').value is True
+
+
+# ------------------------------------------------------------------ path operators in one another
+
+LETTERS = ("s<=1", "s=2")
+LONGEST = 6
+
+
+def lassos(graph: Graph, start: int) -> dict[tuple[int, int], list[list[int]]]:
+    """Paths of up to six states that go on where they have been, by length and place."""
+    found: dict[tuple[int, int], list[list[int]]] = {}
+    waiting = [[start]]
+    while waiting:
+        path = waiting.pop()
+        for state in graph[path[-1]]:
+            for place, other in enumerate(path):
+                if other == state:
+                    found.setdefault((len(path), place), []).append(path)
+            if len(path) < LONGEST:
+                waiting.append([*path, state])
+    return found
+
+
+def word(path: list[int]) -> list[int]:
+    return [(s <= 1) + 2 * (s == 2) for s in path]
+
+
+@pytest.mark.parametrize("kind", ["dtmc", "mdp"])
+def test_linear_temporal_logic_of_some_path_and_of_all(kind: str, rng: np.random.Generator) -> None:
+    """A short path that satisfies a formula is enough, and a witness is a path that does."""
+    shown = 0
+    for _ in range(rounds(45)):
+        n = int(rng.integers(2, 5))
+        choices = [
+            [set(rng.integers(0, n, 2).tolist()) for _ in range(rng.integers(0, 3 if kind == "mdp" else 2))]
+            for _ in range(n)
+        ]
+        graph = [set().union(*own) or {s} for s, own in enumerate(choices)]
+        tree = random_tree(rng, int(rng.integers(2, 7)), 2, windows=True)
+        text = tree_text(tree, LETTERS)
+        model = hybrid.parse(text_of(kind, choices))
+        some_do = hybrid.check(model, f"E [ {text} ]", witness=True)
+        all_do_not = hybrid.check(model, f"A [ !{text} ]", witness=True)
+        assert some_do.value is not all_do_not.value and some_do.kind == "exact"
+        if any(
+            holds(tree, np.array([word(path) for path in own]), place).any()
+            for (_, place), own in lassos(graph, 0).items()
+        ):
+            assert some_do.value is True
+        for found in (some_do.witness, all_do_not.witness):
+            assert (found is not None) is some_do.value
+            if found is None or found.loop is None:
+                continue
+            states = [int(state["s"]) for state in found.states]
+            assert states[0] == 0
+            assert all(b in graph[a] for a, b in zip(states, [*states[1:], states[found.loop]], strict=True))
+            assert holds(tree, np.array([word(states)]), found.loop)[0]
+            shown += 1
+    assert shown
+
+
+TWO_WAYS = """mdp module m s:[0..4];
+  [] s=0 -> 0.5:(s'=1)+0.5:(s'=2); [] s=1 -> (s'=0); [] s=2 -> (s'=3); [] s=2 -> true;
+  [] s=3 -> (s'=4); [] s=4 -> true;
+endmodule"""
+
+
+@pytest.mark.parametrize(
+    ("formula", "right"),
+    [
+        ("E [ G F s=1 ]", "11000"),
+        ("A [ G F s=4 ]", "00011"),
+        ("E [ F G s=1 ]", "00000"),
+        ("A [ (G E [ F s=4 ]) => (F s=4) ]", "00011"),
+        ("A [ F (s=4 | (X s=1)) ]", "00011"),
+        ("E [ (G F s=1) & (G F s=0) & (F G s!=2) ]", "11000"),
+        ("E [ F<=2 s=3 ]", "10110"),
+        ("A [ F<=1 s=4 ]", "00011"),
+        ("E [ F E [ X X s=1 ] ]", "11000"),
+        ("P>0 [ F A [ (X s=4) & (X X s=4) ] ]", "00011"),
+    ],
+)
+def test_cases_of_ctl_star_by_hand(formula: str, right: str) -> None:
+    answer = hybrid.check(hybrid.parse(TWO_WAYS), f"filter(print, {formula})")
+    assert answer.values.tolist() == [letter == "1" for letter in right]
+
+
+def test_automata_of_files_and_continuous_chains() -> None:
+    model = hybrid.parse(
+        "ctmc module m s:[0..2]; [] s=0 -> 3:(s'=1) + 1:(s'=2); [] s=1 -> 2:(s'=0); endmodule"
+    )
+    assert hybrid.check(model, "E [ G F s=1 ]").value is True
+    assert hybrid.check(model, "A [ (F G s=2) | (G F s=1) ]").value is True
+    with pytest.raises(hybrid.HybridError, match="time"):
+        hybrid.check(model, "E [ F<=3 s=1 ]")
