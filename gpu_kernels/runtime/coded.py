@@ -92,6 +92,16 @@ _FEW = 1 << 17
 
 _LIMIT = 1 << 16
 
+_FRAGMENTS = 1 << 27
+"""Elements from which on the numbers of a vector's values leave no vector room in a block that they split."""
+
+
+def give_back_blocks(xp: Any) -> None:
+    """Give unused blocks of CuPy's pool back to the card; NumPy has none."""
+    pool = getattr(xp, "get_default_memory_pool", None)
+    if pool is not None:
+        pool().free_all_blocks()
+
 
 @dataclass(frozen=True, eq=False)
 class CodedVector:
@@ -200,6 +210,8 @@ def compress(place: Place, vector: Any) -> CodedVector:
     size = len(vector)
     if size and vector.strides == (0,):
         return CodedVector(size, 8, place.xp.zeros(size, np.uint8), place.xp.asarray(vector[:1].copy()))
+    if size >= _FRAGMENTS:
+        give_back_blocks(place.xp)
     # Ten kernels would be compiled for a vector that the host codes in a few milliseconds.
     xp = np if isinstance(vector, np.ndarray) and size <= _FEW else place.xp
     table = _values(xp, vector)

@@ -71,6 +71,9 @@ def _instantiated(graph: int) -> ctypes.c_void_p | None:
     return found if status == 0 else None
 
 
+_UNUSED = 1 << 30
+"""Bytes that CuPy's pool may hold unused before they are given back to tell what is free."""
+
 _QUEUED = 8
 """Calls between two events: the host queues the later ones while the device is at work on the first."""
 
@@ -153,12 +156,21 @@ class CudaDevice:
         return raw_kernel(self._cupy.cuda.Device().id, source, name, macros)
 
     def free_bytes(self) -> int:
-        """Return the free memory of the card and what CuPy's pool holds unused; waits for a warm-up's end."""
+        """Return the free memory of the card and what CuPy's pool holds unused; waits for a warm-up's end.
+
+        Of much that is unused whole blocks are given back first, and what stays does not count: pieces of
+        blocks that other arrays use, in which no long vector finds room.
+        """
         from gpu_kernels.runtime.warm_up import end_warm_up
 
         end_warm_up()
+        pool = self._cupy.get_default_memory_pool()
+        unused = int(pool.free_bytes())
+        if unused > _UNUSED:
+            pool.free_all_blocks()
+            unused = 0
         free, _ = self._cupy.cuda.runtime.memGetInfo()
-        return int(free) + int(self._cupy.get_default_memory_pool().free_bytes())
+        return int(free) + unused
 
     def synchronise(self) -> None:
         """Wait for the current stream."""

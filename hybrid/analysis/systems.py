@@ -51,6 +51,9 @@ _SMALL = 1 << 18
 _SHORT = 1 << 28
 """Bytes of a vector for which a device has room at any time."""
 
+_SET_UP_VECTORS = 3
+"""Held at once while an average's rates and rewards are made: ones and row sums, or rewards and errors."""
+
 _HOST_VECTORS = 3
 """Diagonal, right-hand side and solution, where they are on the host."""
 
@@ -409,10 +412,17 @@ def solve_gain(
     """
     matrix = build_operator(model.submatrix(component, component, diagonal=False), options, beside=True)
     there = component.at(matrix.place)
+    workspace_of(matrix).reserve(_SET_UP_VECTORS, matrix.shape[0])
     # Nothing leaves a bottom component: its matrix has all entries of its rows.
-    (diagonal, shared), earned = moving_rates(matrix, there), rewards(there)
-    if not method.has_room(matrix):
-        diagonal, earned = (there.place.compressed(operand) for operand in (diagonal, earned))
+    diagonal, shared = moving_rates(matrix, there)
+    has_room = method.has_room(matrix)
+    if not has_room:
+        diagonal = there.place.compressed(diagonal)  # before the rewards are made
+    earned = rewards(there)
+    if has_room and not method.has_room(matrix):
+        has_room, diagonal = False, there.place.compressed(diagonal)
+    if not has_room:
+        earned = there.place.compressed(earned)
     slack = step_slack(matrix, row_entries(model.transitions)) + shared * UNIT  # lemma: gain, rounding
     found = method.solve(matrix, diagonal, earned, slack, work.following(component))
     work.synchronisations += found.synchronisations

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.base.check_options import METHODS, MINUTES
 from hybrid.base.errors import HybridError, OptionError
-from mtbdd.base.communicator import Communicator, Share
+from mtbdd.base.communicator import AgreedMemoryError, Communicator, Share
 from mtbdd.base.errors import option
 from mtbdd.base.memory import current_store
 from mtbdd.build.model import PartModel, SymbolicModel
@@ -147,7 +147,8 @@ def told(fault: MemoryError) -> MemoryError:
     fault = _of_disk(fault)
     if len(str(fault)) > _FEW_WORDS:
         return fault
-    return MemoryError(
+    kind = AgreedMemoryError if isinstance(fault, AgreedMemoryError) else MemoryError
+    return kind(
         f"memory could not be allocated ({fault or 'no detail was given'}): free some, choose another "
         f"{option('backend')} or {option('level')}, or a smaller model"
     )
@@ -192,7 +193,8 @@ def in_parts(
     The model is the whole one, the same in every process. `ranks` says how many parts this process has, all
     of them, or who the other processes are, by mpi4py; `run` is called with the model of each part. The
     `owners` have the states of every part, by default by `hybrid.matrix.parts.plan.plan_parts`. Raises
-    OptionError. An error of one process alone, such as a lack of memory, ends all processes of MPI.
+    OptionError. An error of one process alone ends all processes of MPI; a refusal of memory that all of
+    them agree on is an `AgreedMemoryError` in all.
     """
     # Imported here: most checks need none of it.
     from hybrid.base.communicators.mpi import MpiCommunicator
@@ -211,7 +213,7 @@ def in_parts(
         require_same(model, communicator)
         try:
             return run(PartModel(model, Share(communicator, owners)))
-        except HybridError:
+        except (HybridError, AgreedMemoryError):
             raise  # in all processes alike
         except BaseException as failure:
             # The others would wait for this process for ever.

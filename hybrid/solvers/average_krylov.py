@@ -14,13 +14,16 @@ import contextlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from hybrid.base.arrays import extremes
 from hybrid.matrix.space.base import Clock, Criterion, Numbers, RecordedState, Status, Vector
 from hybrid.matrix.space.idr import BICGSTAB_VECTORS
 from hybrid.matrix.space.recurrence import Recurrence, RecurrenceStatus
 from hybrid.matrix.space.workspace import OPERANDS, Array, Workspace
+from hybrid.solvers.average_reward import relative_width, steps_to_check
 from mtbdd.base.records import Record
 
 # Bounds on a long-run average from any bias; see :mod:`hybrid.solvers.average_reward`.
@@ -36,7 +39,7 @@ def average_bounds(
     h, rho, error : array, shape (n,), float64
         The bias, and room; all are overwritten.
     rewards, diagonal : array, shape (n,), float64
-        r and d.
+        r and d; operands of the space.
     slack : float
         Bound on the relative error of evaluating the three terms.
 
@@ -49,15 +52,17 @@ def average_bounds(
     """
     xp = space.xp
     space.multiply(h, rho)
-    rho += rewards
-    xp.multiply(diagonal, h, out=error)
+    _write_out(space, rewards, error)
+    xp.add(rho, error, out=rho)
+    space.weigh(diagonal, h, error)
     # lemma: gain
     rho -= error
     xp.absolute(h, out=h)
     space.multiply(h, error)
-    h *= diagonal
+    space.weigh(diagonal, h, h)
     error += h  # lemma: gain
-    xp.absolute(rewards, out=h)
+    _write_out(space, rewards, h)
+    xp.fabs(h, out=h)
     # lemma: gain
     error += h  # lemma: gain
     error *= slack  # lemma: gain
@@ -65,6 +70,12 @@ def average_bounds(
     # lemma: gain
     rho += error
     return space.least(h), space.greatest(rho)
+
+
+def _write_out(space: Workspace, operand: Array, out: Array) -> None:
+    """Write an operand to a vector: times one, which changes no bit."""
+    out.fill(1.0)
+    space.weigh(operand, out, out)
 
 
 # Results of an average: bounds, bias, cost.
@@ -294,10 +305,16 @@ class AnchoredSolution:
 #
 # Where value iteration and its Krylov methods have no room (:mod:`hybrid.solvers.average_reward`), six
 # vectors may still have it; with a preconditioner, where there is one and room for it.  The bounds of any
-# bias hold.
+# bias hold.  Where there is no room for six, damped steps have two, and bounds of them three.
 
 LEAN_VECTORS = BICGSTAB_VECTORS + OPERANDS
 """Those of BiCGStab, diagonal and rewards."""
+
+DAMPED_VECTORS = 5
+"""Three while bounds are measured, diagonal and rewards."""
+
+_DAMPING = 0.9
+"""Greatest rate over that of the steps: below 1 so that chains with a period settle, too."""
 
 
 @dataclass(eq=False)
@@ -321,12 +338,13 @@ class LowMemoryAverage:
     products: int = 0
     probes: int = 0
     more_vectors = 0
+    least_vectors: ClassVar[int] = LEAN_VECTORS
 
     def __post_init__(self) -> None:
         """Ask for room; the operands may have theirs already."""
-        self.space.reserve(self.space.more(LEAN_VECTORS, self.diagonal), len(self.rewards))
+        self.space.reserve(self.space.more(self.least_vectors, self.diagonal), len(self.rewards))
         self._h: Array | None = None
-        self._anchor, self._vectors = 0, LEAN_VECTORS
+        self._anchor, self._vectors = 0, self.least_vectors
 
     @property
     def nbytes(self) -> int:
@@ -382,6 +400,62 @@ class LowMemoryAverage:
         assert h is not None
         least, most = space.extremes(h)
         h -= 0.5 * (least + most)
-        rewards, diagonal = space.plain(self.rewards), space.plain(self.diagonal)
         rho, error = (space.xp.empty(len(h)) for _ in range(2))
-        return average_bounds(space, h, rewards, diagonal, rho, error, slack)
+        return average_bounds(space, h, self.rewards, self.diagonal, rho, error, slack)
+
+
+class DampedAverage(LowMemoryAverage):
+    """An average's bias by damped steps of the uniformised chain, whose increments tell its bounds.
+
+    A step is ``h <- h + (r + M h - d * h) / rate``.
+    """
+
+    least_vectors = DAMPED_VECTORS
+    _average = 0.0
+
+    def run(
+        self, anchor: int, criterion: Criterion, floor: Callable[[float, float], float], clock: Clock
+    ) -> Status:
+        """See `LowMemoryAverage.run`; the anchor is of no use to steps."""
+        space, zeros = self.space, np.broadcast_to(np.float64(0.0), (len(self.rewards),))
+        rate = space.communicator.greatest(float(extremes(self.diagonal)[1])) / _DAMPING
+
+        def make() -> tuple[Array, Array]:
+            return space.vector(zeros) if self._h is None else self._h, space.xp.empty(len(zeros))
+
+        self._h, before = space.communicator.with_room(make)
+        h = self._h
+        steps = space.system(self.diagonal, self.rewards).uniformised(rate)
+
+        def increment(new: Array, old: Array) -> None:
+            space.xp.subtract(new, old, out=old)
+
+        best, stale = math.inf, 0
+        while self.products < criterion.max_iterations:
+            count = steps_to_check(self.products, criterion.max_iterations)
+            steps.sweep((h, before), 0, count)
+            self.products += count
+            space.each(increment, h, before)
+            low, high, least, most = space.read(*space.extremes(before), *space.extremes(h))
+            width, self._average = rate * (high - low), 0.5 * rate * (low + high)
+            if not (math.isfinite(width) and math.isfinite(most - least)):
+                # A bias without numbers has no bounds; that of zeros has the least and the greatest reward.
+                h[...] = 0.0
+                return Status.DIVERGED
+            h -= 0.5 * (least + most)
+            difference = width if criterion.absolute else relative_width(width, self._average)
+            # A width that no longer shrinks is made of rounding errors.
+            stale = 0 if width < 0.9 * best else stale + 1
+            best = min(best, width)
+            if difference <= criterion.epsilon or (
+                stale >= 5 and width <= floor(self._average, most - least)
+            ):
+                return Status.CONVERGED
+            clock.offer(self.state)
+            if clock.tick(self.products, difference):
+                return Status.INTERRUPTED
+        return Status.MAX_ITERATIONS
+
+    def state(self) -> tuple[Mapping[str, Array], Numbers]:
+        """See `LowMemoryAverage.state`."""
+        return {"h": self._h}, {"offset": self._average, "products": self.products}

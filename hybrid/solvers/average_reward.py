@@ -16,7 +16,8 @@ with that. Else, where the widths of the bounds promise a gain, IDR(s) goes on f
 (:mod:`hybrid.solvers.average_krylov`). BiCGStab does where there is no room for its vectors. Where it fails,
 h goes on as before. IDR(s) has vectors of single precision at first, where few digits get lost and the
 workspace has products with them. They move half as much memory, and the bounds are those of the iterate.
-Where there is no room for h and w either, BiCGStab begins (:mod:`hybrid.solvers.average_krylov`).
+Where there is no room for h and w either, BiCGStab begins (:mod:`hybrid.solvers.average_krylov`), and damped
+steps of the uniformised chain where there is none for its vectors.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ import contextlib
 import logging
 import math
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -358,26 +358,28 @@ class AverageReward(Record):
             return self._solved(matrix, diagonal, rewards, slack, clock)
 
     def has_room(self, matrix: MatrixOperator) -> bool:
-        """Whether there is room for all the vectors, in every process that has a part of the matrix.
+        """Whether there is room for all the vectors, in every process that has a part of the matrix."""
+        return workspace_of(matrix).has_room(self.vectors, matrix.shape[0])
+
+    def _lean(
+        self, space: Workspace, diagonal: Vector, rewards: Vector, by_steps: bool = False
+    ) -> LowMemoryAverage:
+        """Return an iteration with fewer vectors, and tell that it takes the place of another one.
+
+        `by_steps` says that a Krylov method has no room.
 
         Raises
         ------
         MemoryError
-            There is none, and fewer vectors would not do either.
+            There is no room for the fewest vectors; in all processes.
         """
-        space = workspace_of(matrix)
-        if self.krylov == "never":
-            space.reserve(self.vectors, matrix.shape[0])
-            return True
-        return space.has_room(self.vectors, matrix.shape[0])
-
-    @staticmethod
-    def _lean(space: Workspace, diagonal: Vector, rewards: Vector) -> LowMemoryAverage:
-        """Return an iteration with fewer vectors, and tell that it takes the place of another one."""
-        from hybrid.solvers.average_krylov import LowMemoryAverage
+        from hybrid.solvers.average_krylov import DampedAverage, LowMemoryAverage
 
         _log.info("no room for all vectors of an average: fewer are taken, which may need more time")
-        return LowMemoryAverage(space, diagonal, rewards)
+        if not by_steps and self.krylov != "never":
+            with space.communicator.if_room():
+                return LowMemoryAverage(space, diagonal, rewards)
+        return DampedAverage(space, diagonal, rewards)
 
     def _solved(
         self, matrix: MatrixOperator, diagonal: Vector, rewards: Vector, slack: float, clock: Clock
@@ -391,7 +393,7 @@ class AverageReward(Record):
         course: BiasIteration | LowMemoryAverage | None = None
         if self.has_room(matrix):
             # Free memory may be fragmented.
-            with suppress(MemoryError):
+            with alike.if_room():
                 course = alike.with_room(lambda: BiasIteration(space, diagonal, rewards, self.omega))
         if course is None:
             course = self._lean(space, diagonal, rewards)
@@ -408,14 +410,18 @@ class AverageReward(Record):
             if status is None and isinstance(course, BiasIteration):
                 moved = IDR_PRODUCT if self.recurrence == "idr" else BICGSTAB_PRODUCT
                 cost = traffic_ratio(matrix, alike, moved, AVERAGE_STEPS)
-                with suppress(MemoryError):
+                with alike.if_room():
                     status = self._iterate(course, anchor, fastest, floor, clock, kept, cost)
                 if status is None:
                     course = None  # its vectors make room
                     course = self._lean(space, diagonal, rewards)
             if status is None:
                 assert isinstance(course, LowMemoryAverage)
-                status = course.run(anchor, self.criterion, floor, clock)
+                with alike.if_room():
+                    status = course.run(anchor, self.criterion, floor, clock)
+                if status is None:
+                    course = self._lean(space, diagonal, rewards, by_steps=True)
+                    status = course.run(anchor, self.criterion, floor, clock)
         if status in (Status.CONVERGED, Status.MAX_ITERATIONS, Status.INTERRUPTED):
             clock.keep(course.state, status is Status.CONVERGED)
         seconds, looks = clock.seconds, space.synchronisations
@@ -469,7 +475,7 @@ class AverageReward(Record):
         # A try may let w go; after one in vain w would have to settle again.
         begun, again = course.products, 0
         while course.products < criterion.max_iterations:
-            course.advance(_steps_to_check(course.products, criterion.max_iterations))
+            course.advance(steps_to_check(course.products, criterion.max_iterations))
             slowest, quickest, offset, low, high, least, most = course.space.read(*course.correct())
             if not all(map(math.isfinite, (slowest, quickest, offset, low, high, least, most))):
                 return Status.DIVERGED
@@ -574,10 +580,10 @@ class AverageReward(Record):
 
     def _distance(self, width: float, middle: float) -> float:
         """Return the distance of bounds as the criterion counts it."""
-        return width if self.criterion.absolute else _relative(width, middle)
+        return width if self.criterion.absolute else relative_width(width, middle)
 
 
-def _steps_to_check(products: int, most: int) -> int:
+def steps_to_check(products: int, most: int) -> int:
     """Return how many steps to make before rho is measured again, an even number.
 
     A thirty-second of the products made, about: an iteration that is long ends so much later at most, and its
@@ -587,6 +593,6 @@ def _steps_to_check(products: int, most: int) -> int:
     return min(wanted, max(_CHECK_EVERY, 2 * ((most - products) // 4)))
 
 
-def _relative(width: float, middle: float) -> float:
+def relative_width(width: float, middle: float) -> float:
     """Return a width relative to a value."""
     return width / abs(middle) if middle else (0.0 if width == 0 else float("inf"))

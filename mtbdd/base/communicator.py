@@ -8,6 +8,7 @@ same decisions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -17,6 +18,10 @@ from mtbdd.base.records import Record
 
 Float64Array = NDArray[np.float64]
 Made = TypeVar("Made")
+
+
+class AgreedMemoryError(MemoryError):
+    """Some process has no room: raised in all processes at the same call, so that all can go on alike."""
 
 
 class Communicator:
@@ -127,7 +132,7 @@ class Communicator:
 
         Raises
         ------
-        MemoryError
+        AgreedMemoryError
             In all processes, if some has no room; of the first such, with its number.
 
         Notes
@@ -143,8 +148,12 @@ class Communicator:
             fault = f"process {self.rank}: {failure or 'out of memory'}"
         told = self.first_text(fault)
         if told is not None:
-            raise MemoryError(told)
+            raise AgreedMemoryError(told)
         return cast("Made", made)
+
+    def if_room(self) -> suppress:
+        """Return a context that an agreed want of memory ends; that of one process alone is raised."""
+        return suppress(MemoryError if self.size == 1 else AgreedMemoryError)
 
     def first_text(self, text: str | None) -> str | None:
         """Return the text of the first process that has one; None if none has."""

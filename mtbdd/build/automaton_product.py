@@ -27,7 +27,7 @@ from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.nodes import read_nodes
 from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
-from mtbdd.diagrams.transfer import made_of_table
+from mtbdd.diagrams.transfer import made_of_table, transferred
 from mtbdd.language.model_syntax import ResolvedVariable
 from mtbdd.language.syntax import ModelType
 

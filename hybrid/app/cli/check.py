@@ -46,7 +46,7 @@ from hybrid.models.settled_states import is_settled_in, settled_states
 from hybrid.properties import Properties, Property
 from hybrid.properties.tree import Filter, MultiObjective
 from mtbdd.base.budget import check_budget
-from mtbdd.base.communicator import ALONE, Communicator
+from mtbdd.base.communicator import ALONE, AgreedMemoryError, Communicator
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language import LanguageError, parse_constants
 from mtbdd.language.errors import format_state
@@ -209,7 +209,7 @@ def distributed(options: argparse.Namespace) -> Iterator[MpiCommunicator | None]
     try:
         with limited_threads(threads):
             yield communicator
-    except HybridError:
+    except (HybridError, AgreedMemoryError):
         raise  # in all processes alike
     except BaseException as failure:
         communicator.abort(f"{type(failure).__name__}: {failure}")
@@ -541,7 +541,7 @@ def _answer(
         try:
             answer = checker.answer(prop)
         except MemoryError as error:
-            if model.communicator.size > 1:
+            if model.communicator.size > 1 and not isinstance(error, AgreedMemoryError):
                 raise
             # The next property may do with less; data kept for this one is freed.
             checker = None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from gpu_kernels import Device
 from hybrid.matrix.gpu.cost import pair_build_bytes, rank_levels
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.space.base import DEFAULT_VECTORS
-from mtbdd.base.errors import option
+from mtbdd.base.errors import either, option
 
 SMALL_ENTRIES = 1 << 20
 """Entries below which a product takes less time than launching it."""
@@ -27,8 +29,22 @@ _LEAST_BYTES_PER_ROW = 8 + 2
 _CPU_SECONDS_ENTRY = 0.1e-9
 """Time of an entry on a CPU with many cores; the device takes longer where it waits for its longest rows."""
 
+_MOST_CARDS = 1024
+"""Cards that a message speaks of at most."""
+
 _START_SECONDS = 0.1e-3
 """Added to the time on a CPU: a shorter product on the device is mostly the start of its launch."""
+
+
+def least_vector_bytes(rows: int, columns: int) -> int:
+    """Return the bytes of the vectors of damped steps, the fewest; columns are own and received ones."""
+    return _LEAST_BYTES_PER_ROW * rows + 8 * columns
+
+
+def cards_advice(required: int, available: int) -> str:
+    """Return how many cards would do for bytes that are shared out, as free as one; empty if no few would."""
+    cards = math.ceil(required / available) if available > 0 else _MOST_CARDS + 1
+    return f", or {cards} such cards ({either('--distributed', 'ranks')})" if 1 < cards <= _MOST_CARDS else ""
 
 
 def build_bytes(types: RowTypes, k: int, layers: bool = False) -> int:
@@ -41,7 +57,7 @@ def build_bytes(types: RowTypes, k: int, layers: bool = False) -> int:
     """
     classes, level = types.classes, types[k]
     entries = int(level.entries.sum())
-    vectors = _LEAST_BYTES_PER_ROW * classes.matrix.n_rows + 8 * classes.matrix.n_columns
+    vectors = least_vector_bytes(classes.matrix.n_rows, classes.matrix.n_columns)
     per_entry = _BYTES_PER_LAYER_ENTRY if layers else _BYTES_PER_ENTRY
     return vectors + per_entry * entries + _BYTES_PER_SLOT * (level.group_slots + level.n_groups)
 
@@ -63,6 +79,7 @@ def check_memory(device: Device, types: RowTypes, k: int, pairs: bool = False, l
         raise MemoryError(
             f"level {k} needs up to {required} bytes on {device.name} to be built and solved with, "
             f"{available} are free; choose another {option('level')}, or {option('backend', 'cpu')}"
+            f"{cards_advice(required, available)}"
         )
 
 

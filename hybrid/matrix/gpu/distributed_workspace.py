@@ -25,6 +25,7 @@ from gpu_kernels import (
 from hybrid.base.arrays import Array, extremes, to_host
 from hybrid.base.halo import Halo
 from hybrid.base.shadow_signs import DIRECTIONS
+from hybrid.matrix.gpu.admission import cards_advice
 from hybrid.matrix.gpu.idr import RepeatedSteps
 from hybrid.matrix.gpu.product import DistributedGpuProduct
 from hybrid.matrix.gpu.repeated_steps import RECORDED, DeviceSteps, Run
@@ -34,7 +35,7 @@ from hybrid.matrix.space.distributed import DistributedPasses, DistributedReduct
 from hybrid.matrix.space.idr import IDR
 from hybrid.matrix.space.passes import Passes
 from hybrid.matrix.space.repeated import RepeatedSystem
-from mtbdd.base.communicator import Communicator
+from mtbdd.base.communicator import AgreedMemoryError, Communicator
 
 # Passes over the own parts of vectors on a device, whose sums the host adds to those of other processes.
 
@@ -335,7 +336,16 @@ class DistributedDeviceWorkspace(DistributedReductions, DeviceWorkspace):
 
     def reserve(self, vectors: int, size: int) -> None:
         """See `Workspace.reserve`: refused in all processes, which call it at once, if some has no room."""
-        self.communicator.with_room(lambda: DeviceWorkspace.reserve(self, vectors, size))
+        alike = self.communicator
+        needs = alike.gather([8.0 * vectors * size, self.device.free_bytes()])
+        required, available = int(needs[:, 0].sum()), int(needs[:, 1].min())
+        is_short = bool(needs[alike.rank, 0] > needs[alike.rank, 1])
+        cards = cards_advice(required, available)
+        told = alike.first_text(
+            f"process {alike.rank}: {self.refusal(vectors, size, cards)}" if is_short else None
+        )
+        if told is not None:
+            raise AgreedMemoryError(told)
 
     def system(self, diagonal: Vector, b: Vector | None) -> DistributedSystem:
         """See `Workspace.system`."""

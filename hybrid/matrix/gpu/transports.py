@@ -25,7 +25,7 @@ from gpu_kernels import (
 )
 from hybrid.base.arrays import Array
 from hybrid.base.errors import OptionError
-from mtbdd.base.communicator import Communicator
+from mtbdd.base.communicator import AgreedMemoryError, Communicator
 from mtbdd.offset.distributed import places_of
 
 # Windows of processes whose cards, in one machine, can write to each other's memory.
@@ -89,7 +89,7 @@ class Neighbours:
             if own is not None:
                 own.close()
             assert told is not None
-            raise (MemoryError if told[0] == "1" else RuntimeError)(told[1:])
+            raise (AgreedMemoryError if told[0] == "1" else RuntimeError)(told[1:])
         handles = alike.gather_bytes(own.handle)
         others: list[OpenWindow | None] = [None] * alike.size
         try:

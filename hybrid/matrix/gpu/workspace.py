@@ -29,6 +29,7 @@ from gpu_kernels import (
 )
 from hybrid.base.arrays import Array, to_host
 from hybrid.base.shadow_signs import DIRECTIONS
+from hybrid.matrix.gpu.admission import cards_advice
 from hybrid.matrix.gpu.idr import DeviceIDR, PolynomialSystem
 from hybrid.matrix.gpu.repeated_steps import RECORDED, DeviceSteps, Run
 from hybrid.matrix.space.base import Criterion, Vector
@@ -181,12 +182,16 @@ class DeviceWorkspace(Workspace):
         """Refuse a solution whose vectors do not fit in what is free now."""
         required, available = 8 * vectors * size, self.device.free_bytes()
         if required > available:
-            raise MemoryError(
-                f"a solution with {vectors} vectors of {size} elements needs {required} bytes on "
-                f"{self.device.name}, {available} are free; choose a method with fewer "
-                f"({option('method', 'jacobi', 'jor')}, for decision processes value-iteration), "
-                f"or {option('backend', 'cpu')}"
-            )
+            raise MemoryError(self.refusal(vectors, size, cards_advice(required, available)))
+
+    def refusal(self, vectors: int, size: int, cards: str) -> str:
+        """Return why a solution is refused, and what to do."""
+        return (
+            f"a solution with {vectors} vectors of {size} elements needs {8 * vectors * size} bytes on "
+            f"{self.device.name}, {self.device.free_bytes()} are free; choose a method with fewer "
+            f"({option('method', 'jacobi', 'jor')}, for decision processes value-iteration), "
+            f"or {option('backend', 'cpu')}{cards}"
+        )
 
     def takes_single(self, size: int) -> bool:
         """See `Workspace.takes_single`; short vectors lie in the second-level cache."""

@@ -108,6 +108,10 @@ class DistributedWorkspace(DistributedReductions, HostWorkspace):
         """See `HostWorkspace.over`."""
         return DistributedWorkspace(matrix, self._own_passes, self.communicator)
 
+    def reserve(self, vectors: int, size: int) -> None:
+        """See `Workspace.reserve`: refused in all processes, which call it at once, if some has no room."""
+        self.communicator.with_room(lambda: HostWorkspace.reserve(self, vectors, size))
+
 
 class DistributedSweeps:
     """See `RowSweeps`; rows see the newest values of own rows, and of others those that the sweep began with.

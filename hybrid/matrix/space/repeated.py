@@ -25,6 +25,7 @@ from typing import Any, Protocol, TypeVar
 from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.space.idr import IDR, Images
 from hybrid.matrix.space.passes import Passes
+from mtbdd.base.communicator import AgreedMemoryError
 
 Array = Any
 Made = TypeVar("Made")
@@ -180,7 +181,7 @@ class RepeatedSystem:
 
         Raises
         ------
-        MemoryError
+        AgreedMemoryError
             In all of them, if one has none: what is free may be cut into pieces.
         """
         try:
@@ -189,4 +190,4 @@ class RepeatedSystem:
             made = None
         if self._agreed(made is not None) and made is not None:
             return made
-        raise MemoryError("the vectors of a recurrence of several steps find no room in some process")
+        raise AgreedMemoryError("the vectors of a recurrence of several steps find no room in some process")

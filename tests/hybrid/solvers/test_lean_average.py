@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -20,7 +21,14 @@ from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.idr import IDR
 from hybrid.matrix.space.swept import PROBES
 from hybrid.solvers import AverageReward, Criterion
-from hybrid.solvers.average_krylov import LEAN_VECTORS, AnchoredSolution, BiasResult, LowMemoryAverage
+from hybrid.solvers.average_krylov import (
+    DAMPED_VECTORS,
+    LEAN_VECTORS,
+    AnchoredSolution,
+    BiasResult,
+    DampedAverage,
+    LowMemoryAverage,
+)
 from tests.builders.closed_classes import exact_average
 from tests.builders.linear_systems import Dense
 from tests.builders.matrices import from_dense
@@ -129,11 +137,73 @@ def test_a_bias_without_numbers_leaves_the_bounds_of_the_rewards(
     assert (found.lower, found.upper) == (-3.0, 4.0)
 
 
-def test_without_krylov_methods_the_want_of_room_is_told(pressed: list[LowMemoryAverage]) -> None:
-    rates = chain(8)
-    with pytest.raises(MemoryError, match="no room for 9 vectors"):
-        AverageReward(krylov="never").solve(Dense(rates), rates.sum(axis=1), np.arange(8.0), SLACK)
-    assert not pressed
+def room_for(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Let so many vectors have room, on the host and on a device."""
+
+    def reserve(self: Any, vectors: int, size: int) -> None:
+        if vectors > most:
+            raise MemoryError(f"no room for {vectors} vectors")
+
+    for space in (HostWorkspace, DeviceWorkspace):
+        monkeypatch.setattr(space, "reserve", reserve)
+
+
+def test_without_krylov_methods_damped_steps_go_on(pressed: list[LowMemoryAverage]) -> None:
+    rates, rewards = chain(8, 1.0, 2.0), np.arange(8.0)
+    found = AverageReward(krylov="never").solve(Dense(rates), rates.sum(axis=1), rewards, SLACK)
+    assert [type(course) for course in pressed] == [DampedAverage]
+    assert found.status is Status.CONVERGED and found.nbytes == DAMPED_VECTORS * rewards.nbytes
+
+
+@pytest.mark.parametrize("backend", ["cpu", "gpu"])
+def test_damped_steps_have_the_fewest_vectors(
+    device: Device, monkeypatch: pytest.MonkeyPatch, backend: str
+) -> None:
+    rates, rewards = chain(20, 1.0, 2.0), np.arange(20.0) - 3.0
+    value = exact_average(rates, rewards)
+    matrix: Any = Dense(rates) if backend == "cpu" else inject(from_dense(rates), backend="gpu")
+    room_for(monkeypatch, DAMPED_VECTORS)
+    found = AverageReward().solve(matrix, rates.sum(axis=1), rewards, SLACK)
+    assert found.status is Status.CONVERGED and found.lower <= value <= found.upper
+    assert found.upper - found.lower <= 2e-6 * abs(value) and found.nbytes == DAMPED_VECTORS * rewards.nbytes
+    # A run that is not done has bounds, too.
+    found = AverageReward(Criterion(1e-6, max_iterations=20)).solve(matrix, rates.sum(axis=1), rewards, SLACK)
+    assert found.status is Status.MAX_ITERATIONS and found.lower <= value <= found.upper
+    assert found.iterations == 20
+    room_for(monkeypatch, DAMPED_VECTORS - 1)
+    with pytest.raises(MemoryError, match=f"no room for {DAMPED_VECTORS} vectors"):
+        AverageReward().solve(matrix, rates.sum(axis=1), rewards, SLACK)
+
+
+def test_damped_steps_take_over_where_a_krylov_method_finds_no_room(
+    pressed: list[LowMemoryAverage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates, rewards = chain(20, 1.0, 2.0), np.arange(20.0)
+    # There is room for its vectors, in pieces.
+    monkeypatch.setattr(LowMemoryAverage, "_recurrence", lambda self, start: make_room(1))
+    found = AverageReward().solve(Dense(rates), rates.sum(axis=1), rewards, SLACK)
+    assert [type(course) for course in pressed] == [LowMemoryAverage, DampedAverage]
+    value = exact_average(rates, rewards)
+    assert found.status is Status.CONVERGED and found.lower <= value <= found.upper
+
+
+def test_damped_steps_go_on_where_a_run_was_and_end_without_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates, rewards = chain(20, 1.0, 2.0), np.arange(20.0)
+
+    class Silent:
+        def __getattr__(self, name: str) -> Any:
+            return lambda *given: None
+
+    clock: Any = Silent()
+    first = DampedAverage(HostWorkspace(Dense(rates)), rates.sum(axis=1), rewards)
+    assert first.run(0, Criterion(1e-9), lambda *_: 0.0, clock) is Status.CONVERGED
+    vectors, numbers = first.state()
+    second = DampedAverage(HostWorkspace(Dense(rates)), rates.sum(axis=1), rewards)
+    second.take(cast("Any", SimpleNamespace(vectors={"h": vectors["h"].copy()}, numbers=numbers)))
+    assert second.run(0, Criterion(1e-9), lambda *_: 0.0, clock) is Status.CONVERGED
+    assert second.products == first.products + 10
+    lost = DampedAverage(HostWorkspace(Dense(rates)), rates.sum(axis=1), np.full(20, 1e308))
+    assert lost.run(0, Criterion(1e-9), lambda *_: 0.0, clock) in (Status.DIVERGED, Status.CONVERGED)
 
 
 @pytest.mark.parametrize("values", [3, 90])

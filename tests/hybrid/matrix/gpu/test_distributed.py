@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 import threading
@@ -37,7 +38,8 @@ from hybrid.base.errors import OptionError
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.in_parts import in_parts
-from hybrid.matrix.gpu.distributed_workspace import DevicePasses
+from hybrid.matrix.gpu.admission import least_vector_bytes
+from hybrid.matrix.gpu.distributed_workspace import DevicePasses, DistributedDeviceWorkspace
 from hybrid.matrix.gpu.product import DistributedGpuProduct
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.transports import Neighbours, gather, joined_neighbours, leaving_elements
@@ -46,9 +48,9 @@ from hybrid.matrix.operators.hybrid_matrix import DistributedMatrix
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.passes import DIRECTIONS, NumPyPasses
 from hybrid.properties import parse_properties, resolve_properties
-from hybrid.solvers.average_krylov import LEAN_VECTORS, LowMemoryAverage
+from hybrid.solvers.average_krylov import DAMPED_VECTORS, LEAN_VECTORS, DampedAverage, LowMemoryAverage
 from hybrid.solvers.average_reward import AverageReward, BiasIteration
-from mtbdd.base.communicator import Communicator
+from mtbdd.base.communicator import AgreedMemoryError, Communicator
 from mtbdd.build.model import SymbolicModel
 from mtbdd.offset.states import states_from
 from tests.builders.exchanges import InTurns
@@ -530,19 +532,19 @@ def test_f14_what_finds_no_room_in_one_process_is_refused_in_all() -> None:
     assert in_threads(3, run) == ["process 1: 8 bytes are free"] * 3
 
 
-@pytest.mark.parametrize("case", ["few", "pieces", "none"])
+@pytest.mark.parametrize("case", ["few", "steps", "pieces", "none"])
 def test_f14_cards_with_little_memory(
     case: str, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
     model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
     (prop,) = resolve_properties(parse_properties('R{"throughput"}=? [ S ]'), model.source).properties
     wanted = Checker(model, CheckOptions()).answer(prop)
-    free, lean, begin = {1: 1 << 40}, list[int](), BiasIteration.begin
+    free, lean, begin = {1: 1 << 40}, list[tuple[int, bool]](), BiasIteration.begin
+    own_room = LowMemoryAverage.__post_init__
 
     def made(self: LowMemoryAverage) -> None:
-        lean.append(part())
-        self.space.reserve(self.space.more(LEAN_VECTORS, self.diagonal), len(self.rewards))
-        self._h, self._anchor, self._vectors = None, 0, LEAN_VECTORS
+        lean.append((part(), type(self) is DampedAverage))
+        own_room(self)
 
     def begun(self: BiasIteration) -> None:
         if case == "pieces" and part() == 1:
@@ -551,7 +553,7 @@ def test_f14_cards_with_little_memory(
 
     def answered(own: SymbolicModel) -> Answer:
         if own.communicator.rank == 1 and case != "pieces":
-            free[1] = 8 * own.index.size * (LEAN_VECTORS if case == "few" else 2)
+            free[1] = 8 * own.index.size * {"few": LEAN_VECTORS, "steps": 3, "none": 2}[case]
         return Checker(own, CheckOptions(backend="gpu")).answer(prop)
 
     monkeypatch.setattr(HostDevice, "free_bytes", lambda self: free.get(part(), 1 << 40))
@@ -562,7 +564,10 @@ def test_f14_cards_with_little_memory(
     monkeypatch.setattr(AverageReward, "_preconditioner", lambda *_: None)
     owners = dealt(model, 3, rng)
     if case == "none":
-        needs = r"process 1: a solution with \d+ vectors of \d+ elements needs \d+ bytes on .*, \d+ are free"
+        needs = (
+            r"process 1: a solution with 3 vectors of \d+ elements needs \d+ bytes on .*, \d+ are free; .*, "
+            r"or \d such cards \(ranks\)"
+        )
         with device_of("host"), pytest.raises(MemoryError, match=needs):
             in_parts(model, 3, answered, owners)
     else:
@@ -570,7 +575,8 @@ def test_f14_cards_with_little_memory(
             found = in_parts(model, 3, answered, owners)
         assert found.error is None and agree(wanted, found)
         assert found.statistics.backend == "gpu"
-    assert sorted(lean) == [0, 1, 2]
+    tried = {"steps": [False, True], "none": []}.get(case, [False])
+    assert sorted(lean) == [(number, by_steps) for number in range(3) for by_steps in tried]
 
 
 def test_f14_a_matrix_without_room_on_one_card_is_refused(
@@ -590,6 +596,48 @@ def test_f14_a_matrix_without_room_on_one_card_is_refused(
         in_parts(model, 3, answered, dealt(model, 3, rng))
     assert failures == [failures[0]] * 3
     assert re.search(r"process [12]: .* bytes on .*, 0 are free", failures[0])
+
+
+def test_kanban_14_on_eight_cards_of_80_gb() -> None:
+    # Cells 1 and 4 by themselves, and 2 and 3 with as many tokens each; nothing is built.
+    t, card = 14, 80 * 10**9
+    states = math.comb(t + 3, 3) ** 2 * sum(math.comb(n + 2, 2) ** 2 for n in range(t + 1))
+    assert states == 24_085_491_200
+    own, received = states // 8, states // 16  # a part receives half of what it owns
+    assert least_vector_bytes(own, own + received) < card < least_vector_bytes(2 * own, 2 * own + received)
+
+    def run(alike: Communicator) -> list[str]:
+        halo_and_operands = 8 * received + 2 * own
+        space = DistributedDeviceWorkspace(
+            HostDevice(card - halo_and_operands - (alike.rank == 3)), lambda *_: None, alike, False
+        )
+        space.reserve(2, own)  # damped steps: an estimate
+        found = []
+        for vectors in (AverageReward.vectors, LEAN_VECTORS, DAMPED_VECTORS):
+            assert not space.has_room(vectors - 2, own)
+            with pytest.raises(AgreedMemoryError) as refused:
+                space.reserve(vectors - 2, own)
+            found.append(str(refused.value))
+        return found
+
+    texts = in_threads(8, run)
+    assert texts == [texts[0]] * 8
+    for text, vectors, cards in zip(texts[0], (7, 6, 3), (22, 19, 10), strict=True):
+        assert text.startswith(f"process 0: a solution with {vectors} vectors of {own} elements needs ")
+        assert text.endswith(f", or {cards} such cards (ranks)")
+
+
+def test_what_memory_ends_at_in_one_process_alone_passes() -> None:
+    def run(alike: Communicator) -> str:
+        with alike.if_room():
+            alike.with_room(lambda: None if alike.rank else (_ for _ in ()).throw(MemoryError("few")))
+        with pytest.raises(MemoryError, match="alone"), alike.if_room():
+            raise MemoryError("alone")
+        return "went on"
+
+    assert in_threads(2, run) == ["went on"] * 2
+    with Communicator().if_room():
+        raise MemoryError("of one process")
 
 
 # ------------------------------------------------------------------ why the hosts carry
@@ -719,6 +767,41 @@ def test_processes_with_different_ways_in_their_environments_are_refused() -> No
 
     with pytest.raises(OptionError, match=r"HYBRID_CARRIER: processes have different values, '', 'nccl'"):
         carriers.transport_of(HostDevice(), Other(), [], [], 0)
+
+
+def test_pieces_of_unused_blocks_are_no_free_memory() -> None:
+    blocks = {"whole": 6 << 30, "pieces": 5 << 30}
+
+    def free_all_blocks() -> None:
+        blocks["whole"] = 0
+
+    pool = SimpleNamespace(free_bytes=lambda: sum(blocks.values()), free_all_blocks=free_all_blocks)
+    runtime = SimpleNamespace(memGetInfo=lambda: ((10 << 30) - blocks["whole"], 80 << 30))
+    device = object.__new__(CudaDevice)
+    device._cupy = SimpleNamespace(
+        cuda=SimpleNamespace(runtime=runtime), get_default_memory_pool=lambda: pool
+    )
+    assert device.free_bytes() == 10 << 30
+    blocks.update(whole=1 << 20, pieces=1 << 10)  # little: nothing is given back
+    assert device.free_bytes() == (10 << 30) + (1 << 10) and blocks["whole"] == 1 << 20
+
+
+def test_numbers_of_values_split_no_unused_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int] = []
+
+    class Module:
+        @staticmethod
+        def get_default_memory_pool() -> Any:
+            return SimpleNamespace(free_all_blocks=lambda: given.append(1))
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(np, name)
+
+    monkeypatch.setattr("gpu_kernels.runtime.coded._FRAGMENTS", 100)
+    place = SimpleNamespace(xp=Module())
+    for size, calls in ((99, 0), (100, 1)):
+        found = compress(place, np.arange(size) % 3.0)
+        assert found.bits == 8 and len(given) == calls
 
 
 def test_cards_are_told_apart_by_their_pci_addresses_where_uuids_are_zeros() -> None:

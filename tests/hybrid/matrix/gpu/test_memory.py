@@ -14,7 +14,7 @@ from gpu_kernels import use_device
 from hybrid.matrix.gpu.product import build_block_tasks
 from hybrid.matrix.operators.inject import inject
 from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power
-from hybrid.solvers.average_krylov import LEAN_VECTORS
+from hybrid.solvers.average_krylov import DAMPED_VECTORS
 from tests.builders.matrices import banded, from_dense, random_sparse
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 
@@ -73,7 +73,7 @@ def test_methods_ask_for_their_vectors(method: Any) -> None:
     diagonal, b = dense.sum(axis=1) * 1.1, np.ones(40)
     more = {Jacobi: (np.zeros(40),), Power: (np.zeros(40),), BiCGStab: (np.zeros(40),)}.get(type(method))
     arguments = more or ((1e-12,) if isinstance(method, AverageReward) else (1e-12, 10.0))
-    least = LEAN_VECTORS if isinstance(method, AverageReward) else method.vectors
+    least = DAMPED_VECTORS if isinstance(method, AverageReward) else method.vectors
     with use_device(HostDevice()) as host:
         matrix = inject(from_dense(dense), backend="gpu")
         matrix.multiply(b)
