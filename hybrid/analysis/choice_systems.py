@@ -224,9 +224,15 @@ class ChoiceMatrices:
             found = self._built.with_rewards(offers(self._layers[0]), problem)
             found.backend_reason = self._built.backend_reason
         if found.write is None and alike.size == 1:
+            from hybrid.matrix.operators.hybrid_choices import HybridChoices
+            from hybrid.matrix.space.host import HostWorkspace
+
             assert self._layers is not None
             whole, own = self._layers
-            found.write = lambda: _written(offers(whole), problem.size)
+            if isinstance(found, HybridChoices) and isinstance(found.space, HostWorkspace):
+                found.write = found.written_out
+            else:
+                found.write = lambda: _written(offers(whole), problem.size)
             entries = sum(layer.matrix.n_entries for layer in own if layer.matrix is not None)
             found.writable = entries if entries <= MOST_WRITTEN else None
         found.loses_digits = self._lost > 0.0

@@ -1,6 +1,7 @@
 """From the diagram to an explicit matrix, by array sweeps, on the CPU or on the device.
 
-The diagram is cut at the level where paths above and entries below are fewest together. Both are small lists
+The diagram is cut at the level where paths above and entries below are fewest together, that of few entries
+at the root. Both are small lists
 even where the matrix is huge. All paths that begin at the same row cover the same rows, and form a group. A
 row of the matrix is then, for every path of its group in the order of columns, one row of a submatrix. So the
 rows come out in order, and nothing is sorted that has the size of the matrix.
@@ -21,7 +22,7 @@ from gpu_kernels.runtime.csr import CsrArrays, index_types
 from hybrid.base.arrays import Array
 from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.injection.injected import enumerate_paths
-from hybrid.matrix.injection.submatrices import expand_nodes
+from hybrid.matrix.injection.submatrices import FEW_ENTRIES, expand_nodes
 from mtbdd.base.errors import either
 from mtbdd.base.memory import free_memory_bytes, require_memory
 from mtbdd.base.records import Record
@@ -155,6 +156,9 @@ def explicit_matrix(
 
 def _cut(matrix: OffsetMTBDD) -> tuple[int, int, int]:
     """Return the level to cut at, the length of its lists, and an estimate of its largest group's entries."""
+    if matrix.n_entries <= FEW_ENTRIES:
+        # One submatrix, before levels are compared.
+        return 0, matrix.n_entries + matrix.n_rows + 1, matrix.n_entries
     above, below = matrix.paths_above, matrix.entries_below
     best, lists, least = 0, 0, float("inf")
     for k in range(matrix.n_levels + 1):

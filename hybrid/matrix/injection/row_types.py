@@ -20,7 +20,12 @@ from numpy.typing import NDArray
 from gpu_kernels.runtime.coded import pointers, ranges
 from hybrid.base.arrays import Array
 from hybrid.base.lists import concatenated_ranges, distinct_lists
-from hybrid.matrix.injection.submatrices import BlockClasses, find_block_classes
+from hybrid.matrix.injection.submatrices import (
+    FEW_ENTRIES,
+    BlockClasses,
+    expand_nodes,
+    find_block_classes,
+)
 from mtbdd.base.records import Record
 from mtbdd.offset.offset import OffsetMTBDD
 
@@ -311,9 +316,12 @@ def row_type_sums(matrix: OffsetMTBDD, slot_limit: int = SLOT_LIMIT) -> NDArray[
     Notes
     -----
     The row types of the last level are lists of terminals: each is added up once, and its sum is written to
-    all rows of the type.  Time: one sweep over the row types, and O(rows) for every row bit.  A product with
-    ones needs both sweeps of a level curve first, and a layout.
+    all rows of the type.  Few entries are written out sooner.  Time: one sweep over the row types, and
+    O(rows) for every row bit.  A product with ones needs both sweeps of a level curve first, and a layout.
     """
+    if matrix.n_entries <= FEW_ENTRIES:
+        whole = expand_nodes(np, matrix, 0, np.arange(matrix.nodes[0]))
+        return np.bincount(whole.row, whole.value, minlength=matrix.n_rows)
     types = RowTypes(find_block_classes(matrix, scaled=False), slot_limit)
     if not types.reaches(matrix.n_levels):
         return None

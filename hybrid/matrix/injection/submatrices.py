@@ -124,6 +124,9 @@ def _rounded_bits(values: Float64Array) -> Int64Array:
 
 _MAX_ULP = 4
 
+FEW_ENTRIES = 1 << 16
+"""Entries that are written out as one submatrix sooner than a diagram is weighed, cut or put in classes."""
+
 
 class Submatrix(Record, eq=False):
     """One injected submatrix: local indices, sorted by row, then by column.

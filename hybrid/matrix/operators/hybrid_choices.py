@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,10 @@ from hybrid.matrix.space.workspace import Array, Workspace
 from mtbdd.base.communicator import Communicator
 from mtbdd.base.records import Record
 from mtbdd.base.sorting import sorted_values
+
+if TYPE_CHECKING:
+    # Only choices that are written out take it.
+    from gpu_kernels import ChoiceRows
 
 # Work on host vectors that steps over choices share: the end of a step, and steps state by state.
 
@@ -421,6 +425,22 @@ class HybridChoices(ChoiceOperator):
     def with_rewards(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> HybridChoices:
         """Return the choices on the same matrices with other gains, groups or optimum."""
         return HybridChoices(layer_choices, self._injected, problem, self._engine)
+
+    def written_out(self) -> ChoiceRows:
+        """Return all choices as rows on the host.  Time: that of `write_choices`."""
+        from hybrid.matrix.operators.explicit_choices import write_choices
+
+        offers = [
+            LayerChoices(
+                own.layer,
+                None if own.place is None else own.place.astype(np.int64),
+                None if own.matrix is None else own.matrix.symbolic,
+                own.operand(own.gains),
+                own.operand(own.factors) if own.factors.size else None,
+            )
+            for own in self.layers
+        ]
+        return write_choices(offers, self.size)
 
     # ------------------------------------------------------------------ steps
 
