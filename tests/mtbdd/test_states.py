@@ -10,6 +10,7 @@ from mtbdd.diagrams.manager import Manager
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.nodes import FALSE, TRUE, read_nodes
 from mtbdd.diagrams.partition import Partition, from_table
+from mtbdd.offset import expansion
 from mtbdd.offset.convert import offset_label
 from mtbdd.offset.expansion import expand, expand_sum, expand_values
 from mtbdd.offset.offset import MAX_COUNT
@@ -127,6 +128,13 @@ def function_over(manager: Manager, table: NDArray[np.float64]) -> tuple[Symboli
     return SymbolicMatrix.from_partition(from_table(manager, manager.rows, table, mask)), table
 
 
+@pytest.fixture(params=[0, expansion._FEW], ids=["block by block", "one by one"])
+def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set how many states follow a diagram one by one."""
+    monkeypatch.setattr(expansion, "_FEW", request.param)
+
+
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize("n_values", [1, 2, 5, 60])
 def test_expand_equals_table(package: str, n_values: int, rng: np.random.Generator) -> None:
@@ -139,6 +147,7 @@ def test_expand_equals_table(package: str, n_values: int, rng: np.random.Generat
 
 
 # A flat vector, and blocks that repeat: short ones gathered by index, long ones copied, by one core or all.
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("low_bits", [0, 3, 9, 16])
 def test_expand_copies_repeated_blocks(
@@ -161,6 +170,7 @@ def test_expand_copies_repeated_blocks(
     assert np.array_equal(expand(function, index), pattern[codes % pattern.size])
 
 
+@pytest.mark.usefixtures("few")
 def test_expand_values_keeps_the_type(rng: np.random.Generator) -> None:
     manager = Manager(5, FASTEST)
     codes, chosen = random_codes(rng, 5, 0.7), random_codes(rng, 5, 0.4)
@@ -174,6 +184,7 @@ def test_expand_values_keeps_the_type(rng: np.random.Generator) -> None:
     assert counted.tolist() == [5 if code in chosen else 3 for code in codes]
 
 
+@pytest.mark.usefixtures("few")
 def test_expand_without_bits() -> None:
     manager = Manager(0, FASTEST)
     index = index_states(manager, manager.true)
@@ -183,6 +194,7 @@ def test_expand_without_bits() -> None:
     assert expand(SymbolicMatrix.from_partition(Partition(manager)), index).tolist() == [0.0]
 
 
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("symbolic_product", [0, 64])
 def test_expand_sum_equals_tables(
     symbolic_product: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
