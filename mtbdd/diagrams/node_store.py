@@ -1,8 +1,7 @@
 """Compiled operations on MTBDDs that share their nodes: products, sums, maxima, in directed rounding.
 
-A `NodeStore` holds functions, and results of operations for as long as the nodes are kept: what a step of an
-iteration has found is there in the next one. A `Diagram` is one function as plain arrays that nothing else
-shares. The first operation loads Numba.
+A `NodeStore` holds functions and results of operations: the next step of an iteration finds those of the last
+one. A `Diagram` is one function as plain arrays that nothing else shares. A store loads Numba.
 """
 
 from __future__ import annotations
