@@ -130,6 +130,27 @@ def recorded_bounds(operator: BellmanOperator, kept: RecordedState) -> BoundVect
     return BoundVectors(outcome, kept.vectors["lower"], kept.vectors["upper"], spare)
 
 
+def stands_below(operator: BellmanOperator, bound: Array, x: Array | float, out: Array) -> bool:
+    """Verify that a guess is a lower bound, by a step from it; x is one, and `out` is overwritten.
+
+    Notes
+    -----
+    Let T be the rows in which the guess l is above x, and ``l <= f(l)`` in these.  Then e, the positive part
+    of ``l - x*``, satisfies ``e <= A e``: in T because ``l - x* <= A (l - x*)``, with the rows A of the
+    choices best at l for a maximum, and at x* for a minimum; elsewhere e is zero.  Where every state is left
+    for good the powers of A vanish, so that e is zero.
+
+    Lemma: around-a-guess (docs/bounds.md).
+    """
+    space = operator.space
+    operator.down.sweep((bound, out), 0, 1)
+    operator.products += 1
+    # lemma: underflow
+    out -= operator.underflow
+    (holds,) = space.read(space.all((out >= bound) | (bound <= x)))  # lemma: around-a-guess
+    return bool(holds)
+
+
 def verify_enclosure(
     operator: BellmanOperator,
     criterion: Criterion,
@@ -166,10 +187,7 @@ def verify_enclosure(
 
     Notes
     -----
-    Above is Park induction.  Below: let T be the rows in which l is above x, and ``l <= f(l)`` in these.
-    Then e, the positive part of ``l - x*``, satisfies ``e <= A e``: in T because ``l - x* <= A (l - x*)``,
-    with the rows A of the choices best at l for a maximum, and at x* for a minimum; elsewhere e is zero.
-    Where every state is left for good the powers of A vanish, so that e is zero.
+    Above is Park induction; for below see `stands_below`.
 
     Lemma: around-a-guess (docs/bounds.md).
     """
@@ -183,12 +201,8 @@ def verify_enclosure(
     xp.multiply(w, -c, out=bound)
     bound += z
     xp.maximum(bound, x, out=bound)
-    operator.down.sweep((bound, out), 0, 1)
-    operator.products += 1
-    # lemma: underflow
-    out -= operator.underflow
-    (holds,) = space.read(space.all((out >= bound) | (bound <= x)))  # lemma: around-a-guess
-    if not holds:
+    # lemma: around-a-guess
+    if not stands_below(operator, bound, x, out):
         return None
     xp.subtract(y, bound, out=out)
     (width, least) = space.read(width_of(criterion, out, y, space), space.least(out))

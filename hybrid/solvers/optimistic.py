@@ -30,7 +30,14 @@ from hybrid.matrix.space.bounded_solution import (
 )
 from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.workspace import Array, Pair, Steps
-from hybrid.solvers.bounding import BoundingMethod, BoundVectors, Guess, record_bounds, recorded_bounds
+from hybrid.solvers.bounding import (
+    BoundingMethod,
+    BoundVectors,
+    Guess,
+    record_bounds,
+    recorded_bounds,
+    stands_below,
+)
 from hybrid.solvers.traffic import IDR_PRODUCT, SUMMED_STEPS, traffic_ratio
 from mtbdd.base.records import Record
 
@@ -335,6 +342,22 @@ class LowerIteration:
         return self.lost
 
 
+def _raise_to_constant(operator: BellmanOperator, pair: Pair) -> None:
+    """Leave a constant lower bound in the first vector, where a step verifies one; else zeros.
+
+    A walk among states in which every step costs something goes round as long as that seems cheaper than to
+    leave: from zeros values rise by no more than what a round costs.
+
+    Lemma: around-a-guess (docs/bounds.md).
+    """
+    least, (x, scratch) = operator.constant_below(), pair
+    if least > 0.0:
+        x[...] = least
+        # lemma: around-a-guess
+        if not stands_below(operator, x, 0.0, scratch):
+            x[...] = 0.0
+
+
 _LOOSE = 4.0  # times epsilon that bounds may be apart whose guess came from a greater solution
 
 _MORE_VECTORS = 5  # where values are lost to underflow: a bound, a right-hand side, a diagonal, two operands
@@ -452,6 +475,8 @@ class Optimistic(Record, BoundingMethod):
             from hybrid.solvers.direct_bounds import DirectBounds
 
             accelerator = DirectBounds(operator, self.criterion, accelerator, self.direct_first)
+        if kept is None and self.krylov != "never":
+            _raise_to_constant(operator, pair)
         climb = LowerIteration(
             self.criterion, operator, pair, guess, outcome, clock, accelerator, kept, operator.rising
         )

@@ -34,6 +34,9 @@ _LOOK = 1 << 14
 _MOST_STEPS = 16
 """Between two looks."""
 
+_BELOW = 1.0 - 1e-12
+"""Times a number, which leaves room for the rounding of a step."""
+
 
 class ExplicitChoices(ChoiceOperator):
     """See `ChoiceOperator`; on the host, compiled.
@@ -100,6 +103,26 @@ class ExplicitChoices(ChoiceOperator):
     def stride(self) -> int:
         """See `BellmanOperator.stride`."""
         return min(max(_LOOK // max(len(self.rows.columns), 1), 1), _MOST_STEPS) if self._is_one_part else 1
+
+    def constant_below(self) -> float:
+        """See `BellmanOperator.constant_below`: the least of what choices are worth that alone are taken.
+
+        That of a choice which gains g and stays among the states with the probability p is ``g / (1 - p)``.
+        """
+        rows = self.rows
+        if not len(rows.gains) or rows.gains.max() == 0.0:
+            return 0.0
+        owner = np.repeat(np.arange(len(rows.gains)), np.diff(rows.offsets))
+        stays = _BELOW * np.bincount(owner, rows.values, minlength=len(rows.gains))
+        with np.errstate(over="ignore"):
+            worth = _BELOW * rows.gains / np.maximum(1.0 - stays, 1.0 - _BELOW)
+        best = np.full(self.size, self.worst)
+        has = np.diff(rows.choice_ptr) > 0
+        reduce = np.maximum if self.maximise else np.minimum
+        best[has] = reduce.reduceat(worth, rows.choice_ptr[:-1][has])
+        self.join(best)
+        least = float(best.min())
+        return least if 0.0 < least < np.inf else 0.0
 
     @property
     def _is_one_part(self) -> bool:

@@ -181,6 +181,10 @@ class BellmanOperator(ABC):
         """
         return None
 
+    def constant_below(self) -> float:
+        """Return a number, 0 or more, that a step rounded down is likely not to lower in any state."""
+        return 0.0
+
     @property
     def depth(self) -> int:
         """How many roundings may follow one another in a step of `rising`, or `down`."""

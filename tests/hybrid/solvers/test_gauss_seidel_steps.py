@@ -166,6 +166,46 @@ def test_the_direction_is_that_in_which_values_come(upwards: bool) -> None:
     assert 2 * found.products < plain.products
 
 
+def ring(size: int, leaving: float) -> Choices:
+    """Go on to the next state for 1, or leave for much, which costs more the later the state is."""
+    following = np.roll(np.eye(size), 1, axis=1)
+    dense, gains = np.stack([following, np.zeros((size, size))]), np.ones((2, size))
+    gains[1] = leaving + np.arange(size)
+    offers = [
+        LayerChoices(0, None, from_dense(following), gains[0], None),
+        LayerChoices(1, None, None, gains[1], None),
+    ]
+    return Choices(offers, dense, gains, False)
+
+
+def test_values_begin_at_what_it_costs_to_leave() -> None:
+    """From zeros they would rise by one a step."""
+    system = written_out(ring(24, 5000.0))
+    assert 4999.0 < system.constant_below() <= 5000.0
+    found = Optimistic(Criterion(1e-10)).bounds(system, None)
+    exact = [min(5000.0 + s, 5024.0 - s) for s in range(24)]
+    assert found.status is Status.CONVERGED and found.products < 200
+    assert (found.lower <= exact).all() and (found.upper >= exact).all()
+
+
+@pytest.mark.parametrize("maximise", [True, False], ids=["max", "min"])
+def test_a_beginning_that_is_no_bound_is_not_taken(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, maximise: bool
+) -> None:
+    system = written_out(random_choices(rng, maximise))
+    known = Optimistic(Criterion(1e-10)).bounds(system, None)
+    assert 0.0 < system.constant_below() <= known.upper.min()
+    monkeypatch.setattr(ExplicitChoices, "constant_below", lambda self: float(known.upper.max()) * 1.5)
+    ended = Optimistic(Criterion(1e-10, max_iterations=1)).bounds(system, None)
+    assert (ended.lower <= known.upper).all()
+
+
+def test_nothing_is_known_to_begin_with_where_steps_are_free() -> None:
+    case = ring(8, 3.0)
+    case.offers[0].gain[2] = 0.0
+    assert written_out(case).constant_below() == 0.0
+
+
 class Recorded:
     """An operator that notes directions; values rise by as much as it is told for each of them."""
 
