@@ -63,7 +63,7 @@ class IDRKernels:
     directions : {4, 1}
         s: with 4 the shadow vectors are signs, with 1 the only one is the residual that it began with.
     orthogonal : float
-        Cosine of the residual and the only shadow vector at which the recurrence has to begin anew.
+        Cosine of the residual and the only shadow vector at which the recurrence has to restart.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class IDRKernels:
     numbers : ndarray, shape (40,), float64
         See cuda/idr.cu; `NORM`, `GREATEST` are places in it.
     status : ndarray, shape (2,), int64
-        How the recurrence ended (0 not yet, 1 arrived, 2 broken down, 3 has to begin anew), and all cycles
+        How the recurrence ended (0 not yet, 1 arrived, 2 broken down, 3 has to restart), and all cycles
         done. It is made ended, so that launches do nothing before `begin`.
 
     Raises
@@ -101,7 +101,7 @@ class IDRKernels:
     GREATEST = 10
     """Place of the greatest norm since the last fresh residual."""
     BROKEN, ORTHOGONAL = 2, 3
-    """What the first number of `status` is where it has broken down, or has to begin anew."""
+    """Values of the first number of `status`: broken down, or due for a restart."""
 
     def __init__(
         self,

@@ -245,7 +245,7 @@ _chosen: Device | None = None
 
 
 def _machine() -> bytes:
-    """Return what tells this start of the machine from all others, the same in its containers."""
+    """Return the identity of this start of the machine, the same in its containers."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
     except OSError:

@@ -1,7 +1,7 @@
 """Long-run averages of decision processes: the best average of every end component, and the way there.
 
 A scheduler ends in an end component.  It earns there, on average, no more than the best that the component
-has to offer.  The graph tells where that is the greatest (or least) reward, earned in every step.  Other
+has to offer.  The graph shows where that is the greatest (or least) reward, earned in every step.  Other
 components are iterated (`hybrid.solvers.component_averages`).
 
 Then each maximal end component is one state that may be left, or settled in for its average.  A system over
@@ -190,7 +190,7 @@ class _Averages:
         if len(set(zip(lower.tolist(), upper.tolist(), strict=True))) == 1:
             self._settle(self._ends.index.states)
             return StateValues.constant(float(middle[0]), float(lower[0]), float(upper[0]), size)
-        # Where the best component of all is reached for certain nothing needs to be weighed.
+        # States that surely reach the best component of all need no weighing.
         end = float(upper.max() if self._maximise else lower.min())
         is_top = (lower == end) & (upper == end)
         top = self._ends.states(is_top)

@@ -457,7 +457,7 @@ class BudgetSweep:
     def _equal(self, a: Array, b: Array) -> bool:
         return a is b or bool(self._space.read(self._space.all(a == b))[0])
 
-    # ------------------------------------------------------------------ what the graph tells
+    # ------------------------------------------------------------------ values that the graph decides
 
     def _positive(self, leading: Sequence[Array]) -> Array:
         """Return where a budget's probability is positive, as zeros and ones, from which gains are."""

@@ -329,7 +329,7 @@ class LowMemoryAverage:
     products, probes : int
         Made so far, those of earlier runs included, and besides.
     more_vectors : int
-        Always 0: `nbytes` tells what is held.
+        Always 0: `nbytes` counts the memory.
     """
 
     space: Workspace

@@ -102,7 +102,7 @@ class BiasIteration:
         self._offset = self._offset + kept.numbers["offset"]
 
     def begin(self) -> None:
-        """Make what the iterations need besides h and the average so far; a w that was let go begins anew."""
+        """Make what the iterations need besides h and the average so far; a w that was freed restarts."""
         xp, size, omega = self.space.xp, self._h.size, self._omega
         if self._w is None:
             self._w, self._paced = xp.zeros(size), xp.ones(size)
@@ -125,7 +125,7 @@ class BiasIteration:
 
         All but h is let go; w is kept where there is room for it, as it would have to settle again.
 
-        With four directions it is of single precision if that is asked for, or preconditioned where there
+        With four directions it is of single precision on request, or preconditioned where there
         is room for that. It has one, which is BiCGStab, where there is no room for the vectors of four.
         """
         self._let_go()
@@ -512,7 +512,7 @@ class AverageReward(Record):
                 if status is not None:
                     return status
                 course.space.communicator.with_room(course.begin)
-                # The durations of visits may have to be found anew: that is risked for a late try alone.
+                # The durations of visits may have to be recomputed: that is risked for a late attempt alone.
                 hopes, not_before, again = most < left, AGAIN * begun, 0
                 begun = course.products
                 bounds, visits = (Forecast(*limits, course.products) for _ in range(2))
@@ -564,7 +564,7 @@ class AverageReward(Record):
             reached = solution.run(course.products, most, clock)
             course.products += reached.products
             most -= reached.products
-            # Where it began is known to be no worse than where it has failed.
+            # The start is known to be no worse than the iterate of the failure.
             assert solution.first is not None
             difference = min(difference, solution.first)
             course.take_bias(recurrence, closer=reached.difference < difference)

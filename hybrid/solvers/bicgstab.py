@@ -10,7 +10,7 @@ It distinguishes three failures. A *breakdown*: some number to divide by is zero
 beyond all digits. Going on would blow up x. *Stagnation*: the residual no longer falls, or the recurrence's
 falls and the true one does not follow. *No convergence* within the iteration limit. After the first two it
 restarts from the iterate, as long as that helps. A residual that has become orthogonal to the first one is no
-failure: the recurrence begins anew by itself.
+failure: the recurrence restarts.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class BiCGStab(Record):
         )  # fmt: skip
 
     def _repeat(self, run: _BiCGStabRun, clock: Clock) -> Status:
-        """Run the recurrence and start it anew until it is clear how it ends."""
+        """Run and restart the recurrence until it has converged or failed."""
         before, in_vain, ended = math.inf, 0, Status.STAGNATED
         for _ in range(_RESTARTS + 1):
             # The recurrence drifts away from the residual it stands for: only a fresh one counts.

@@ -33,7 +33,7 @@ _WORTH = 2.0  # times the steps made: products that the block rows may take for 
 _LEAST_SHARE = 1 / 16  # of these at least: the cost of an attempt that fails
 _OF_ZEROS = 2  # vectors that their proof takes
 _LOOKS = 4  # in as many steps as have been made, in the first block row
-_MORE_LOOKS = 16  # the same in later ones, of which the one before has told how many steps to make
+_MORE_LOOKS = 16  # the same in later ones, with the number of steps of the one before
 
 
 class BlockRowBounds(BoundAccelerator):
@@ -132,7 +132,7 @@ class BlockRowBounds(BoundAccelerator):
         width, least = operator.space.read(
             width_of(self._criterion, spare, y, operator.space), operator.space.least(spare)
         )
-        # Where both stand still double precision brings them no closer.
+        # Double precision brings fixed points no closer.
         if not least >= 0.0 or not width <= max(WIDEST, self._criterion.epsilon):
             return None
         x[...] = low

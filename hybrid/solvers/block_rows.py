@@ -413,7 +413,7 @@ class ChoiceBlockRow(BlockRow):
             own = self._local[members] >= 0
             source = np.concatenate((source, self._local[members[own]]))
             target = np.concatenate((target, self._local[following[own]]))
-            # What a state without a choice is worth is not its own business.
+            # The value of a state without a choice comes from elsewhere.
             iterated[self._local[members[own]]] = True
         self._local[self._states] = -1
         graph = csr_array((np.ones(len(source), np.bool_), (source, target)), shape=(count, count))

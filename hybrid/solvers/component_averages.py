@@ -303,7 +303,7 @@ class AverageIteration:
             gone = ahead & ~back
             if not gone.any():
                 break
-            # What cannot come back to the anchor never does: another anchor is among it.
+            # States that cannot return to the anchor never do: another anchor is among them.
             is_open = np.zeros(len(self._first), np.bool_)
             is_open[self._component[gone]] = True
             allowed = np.where(is_open[self._component], gone, _marked(anchors, len(policy)))

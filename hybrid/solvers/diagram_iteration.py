@@ -377,7 +377,7 @@ class DiagramIteration:
         return distance(self.criterion, *self.system.store.leaf_pairs(below, above))
 
     def _spent(self) -> bool:
-        """Whether iterations are to end; tells progress."""
+        """Whether iterations are to end; reports progress."""
         if self.clock.tick(self.iterations, self.difference):
             self.status = Status.INTERRUPTED
             return True

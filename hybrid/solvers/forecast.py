@@ -39,7 +39,7 @@ class Rule(Record):
         ``finish = r + guess * (r + k)``  and  ``attempt = p * (least + more)``:
 
     a try is due where ``finish >= attempt``.  Where differences contract r is known, and the try may take
-    r products.  Elsewhere r tells no more than that the end is far: a try is due from ``k = late`` on,
+    r products.  Elsewhere r shows only that the end is far: an attempt is due from ``k = late`` on,
     and may take ``share * k`` products.  It may take `room` products in any case.
 
     Attributes
@@ -112,10 +112,10 @@ class Forecast:
         self.begun = begun
         self._seen: list[tuple[int, float]] = []
         self._least = math.inf
-        self._since = math.inf  # products since which every measurement has told a contraction
+        self._since = math.inf  # products since which every measurement shows a contraction
 
     def left(self, products: int, difference: float, target: float = math.inf) -> float:
-        """Note a measurement; return the products left, 0 while nothing can be told.
+        """Note a measurement; return the products left, 0 while there is no forecast.
 
         Infinite where the numbers do not shrink.  `target` ends the iteration where it is below `epsilon`.
         """
@@ -164,7 +164,7 @@ class Forecast:
 
     @property
     def contracts(self) -> bool:
-        """Whether the last eighth of the steps has told so throughout; a period bends them now and then."""
+        """Whether the last eighth of the steps agrees throughout; a period bends them now and then."""
         return bool(self._seen) and self._since <= self._after(1.0 - _THROUGHOUT)
 
     def _bends(self) -> bool:

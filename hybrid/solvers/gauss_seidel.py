@@ -147,7 +147,7 @@ def relax_by_tasks(
             np.add.at(new, row + part.row[kept].astype(np.int64) - task.first_row, products)
         changes = relax_in_place(x[rows], None if b is None else b[rows], diagonal[rows], omega, new)
         x[rows] = new
-        # Comparisons with NaN are false, so that an undefined change has to be asked for.
+        # Comparisons with NaN are false, so that an undefined change needs a test of its own.
         greatest = [math.inf if c != c else max(g, c) for g, c in zip(greatest, changes, strict=True)]
     return greatest[0], greatest[1]
 

@@ -141,7 +141,7 @@ class Interval(Record, BoundingMethod):
             try:
                 spare[...] = operator.positive(lambda: clock.tick(outcome.iterations, outcome.difference))
                 xp.copyto(upper, 0.0, where=spare == 0.0)  # not a product: infinity times zero is no number
-            except SearchEndedError:  # zeros are then not told as such
+            except SearchEndedError:  # zeros are then not known as such
                 outcome.status = Status.INTERRUPTED
         if upper_bound is not None:
             xp.minimum(upper, upper_bound, out=upper)

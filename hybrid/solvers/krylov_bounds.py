@@ -57,7 +57,7 @@ def follow(
     close : callable
         Of what was measured.
     tell : callable
-        Of what was measured: what is told as the difference that epsilon is compared with.
+        Returns the difference, compared with epsilon, of a measurement.
     most : float
         Products after which it gives up.
     state : callable
@@ -69,7 +69,7 @@ def follow(
     best, found_at, fresh = math.inf, 0, True
     while True:
         now = measure()
-        # What has been measured may have taken a product as well.
+        # The measurement may have taken a product as well.
         operator.products += recurrence.products - counted
         counted = recurrence.products
         if not math.isfinite(now):
@@ -360,7 +360,7 @@ class KrylovBounds(ForetoldLeap):
     def _worth(self, iterate: LowerIterationState, difference: float, left: float) -> float:
         """See `ForetoldLeap`; some passes over vectors whenever the steps have doubled."""
         made = iterate.made
-        # Where it is that small the sum of the iterates is a w.
+        # With so small a change the sum of the iterates is a w.
         more = 0.0 if made * difference <= LOOSE else _FIRST
         budget = self._forecast.budget(left, more)
         if budget > 0.0 or not self._forecast.is_long(left, more) or made < 2 * self._examined:

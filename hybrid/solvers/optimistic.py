@@ -500,7 +500,7 @@ class Optimistic(Record, BoundingMethod):
         return BoundVectors(outcome, lower, upper, spare)
 
     def _close(self, operator: BellmanOperator, lower: Array, upper: Array, gap: Array) -> bool:
-        """Whether bounds are as close as they should be where digits can be told; `gap` is overwritten.
+        """Whether bounds are within epsilon where digits are known; `gap` is overwritten.
 
         Lemma: next-to-underflow (docs/bounds.md).
         """

@@ -172,7 +172,7 @@ class PolicyIteration:
         Products after which it gives up; a quarter of them for one policy.
     clock : Clock
     change : float
-        What is told of the iteration meanwhile.
+        Difference that is reported meanwhile.
     by_steps : bool
         Whether to begin with several steps for a product.
 

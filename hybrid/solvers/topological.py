@@ -82,7 +82,7 @@ class Topological(Record, BoundingMethod, eq=False):
         """Solve block row by block row; see `BoundingMethod.enclosed`."""
         found = self._in_block_rows(operator, upper_bound, progress)
         if found is None:
-            # What block rows have taken is let go before.
+            # Memory of block rows is freed before.
             found = self.otherwise.enclosed(operator, upper_bound, progress)
             found = replace(found, solved_by=(self.otherwise.name, self.otherwise.vectors))
         return found

@@ -34,7 +34,7 @@ def traffic_ratio(matrix: MatrixOperator, communicator: Communicator, product: f
     matrix : MatrixOperator
         Its entries count if it has `nnz`, those of the own rows.
     communicator : Communicator
-        All processes call this together, and are told the same.
+        All processes call this together, with the same result.
     product, step : float
         Elements moved in a row besides those of the product with the matrix.
     """

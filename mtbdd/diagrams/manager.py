@@ -38,7 +38,7 @@ VARIABLE = "HYBRID_DD_PACKAGE"
 
 _RESERVED_BYTES = 1 << 26
 _CACHE_ENTRIES = 1 << 14
-"""What CUDD begins with; it fills a part of the first and all of the second before the first node is made.
+"""First sizes of CUDD; it fills a part of the first and all of the second before the first node is made.
 
 The cache grows with the diagrams. With dd's own 2**30 and 2**18 a manager takes 8 ms, most small models less.
 """
@@ -79,13 +79,13 @@ def diagram_package(asked: str = "auto") -> DiagramPackage:
     ----------
     asked : {"auto", "cudd", "autoref"}
         "auto" is what the environment variable HYBRID_DD_PACKAGE says; without it CUDD, or where dd was
-        installed without CUDD `dd.autoref`, which is told once as a warning of the logger
+        installed without CUDD `dd.autoref`, which is reported once as a warning of the logger
         ``mtbdd.diagrams.manager``.
 
     Raises
     ------
     PackageError
-        There is no such package, or CUDD is asked for and not installed.
+        There is no such package, or CUDD is requested and not installed.
     """
     wanted, told_by = asked, "package"
     if asked == "auto":
@@ -253,7 +253,7 @@ class Manager:
 
     @property
     def communicator(self) -> Communicator:
-        """Who decides together with this process."""
+        """Communicator of this process."""
         return ALONE if self.share is None else self.share.communicator
 
     # ------------------------------------------------------------------ bits

@@ -32,7 +32,7 @@ Functions that differ are 0 in the same states. A word that is split by 0 stays 
 """
 
 DONE, PAUSED, FULL, OVERFLOW = range(4)
-"""How a run ended."""
+"""Outcomes of a run."""
 
 DEPTH, NODES, KNOWN, RESULT, LOGGED, ROUNDED, TINY = range(7)
 """Places in the record of a store: frames, nodes, results known, the last one, operations noted.
@@ -337,7 +337,7 @@ def share_out(store, bottom, root, marks, out_share):  # type: ignore[no-untyped
 
 @njit(cache=True, nogil=True)
 def _note(store, operation, a, b, found):  # type: ignore[no-untyped-def]
-    """Note an operation on leaves where that is asked for."""
+    """Note an operation on leaves on request."""
     place = store.record[LOGGED]
     if place < len(store.log):
         store.log[place, 0], store.log[place, 1] = np.uint64(operation), a

@@ -1,6 +1,6 @@
 """Functions moved between `dd` managers: a caller's into ours, ours into a caller's, whatever their orders.
 
-A diagram is read out as arrays once, and made anew with one call of the target's package a node, from
+A diagram is read out as arrays once, and rebuilt with one call of the target's package a node, from
 the leaves up.  If the target orders its variables otherwise, its own if-then-else puts them in place.
 """
 

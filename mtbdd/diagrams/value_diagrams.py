@@ -361,7 +361,7 @@ class ValueDiagrams(ValueNodes):
     def _rebuilt(
         self, root: int, made: Callable[[int, Ids, Ids], Ids], leaves: Callable[[Ids], Ids] = lambda ids: ids
     ) -> int:
-        """Return a function put together anew from the leaves up: a level's nodes from their children."""
+        """Return a function rebuilt from the leaves up: a level's nodes from their children."""
         image = np.zeros(self._size, dtype=np.int64)
         for level, ids in self.below(root):
             if level == self.bottom:

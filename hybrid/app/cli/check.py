@@ -480,7 +480,7 @@ def _settling(
         try:
             resolved = resolved_asked(properties, source, given, options).properties
         except LanguageError:
-            return None  # told once the model is built
+            return None  # reported once the model is built
         return settled_states(source, [p.formula for p in resolved if p.error is None])
 
     return settle

@@ -492,7 +492,7 @@ class Average(Condition):
         earns = self.sweep.signs(self.bias, self.bias, self.earned, self.scale, bound, still) * sign >= 0
         holds, search = goes & earns, self.search
         if every:
-            # Where the second inequality fails, runs must be bound to go, and never to come back.
+            # Runs must leave the states where the second inequality fails, and never come back.
             settled = ~search.some(~self._of_states(holds, True))  # lemma: average
             leads = ~search.inside(~search.every(settled))  # lemma: average
             wrong = ~self._of_states(holds | leads, True)

@@ -86,7 +86,7 @@ class _Components:
         is_open = ~attained
         if is_open.any():
             self._iterate(is_open, least, most, criterion)
-        # What is left for something better needs no bias where no reward is beyond that.
+        # States that are left for a better component need no bias where no reward is beyond that.
         low, high = self._measured()
         first = np.zeros(count, np.int64)
         first[self._label[self._label >= 0]] = np.flatnonzero(self._label >= 0)
@@ -166,7 +166,7 @@ class _Components:
             found.append(np.where(held, best[self._label], bound))
         lower, upper = found
         below, above = lower[held] - self.low[self._label[held]], self.high[self._label[held]] - upper[held]
-        # What is left for something better has an average that is further off.
+        # States that are left for a better component have an average that is further off.
         near = _NEAR * float(np.abs(upper).max())
         down = max(0.0, float(below.max(initial=0.0, where=(below <= near) | (not self._maximise))))
         up = max(0.0, float(above.max(initial=0.0, where=(above <= near) | self._maximise)))

@@ -30,7 +30,7 @@ _VERY_MANY_SLOTS = 1 << 14
 class TypedMatrix(Memoised):
     """A matrix, or the stacked layers of a decision process, with its row types, plain and scaled.
 
-    Either kind is found when it is asked for: the level of few entries in NumPy is known without row types.
+    Either kind is found on request: the level of few entries in NumPy is known without row types.
     Rates that depend on the state make plain row types many where scaled ones are few; then plain ones are
     not followed further down. Neither are they where they are a multiple of the scaled ones and no smaller
     for having no scales. Stacked layers share blocks when equal and of one layer, never up to a scale.

@@ -55,7 +55,7 @@ class RecordedState(Record, eq=False):
     Attributes
     ----------
     vectors : dict of str to array, shape (n,)
-        Arrays of the module that was asked for; theirs who asked.
+        Arrays of the requested module; they belong to the caller.
     numbers : dict of str to float
     is_finished : bool
         Whether the iteration had arrived.
@@ -109,7 +109,7 @@ class IterationRecord:
 
 # Steps to queue before the next measurement of an iteration that ends below a target difference.
 
-_MOST = 200  # steps between two looks: progress is told, and little is lost where the forecast is wrong
+_MOST = 200  # steps between two measurements: for progress, and against a wrong forecast
 
 
 class CheckInterval:
@@ -118,7 +118,7 @@ class CheckInterval:
     Parameters
     ----------
     stride : int
-        Steps to queue at least; with 1, every step is looked at.
+        Steps to queue at least; with 1, every step is measured.
     """
 
     def __init__(self, stride: int) -> None:
@@ -177,7 +177,7 @@ class ProgressMonitor:
 
     @property
     def unrecorded(self) -> Callable[[int, float], None] | None:
-        """What follows parts of the solution, which have no record of their own."""
+        """Progress callback for parts of the solution, which have no record of their own."""
         return self
 
     def begin(self, target: float | None, steps: int | None) -> None:
@@ -381,7 +381,7 @@ class Clock:
     Parameters
     ----------
     progress : callable, optional
-        A `ProgressMonitor` is told more, and may end the iteration; see
+        A `ProgressMonitor` receives more, and may end the iteration; see
         :class:`hybrid.matrix.space.base.ProgressMonitor`.
     target, steps
         See `ProgressMonitor.begin`.
@@ -431,7 +431,7 @@ class Clock:
 
     @property
     def unrecorded(self) -> Progress | None:
-        """What to follow the parts of a solution with, which have no record of their own."""
+        """Progress callback for the parts of a solution, which have no record of their own."""
         return self._progress if self._monitor is None else self._monitor.unrecorded
 
     def resumed(self, xp: Any, name: str, size: int) -> RecordedState | None:

@@ -49,7 +49,7 @@ class Outcome:
 
 
 STAGE = "stage"
-"""Name of the number by which a state tells that its iteration was in an accelerator, and where in it."""
+"""Name of the number of a state for the stage of the accelerator that its iteration was in."""
 
 
 class LowerIterationState(Record, eq=False):
@@ -174,7 +174,7 @@ class BellmanOperator(ABC):
 
     @property
     def rising(self) -> Steps | None:
-        """What iterates from below rise by where there are better steps than `down`; rounded down as well.
+        """Steps by which iterates from below rise, where these exceed `down`; rounded down as well.
 
         Values rise at least as fast as by those of `down`; changes do not tell how far values are from a step
         of all states at once.
@@ -187,7 +187,7 @@ class BellmanOperator(ABC):
 
     @property
     def depth(self) -> int:
-        """How many roundings may follow one another in a step of `rising`, or `down`."""
+        """Roundings that may follow one another in a step of `rising`, or `down`."""
         return 1
 
     @property

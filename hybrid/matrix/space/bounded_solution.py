@@ -13,8 +13,8 @@ option that changes this. Greatest differences are found by comparisons, which a
 Underflow is no relative error: a product below the normal numbers is off by up to half the smallest double.
 `underflow_of` bounds what it adds to one step. The rows of M / diagonal add up to at most 1, so that k steps
 are off by at most k times as much. Iterates lose it, upper bounds gain it, and an upper bound is inductive
-only if it holds with it. What the graph of M and b decides is decided there: `BellmanOperator.positive` tells
-zeros from values too small for a double.
+only if it holds with it. The graph of M and b is decided first: `BellmanOperator.positive` separates zeros
+from values too small for a double.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ UNIT = 2.0**-53  # lemma: rounding
 """Greatest relative error of one rounded operation."""
 
 TINY = 1e-290
-"""Values below this may have lost digits to underflow; of them only this bound is told."""
+"""Values below this may have lost digits to underflow; for them only this bound is known."""
 
 _SMALLEST = 2.0**-1074  # lemma: underflow
 NEGLIGIBLE = 2.0**96
@@ -83,7 +83,7 @@ def positive_after(
     step : callable
         ``step(x, out)`` writes numbers that are positive where a step from x leads to.
     steps, most : int
-        Of many more than `most` steps, and of some thousands, nothing is told.
+        Of many more than `most` steps, and of some thousands, the result is unknown.
     """
     reached = space.xp.empty(inside.size)
     for k in range(steps):

@@ -89,7 +89,7 @@ class FactoredSystem(ABC):
 
 
 class DenseSystem(FactoredSystem):
-    """See `FactoredSystem`; by Gaussian elimination, anew for each right-hand side.
+    """See `FactoredSystem`; by Gaussian elimination, repeated for each right-hand side.
 
     Factors that NumPy does not hand out would have to be an inverse, at three times the operations.
     """
@@ -155,7 +155,7 @@ class EnvelopeSystem(FactoredSystem):
                 diag_pivot_thresh=0.0,
                 options={"SymmetricMode": True, "Equil": False},
             )
-        except (RuntimeError, MemoryError):  # the first one tells that a pivot is zero
+        except (RuntimeError, MemoryError):  # the first one signals a zero pivot
             return
 
     def _once(self, b: Vector) -> Vector | None:

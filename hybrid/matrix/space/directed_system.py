@@ -103,7 +103,7 @@ class DirectedSystem(BellmanOperator):
         """See `BellmanOperator.raised`: b is raised above the floor in the rows that are positive."""
         space, xp = self.space, self.space.xp
         b = space.vector(self.diagonal)
-        with np.errstate(over="ignore"):  # an infinite solution is no bound, and is told as such
+        with np.errstate(over="ignore"):  # an infinite solution is no bound, and is reported as such
             b *= 4.0 * self.floor
         xp.maximum(b, space.operand(self.b), out=b)
         # Not a product: infinity times zero is no number.

@@ -204,7 +204,7 @@ class HostWorkspace(Workspace):
 
     @property
     def passes(self) -> Passes:
-        """How vectors are worked on."""
+        """Passes over vectors."""
         return self._passes
 
     def over(self, matrix: MatrixOperator) -> HostWorkspace:

@@ -14,14 +14,14 @@ With s = 4 the shadow vectors are signs that nobody stores, and four of five pro
 is left. With s = 1 the shadow vector is the residual that the recurrence began with: that is BiCGStab, in as
 many vectors, but for kappa. Omega cannot be small beside the residual's angle to t, where BiCGStab breaks
 down on convective chains (queues in a row). Where the residual has become orthogonal to the only shadow
-vector, the recurrence begins anew with another one.
+vector, the recurrence restarts with another one.
 
 Norms may grow by some powers of ten before they fall, and the residual then is no longer that of x. So with
 s = 4 a fresh one takes its place whenever it has fallen by a factor of a hundred, while directions stay. A
 restart would lose what they know (van der Vorst and Ye, SIAM J. Sci. Comput. 22(3), 2000).
 
 Most of the time is what passes over vectors move, and vectors of single precision halve that.  They lead as
-far as others, since residuals are made anew in double precision.  But they forget what lies beyond seven
+far as others, since residuals are recomputed in double precision.  But they forget what lies beyond seven
 digits, and where a system is nearly singular that takes more cycles than it saves.
 
 Scalar products may be weighted, which is the recurrence for x divided by the weights. With weights 1 / x a
@@ -64,7 +64,7 @@ SINGLE_FALL = 1e-1
 """The same with vectors of single precision, whose residual is sooner that of another x."""
 
 ORTHOGONAL = 1e-12
-"""Cosine of the residual and the only shadow vector of s = 1 below which the recurrence begins anew."""
+"""Cosine of the residual and the only shadow vector of s = 1 below which the recurrence restarts."""
 
 LOST = 1e8
 """Times the first norm that the residual may grow before its digits are those of nothing."""
@@ -176,8 +176,8 @@ class IDR:
     weights : array, shape (n,), float64, optional
         What elements are multiplied with before they are measured.
     real : {numpy.float64, numpy.float32}
-        Precision of residual, directions and images, which `passes` and `images` have to know.  The iterate,
-        and residuals made anew, have double precision.
+        Precision of residual, directions and images, which `passes` and `images` have to know.  The iterate
+        and recomputed residuals have double precision.
     plain : Images, optional
         Of the system as it is, divided by its diagonal, where `images` are those of another one.
     directions : {4, 1}

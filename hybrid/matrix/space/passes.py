@@ -80,7 +80,7 @@ class Passes(Protocol):
         r: Vector,
         x: Vector,
     ) -> None:
-        """Take ``taken[j]`` times the vectors j < last from number `last`, move along it, aim anew.
+        """Take ``taken[j]`` times the vectors j < last from number `last`, move, update the direction.
 
         That is ``x += betas[last] u[last]`` and ``r -= betas[last] g[last]``, then `aim` at the next
         direction; the last one of a cycle is followed by none.  Moves of x may wait for the last one.
@@ -185,7 +185,7 @@ class NumPyPasses(Passes):
         r: Vector,
         x: Vector,
     ) -> None:
-        """Take the shares away, move, and aim anew."""
+        """Subtract the shares, move, and update the direction."""
         for part in parts(r.size):
             for j in range(last):
                 u[last, part] -= taken[j] * u[j, part]

@@ -6,8 +6,8 @@ class and its row sums are the diagonal, I - M / diagonal is singular, but this 
 (:mod:`hybrid.solvers.average_krylov`).
 
 A recurrence has *arrived* once ``|r|`` is below a limit. It *breaks down* when a number to divide by is zero
-or not finite, or the residual has grown beyond all digits. In both cases it has ended: x stays as it is until
-the recurrence begins anew.
+or not finite, or the residual has grown beyond all digits. In both cases it has ended: x stays as it is
+until the recurrence restarts.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Recurrence(Protocol):
         """A vector that is free between two calls, shape (n,), float64."""
 
     def plain_residual(self) -> Any:
-        """Return the residual of the system divided by its diagonal: r, if preconditioned anew in `spare`."""
+        """Return the residual of the system over its diagonal: r, recomputed in `spare` if preconditioned."""
 
     def restart(self) -> float:
         """Begin with the residual of x, from a fresh product, and return its norm. A look."""
@@ -87,7 +87,7 @@ class Recurrence(Protocol):
 
 # Recurrences of systems that have the solution of another one and are solved sooner.
 #
-# Their residual is not that of the system that was asked for: bounds need that one, from a fresh product.
+# Their residual is not that of the given system: bounds need that one, from a fresh product.
 
 Array = Any
 

@@ -13,8 +13,8 @@ that: with ``T^k x + S b`` what k steps make of x and a right-hand side b, the s
     ((I - T^k) + c e_s') x = S b    with c = S 1,
 
 for its solution has x[s] for the constant that the right-hand side loses in every step.  An image takes one
-number that a process tells the others, and one vector more is held.
-Source of the idea: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 2003, §12.3.
+number sent to the other processes, and one vector more. Source of the idea: Saad, Iterative Methods for
+Sparse Linear Systems, 2nd ed., 2003, §12.3.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class RepeatedSystem:
     plain : callable
         Returns the images of the system as it is: ``plain(b, anchor)``.
     agreed : callable
-        Tells in all processes whether something is true in each of them.
+        Returns in all processes whether a condition holds in each of them.
     """
 
     probes, more_vectors, is_worth_it = 0, 2, True

@@ -51,7 +51,7 @@ class Steps(ABC):
         """Greatest absolute and relative change of the last step, shape (2,).
 
         An element that does not change counts as zero, one that becomes zero as infinite relative to itself.
-        To be asked for before the vectors of the last step are written to by others.
+        To be read before the vectors of the last step are overwritten.
         """
 
     @property
@@ -64,7 +64,7 @@ class Steps(ABC):
         return {}
 
     def take(self, numbers: Numbers) -> None:
-        """Go on where an earlier run was, as far as it tells where."""
+        """Continue an earlier run from its checkpoint."""
         return
 
 

@@ -255,7 +255,7 @@ class _Earned:
             self._parts.append((column, [Fraction(0), *known], part.units))
 
     def of_blocks(self, listed: ExplicitModel, told: Numbers) -> ExplicitReward:
-        """Return the structure of the quotient; `told` are the codes of its states."""
+        """Return the structure of the quotient; `told` has the codes of its states."""
         (states, units), (choices, of_choices) = (self._values(part, told) for part in self._parts)
         if choices is not None and listed.type is ModelType.CTMC:
             with np.errstate(over="ignore"):

@@ -331,7 +331,7 @@ class TextPlaces(Places):
     row_starts: Numbers  # int64, shape (n_choices + 1,)
     choice_starts: Numbers | None  # int64, shape (n_states + 1,)
     # choices and states: int64; lines of choices and states that have lines of their own; else the line of
-    # their first entry is told
+    # their first entry is named
     choices: Numbers | None = None
     states: Numbers | None = None
     fallback: int = 1  # line for parts that have none: that of the counts
