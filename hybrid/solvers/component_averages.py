@@ -191,9 +191,10 @@ class AverageIteration:
         self._count()
         xp.multiply(y, 1.0 - operator.slack, out=low)  # lemma: end-component-averages, directed-steps
         xp.divide(y, 1.0 - operator.slack, out=high)  # lemma: end-component-averages, directed-steps
-        largest = space.greatest(y)
+        largest, lost = space.greatest(y), xp.logical_not(xp.isfinite(y))
         for bound, towards, join in ((low, -np.inf, self._to_least), (high, np.inf, self._to_greatest)):
             bound -= x
+            xp.copyto(bound, towards, where=lost)  # lemma: end-component-averages
             join(bound)
             for error in (0.0, operator.underflow):
                 # lemma: end-component-averages, underflow

@@ -126,6 +126,20 @@ def test_differences_are_rounded_outward(on_device: bool, lost: float) -> None:
             assert Fraction(float(method._upper[2 * k])) >= max(own) + Fraction(lost)
 
 
+# lemma: end-component-averages
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+@pytest.mark.parametrize("on_device", [False, True], ids=["host", "device"])
+def test_a_step_that_overflows_tells_nothing(on_device: bool, value: float) -> None:
+    operator = Given(np.array([value, value, 3.0, 2.0]), 0.0, on_device)
+    component = np.array([0, 0, 1, 1])
+    method = AverageIteration(operator, component, np.full(2, -9.0), np.full(2, 9.0), Criterion())
+    with np.errstate(invalid="ignore"):
+        method._measure(np.zeros(4))
+    lower, upper = method._lower.tolist(), method._upper.tolist()
+    assert (lower[0], upper[0]) == (-9.0, 9.0)
+    assert 2.0 - 1e-14 < lower[2] <= 2.0 and 3.0 <= upper[2] < 3.0 + 1e-14
+
+
 @pytest.mark.parametrize("slack", [1e-12, 1e-2])
 def test_iterations_end_where_rounding_keeps_bounds_apart(slack: float) -> None:
     operator = Perturbed(ROWS, True, slack, 0.0)
