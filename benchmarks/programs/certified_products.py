@@ -2,9 +2,9 @@
 
 Whole answers under default options, the model built before, each asked twice: the second counts.
 `without` keeps optimistic iteration and value iteration of averages as they are; `default` solves
-components one by one where there are many, and lets a Krylov method look for the bounds, of decision
-processes by policy iteration, where the pace tells that this is worth it.  The intervals of both have to
-meet.
+components one by one where there are many, factorises equations that are few or narrow, and lets a Krylov
+method look for the bounds, of decision processes by policy iteration, where the pace tells that this is
+worth it.  The intervals of both have to meet.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from benchmarks.library.records import Records, Row
 from hybrid.base.option_types import BackendName
 from hybrid.matrix.gpu.workspace import DeviceSystem
 from hybrid.matrix.operators.matrix_block_rows import MatrixBlockRows
+from hybrid.matrix.space.bellman import BoundAccelerator
 from hybrid.matrix.space.host import HostSystem
+from hybrid.solvers.direct_bounds import DirectBounds
 from hybrid.solvers.forecast import Forecast
 from hybrid.solvers.policy_bounds import PolicyBounds
 
@@ -50,9 +52,10 @@ CASES = {
 
 
 def _untried() -> ExitStack:
-    """Return a context in which no Krylov method is tried, and components are not solved one by one."""
+    """Return a context without Krylov methods, factors of equations, and components one by one."""
     context = ExitStack()
     context.enter_context(patch.object(Forecast, "is_long", return_value=False))
+    context.enter_context(patch.object(DirectBounds, "budget", BoundAccelerator.budget))
     context.enter_context(patch.object(PolicyBounds, "budget", return_value=0.0))
     for system in (HostSystem, DeviceSystem):
         context.enter_context(patch.object(system, "preconditioner", return_value=None))

@@ -19,6 +19,7 @@ import pytest
 
 import hybrid
 from benchmarks.library import processes
+from benchmarks.library.models import example_of
 from benchmarks.programs import (
     certified_pairs,
     certified_products,
@@ -44,6 +45,7 @@ from benchmarks.rendering.formats import structure_table
 from hybrid.analysis.linear import split_system
 from hybrid.checking.checker import Checker
 from hybrid.solvers import Solution, Status
+from hybrid.solvers.direct_bounds import DirectBounds
 from tests.benchmarks.support import ROOT, WHERE, options, rendered
 
 RecordOf = Callable[..., dict[str, Any]]
@@ -229,6 +231,23 @@ def test_products_until_bounds_meet(record_of: RecordOf, monkeypatch: pytest.Mon
     made = row["without"]["products"]
     assert 30 <= made < 60
     assert rf" | 820 | \> {made} | " in rendered("certified_products", record)
+
+
+def test_plain_iterations_factorise_no_equations(monkeypatch: pytest.MonkeyPatch) -> None:
+    factorised: list[DirectBounds] = []
+    written = DirectBounds._written
+
+    def counted(self: DirectBounds, iterate: Any) -> Any:
+        factorised.append(self)
+        return written(self, iterate)
+
+    monkeypatch.setattr(DirectBounds, "_written", counted)
+    model, question = example_of("herman", "N=5"), 'filter(max, R{"steps"}=? [ F "stable" ], "init")'
+    with certified_products._untried():
+        plain = hybrid.check(model, question, backend="cpu")
+    assert not factorised
+    default = hybrid.check(model, question, backend="cpu")
+    assert factorised and default.statistics.products < plain.statistics.products
 
 
 def test_symbolic_builds_in_fresh_processes(record_of: RecordOf, tmp_path: Path, monkeypatch: Any) -> None:
