@@ -16,8 +16,8 @@ with that. Else, where the widths of the bounds promise a gain, IDR(s) goes on f
 (:mod:`hybrid.solvers.average_krylov`). BiCGStab does where there is no room for its vectors. Where it fails,
 h goes on as before. IDR(s) has vectors of single precision at first, where few digits get lost and the
 workspace has products with them. They move half as much memory, and the bounds are those of the iterate.
-Where there is no room for h and w either, BiCGStab begins (:mod:`hybrid.solvers.average_krylov`). Damped
-steps of the uniformised chain have the fewest vectors, and come last.
+Where there is no room for h and w either, BiCGStab begins (:mod:`hybrid.solvers.average_krylov`). Last come
+damped steps of the uniformised chain, which have the fewest vectors.
 """
 
 from __future__ import annotations

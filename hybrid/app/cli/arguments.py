@@ -71,6 +71,12 @@ def add_examples(parser: argparse.ArgumentParser) -> None:
     add_output(parser)
 
 
+def add_cards(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `hybrid cards`."""
+    parser.add_argument("--measure", action="store_true", help="time a copy from every card to every other")
+    add_output(parser)
+
+
 EXPORTED = (".umb", ".drn", ".tra", ".sta", ".lab", ".srew", ".trew", ".pexp", ".mtx", ".dot", ".dd")
 """Suffixes of files that `hybrid export` writes."""
 
@@ -422,6 +428,12 @@ COMMANDS: dict[str, _Command] = {
         "[NAME...]",
         add_examples,
         (("all of them, into a folder", "hybrid examples --to models"),),
+    ),
+    "cards": _Command(
+        "cards of this machine, which reach each other, NCCL and MPI",
+        "",
+        add_cards,
+        (("with rates from card to card", "hybrid cards --measure"),),
     ),
     "completion": _Command(
         "print what lets a shell complete commands, options and files",
