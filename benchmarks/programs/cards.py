@@ -158,7 +158,7 @@ def decision_job(name: str, ways: list[str]) -> dict[str, Any] | None:
 
     size, constant, text = DECISIONS[name]
     alike = mpi_communicator()
-    take_card(alike.beside()[0])
+    take_card(alike.local_rank()[0])
     model = hybrid.parse(coin(size), constants={"K": constant})
     found: dict[str, Any] = {"states": model.n_states, "transitions": model.n_transitions}
     if alike.rank == 0:
@@ -188,7 +188,7 @@ def job(name: str, ways: list[str], engine: Engine = "hybrid") -> dict[str, Any]
     if name in DECISIONS:
         return decision_job(name, ways)
     alike = mpi_communicator()
-    take_card(alike.beside()[0])
+    take_card(alike.local_rank()[0])
     model = example(*(MODELS | PAPER)[name])
     found: dict[str, Any] = {"states": model.n_states, "transitions": model.n_transitions}
     if alike.rank == 0:
