@@ -23,7 +23,7 @@ from hybrid.matrix.space.base import Clock, Criterion, Numbers, RecordedState, S
 from hybrid.matrix.space.idr import BICGSTAB_VECTORS
 from hybrid.matrix.space.recurrence import Recurrence, RecurrenceStatus
 from hybrid.matrix.space.workspace import OPERANDS, Array, Workspace
-from hybrid.solvers.average_reward import relative_width, steps_to_check
+from hybrid.solvers.forecast import relative_width, steps_to_check
 from mtbdd.base.records import Record
 
 # Bounds on a long-run average from any bias; see :mod:`hybrid.solvers.average_reward`.

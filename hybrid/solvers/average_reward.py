@@ -47,7 +47,7 @@ from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.idr import IDR_VECTORS, SINGLE_VECTORS
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from hybrid.matrix.space.workspace import Array, Steps, Workspace
-from hybrid.solvers.forecast import AGAIN, Forecast
+from hybrid.solvers.forecast import AGAIN, Forecast, relative_width, steps_to_check
 from hybrid.solvers.traffic import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, traffic_ratio
 from mtbdd.base.records import Record
 
@@ -283,15 +283,6 @@ _log = logging.getLogger(__name__)
 
 Floor = Callable[[float, float], float]
 """Of an average and the spread of a bias: the distance of bounds that rounding alone may make."""
-
-_CHECK_EVERY = 10
-"""Even number of iterations between measurements of rho, which cost some passes over vectors."""
-
-_RARER = 320
-"""Products from which, and from each multiple of which, so many more lie between two of them."""
-
-_RAREST = 20
-"""Times as many at most."""
 
 _SINGLE = 1 << 12
 """Iterations left, as they tell themselves, up to which IDR(s) has single precision at first."""
@@ -581,18 +572,3 @@ class AverageReward(Record):
     def _distance(self, width: float, middle: float) -> float:
         """Return the distance of bounds as the criterion counts it."""
         return width if self.criterion.absolute else relative_width(width, middle)
-
-
-def steps_to_check(products: int, most: int) -> int:
-    """Return how many steps to make before rho is measured again, an even number.
-
-    A thirty-second of the products made, about: an iteration that is long ends so much later at most, and its
-    measurements take a small share of its time.
-    """
-    wanted = _CHECK_EVERY * min(max(1, products // _RARER), _RAREST)
-    return min(wanted, max(_CHECK_EVERY, 2 * ((most - products) // 4)))
-
-
-def relative_width(width: float, middle: float) -> float:
-    """Return a width relative to a value."""
-    return width / abs(middle) if middle else (0.0 if width == 0 else float("inf"))

@@ -248,3 +248,30 @@ class ForetoldLeap(BoundAccelerator):
     def _worth(self, held: LowerIterationState, difference: float, left: float) -> float:
         """Return the products that a try is worth where so many steps are left."""
         return self._forecast.budget(left)
+
+
+# Measurements of an average's bounds.
+
+_CHECK_EVERY = 10
+"""Even number of iterations between measurements of rho, which cost some passes over vectors."""
+
+_RARER = 320
+"""Products from which, and from each multiple of which, so many more lie between two of them."""
+
+_RAREST = 20
+"""Times as many at most."""
+
+
+def steps_to_check(products: int, most: int) -> int:
+    """Return how many steps to make before rho is measured again, an even number.
+
+    A thirty-second of the products made, about: an iteration that is long ends so much later at most, and its
+    measurements take a small share of its time.
+    """
+    wanted = _CHECK_EVERY * min(max(1, products // _RARER), _RAREST)
+    return min(wanted, max(_CHECK_EVERY, 2 * ((most - products) // 4)))
+
+
+def relative_width(width: float, middle: float) -> float:
+    """Return a width relative to a value."""
+    return width / abs(middle) if middle else (0.0 if width == 0 else float("inf"))
