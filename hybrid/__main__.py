@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 from hybrid.app.cli.signals import Interrupted, Signals
@@ -21,6 +22,9 @@ _TEXTS = ("completion", "man")
 
 _ON_DEVICES = ("auto", "gpu")
 """Backends that use a device where there is one."""
+
+_LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
+"""Variables in which Open MPI, MPICH and Slurm tell a process its number among those of its machine."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -114,14 +118,21 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
 
 
 def _begin_device(options: Namespace) -> None:
-    """Have CUDA start beside the imports where the command will ask for a device, the first one."""
-    if getattr(options, "backend", None) not in _ON_DEVICES or getattr(options, "list", False):
+    """Have CUDA start beside the imports where the command will ask for a device, the first one.
+
+    Of several processes each starts the card that it will take, and none where no launcher tells its number.
+    """
+    backend, card = getattr(options, "backend", None), 0
+    if backend not in _ON_DEVICES or getattr(options, "list", False):
         return
     if getattr(options, "distributed", False):
-        return  # processes that work together choose their cards later
+        number = next((os.environ[name] for name in _LOCAL_RANKS if name in os.environ), "")
+        if backend != "gpu" or not number.isdecimal():
+            return
+        card = int(number)
     from gpu_kernels import begin_start
 
-    begin_start(card=0)
+    begin_start(card)
 
 
 def _is_alone() -> bool:

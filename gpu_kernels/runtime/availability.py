@@ -22,8 +22,8 @@ def begin_start(card: int) -> threading.Thread | None:
     Parameters
     ----------
     card : int
-        Of those that the process sees; its primary context is the one that CuPy works in, and takes some
-        hundred megabytes of its memory.
+        Of those that the process sees, which are taken in turn; its primary context is the one that CuPy
+        works in, and takes some hundred megabytes of its memory.
 
     Returns
     -------
@@ -50,7 +50,9 @@ def _start(card: int) -> None:
         return
     if driver.cuInit(0) != 0:
         return
-    device, context = ctypes.c_int(), ctypes.c_void_p()
+    count, device, context = ctypes.c_int(), ctypes.c_int(), ctypes.c_void_p()
+    if card and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value:
+        card %= count.value
     if driver.cuDeviceGet(ctypes.byref(device), card) == 0:
         driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
 

@@ -11,6 +11,7 @@ import pytest
 from gpu_kernels import begin_start
 from gpu_kernels.runtime import availability as early_start
 from hybrid.__main__ import main
+from hybrid.base.errors import OptionError
 
 
 class Driver:
@@ -48,7 +49,7 @@ def start(monkeypatch: pytest.MonkeyPatch, driver: Driver | OSError, card: int) 
     [
         (0, (), ["cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain"]),
         (0, ("cuInit",), ["cuInit"]),
-        (7, ("cuDeviceGet",), ["cuInit", "cuDeviceGet"]),
+        (7, ("cuDeviceGet",), ["cuInit", "cuDeviceGetCount", "cuDeviceGet"]),
     ],
 )
 def test_what_the_driver_is_asked_for(
@@ -57,6 +58,23 @@ def test_what_the_driver_is_asked_for(
     driver = Driver(*failing)
     start(monkeypatch, driver, card)
     assert driver.calls == calls
+
+
+def test_cards_are_taken_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    class Four(Driver):
+        def cuDeviceGetCount(self, count: Any) -> int:  # noqa: N802 - the driver's name
+            count._obj.value = 4
+            return 0
+
+        def cuDeviceGet(self, device: Any, card: int) -> int:  # noqa: N802 - the driver's name
+            asked.append(card)
+            return 0
+
+    for card in (0, 3, 6):
+        start(monkeypatch, Four(), card)
+    assert asked == [0, 3, 2]
 
 
 def test_no_driver_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,6 +87,20 @@ def test_nothing_is_started_without_cupy(monkeypatch: pytest.MonkeyPatch) -> Non
     assert begin_start(0) is None
 
 
+def no_mpi() -> None:
+    raise OptionError("no MPI in this process")
+
+
+def test_processes_without_a_number_start_no_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[int] = []
+    monkeypatch.setattr("gpu_kernels.begin_start", lambda card: found.append(card))
+    monkeypatch.setattr("hybrid.base.communicators.mpi.mpi_communicator", no_mpi)
+    for name in ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"):
+        monkeypatch.delenv(name, raising=False)
+    main(["check", "no such file.prism", "F", "--backend", "gpu", "--distributed", "--quiet"])
+    assert found == []
+
+
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
@@ -77,6 +109,7 @@ def test_nothing_is_started_without_cupy(monkeypatch: pytest.MonkeyPatch) -> Non
         (["--backend", "gpu"], [0]),
         (["--backend", "auto"], [0]),
         (["--backend", "auto", "--distributed"], []),
+        (["--backend", "gpu", "--distributed"], [2]),
         (["--list"], []),
     ],
 )
@@ -85,6 +118,8 @@ def test_commands_begin_where_a_device_may_be_used(
 ) -> None:
     found: list[int] = []
     monkeypatch.setattr("gpu_kernels.begin_start", lambda card: found.append(card))
+    monkeypatch.setattr("hybrid.base.communicators.mpi.mpi_communicator", no_mpi)
+    monkeypatch.setenv("MPI_LOCALRANKID", "2")
     main(["check", "no such file.prism", "F", *more, "--quiet"])
     assert found == expected
 
