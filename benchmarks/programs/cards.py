@@ -38,6 +38,7 @@ from gpu_kernels.explicit import FORMATS
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.systems import build_operator
 from hybrid.base.communicators.mpi import mpi_communicator
+from hybrid.base.errors import OptionError
 from hybrid.base.halo import ArrivingVector
 from hybrid.base.option_types import Engine, StorageName
 from hybrid.checking.in_parts import part_of
@@ -45,7 +46,7 @@ from hybrid.matrix.explicit import explicit_matrix
 from hybrid.matrix.gpu.distributed_workspace import DistributedDeviceWorkspace, run_distributed
 from hybrid.matrix.gpu.halo import ArrivingOnDevice, DeviceHalo, DevicePlace
 from hybrid.matrix.gpu.product import DistributedGpuProduct
-from hybrid.matrix.gpu.transports import joined_links
+from hybrid.matrix.gpu.transports import VARIABLE
 from hybrid.matrix.operators.hybrid_matrix import DistributedMatrix
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.workspace import Workspace
@@ -73,6 +74,9 @@ M1: StorageName = "msr"
 
 WAYS = {"straight": "straight to other cards", "NCCL": "by NCCL", "host": "by way of the hosts"}
 """How elements go from card to card."""
+
+CARRIERS = {"straight": "straight", "NCCL": "nccl", "host": "hosts"}
+"""The same as values of `HYBRID_CARRIER`."""
 
 _TURNS = 5
 _RECORDED = 10
@@ -173,7 +177,9 @@ def decision_job(name: str, ways: list[str]) -> dict[str, Any] | None:
         answers = [hybrid.check(model, text, backend="gpu", ranks=MPI.COMM_WORLD) for _ in range(2)]
         own = alike.greatest(_step_seconds(answers[1]))
         reason = str(answers[1].statistics.backend_reason)
-        if alike.rank == 0 and WAYS[way] in reason:
+        if WAYS[way] not in reason:
+            found[f"no {way}"] = reason
+        elif alike.rank == 0:
             efficiency = found["alone_seconds"] / alike.size / own
             found[way] = {"seconds": own, "efficiency": efficiency, "reason": reason}
     return found if alike.rank == 0 else None
@@ -196,13 +202,15 @@ def job(name: str, ways: list[str], engine: Engine = "hybrid") -> dict[str, Any]
     alike.gather([0.0])
     own = part_of(model, alike)
     for way in ways:
-        # With None the first exchange looks for the way that is there.
-        alike.links = None if way == "straight" else way == "NCCL" and (joined_links(alike) or False)
+        alike.links, os.environ[VARIABLE] = None, CARRIERS[way]  # the first exchange looks for it
         begin = time.perf_counter()
-        measured = _together(own, way, engine)
-        _let_go()
-        if measured is None:
+        try:
+            measured = _together(own, engine)
+        except OptionError as missing:  # in all processes
+            found[f"no {way}"] = str(missing)
             continue
+        finally:
+            _let_go()
         parts, numbers = alike.gather([float(n) for n in measured[0]]), measured[1]
         if alike.rank == 0:
             found["own"], found["received"], found["early_items"], found["items"] = parts.T.tolist()
@@ -232,10 +240,8 @@ def explicit_steps(own: SymbolicModel) -> tuple[ExplicitPart, DeviceHalo, Any, S
     return product, halo, rates, in_space(space, rates)
 
 
-def _together(
-    own: SymbolicModel, way: str, engine: Engine
-) -> tuple[tuple[int, ...], dict[str, float]] | None:
-    """Return sizes of the own part and seconds of a step; None where elements do not go this way."""
+def _together(own: SymbolicModel, engine: Engine) -> tuple[tuple[int, ...], dict[str, float]]:
+    """Return sizes of the own part and seconds of a step."""
     alike = own.communicator
     product: ExplicitPart | DistributedGpuProduct
     if engine == "explicit":
@@ -246,8 +252,6 @@ def _together(
         held = matrix.matrix.product
         assert isinstance(matrix.halo, DeviceHalo) and isinstance(held, DistributedGpuProduct)
         product, halo = held, matrix.halo
-    if not halo.way.startswith(WAYS[way]):
-        return None
 
     def run(step: Step, x: Any, out: Any) -> None:
         if halo.aside is not None:

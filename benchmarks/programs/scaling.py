@@ -8,6 +8,10 @@ record, gathering included, from card to card of one machine; --network is what 
 more than the eight of a machine, an assumption.  `least` is the efficiency if nothing of the exchange is
 hidden, `most` if all of it is that the own work can hide.  Memory is that of JOR: two iterates, rates in a
 byte an element, what is sent and received.
+
+With --eight the rows are those of eight cards of one machine alone, from what four H100 of one machine took
+(`FOUR`): own work and the exchange keep the ratios that they had there to one card's step and to the elements
+received, and the same share of the exchange is hidden.
 """
 
 from __future__ import annotations
@@ -27,6 +31,21 @@ PARTS = 2, 4, 8, 16, 32, 64
 
 LARGER = {"kanban t=13": ("kanban", 13), "kanban t=15": ("kanban", 15), "kanban t=17": ("kanban", 17)}
 """Models for which one card has no room, by name."""
+
+FOUR = {
+    "kanban t=7": (0.687, 0.376, 0.186, 0.242, 0.21),
+    "cluster N=512": (0.143, 0.058, 0.043, 0.021, 0.31),
+    "fms n=10": (0.670, 0.390, 0.194, 0.206, 0.05),
+    "tandem c=4095": (0.270, 0.086, 0.070, 0.022, 0.29),
+    "polling N=20": (0.391, 0.122, 0.117, 0.025, 0.81),
+    "kanban t=10": (21.83, 8.04, 5.45, 4.41, 0.41),
+}
+"""Milliseconds of a step alone, on four cards, stepping and exchanging, and the hidden share of the exchange.
+
+Straight, four H100 80 GB with NVLink among all, 28 November 2026, commit 5af5fbf."""
+
+_LEAST_EXCHANGE = 0.02e-3
+"""Seconds of an exchange of few elements on four cards: words that wait for each other."""
 
 _CARDS_OF_A_MACHINE = 8
 _ITERATES = 2 * 8 + 1  # bytes a state
@@ -66,14 +85,48 @@ def measure(
     )
 
 
+def measure_eight(row: dict[str, Any], model: SymbolicModel, name: str) -> None:
+    """Fill a row with what eight cards would do, by what four did; of a larger kanban as of that with t=10."""
+    alone, four, stepping, exchanging, hidden = FOUR.get(name, FOUR["kanban t=10"])
+    matrices = [model.layer_transitions(layer) for layer in range(len(model.layers))]
+    fewer, plan = (plan_parts(model.index, matrices, parts, fields_of(model)) for parts in (4, 8))
+    grown = 1.0 if name in FOUR else model.n_transitions / example("kanban", 10).n_transitions
+    seconds = 1e-3 * alone * grown
+    received = [max(part.received for part in each.parts) for each in (fewer, plan)]
+    own = seconds * (stepping / alone) * 4 * max(part.share for part in plan.parts) / 8
+    exchange = max(1e-3 * exchanging * grown * received[1] / received[0], _LEAST_EXCHANGE)
+    step = own + (1.0 - hidden) * exchange
+    row.update(
+        states=model.n_states,
+        transitions=model.n_transitions,
+        halo_of_four=max(part.received / part.states for part in fewer.parts if part.states),
+        halo=max(part.received / part.states for part in plan.parts if part.states),
+        own_seconds=own,
+        exchange_seconds=exchange,
+        seconds=step,
+        efficiency=seconds / 8 / step,
+        card_bytes=max(_ITERATES * part.states + 8 * part.received for part in plan.parts),
+    )
+    if name in FOUR:
+        row["efficiency_of_four"] = alone / 4 / four
+
+
 def main() -> None:
     """Measure and write the record."""
     arguments = parser(__doc__, "seconds")
+    arguments.add_argument("--eight", action="store_true", help="eight cards, by what four have taken")
     arguments.add_argument(
         "--network", type=float, default=50.0, metavar="GB", help="gigabytes a second of a card"
     )
     arguments.add_argument("--only", action="append", help="this model; may be repeated")
     options = arguments.parse_args()
+    if options.eight:
+        records = Records("scaling_eight", options)
+        for name in options.only or (*FOUR, "kanban t=14"):
+            model = example(*(MODELS | {"kanban t=14": ("kanban", 14)})[name])
+            records.run({"model": name, "cards": 8}, measure_eight, model, name)
+        records.show()
+        return
     alone, transition, rate = measured()
     records = Records("scaling", options, link_rate=rate, network_rate=1e9 * options.network)
     for name, of in {**MODELS, **LARGER}.items():

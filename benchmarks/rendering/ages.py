@@ -81,6 +81,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "same_answers": _ALL,
     "sanitizers": ("gpu_kernels",),
     "scaling": ("hybrid/matrix/parts",),
+    "scaling_eight": ("hybrid/matrix/parts",),
     "scc_mec": ("gpu_kernels/graph", "gpu_kernels/cuda/graph", "hybrid/analysis/graphs"),
     "seeds": (*_HOST, "tests"),
     "simulation": ("hybrid/checking/simulation",),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from benchmarks.published.spmv_papers import PAPER_II, PAPER_II_TWO
 from benchmarks.rendering.markdown import Row, measured, milliseconds, number, section, source, table_of
 
-__all__ = ["cards", "explicit_on_cards", "halos", "on_paper", "whole_on_cards"]
+__all__ = ["cards", "eight_on_paper", "explicit_on_cards", "halos", "on_paper", "whole_on_cards"]
 
 
 def cards(record: Row) -> str:
@@ -166,6 +166,32 @@ def on_paper(record: Row) -> str:
             ("own ms", lambda r: f"{1e3 * r['own_seconds']:,.3f}"),
             ("exchange ms", lambda r: f"{1e3 * r['exchange_seconds']:,.3f}"),
             ("efficiency", lambda r: f"{r['least_efficiency']:.0%} to {r['most_efficiency']:.0%}"),
+            ("GB a card", lambda r: f"{r['card_bytes'] / 1e9:,.2f}"),
+        ),
+    )
+
+
+def eight_on_paper(record: Row) -> str:
+    """Return the section on eight cards of one machine, by what four have taken."""
+    return section(
+        "Eight cards of a machine, on paper",
+        record,
+        "Predicted, and not measured: steps of JOR on eight cards, from steps on four H100 of one machine "
+        "(straight, NVLink among all; 28 November 2026, commit 5af5fbf).  Own work keeps the ratio to one "
+        "card's step that it had there, the exchange the ratio to elements received.  The same share of the "
+        "exchange is hidden.  `four` is what was measured.  Kanban with `t=14` is that with `t=10`, by "
+        "transitions.  `GB a card` is what JOR holds; elements that are sent straight need no room.",
+        table_of(
+            measured(record),
+            ("model", "model"),
+            ("states", lambda r: f"{r['states']:,}"),
+            ("received / own, four", lambda r: f"{r['halo_of_four']:.3f}"),
+            ("eight", lambda r: f"{r['halo']:.3f}"),
+            ("own ms", lambda r: f"{1e3 * r['own_seconds']:,.3f}"),
+            ("exchange ms", lambda r: f"{1e3 * r['exchange_seconds']:,.3f}"),
+            ("step ms", lambda r: f"{1e3 * r['seconds']:,.3f}"),
+            ("efficiency", lambda r: f"{r['efficiency']:.0%}"),
+            ("four", lambda r: f"{e:.0%}" if (e := r.get("efficiency_of_four")) else "-"),
             ("GB a card", lambda r: f"{r['card_bytes'] / 1e9:,.2f}"),
         ),
     )

@@ -42,7 +42,14 @@ from benchmarks.rendering.host import (
     variable_orders,
 )
 from benchmarks.rendering.markdown import Row
-from benchmarks.rendering.parts import cards, explicit_on_cards, halos, on_paper, whole_on_cards
+from benchmarks.rendering.parts import (
+    cards,
+    eight_on_paper,
+    explicit_on_cards,
+    halos,
+    on_paper,
+    whole_on_cards,
+)
 from benchmarks.rendering.processes import cold_start, first_use, whole_run
 from benchmarks.rendering.spmv_papers import density_sweep, gauss_seidel, paper_tables, streamed_parts
 from benchmarks.rendering.thesis import thesis_memory, thesis_tables
@@ -126,6 +133,7 @@ SECTIONS: dict[str, Renderer] = {
     "cards": cards,
     "cards_whole": whole_on_cards,
     "scaling": on_paper,
+    "scaling_eight": eight_on_paper,
     "spill": vectors_on_disk,
     "lumping": quotients,
     "agreement": agreement,
