@@ -120,7 +120,7 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
 def _begin_device(options: Namespace) -> None:
     """Have CUDA start beside the imports where the command will ask for a device, the first one.
 
-    Of several processes each starts the card that it will take, and none where no launcher tells its number.
+    Each of several processes starts the card of its number, which the launcher gives; without one, none.
     """
     backend, card = getattr(options, "backend", None), 0
     if backend not in _ON_DEVICES or getattr(options, "list", False):

@@ -230,7 +230,8 @@ class ChoiceMatrices:
             assert self._layers is not None
             whole, own = self._layers
             if isinstance(found, HybridChoices) and isinstance(found.space, HostWorkspace):
-                found.write = found.written_out
+                held = found.layer_choices
+                found.write = lambda: _written(held(), problem.size)
             else:
                 found.write = lambda: _written(offers(whole), problem.size)
             entries = sum(layer.matrix.n_entries for layer in own if layer.matrix is not None)

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hybrid.analysis.operator_values import Scope
-from hybrid.analysis.run.options import CheckEngine, CheckOptions
+from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.base.communicators.threads import failure_of_all
 from hybrid.base.errors import (
@@ -51,6 +51,7 @@ from mtbdd.offset.states import index_states
 
 if TYPE_CHECKING:
     from hybrid.analysis.checkpoints.checkpoint import Checkpoint
+    from hybrid.base.option_types import CheckEngine
     from hybrid.checking.multi_objective import MultiObjectiveResult
 
 
@@ -195,7 +196,12 @@ class Checker(FormulaChecker):
                 raise prop.error
             if self._with_scheduler and not isinstance(prop.formula, MultiObjective):
                 self._scheduled = self._schedulable(prop.formula)
-            summary = self._found(prop.formula)
+            try:
+                summary = self._summary(prop.formula)
+            except UnknownError as unknown:
+                summary = self._patient_summary(prop.formula, unknown)
+            except (UnsupportedError, MemoryError, OverflowError) as fault:
+                summary = self._by_another_engine(prop.formula, fault)
             if self._exact is not None and not isinstance(summary.value, bool):
                 exact = self._exact.answer(prop.formula)
             if self._with_witness and isinstance(prop.formula, Quantified):
@@ -258,22 +264,15 @@ class Checker(FormulaChecker):
             several=self._several, exact=exact, range=ends,
         )  # fmt: skip
 
-    def _found(self, formula: Expression) -> Summary:
-        """Return the answer's value; where the engine was left open and its choice fails, by another one."""
-        try:
-            return self._attempt(formula)
-        except (UnsupportedError, MemoryError, OverflowError) as fault:
-            other = self._other_engine(fault)
-            if other is None:
-                raise
-            own = self.options.engine
-            why = f"{self._engine_reason}, but the engine {own} failed: {fault}"
-            _log.info("going on with the engine %s: %s", other, why)
-            self._work.engine_reason = why
-            self.options = replace(self.options, engine=other)
-        return self._attempt(formula)
-
-    def _attempt(self, formula: Expression) -> Summary:
+    def _by_another_engine(self, formula: Expression, fault: Exception) -> Summary:
+        """Return the answer's value by another engine, where the one that was chosen has failed."""
+        other = self._other_engine(fault)
+        if other is None:
+            raise fault
+        why = f"{self._engine_reason}, but the engine {self.options.engine} failed: {fault}"
+        _log.info("going on with the engine %s: %s", other, why)
+        self._work.engine_reason = why
+        self.options = replace(self.options, engine=other)
         try:
             return self._summary(formula)
         except UnknownError as unknown:

@@ -91,7 +91,7 @@ class ChainPartition:
     targets, symbols, counts : ndarray of int64, shape (starts[-1],)
         What every state of the block has for the sum of its entries into a block: some symbols, how often.
     nodes : int
-        Of the partition's diagram, one a bit and prefix that it tells apart.
+        Of the partition's diagram, one a bit and prefix that it distinguishes.
     low, high : tuple of ndarray of int64
         One array a row bit: the else and then children of nodes by number at the next level, -1 where no
         state is; behind the last bit they are blocks. The root is node 0.
@@ -149,7 +149,7 @@ def coarsest_partition(
     most: float = np.inf,
     room: int = 1 << 26,
 ) -> ChainPartition:
-    """Return the coarsest strong bisimulation that tells some classes of states apart.
+    """Return the coarsest strong bisimulation finer than some classes of states.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,6 @@ from hybrid.matrix.space.workspace import Array, Workspace
 from mtbdd.base.communicator import Communicator
 from mtbdd.base.records import Record
 from mtbdd.base.sorting import sorted_values
-
-if TYPE_CHECKING:
-    # Only choices that are written out take it.
-    from gpu_kernels import ChoiceRows
 
 # Work on host vectors that steps over choices share: the end of a step, and steps state by state.
 
@@ -426,11 +422,9 @@ class HybridChoices(ChoiceOperator):
         """Return the choices on the same matrices with other gains, groups or optimum."""
         return HybridChoices(layer_choices, self._injected, problem, self._engine)
 
-    def written_out(self) -> ChoiceRows:
-        """Return all choices as rows on the host.  Time: that of `write_choices`."""
-        from hybrid.matrix.operators.explicit_choices import write_choices
-
-        offers = [
+    def layer_choices(self) -> list[LayerChoices]:
+        """Return the choices of all layers, with the operands that are held here, on the host."""
+        return [
             LayerChoices(
                 own.layer,
                 None if own.place is None else own.place.astype(np.int64),
@@ -440,7 +434,6 @@ class HybridChoices(ChoiceOperator):
             )
             for own in self.layers
         ]
-        return write_choices(offers, self.size)
 
     # ------------------------------------------------------------------ steps
 
