@@ -80,7 +80,7 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
         with limited_threads(options.threads, alone):
             command = import_module(f"hybrid.app.cli.{options.command.replace('-', '_')}")
             if alone:
-                gc.freeze()  # what is loaded stays
+                gc.freeze()  # loaded modules stay
                 gc.enable()
             signals.loaded()
             return int(command.run(options, console))

@@ -377,7 +377,7 @@ def part_bytes(graph: Graph, n_states: int, n_choices: int, n_transitions: int) 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A part of a graph and where its states and choices come from.
+    """A part of a graph, with the numbers of its states and choices in the whole.
 
     Attributes
     ----------

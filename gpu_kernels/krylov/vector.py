@@ -19,7 +19,7 @@ from gpu_kernels.runtime._loader import Kernel, Macros
 from gpu_kernels.runtime.coded import CodedVector
 from gpu_kernels.runtime.device import Device
 
-# Vectors put together from blocks (cuda/blocks.cu): equal blocks are sent to the device once.
+# Vectors assembled from blocks (cuda/blocks.cu): equal blocks are sent to the device once.
 
 _THREADS = 256
 _SPAN = 4096
@@ -68,7 +68,7 @@ def copy_blocks(device: Device, flat: Any, starts: Any, ends: Any, out: Any) -> 
 # Passes of IDR(s) over the own rows of a process (cuda/shadows.cu); sums and numbers are its caller's.
 
 _MOST_BLOCKS = 1024
-"""Blocks leave so many partial sums at most, on every card: the same sums everywhere."""
+"""Most partial sums of blocks, the same on every card, so that sums agree everywhere."""
 
 _DIRECTIONS = 4
 _SHADOW_SUMS, _STEP_SUMS = _DIRECTIONS + 1, 3
@@ -77,7 +77,7 @@ Array = Any
 
 
 class ShadowKernels:
-    """Launches over vectors of a size; `hybrid.matrix.space.passes` says what each of them does.
+    """Launches over vectors of a size; `hybrid.matrix.space.passes` describes each of them.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ _EXCLUSIVE = 1, 2, 3
 
 
 def items_of(work: Work) -> Iterator[Item]:
-    """Yield what some work needs, what takes longest first."""
+    """Yield the items that some work needs, those that take longest first."""
     if work == "solutions":
         yield from _operations("CODING", len(CODING))
         yield from MODULES

@@ -78,8 +78,8 @@ def model_formulas(
     """Return path formulas over sets of a model's states, all with the same propositions.
 
     State formulas that hold in the same states are one proposition; those that hold everywhere or nowhere are
-    none. With `keeps_steps` what takes a step stays, see `FormulaStore`. Bounds on time are refused, and more
-    than 1000 steps.
+    none. With `keeps_steps` operators that take a step are kept, see `FormulaStore`. Bounds on time are
+    refused, and more than 1000 steps.
     """
     store = FormulaStore(keeps_steps)
     known: list[Node] = []

@@ -40,7 +40,7 @@ from mtbdd.offset.states import StateIndex, states_from
 # Tables of schedulers: files in CSV and JSON, and the first rows for a notebook.
 
 SUFFIXES = (".csv", ".json")
-"""Of files that schedulers are written to."""
+"""Suffixes of files of schedulers."""
 
 MOST_TOLD = 1_000_000
 """Rows beyond which a preview of the table shows their number alone."""
@@ -48,7 +48,7 @@ MOST_TOLD = 1_000_000
 _SHOWN = 10  # rows in a notebook
 
 
-# Which commands of a text a scheduler takes: where they stand, and their guards.
+# Commands of the text that a scheduler takes: their places and guards.
 
 
 def chosen_commands(

@@ -1,1 +1,1 @@
-"""Shared ground of all rooms: representations by name, checked operands, lists, directed rounding."""
+"""Base of all rooms: representations by name, checked operands, lists, directed rounding."""

@@ -1,4 +1,4 @@
-"""Halos: elements of x that others own, which a process receives before a product, behind its own."""
+"""Halos: elements of x of other processes (ghost values), received before a product, after the own ones."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Halo(ABC):
 
     @abstractmethod
     def exchange(self, x: Vector) -> ArrivingVector:
-        """Send what others need of the own elements x, and receive theirs, or begin to.
+        """Send the elements of x that other processes need, and receive theirs, or begin to.
 
         Notes
         -----

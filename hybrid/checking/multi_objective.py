@@ -149,7 +149,7 @@ def _endless(
     work: SolveStatistics,
     found: MultiObjectiveSolution,
 ) -> tuple[Summary, MultiObjectiveResult]:
-    """Answer what is requested where under every scheduler some reward that is to be small is infinite.
+    """Answer a query where a minimised reward is infinite under every scheduler.
 
     A least reward by itself is infinite then, if the bounds can be met beside it; else, and where several
     values are requested, PropertyError is raised.
@@ -202,7 +202,7 @@ def _turned(objectives: list[Objective], weights: tuple[float, ...]) -> list[flo
 
 
 def _turned_back(objective: Objective, value: Fraction) -> float:
-    """Return a value of what is maximised as one of the objective, to nearest."""
+    """Return the value of an objective from that of its maximised form, to nearest."""
     if objective.maximise:
         return float(value)
     return float(1 - value) if objective.path is not None else float(-value)

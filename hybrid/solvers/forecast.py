@@ -1,14 +1,14 @@
-"""Forecasts of an iteration's length, and of when a Krylov method is worth its products.
+"""Forecasts of an iteration's length, and the rule when a Krylov method is attempted.
 
 An iteration that contracts has differences ``d(k) ~ rho^k``, and their logarithms forecast the steps that
 are left. Before it contracts, values grow like a power of k, ``d(k) ~ p / k``: some rows have not reached
 their end yet (a queue that fills, a file that is sent). A forecast from these logarithms is always far, and
-always wrong. A try of a Krylov method is mostly in vain there, because its k products reach no further than
+always wrong. An attempt of a Krylov method mostly fails there, because its k products reach no further than
 k steps. The reciprocals distinguish the two without a product. ``1 / d`` grows by the same amount in every
 step while values grow like a power, and by more and more once the iteration contracts. Where a front has
-just passed, it jumps, which is no pace either.
+just passed, it jumps, which is no rate either.
 
-The one rule that decides is that of :class:`Rule`: what it takes to finish by steps against what a try takes.
+:class:`Rule` decides: the cost of finishing by steps against that of an attempt.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hybrid.matrix.space.bellman import BoundAccelerator, LowerIterationState
 from mtbdd.base.records import Record
 
 AGAIN = 4
-"""Times the products before a vain try after which the next one is made."""
+"""Ratio of the products before an attempt to those before the failed one."""
 
 _SLOPE = 3  # measurements over which the pace is taken
 _THIRDS = (1 / 2, 2 / 3, 5 / 6, 1.0)  # of the steps: the ends of three equal stretches, the last half

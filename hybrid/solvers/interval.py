@@ -129,7 +129,7 @@ class Interval(Record, BoundingMethod):
         upper_bound: float | None,
         clock: Clock,
     ) -> None:
-        """Add to the bounds what underflow may have cost, and cut them to what is known.
+        """Widen the bounds by the error of underflow, and cut them to known bounds.
 
         Lemma: interval-iteration (docs/bounds.md).
         """

@@ -41,7 +41,7 @@ def iterate(
     like: Vector,
     name: str,
 ) -> Solution:
-    """Make steps from `start` until two iterates are close; the one place that decides how it ended.
+    """Make steps from `start` until two iterates are close, and return how it ended.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def repeated(
     progress: Progress | None,
     name: str,
 ) -> Solution:
-    """Make steps until two iterates are close; the one place that decides how it ended.
+    """Make steps until two iterates are close, and return how it ended.
 
     Parameters
     ----------

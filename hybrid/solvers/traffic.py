@@ -18,12 +18,12 @@ AVERAGE_STEPS = 6.0
 
 IDR_PRODUCT = 24.0
 """Of IDR(4): in a cycle of five products 20 for images, 10 to aim, 53 to settle, 12 for sums and the step; a
-quarter more, because a try may be in vain."""
+quarter more, because an attempt may fail."""
 
 BICGSTAB_PRODUCT = 16.0
 """Of IDR(1), BiCGStab: in a cycle of two 12 for images, 4 to aim, 6 to settle, 11 for sums and the step."""
 
-_USUAL = 8.0  # entries of a row where the matrix does not tell
+_USUAL = 8.0  # entries of a row where the matrix does not count them
 
 
 def traffic_ratio(matrix: MatrixOperator, communicator: Communicator, product: float, step: float) -> float:

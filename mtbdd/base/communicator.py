@@ -76,7 +76,7 @@ class Communicator:
         """
 
     def finish(self, failure: str | None) -> str | None:
-        """Wait for all at the end of an answer.
+        """Wait for all processes at the end of an answer.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class Communicator:
         return failure
 
     def local_rank(self) -> tuple[int, int]:
-        """Return this process's number among those of its machine, and how many these are.
+        """Return the rank of this process on its machine, and the number of processes there.
 
         All processes call it at once.
         """
@@ -171,7 +171,7 @@ def communicator_of(holder: object) -> Communicator:
     return found
 
 
-# Which states are whose, where several processes share the vectors of a model.
+# Ownership of states where several processes share the vectors of a model.
 #
 # Diagrams stand for all states in every process; a vector has the process's own states alone.  A manager that
 # has a share (`Manager.sharing`) numbers the own members of every set, and sets that are made of vectors are

@@ -8,8 +8,8 @@ from contextvars import ContextVar
 
 # Names in messages for what their reader can change: arguments of functions, or options of the command line.
 #
-# A message is made where a fault is found, and nothing there knows who asked.  The command line says for its
-# run that it did, with `on_command_line`; everybody else calls functions.
+# A message is made where a fault is found, without knowledge of the caller.  The command line declares
+# itself with `on_command_line`; all other callers call functions.
 
 _asked_there: ContextVar[bool] = ContextVar("asked_there", default=False)
 
@@ -57,7 +57,7 @@ def option(name: str, *values: str | float) -> str:
 
 
 def constants_given(names: Iterable[str], value: str | None = None) -> str:
-    """Return how constants get values.
+    """Return the advice how to give values to constants.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ from mtbdd.offset.states import StateIndex
 #
 # A list of assignments in lexicographic order is a tree whose leaves are its members. From the last bit to
 # the first, members that agree in all bits above it are joined in pairs, and equal pairs become one node:
-# what is left of the list at a bit is the number of distinct prefixes there.
+# at each bit the list shrinks to the number of distinct prefixes there.
 
 Words = tuple[NDArray[np.uint64], ...]
 

@@ -1,8 +1,8 @@
 """Expressions of the model language as sets of states and as partitions by value.
 
 An expression whose variables span a small grid is evaluated on the whole grid with NumPy and turned into
-decision diagrams from the table. A wider one is split at its top operator and put together from its parts.
-Equal expressions are worked out once, and the work is held against the limits.
+decision diagrams from the table. A wider one is split at its top operator and combined from its operands.
+Equal expressions are evaluated once, and the work is checked against the limits.
 """
 
 from __future__ import annotations

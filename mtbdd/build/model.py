@@ -1,4 +1,4 @@
-"""The symbolic model: everything that later stages ask for.
+"""The symbolic model, the input of all analyses.
 
 It has the transition matrix as an MTBDD and as an offset-labelled MTBDD, in an MDP one for every layer of
 choices. Labels and expressions are sets of states.
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from mtbdd.build.diagram_parts import DiagramParts
     from mtbdd.offset.distributed import DistributedMTBDD
 
-# The states of a model: their numbers, sets of them, and what they are in variables.
+# The states of a model: their numbers, sets of them, and their values of variables.
 
 
 class ModelStates(Memoised):
-    """The reachable states of a model; see `mtbdd.build.model.SymbolicModel` for what the parameters are."""
+    """The reachable states of a model; parameters as for `mtbdd.build.model.SymbolicModel`."""
 
     def __init__(
         self,
@@ -449,7 +449,7 @@ class SymbolicModel(ModelStates):
         return exits if divisors is None or all(d == 1 for d, _ in divisors) else exits.divided(divisors)
 
 
-# A model as one of several processes has it: whole diagrams, and vectors of its own states.
+# The part of a model in one of several processes: whole diagrams, and vectors of its own states.
 
 
 class PartModel(SymbolicModel):

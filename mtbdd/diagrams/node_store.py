@@ -29,7 +29,7 @@ NEAREST, DOWN, UP = 0, -1, 1
 """Rounding of sums and products: every one to nearest, to at most the exact result, or to at least it."""
 
 _STEPS = 1 << 22
-"""Steps between two looks at the budget: some tenths of a second."""
+"""Steps between two checks of the budget: some tenths of a second."""
 
 _FIRST = 1 << 12
 """Nodes that a store has room for at first."""

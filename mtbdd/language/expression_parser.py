@@ -57,7 +57,7 @@ PRECEDENCE: dict[str, int] = {
 }
 _CONDITIONAL, _NOT, _ADDITIVE, _NEGATION = 1, 6, 9, 11
 
-# Far more than anybody writes, and few enough for Python's stack.
+# More than in any written text, and few enough for Python's stack.
 _DEEPEST = 100
 _LARGEST_INT = 2**63 - 1
 
@@ -184,7 +184,7 @@ class ExpressionParser(TokenReader):
         return self.special_operand(token, position)
 
     def bracketed(self) -> Expression:
-        """Read what stands between two brackets."""
+        """Read the tokens between two brackets."""
         return self.expression()
 
     def special_operand(self, token: str, position: Position) -> Expression:

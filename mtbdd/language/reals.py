@@ -1,4 +1,4 @@
-"""The real numbers that expressions stand for: rationals, and enclosures of what is irrational.
+"""The real numbers that expressions stand for: rationals, and enclosures of irrational numbers.
 
 A decimal in a text is the rational number written, and arithmetic on it is exact. Logarithms, and powers
 whose exponent is no integer, may be irrational. These are held as two rationals that enclose them, as are
@@ -299,7 +299,7 @@ class Rounded(float):
     __slots__ = ("_source",)
 
     def __new__(cls, nearest: float, source: str | Real) -> Rounded:
-        """Return the double with what it was rounded from."""
+        """Return the double with the number that it was rounded from."""
         number = super().__new__(cls, nearest)
         number._source = source
         return number

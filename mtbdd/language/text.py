@@ -55,7 +55,7 @@ def short_text(expression: Expression) -> str:
 
 
 class _Text(Walk[tuple[str, int]]):
-    """Texts, with how strongly their outermost operators bind."""
+    """Texts with the precedence of their outermost operators."""
 
     def binary(self, e: Binary, left: tuple[str, int]) -> tuple[str, int]:
         own = PRECEDENCE[e.operator]

@@ -38,7 +38,7 @@ def type_of_value(value: bool | int | float) -> Type:
 
 
 class TypeChecker(Walk[Type | None]):
-    """Finds the type of expressions, None after a fault in them, and notes what does not fit.
+    """Finds the type of expressions, None after a fault in them, and records type faults.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ Gains = Sequence[Sequence[Fraction]]
 Policy = list[int]
 
 _STEPS = 300  # in doubles, from which the first policy is taken
-_DAMPING = 0.9  # share of a step that is made, below 1 so that what has a period settles
+_DAMPING = 0.9  # share of a step that is made, below 1 so that periodic chains settle
 
 
 def greatest_averages(choices: Rows, gains: Gains, budget: OperationBudget) -> list[Fraction]:

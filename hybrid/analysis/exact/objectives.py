@@ -42,7 +42,7 @@ def settle(
     right: tuple[Expression, StateValues],
     positions: NDArray[np.int64] | None = None,
 ) -> StateTruth:
-    """Return a comparison's truth with the states decided that its bounds left unknown.
+    """Decide a comparison by exact values in the states that its bounds left unknown.
 
     The sides are formulas with their values; truth and values are about the states at some positions, default
     all. If an exact value lies outside of its bounds, one of them is wrong, and the truth stays unknown; so
@@ -94,7 +94,7 @@ _NEAR = (
 def exactly_achievable(
     model: SymbolicModel, ends: Endings, search: ObjectiveSearch, demands: Demands
 ) -> SearchResult | None:
-    """Return that demands are met, if a mixture of the schedulers found meets them exactly."""
+    """Return the result that demands are met, if a mixture of the schedulers found meets them exactly."""
     exact = ExactPoints(model, ends)
     values = [exact.values(point) for point in search.points]
     shares = exact_mixture(values, demands, search.scale())
@@ -124,7 +124,7 @@ class ExactPoints:
         }
 
     def values(self, point: Point) -> tuple[Fraction, ...]:
-        """Return what a scheduler reaches, all objectives turned so that more is better."""
+        """Return the values of a scheduler, all objectives maximised."""
         start, stop = self._ends.initial, len(self._matrices)
         paths = (i for i, o in enumerate(self._ends.space.objectives) if o.path is not None)
         won = {i: self._ends.wins(i, point.sets) for i in paths}
@@ -152,7 +152,7 @@ class ExactPoints:
         return {after: own[self._states[after]] for after in matrix.columns[begin:end].tolist()}
 
     def _earned(self, place: int, pair: int, layer: int, won: dict[int, NDArray[np.bool_]]) -> list[Fraction]:
-        """Return what a pair adds to each objective."""
+        """Return the reward of a pair for each objective."""
         found = []
         stops = layer == len(self._matrices)
         for i, objective in enumerate(self._ends.space.objectives):

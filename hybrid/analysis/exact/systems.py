@@ -1,4 +1,4 @@
-"""Exact solution of sparse systems ``x = A x + b``, component by component, each by what is quickest."""
+"""Exact solution of sparse systems ``x = A x + b``, component by component, each by its fastest method."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mtbdd.base.budget import check_budget
 # Exact solution of ``x = A x + b`` by the elimination of states.
 #
 # A is non-negative and from every state the system is left almost surely, so that no pivot vanishes.  A state
-# is eliminated by sending what enters it on to where it leads (J. Kemeny and J. L. Snell, Finite Markov
+# is eliminated by connecting its predecessors with its successors (J. Kemeny and J. L. Snell, Finite Markov
 # chains, 1960; C. Daws, Symbolic and parametric model checking of discrete-time Markov chains, ICTAC 2004).
 
 _LOOK_EVERY = 20_000
@@ -264,7 +264,7 @@ class _Factored:
     def _digits(
         self, residual: list[int] | Int64Array, count: int
     ) -> tuple[list[int] | Int64Array, list[Int64Array]]:
-        """Return what is left of b, and the next digits of x."""
+        """Return the residual, and the next digits of x."""
         from hybrid.analysis.exact.modular import lift_digits, solve_factored
 
         system, p = self.system, self.prime
@@ -294,7 +294,7 @@ class _Factored:
 
 
 def _number(digits: list[Int64Array], p: int) -> tuple[list[int], int]:
-    """Return what digits in base p, the lowest first, stand for, and p to the power of their number.
+    """Return the number with some digits in base p, the lowest first, and p to the power of their count.
 
     Halves are joined, so that long numbers are multiplied by long ones.
     """
@@ -313,7 +313,7 @@ def _number(digits: list[Int64Array], p: int) -> tuple[list[int], int]:
 
 
 def _reconstructed(x: Sequence[int], modulus: int) -> tuple[list[int], int] | None:
-    """Return numerators and a common denominator of what is known modulo a number, if it is large enough."""
+    """Return numerators and a common denominator of residues modulo a number, if it is large enough."""
     limit = isqrt(modulus // 2)
     denominator, numerators = 1, []
     scales: list[int] = []

@@ -1,4 +1,4 @@
-"""The product of an MDP with the automata of all objectives: what has happened becomes part of the state.
+"""The product of an MDP with the automata of all objectives, whose states remember the past.
 
 On it every objective is one about where a run ends. A probability is that of ending in pairs whose automaton
 accepts, a reward that of pairs and choices. A least probability is one less the greatest of the negation.
@@ -52,7 +52,7 @@ from mtbdd.language.reals import real_of
 from mtbdd.language.syntax import Expression, Literal
 from mtbdd.offset.states import StateIndex, index_states
 
-# The objectives of `multi(...)`: what is requested, which way is better, which bound is to be met.
+# The objectives of `multi(...)`: formula, direction of the optimum, bound to be met.
 
 MOST_OBJECTIVES = 12
 """Objectives of one property."""
@@ -91,7 +91,7 @@ class Objective:
         return (1 - self.bound) if self.path is not None else -self.bound  # lemma: turned
 
     def shown(self, lower: float, upper: float) -> tuple[float, float]:
-        """Return bounds on the objective itself from bounds on what is maximised in its place.
+        """Return bounds on the objective from bounds on its maximised form.
 
         Lemma: turned (docs/multi.md).
         """

@@ -35,7 +35,7 @@ def value_type(found: StateValues | StateTruth) -> np.dtype[Any]:
 
 
 def opened_array(archive: zipfile.ZipFile, name: str, kind: np.dtype[Any], size: int) -> IO[bytes]:
-    """Return an array's place in an archive, its header written: what follows are its elements."""
+    """Return an array's member of an archive, open after its header, for its elements."""
     header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (size,)}
     file = archive.open(f"{name}.npy", "w", force_zip64=True)
     np.lib.format.write_array_header_2_0(file, header)
@@ -78,7 +78,7 @@ _PIECE = 1 << 24  # bytes that are read together
 
 @contextlib.contextmanager
 def collective_errors(communicator: Communicator) -> Iterator[None]:
-    """Let what the operating system refuses one process be refused to all, with the first one's reason.
+    """Raise an error of the operating system in one process in all of them, with the message of the first.
 
     All processes come here at once, and ask each other nothing inside.
     """
@@ -98,9 +98,9 @@ def collective_errors(communicator: Communicator) -> Iterator[None]:
 
 
 class SharedFile:
-    """A file in a folder that all processes share, opened by each of them; what was in it is gone.
+    """A file in a folder that all processes share, opened by each of them and emptied.
 
-    The first process makes it if there is none. What some process cannot do is refused to all.
+    The first process creates it. An error of one process is raised in all.
     """
 
     def __init__(self, communicator: Communicator, path: Path) -> None:
@@ -126,7 +126,7 @@ class SharedFile:
         self.close()
 
     def close(self) -> None:
-        """Close it; what was written is safe after `to_disk` alone."""
+        """Close it; data are safe after `to_disk` alone."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._descriptor = -1
@@ -147,8 +147,8 @@ class SharedFile:
         os.fsync(self._descriptor)
 
     def pieces(self, begin: int, end: int) -> Iterator[bytes]:
-        """Yield what all processes have written between two places, some at a time."""
-        # Opened afresh: what a network's file system keeps of other processes' writes may be old.
+        """Yield the bytes between two offsets, written by all processes, some at a time."""
+        # Opened again: a network file system may cache old data of other processes.
         descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             while begin < end:
@@ -261,7 +261,7 @@ class _Stretches:
 
 
 def _as_bytes(arrays: list[NDArray[Any]]) -> list[NDArray[np.uint8]]:
-    """Return arrays as what every communicator can send."""
+    """Return arrays as bytes, which every communicator can send."""
     return [array.view(np.uint8) for array in arrays]
 
 
@@ -394,7 +394,7 @@ _PART = 1 << 18  # states held as arrays of their own
 
 
 def check_suffix(path: str | Path, option: str, suffixes: Sequence[str] = SUFFIXES) -> None:
-    """Refuse a file whose name does not say what it shall hold: which ends with none of the suffixes."""
+    """Refuse a file whose name has none of the suffixes."""
     if Path(path).suffix not in suffixes:
         raise OptionError(f"{option}: expected a file that ends with {' or '.join(suffixes)}, got {path}")
 

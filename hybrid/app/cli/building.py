@@ -47,7 +47,7 @@ def model_record(model: SymbolicModel) -> dict[str, Any]:
 
 
 def _build(model: SymbolicModel) -> str | None:
-    """Return how a text was built; None for what is no text."""
+    """Return the way in which a text was built; None for files of other formats."""
     if model.given is None:
         return "symbolic"
     return "explicit" if model.given.is_listed else None
@@ -87,13 +87,13 @@ _SLOW = 1e-3  # seconds an iteration, below which launches eat up what a device 
 
 
 class DeviceHint:
-    """Adds up iterations that were made on the host for want of a device."""
+    """Adds up iterations on the host that a device might have made faster."""
 
     def __init__(self) -> None:
         self._seconds = 0.0
 
     def add(self, work: SolveStatistics) -> None:
-        """Take the work of an answer into account."""
+        """Add the iterations of an answer."""
         if _WANTING in (work.backend_reason or "") and work.seconds >= _SLOW * max(work.iterations, 1):
             self._seconds += work.seconds
 
@@ -107,7 +107,7 @@ class DeviceHint:
 
 
 def shortened_reason(work: SolveStatistics) -> str:
-    """Return why work was done where it was, without what one could do about it."""
+    """Return the reason for the backend of some work, without its advice."""
     reason = work.backend_reason or ""
     problem = device_problem() if _WANTING in reason else None
     return reason if problem is None else reason.replace(problem, problem.split("; ")[0])

@@ -77,7 +77,7 @@ def witness_lines(witness: Witness) -> list[str]:
     return [f"  path         {shown}", *states]
 
 
-# `--bisimulation`: what checks, what does not go with it, and what it saved, as text.
+# `--bisimulation`: the checker, excluded options, and the reduction as text.
 
 
 def refuse_with_bisimulation(options: argparse.Namespace, chosen: CheckOptions, parts: bool) -> None:
@@ -96,7 +96,7 @@ def refuse_with_bisimulation(options: argparse.Namespace, chosen: CheckOptions, 
 
 
 def checker_class(options: argparse.Namespace) -> type[Checker] | type[LumpingChecker]:
-    """Return what checks properties: of the model, or of its quotients."""
+    """Return the class of checkers: of the model, or of its quotients."""
     if not options.bisimulation:
         return Checker
     from hybrid.models.lumping import LumpingChecker  # most checks need none
@@ -122,7 +122,7 @@ _REFUSED = ("distributed", "certificate", "bisimulation")
 
 @contextmanager
 def arrays_spilt(options: argparse.Namespace) -> Iterator[None]:
-    """Have long arrays of the command lie in the folder that it was given, if it was given one."""
+    """Hold long arrays of the command in the folder of `--spill`, if it is given."""
     refused = [name for name in _REFUSED if options.spill is not None and getattr(options, name)]
     if refused:
         raise OptionError(f"--spill: {' and '.join(f'--{name}' for name in refused)} is not offered with it")
@@ -137,7 +137,7 @@ MOST_POINTS = 100
 
 
 def curve_text(record: Mapping[str, Any]) -> str:
-    """Return what a curve is known by, in words."""
+    """Return the properties of a curve in words."""
     count = len(record["points"])
     points = f"{count} point{'' if count == 1 else 's'}"
     told = ", ".join(f"{d:.2g}" for d in record["distances"])

@@ -80,8 +80,8 @@ class CommandParser(argparse.ArgumentParser):
     def _refuse_unknown(self, given: Sequence[str]) -> None:
         """Refuse words with dashes that are no option here.
 
-        argparse would read `-sim` as `-s im`; what stands behind an unknown `--name` is a position for it in
-        some versions of Python.
+        argparse would read `-sim` as `-s im`; in some versions of Python a word after an unknown `--name` is
+        a position.
         """
         options = self._option_string_actions
         for text in given:
@@ -126,7 +126,7 @@ def _alternatives(names: Sequence[str]) -> str:
 
 
 class JoinTexts(argparse.Action):
-    """Joins what every occurrence of an option gives, with its `const` between.
+    """Joins the values of all occurrences of an option, with its `const` between.
 
     A constant that is given twice is found when they are read.
     """

@@ -79,7 +79,7 @@ def plain_levels(report: LevelReport) -> str:
 
 
 def drawn_levels(report: LevelReport, screen: Screen) -> str:
-    """Return the levels as a table for a terminal, the chosen in colour; what does not fit is left out."""
+    """Return the levels as a table for a terminal, the chosen in colour, with the columns that fit."""
     from rich.text import Text
 
     columns, marks = _columns(report), _marks(report)
@@ -126,7 +126,7 @@ def _columns(report: LevelReport) -> list[_LevelColumn]:
 
 
 def _marks(report: LevelReport) -> list[str]:
-    """Return what each level was chosen for."""
+    """Return the marks of each level."""
     chosen = {"min_memory": report.min_memory, "min_memr": report.min_memr, "min_time": report.min_time}
     return [
         ", ".join(MARKS[name] for name, level in chosen.items() if level == c.level)
@@ -135,7 +135,7 @@ def _marks(report: LevelReport) -> list[str]:
 
 
 def legend(report: LevelReport) -> list[str]:
-    """Return what the marks and the columns of the table mean, a line each."""
+    """Return the legend of the marks and the columns of the table, a line each."""
     kind = report.representation.replace("-", " ")
     columns = [
         ("nodes, paths", "submatrices of the level, and the paths from the root to them"),
@@ -168,7 +168,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None) -> int:
-    """Do it, with a file for the plot if there is to be one."""
+    """Run the command, with a file for the plot if one is requested."""
     engine = choose_backend(options.backend)
     backend = engine.name
     model = built_model(options, console)
@@ -221,7 +221,7 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
 
 
 def _table(report: LevelReport, screen: Screen | None) -> str:
-    """Return the levels as a table, what its marks and columns mean, and why a level requested is chosen."""
+    """Return the table of levels, its legend, and the reason of a requested level."""
     lines = [plain_levels(report) if screen is None else drawn_levels(report, screen)]
     lines.append("")
     lines.append(f"vectors (MemB) {bytes_text(report.base_memory_bytes)}")

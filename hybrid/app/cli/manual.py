@@ -1,4 +1,4 @@
-"""Texts made from the parser: completion for shells, and the manual for `man` and as Markdown."""
+"""Texts generated from the parser: shell completion, and the manual for `man` and as Markdown."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ class _RunColumn(NamedTuple):
 
 
 class RunTable:
-    """Constants that vary, the property where there are several, states, value, what it may be off, and time.
+    """Columns: constants that vary, the property where there are several, states, value, error and time.
 
-    Columns are as wide as what is known of them beforehand, so that rows can be printed one by one; states,
+    Column widths are fixed beforehand, so that rows can be printed one by one; states,
     time and error are left out where they do not fit.
     """
 
@@ -58,14 +58,14 @@ class RunTable:
                 self._columns = [c for c in self._columns if c.name != name]
 
     def head(self, record: Mapping[str, Any]) -> str:
-        """Return what the model of all runs is, given its record, and the names of the columns."""
+        """Return a line about the model of all runs, given its record, and the names of the columns."""
         known = {name: _plain(value) for name, value in record["constants"].items()} | self._given
         same = ", ".join(f"{name}={value}" for name, value in known.items() if name not in self._varying)
         title = f"{record['file']} ({record['type']})" + (f"  {same}" if same else "")
         return f"{self._screen.drawn(title)}\n{self._row({c.name: c.name for c in self._columns}, 'bold')}"
 
     def row(self, constants: Mapping[str, Any], states: int | None, answer: Answer) -> str:
-        """Return the row of an answer; what hinders one is reported in full, however long it is."""
+        """Return the row of an answer; an error message is shown in full."""
         cells = {name: _plain(constants[name]) for name in self._varying}
         cells["property"] = _title(answer)
         cells["states"] = "" if states is None else f"{states:,}"
@@ -112,7 +112,7 @@ def _title(of: Property | Answer) -> str:
 
 
 def _error(answer: Answer) -> str:
-    """Return how far a value may be off, rounded up."""
+    """Return the error bound of a value, rounded up."""
     value, lower, upper = answer.value, answer.lower, answer.upper
     if answer.kind == "estimate":
         return "estimate"

@@ -1,4 +1,4 @@
-"""The level explorer: what every injection level of a model takes, and pictures of it."""
+"""The level explorer: memory and time of every injection level of a model, and pictures of its blocks."""
 
 from __future__ import annotations
 
@@ -50,5 +50,5 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # type checkers have the imports above
-    # On first use: counting levels does not load what builds and draws them.
+    # On first use: counting levels does not load the modules that build and draw them.
     __getattr__ = lazy_names(__name__, _HOMES)

@@ -123,7 +123,7 @@ def note_lost(state, row):
 def _taken(state, size):
     """Return the address of a file of zeros that is mapped; 0 if there is no room for it.
 
-    Where no further file can be opened, memory holds what is not much longer than `LEAST`.
+    Where no further file can be opened, arrays not much longer than `LEAST` go into memory.
     """
     length = (size + state[PAGE] - 1) // state[PAGE] * state[PAGE]
     if length > state[MOST] - state[HELD]:
@@ -174,7 +174,7 @@ def _released(state, row):
 
 @njit()
 def _found(state, address):
-    """Return an address of memory; where there is none, that is what failed last."""
+    """Return an address of memory; note a failure of the last step where there is none."""
     if address == 0:
         state[STEP] = 0
     return address

@@ -48,7 +48,7 @@ class Certificate:
     """The contents of a certificate.
 
     `digest` is that of the model's text and constants; `constants` are those that its text leaves open, as
-    exact numbers. `properties` is the text that holds the property, with what is declared beside it, `index`
+    exact numbers. `properties` is the text that holds the property, with its declarations, `index`
     says which of its properties, and `property` is the property itself. `states`, int64, has the numbers of
     the states, ascending, and `parts` the vectors of every operator, inner ones first.
     """
@@ -203,7 +203,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
 
 
 def _array(archive: zipfile.ZipFile, name: str, dtype: str, count: int) -> NDArray[Any]:
-    """Return one array, whose header must say what is expected."""
+    """Return one array, whose header must have the expected type and shape."""
     member = _member(archive, name)
     if not 0 <= member.file_size - 8 * count <= _LARGEST_HEADER:
         raise CertificateError(

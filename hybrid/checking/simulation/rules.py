@@ -66,7 +66,7 @@ class Component:
 
 @dataclass(frozen=True)
 class SimulatedEvent:
-    """An unlabelled command, or an action and who takes part.
+    """An unlabelled command, or an action with its participating modules.
 
     `rate` is float64: the event's rate, in a decision process the number of its choices; NaN where the text
     gives none.
@@ -109,7 +109,7 @@ class Rules:
         self.draws = 1 + max(choices, default=0)
 
     def absorbing(self, columns: Columns) -> Array:
-        """Return which states of a chain are never left: nothing that may happen changes a variable.
+        """Return which states of a chain are never left: no enabled update changes a variable.
 
         Bool, shape (columns.count,). Time: O(updates) operations on arrays.
         """
@@ -243,7 +243,7 @@ class RewardStructureRules:
         return Sum(v, parts).compiled() if parts else None
 
     def of_states(self, states: Ints) -> Doubles:
-        """Return what each state earns a step or a time unit, shape (paths,).
+        """Return the reward of each state, a step or a time unit, shape (paths,).
 
         Raises BuildError where a reward is not a finite number.
         """
@@ -254,7 +254,7 @@ class RewardStructureRules:
         return found
 
     def of_events(self, states: Ints, events: Array) -> Doubles:
-        """Return what each path earns with the event that it takes; nothing with the loop of a deadlock.
+        """Return the reward of each path for its event; 0 for the loop of a deadlock.
 
         `states`, int64, shape (variables, paths), are those before the `events`, shape (paths,).
         """
@@ -313,7 +313,7 @@ def refuse_state(rules: Rules, state: Ints) -> NoReturn:
 
 
 def _faults(rules: Rules, command: Command, columns: Columns) -> Iterator[Fault]:
-    """Yield what is wrong with a command's guard and weights in a state."""
+    """Yield the faults of a command's guard and weights in a state."""
     variables = rules.variables
     code = condition(variables, command.guard)(columns)[0]
     if code == MISSING:

@@ -1,4 +1,4 @@
-"""Compiled passes over the unknown states: substitution, the better choice, and the measure of a step."""
+"""Compiled passes over the unknown states: substitution, the best choice, and the change of a step."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def substitute_choices(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Write bounds of states whose choices lead to states with bounds, or to the state itself.
 
-    A choice that gains g, and stays with the probability p, is worth ``(g + what it reaches) / (1 - p)``.
+    A choice that gains g, and stays with the probability p, has the value ``(g + values of other successors)
+    / (1 - p)``.
 
     Parameters
     ----------

@@ -134,7 +134,7 @@ _CHUNKS = 96
 
 
 class CpuLayout(Record, eq=False):
-    """Everything that the compiled product reads besides the vectors.
+    """Arrays of the compiled product, besides the vectors.
 
     Attributes
     ----------
@@ -301,7 +301,7 @@ def build_cpu_layout(types: RowTypes, k: int, n_own: int | None = None) -> CpuLa
 
 
 def _stays_inside(groups: RowGroups, reach: Int64Array, n_columns: int) -> NDArray[np.bool_]:
-    """Which groups can load eight elements for every term without leaving x."""
+    """Return which groups can load eight elements for every term without leaving x."""
     if len(groups) == 0:
         return np.zeros(0, bool)
     inside = (reach[:, 0] >= 0) & (reach[:, 1] <= n_columns)
@@ -331,7 +331,7 @@ def _batches(
 
 
 def _work(table: SliceTable, kind: Int64Array, count: Int64Array, slices: Int64Array) -> Float64Array:
-    """Return about what every piece costs, in no unit."""
+    """Return the approximate cost of every piece, without a unit."""
     if len(kind) == 0:
         return np.zeros(0)
     terms = np.add.reduceat(table.terms_of_slices, table.ptr[:-1]) / np.diff(table.ptr)

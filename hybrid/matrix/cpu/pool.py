@@ -28,7 +28,7 @@ PATIENCE = 6_000
 """Turns, of 50 to 200 nanoseconds, that a thread spins for the next call, or for the parts of others."""
 
 _SHARE = 150_000
-"""Elements, or so, that NumPy passes over in the time that it takes to wake a thread and to hear of it."""
+"""Elements that NumPy processes in about the time of waking a thread and waiting for it."""
 
 _NAP = 5e-5
 """Seconds between checks of parts that take longer."""
@@ -41,7 +41,7 @@ _Order = tuple[_Task, int, _Done]
 
 
 class ThreadPool:
-    """Threads that are started when they are first needed, and wait for work ever after."""
+    """Threads that are started when they are first needed, and then wait for work."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -152,7 +152,7 @@ def tasks_on_device(
     )
 
 
-# A process's rows of a matrix on a device: rows without columns of others go first.
+# A process's rows of a matrix on a device: interior rows before those with ghost columns.
 
 
 class DistributedGpuProduct(GpuProduct):

@@ -274,7 +274,7 @@ def _pack_items(place: Place, table: TileTable, items: _Items, slot_ptr: Array, 
 
 
 def _term_bytes(tuning: Tuning, bits: int, scaled: bool) -> int:
-    """Return what a term takes of the block's tables, for all members."""
+    """Return the bytes of a term in the block's tables, for all members."""
     return tuning.members * bits // 8 + 8 * (tuning.members if scaled else 1)
 
 

@@ -228,7 +228,7 @@ def _layer_rows(offer: LayerChoices) -> LayerRows:
 
 
 def _check_room(layer_choices: list[LayerChoices], size: int) -> None:
-    """Refuse before allocating what does not fit."""
+    """Refuse a matrix that does not fit, before it is allocated."""
     sizes = [explicit_sizes(o.matrix) for o in layer_choices if o.matrix is not None]
     required = 2 * sum(s.matrix_bytes for s in sizes) + max((s.peak_bytes for s in sizes), default=0)
     required += sum(18 * len(o.gain) for o in layer_choices) + 32 * size

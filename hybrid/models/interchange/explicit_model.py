@@ -1,4 +1,4 @@
-"""A model written out: what all exchange formats are read into and written from; the places of its parts."""
+"""A model written out, the common form of all exchange formats, with the places of its parts."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class StateVariable(Record):
 
     @classmethod
     def of(cls, name: str, values: NDArray[Any]) -> StateVariable:
-        """Return the variable that some values are those of, as little as its range may be."""
+        """Return the variable of some values, with the smallest range that has them."""
         if values.dtype == np.bool_:
             return cls(name, 0, 1, True)
         return cls(name, int(values.min()), int(values.max()))

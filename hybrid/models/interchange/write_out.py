@@ -1,4 +1,4 @@
-"""From a symbolic model to one with every state and transition written out."""
+"""Conversion of a symbolic model to one with every state and transition written out."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class ListedChoices:
 def listed_choices(model: SymbolicModel, budget: int | None = None) -> ListedChoices:
     """Return the choices of all states, those of a state in the order of the layers.
 
-    `budget`: bytes that may be taken; default what is free. Raises MemoryError: the arrays do not fit.
+    `budget`: bytes that may be taken; default the free memory. Raises MemoryError: the arrays do not fit.
     """
     states = np.arange(model.n_states, dtype=np.int64)
     if not model.is_mdp:

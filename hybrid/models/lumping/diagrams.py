@@ -119,7 +119,7 @@ def _room(model: SymbolicModel) -> int:
 
 
 def _units_of_members(units: float, is_exact: bool) -> float:
-    """Return how far the double of a block is from what any of its states has, in units of 2^-53.
+    """Bound the difference between the double of a block and those of its states, in units of 2^-53.
 
     Lemma: formal-sums (docs/lumping.md).
     """
@@ -268,7 +268,7 @@ class _Earned:
     def _values(
         self, part: tuple[int, list[Fraction], float] | None, told: Numbers
     ) -> tuple[Vector | None, float]:
-        """Return what the states of each block earn, and how far any of them is from it."""
+        """Return the reward of each block, and a bound on its difference from those of the states."""
         if part is None:
             return None, 0.0
         column, numbers, units = part

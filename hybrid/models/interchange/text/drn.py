@@ -98,7 +98,7 @@ def read_header(whole: Section) -> DrnHeader:
 
 
 def _key(place: str, line: bytes) -> tuple[str, bytes]:
-    """Return a key with what stands behind it."""
+    """Return a key with the text after it."""
     name, _, value = line[1:].partition(b":")
     key = name.strip().decode("utf-8")
     if key not in (

@@ -329,7 +329,7 @@ def _first_fault(text: bytes, dtype: np.dtype[Any]) -> tuple[int, bytes]:
 
 
 def _reason(line: bytes, dtype: np.dtype[Any], fields: str) -> str:
-    """Return what is wrong in a line of numbers."""
+    """Return the fault in a line of numbers."""
     tokens: Sequence[bytes] = line.split()
     kinds = [dtype[name].kind for name in dtype.names or ()]
     for token, kind in zip(tokens, kinds, strict=False):
