@@ -174,7 +174,7 @@ def _states(row: Row) -> str:
 def _bounds(answer: Row) -> str:
     if not answer:
         return ""
-    if answer["lower"] is None:
+    if answer["lower"] is None or isinstance(answer["value"], bool):
         return str(answer["value"]).lower()
     return f"{answer['lower']!r}, {answer['upper']!r}"
 
@@ -247,7 +247,7 @@ def _where(rows: list[Row]) -> str:
     wheres = dict.fromkeys(run["where"] for row in rows for run in row.get("elsewhere", ()))
     if not wheres:
         return ""
-    return f"*Elsewhere* are wall seconds of runs that were not made beside ours: {'; '.join(wheres)}."
+    return f"*Elsewhere* are wall seconds of runs that were not made beside ours.  {'.  '.join(wheres)}."
 
 
 def _counts(rows: list[Row], tools: list[str]) -> str:
@@ -305,6 +305,6 @@ def _first(rows: list[Row]) -> str:
     if not names:
         return ""
     return (
-        "Answered here first, as far as this record knows; the set has no value, and other tools that were "
-        f"asked here or elsewhere came to none: **{', '.join(names)}**."
+        f"Answered here first, as far as this record knows: **{', '.join(names)}**.  The set has no value of "
+        "these, and other tools that were asked, here or elsewhere, came to none."
     )

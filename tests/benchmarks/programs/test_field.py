@@ -148,7 +148,7 @@ def test_ours_and_others_in_turn(record_of: RecordOf, models: Path, tmp_path: Pa
         {"name": "ruin 2 sure", "tool": "PRISM 4", "wall_seconds": 25.5, "value": 1.0},
         {"name": "ruin 2 rich", "tool": "PRISM 4", "over_seconds": 200.0, "note": "built in 18 s"},
     ]
-    elsewhere.write_text(json.dumps({"where": "a machine of 2008", "rows": runs}))
+    elsewhere.write_text(json.dumps({"where": "A machine of 2008", "rows": runs}))
     arguments = ["--models", str(models), "--prism", str(script(tmp_path, PRISM)), "--repeat", "1"]
     arguments += ["--elsewhere", str(elsewhere), "--only", "ruin 2 *"]
     record = record_of(field, *arguments)
@@ -160,12 +160,13 @@ def test_ours_and_others_in_turn(record_of: RecordOf, models: Path, tmp_path: Pa
     assert theirs["off"] == pytest.approx(2e-4)
     assert rich["command"] == "hybrid check ruin.prism ruin.props --const N=2 --property rich"
     assert sure["answers"]["auto"]["value"] is True and sure["answers"]["auto"]["off"] == 0.0
+    assert "| true | 1.0 | yes |" in rendered("field", record)
     assert other["answers"]["prism"]["refused"] == "no such property."
     text = rendered("field", record)
     assert "| `auto` | 3 | 3 | 3 | 0 | 3 |" in text and "| PRISM | 3 | 2 | 0 | 2 | 0 |" in text
     assert "| PRISM 4 \\> 200 (built in 18 s) |" in text and "| PRISM 4 25.5 |" in text
-    assert "were not made beside ours: a machine of 2008." in text
-    assert "came to none: **ruin 2 other**." in text and "Each was run once." in text
+    assert "were not made beside ours.  A machine of 2008." in text
+    assert "this record knows: **ruin 2 other**." in text and "Each was run once." in text
     assert page.first_answered(record["rows"]) == ["ruin 2 other"]
 
 

@@ -31,7 +31,6 @@ def test_pages_are_what_the_records_render_to() -> None:
 
 # Measured on machines of their own, one after the other.
 AWAITED = (
-    "field",
     "whole_answers",
     "whole_answers_cpu",
     "thesis_tables_tasks",
