@@ -86,7 +86,7 @@ def measure(
 
 
 def measure_eight(row: dict[str, Any], model: SymbolicModel, name: str) -> None:
-    """Fill a row with the prediction for eight cards from four; a larger kanban is taken as t=10."""
+    """Fill a row with what eight cards would do, by what four did; of a larger kanban as of t=10."""
     alone, four, stepping, exchanging, hidden = FOUR.get(name, FOUR["kanban t=10"])
     matrices = [model.layer_transitions(layer) for layer in range(len(model.layers))]
     fewer, plan = (plan_parts(model.index, matrices, parts, fields_of(model)) for parts in (4, 8))

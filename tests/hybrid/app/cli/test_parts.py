@@ -28,6 +28,17 @@ def test_table_and_record(capsys: pytest.CaptureFixture[str]) -> None:
     assert "parts" not in json.loads(run(capsys, "levels", KANBAN, "--const", "t=1", "--json")[1])
 
 
+def test_eight_parts_receive_more_than_four(capsys: pytest.CaptureFixture[str]) -> None:
+    shares = []
+    for count in (4, 8):
+        _, record, _ = run(capsys, "levels", KANBAN, "--const", "t=2", "--parts", str(count), "--json")
+        parts = json.loads(record)["parts"]["parts"]
+        assert len(parts) == count and sum(part["states"] for part in parts) == 4600
+        assert all(part["partners"] < count and part["share"] <= 1.25 for part in parts)
+        shares.append(max(part["halo_elements"] / part["states"] for part in parts))
+    assert 0.0 < shares[0] < shares[1] < count
+
+
 @pytest.mark.parametrize("parts", ["0", "-1", "two", "65", "99999999999", "²"])
 def test_numbers_of_parts(capsys: pytest.CaptureFixture[str], parts: str) -> None:
     assert "a number of parts, 1 to 64" in refused(
