@@ -90,7 +90,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "structure_plots": ("hybrid/matrix/explicit",),
     "symbolic_build": ("mtbdd",),
     "symbolic_components": ("mtbdd/graph",),
-    "trends": (),
+    "trends": ("benchmarks/results",),
     "thesis_tables": (
         "gpu_kernels",
         "hybrid/matrix/cpu",

@@ -93,7 +93,7 @@ def with_engine(
 ) -> tuple[CheckOptions, str | None]:
     """Return the options with an engine chosen where that was left open, and why, else None.
 
-    Where there is no room for vectors these are diagrams, unless what is asked for `needs_arrays`. Else the
+    Where there is no room for vectors these are diagrams, unless the request `needs_arrays`. Else the
     diagram of the transitions decides: lists of states without structure have about as many nodes as
     transitions, and then blocks of them are no smaller than the matrix, and take longer to find. Time:
     O(levels), once the model is numbered.
@@ -121,7 +121,7 @@ def with_engine(
 
 
 def may_be_symbolic(options: CheckOptions, model: SymbolicModel) -> bool:
-    """Whether nothing that is asked for besides keeps vectors from being diagrams."""
+    """Whether no other request keeps vectors from being diagrams."""
     is_plain = options.backend in ("auto", "cpu") and options.representation == "row-types"
     is_bounding = options.method == "auto" or options.bounding_method() is not None
     return is_plain and is_bounding and not options.exact and model.communicator.size == 1

@@ -37,7 +37,7 @@ class CoarseningError(ArithmeticError):
 
 
 class TooManyBlocksError(CoarseningError):
-    """More blocks than asked for; `blocks` were found in some `rounds`."""
+    """More blocks than requested; `blocks` were found in some `rounds`."""
 
     def __init__(self, blocks: int, rounds: int) -> None:
         super().__init__(f"there are {blocks} blocks or more")
@@ -67,7 +67,7 @@ class Terms:
 
     @property
     def n_symbols(self) -> int:
-        """How many symbols there are."""
+        """Number of symbols."""
         return int(self.symbols.max(initial=0)) + 1
 
 

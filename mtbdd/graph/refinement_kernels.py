@@ -18,7 +18,7 @@ def formal_sums(begin, operations, terms, starts, ends, keys, counts, record):  
     Parameters
     ----------
     begin : int
-        First operation to look at.
+        First operation to process.
     operations : ndarray of int64, shape (l, 4)
         The sum of two words, or the product of a terminal and a block, and the word that it gives; words by
         number, in an order in which operands come first.
@@ -84,7 +84,7 @@ def formal_sums(begin, operations, terms, starts, ends, keys, counts, record):  
 
 @njit(cache=True, nogil=True)
 def agreeing(blocks, words, skip, n_symbols, starts, ends, keys, counts):  # type: ignore[no-untyped-def]
-    """Tell whether all words of a block stand for one sum; with `skip` but for what leads to the block.
+    """Return whether all words of a block stand for one sum; with `skip` but for what leads to the block.
 
     `blocks` and `words` are pairs, those of one block next to each other.
     """

@@ -1,4 +1,4 @@
-"""IDR(s)'s recurrence on the device: a cycle recorded once, replayed until a look finds that it has ended."""
+"""IDR(s)'s recurrence on the device: a cycle recorded once, replayed until a synchronisation sees its end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RECORDED_DIRECTIONS = 4
 """In a recording: enough to hide what starting a replay takes, few enough for short solutions."""
 
 _GOING = 0
-"""How the kernels tell that a recurrence goes on."""
+"""Status of the kernels for a recurrence that goes on."""
 
 
 class DeviceIDR:
@@ -38,7 +38,7 @@ class DeviceIDR:
     ----------
     device : Device
     space : Workspace
-        For looks, their stride, and the iterate.
+        For synchronisations, their stride, and the iterate.
     run : callable
         Queues a step over all rows; see :class:`hybrid.matrix.gpu.workspace.DeviceWorkspace`.
     diagonal, right : CodedVector
@@ -52,10 +52,11 @@ class DeviceIDR:
 
     Notes
     -----
-    Synchronises: at looks alone: one a `restart` or `refresh`, and one or two in `advance`. A cycle is s + 1
+    Synchronises: one a `restart` or `refresh`, and one or two in `advance`. A cycle is s + 1
     products and 3 + 2 s launches, and allocates nothing; cycles queued beyond the end move nothing, and make
-    no products but those of matrices that cannot relax rows on the way. Residuals are made anew between
-    looks, and not within. Memory: 3 + 2 s vectors, and one more with s = 1; such a matrix keeps one more.
+    no products but those of matrices that cannot relax rows on the way. Residuals are recomputed between
+    synchronisations, and not within. Memory: 3 + 2 s vectors, and one more with s = 1; such a matrix keeps
+    one more.
     """
 
     steps, cycles, is_preconditioned = 1, IDR.cycles, False
@@ -90,7 +91,7 @@ class DeviceIDR:
         self._fresh = Step(Mode.JACOBI, diagonal, right, 1.0, IterationState.create(device))
         self._step = product_step()
         if relaxes:
-            # Products end with the recurrence, for it is its status that they look at.
+            # Products end with the recurrence, since they read its status.
             state = replace(IterationState.create(device), status=self._kernels.status)
             self._step = Step(Mode.JACOBI, diagonal, nothing, 1.0, state)
         self._replay: Callable[[], None] | None = None
@@ -126,7 +127,7 @@ class DeviceIDR:
         return self.steps * self._begun + self.cost * self._made
 
     def restart(self) -> float:
-        """Begin with the residual of x, and return its norm, weighed. Synchronises: a look."""
+        """Begin with the residual of x, and return its norm, weighed. Synchronises: once."""
         return self._begin(is_new=True)
 
     def refresh(self) -> float:
@@ -134,9 +135,9 @@ class DeviceIDR:
         return self._begin(is_new=False)
 
     def advance(self, most: int) -> RecurrenceStatus:
-        """Make some cycles. Synchronises: a look, and another one where a fresh residual is due.
+        """Make some cycles. Synchronises: once, and again where a fresh residual is due.
 
-        The first time they are recorded, for which nothing has to be waited: a look has just been taken.
+        The first time they are recorded, without a wait, right after a synchronisation.
         """
         kernels = self._kernels
         recordings, single = divmod(min(self._space.stride, most), self._recorded)
@@ -183,7 +184,7 @@ class DeviceIDR:
 
 # Krylov methods whose products are several damped steps of Jacobi's method: a polynomial preconditioner.
 #
-# What the steps are, and which system they solve, is told in :mod:`hybrid.matrix.space.repeated`.
+# :mod:`hybrid.matrix.space.repeated` describes the steps and the system that they solve.
 # With an anchor s (:mod:`hybrid.solvers.average_krylov`) every step takes x[s] from the right-hand side.
 # Source of the idea: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 2003, §12.3.
 
