@@ -24,6 +24,7 @@ from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.rounding import Discount, step_slack
 from hybrid.matrix.space.base import Clock, Solution, Status
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
+from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.host import workspace_of
 from hybrid.matrix.space.workspace import OPERANDS
 from mtbdd.base.communicator import Communicator
@@ -315,7 +316,10 @@ def solve_linear(
         gains, losses = xp.maximum(gains, 0.0), xp.maximum(-gains, 0.0)
     enclosed: list[BoundedSolution] = []
     for right in (gains,) if losses is None else (gains, losses):
-        found = method.solve(matrix, diagonal, right, slack, upper_bound, work.following(maybe))
+        # Not held any longer than its solution: there may be another one.
+        found = method.enclosed(
+            DirectedSystem(matrix, diagonal, right, slack, method.vectors), upper_bound, work.following(maybe)
+        )
         name, vectors = found.solved_by or (method.name, method.vectors)
         _note(work, name, vectors + found.more_vectors, matrix, found.iterations, found.seconds)
         work.accept(what, found)

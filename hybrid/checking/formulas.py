@@ -368,10 +368,17 @@ class FormulaChecker:
             return scope.of_values(found)
         is_divided = self.model.communicator.size > 1
         patient = self.options.method == "auto" and formula is not self._scheduled and not is_divided
-        before = self._work.unfinished
+        before, maker = self._work.unfinished, None
+        if formula is self._scheduled:
+            from hybrid.analysis.scheduler import SchedulerBuilder
+
+            maker = SchedulerBuilder(self.model)
         try:
             soon = self._soon(formula, scope) if patient else None
-            found = self._iterated(formula, scope) if soon is None else soon
+            asked = self.model, formula, self.states, self.options, self._work, maker, scope
+            found = operator_values(*asked) if soon is None else soon
+            if maker is not None:
+                self._scheduler = maker.finish()
         except NotConvergedError:
             exact = self._exactly(formula) if patient and self._stopped() is None else None
             if exact is None:
@@ -444,18 +451,6 @@ class FormulaChecker:
             width = np.where(told, some.upper - some.lower, 0.0)
         size = 1.0 if self.options.criterion.absolute else np.maximum(np.abs(some.lower), np.abs(some.upper))
         return bool((width > _LOOSE * self.options.criterion.epsilon * size).any())
-
-    def _iterated(self, formula: Probability | SteadyState | Reward, scope: Scope) -> StateValues:
-        """Return the values of P, S or R by its algorithm."""
-        maker = None
-        if formula is self._scheduled:
-            from hybrid.analysis.scheduler import SchedulerBuilder
-
-            maker = SchedulerBuilder(self.model)
-        found = operator_values(self.model, formula, self.states, self.options, self._work, maker, scope)
-        if maker is not None:
-            self._scheduler = maker.finish()
-        return found
 
 
 def is_truth_value(formula: Expression, model: SymbolicModel) -> bool:

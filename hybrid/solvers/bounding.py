@@ -130,6 +130,10 @@ def recorded_bounds(operator: BellmanOperator, kept: RecordedState) -> BoundVect
     return BoundVectors(outcome, kept.vectors["lower"], kept.vectors["upper"], spare)
 
 
+DOUBLINGS = 5
+"""Tries of a method that doubles c, see `verify_enclosure`."""
+
+
 def stands_below(operator: BellmanOperator, bound: Array, x: Array | float, out: Array) -> bool:
     """Verify that a guess is a lower bound, by a step from it; x is one, and `out` is overwritten.
 
@@ -162,6 +166,8 @@ def verify_enclosure(
     positive: Array | None,
     bound: Array,
     out: Array,
+    tries: int = 1,
+    end: float = math.inf,
 ) -> float | None:
     """Verify the bounds z + c w, then left in y, and z - c w, in `bound`.
 
@@ -179,6 +185,10 @@ def verify_enclosure(
     c : float
     positive : array, shape (n,), or None
         See `Guess.verified`.
+    tries : int
+        How often, with c doubled each time they do not hold.
+    end : float
+        Products of the operator after which none is made any more.
 
     Returns
     -------
@@ -192,50 +202,23 @@ def verify_enclosure(
     Lemma: around-a-guess (docs/bounds.md).
     """
     space, xp = operator.space, operator.space.xp
-    xp.multiply(w, c, out=bound)
-    bound += z
-    xp.maximum(bound, x, out=bound)
-    # lemma: park
-    if not operator.verifies(bound, x, y, positive):
-        return None
-    xp.multiply(w, -c, out=bound)
-    bound += z
-    xp.maximum(bound, x, out=bound)
-    # lemma: around-a-guess
-    if not stands_below(operator, bound, x, out):
-        return None
-    xp.subtract(y, bound, out=out)
-    (width, least) = space.read(width_of(criterion, out, y, space), space.least(out))
-    return width if math.isfinite(width) and least >= 0.0 else None
-
-
-_DOUBLINGS = 5  # tries with a doubled c
-
-
-def bounds_around(
-    operator: BellmanOperator,
-    criterion: Criterion,
-    x: Array,
-    y: Array,
-    z: Array,
-    w: Array,
-    c: float,
-    positive: Array | None,
-    bound: Array,
-    out: Array,
-    end: float = math.inf,
-) -> float | None:
-    """Do as `verify_enclosure` does with c or more, while the operator has made fewer than `end` products.
-
-    Lemma: around-a-guess (docs/bounds.md).
-    """
-    for _ in range(_DOUBLINGS):
+    for _ in range(tries):
         if operator.products + 2 > end:
             break
-        # lemma: around-a-guess, next-to-underflow
-        width = verify_enclosure(operator, criterion, x, y, z, w, c, positive, bound, out)
-        if width is not None:
-            return width
+        xp.multiply(w, c, out=bound)
+        bound += z
+        xp.maximum(bound, x, out=bound)
+        # lemma: park
+        if operator.verifies(bound, x, y, positive):
+            xp.multiply(w, -c, out=bound)
+            bound += z
+            xp.maximum(bound, x, out=bound)
+            # lemma: around-a-guess
+            if stands_below(operator, bound, x, out):
+                xp.subtract(y, bound, out=out)
+                (width, least) = space.read(width_of(criterion, out, y, space), space.least(out))
+                if math.isfinite(width) and least >= 0.0:
+                    return width
         c *= 2.0
     return None
 

@@ -7,7 +7,7 @@ right, an answer takes at most twice the time of the quicker of the two.  Few eq
 
 Let ``|f(z) - z| <= eta v`` and ``v + A_i w <= w + s v`` for the choices i that matter.  For c above ``eta /
 (1 - s)`` then ``f(z + c w) <= z + c w`` and ``f(z - c w) >= z - c w``.  One step of each with directed
-rounding verifies both (:func:`hybrid.solvers.bounding.bounds_around`); the bounds do not rest on the
+rounding verifies both (:func:`hybrid.solvers.bounding.verify_enclosure`); the bounds do not rest on the
 factors.
 
 Over choices z comes from policy iteration (R. Howard, Dynamic Programming and Markov Processes, 1960).  w is
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from hybrid.matrix.space.bounded_solution import WIDEST
 from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator
 from hybrid.matrix.space.direct import FEW, FactoredSystem, nanoseconds_to_write
 from hybrid.matrix.space.workspace import Array
-from hybrid.solvers.bounding import bounds_around
+from hybrid.solvers.bounding import DOUBLINGS, verify_enclosure
 from mtbdd.base.memory import free_memory_bytes
 
 _STEP = 5e4  # nanoseconds of a step, whatever its size; one more for every entry
@@ -122,11 +123,20 @@ class DirectBounds(BoundAccelerator):
         (equations, self._equations), self._is_due = (self._equations, None), False
         assert equations is not None
         before = operator.products
-        solution = _Solution(
-            operator, self._criterion, iterate, equations, self._policy, before + limit, clock
-        )
+        criterion, end = self._criterion, before + limit
+        solution = _Solution(operator, criterion, iterate, equations, self._policy, end, clock)
+        x, y = iterate.x, iterate.y
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            self.width = solution.width()
+            for z, w, c, positive in solution.guesses():
+                bound, out = np.empty_like(z), np.empty_like(z)
+                # lemma: around-a-guess, next-to-underflow
+                width = verify_enclosure(
+                    operator, criterion, x, y, z, w, c, positive, bound, out, DOUBLINGS, end
+                )
+                if width is not None and width <= solution.closest:
+                    iterate.x[...] = bound  # lemma: around-a-guess
+                    self.width = width
+                    break
         self.more_vectors = solution.vectors
         return min(operator.products - before, limit)
 
@@ -158,37 +168,39 @@ class _Solution:
         self._operator, self._criterion, self._iterate, self._clock = operator, criterion, iterate, clock
         self._equations, self._policy, self._end = equations, policy, end
         self._dearest = _DEARER * max(equations.nanoseconds, nanoseconds_to_write(operator.size, 0))
-        self._closest = criterion.epsilon
+        self.closest = criterion.epsilon
         self._choices = operator if isinstance(operator, ChoiceOperator) else None
         self.vectors = _VECTORS + math.ceil(equations.nbytes / (8 * max(operator.size, 1)))
 
-    def width(self) -> float:
-        """Leave bounds in x and y of what is held; return their distance, infinite if there are none."""
+    def guesses(self) -> Iterator[tuple[Array, Array, float, Array | None]]:
+        """Yield z, w, the least c, and where values are positive if that matters; see `verify_enclosure`.
+
+        Sets `closest`. The first guess may do, and the next one is made if it does not.
+        """
         iterate, operator, noise = self._iterate, self._operator, _ROUNDING * self._operator.slack
         z = self._values()
         if z is None:
-            return math.inf
+            return
         positive = self._positive(z)
         if positive is None and operator.is_near_underflow(z):  # lemma: next-to-underflow
-            return math.inf
+            return
         shape = np.maximum(z, iterate.x)
         eta = self._change(z, shape)
         if eta <= _EXHAUSTED * noise:
             # Rounding keeps bounds from being closer.
-            self._closest = max(WIDEST, self._closest)
+            self.closest = max(WIDEST, self.closest)
         found = self._weights(shape)
         if found is None:
-            return math.inf
+            return
         w, loose = found
         c = (eta + noise) / (1.0 - loose)
-        width = self._verified(z, w, c, positive)
-        if width == math.inf and self._choices is not None:
+        yield z, w, c, positive
+        if self._choices is not None:
             # Choices that are worth about as much as the best ones lead further than w.
             found = self._weights_beside(z, shape, w, _TIED * c)
             if found is not None:
                 w, loose = found
-                width = self._verified(z, w, 2.0 * (eta + noise) / (1.0 - loose), positive)
-        return width
+                yield z, w, 2.0 * (eta + noise) / (1.0 - loose), positive
 
     def _values(self) -> Array | None:
         """Return z; None where it cannot be had."""
@@ -289,31 +301,6 @@ class _Solution:
             return positive
         positive = operator.positive(lambda: clock.tick(operator.products, math.inf))
         return positive if np.min(z, where=positive > 0.0, initial=math.inf) > operator.floor else None
-
-    def _verified(self, z: Array, w: Array, c: float, positive: Array | None) -> float:
-        """Verify bounds around z, with c or more, and leave them; return their distance, or infinity.
-
-        Lemma: around-a-guess (docs/bounds.md).
-        """
-        iterate, bound, scratch = self._iterate, np.empty_like(z), np.empty_like(z)
-        # lemma: around-a-guess, next-to-underflow
-        width = bounds_around(
-            self._operator,
-            self._criterion,
-            iterate.x,
-            iterate.y,
-            z,
-            w,
-            c,
-            positive,
-            bound,
-            scratch,
-            self._end,
-        )
-        if width is None or width > self._closest:
-            return math.inf
-        iterate.x[...] = bound  # lemma: around-a-guess
-        return width
 
     @property
     def _is_maximum(self) -> bool:

@@ -25,7 +25,7 @@ from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.idr import IDR_VECTORS
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from hybrid.matrix.space.workspace import OPERANDS, Array, Workspace
-from hybrid.solvers.bounding import bounds_around
+from hybrid.solvers.bounding import DOUBLINGS, verify_enclosure
 from hybrid.solvers.forecast import AGAIN, ForetoldLeap
 
 # Driver of a recurrence: it runs until a measure of the caller's is small, or stagnates.
@@ -497,7 +497,9 @@ class KrylovBounds(ForetoldLeap):
         operator, criterion = self._operator, self._criterion
         closest = max(WIDEST, criterion.epsilon) if eta <= self._noise() else criterion.epsilon
         c, z, bound = (eta + self._noise()) / (1.0 - loose), recurrence.x, recurrence.r
-        width = bounds_around(operator, criterion, x, y, z, w, c, positive, bound, recurrence.spare)
+        width = verify_enclosure(
+            operator, criterion, x, y, z, w, c, positive, bound, recurrence.spare, DOUBLINGS
+        )
         if width is not None and width <= closest:
             x[...] = bound
             self.width = width

@@ -175,15 +175,6 @@ class LowerIteration:
         x, upper : array, shape (n,)
             The last iterate, and an upper bound of the operator's solution; None if none was verified.
         """
-        try:
-            return self._iterated(down)
-        except SearchEndedError:
-            self._keep()
-            self._outcome.status = Status.INTERRUPTED
-            return self._pair[self._made % 2], None
-
-    def _iterated(self, down: Steps) -> tuple[Array, Array | None]:
-        """Do as `run` does."""
         outcome, guess = self._outcome, self._guess
         pair, self._target = self._pair, self.criterion.epsilon
         pace, outcome.status = CheckInterval(self._operator.stride), Status.MAX_ITERATIONS
@@ -191,42 +182,48 @@ class LowerIteration:
         made = self._made = 0 if kept is None else self._take(kept)
         if self.accelerator is not None:
             self.accelerator.begin(made)
-        if kept is not None and STAGE in kept.numbers and self._leaps(made, kept):
-            return pair[made % 2], pair[1 - made % 2]
-        while outcome.iterations < self.criterion.max_iterations:
-            target = self._target
-            count = pace.steps(min(self.criterion.max_iterations - outcome.iterations, self._unseen(made)))
-            is_finite, is_told = self._advance(self.rising or down, count), self.rising is None
-            may_follow = outcome.iterations < self.criterion.max_iterations
-            if outcome.difference <= target and not is_told and may_follow:
-                # A guess needs to know what a step of all states at once changes.
-                is_finite, is_told = self._advance(down, 1), True
-            made = self._made
-            if not is_finite:
-                outcome.status = Status.DIVERGED
-                break
-            if is_told and outcome.difference <= target:
-                x, y = pair[made % 2], pair[1 - made % 2]
-                if self._is_lost(x) and (outcome.difference == 0.0 or not self.criterion.absolute):
-                    outcome.status = Status.NO_BOUND
-                    break
-                wanted = guess.verified(x, y, made, outcome, self.positive)  # lemma: park
-                if wanted is None:
-                    outcome.status = Status.CONVERGED
-                    return x, y
-                if outcome.difference == 0.0:
-                    outcome.status = Status.NO_BOUND
-                    break
-                self._target = target = min(wanted, 0.5 * target)
-            elif self._leaps(made):
+        try:
+            if kept is not None and STAGE in kept.numbers and self._leaps(made, kept):
                 return pair[made % 2], pair[1 - made % 2]
-            pace.observe(made, outcome.difference, target)
-            if self.is_recorded:
-                self._clock.offer(self.state)
-            if self._clock.tick(outcome.iterations, outcome.difference):
-                self._keep()
-                outcome.status = Status.INTERRUPTED
-                return self._ended(down)
+            while outcome.iterations < self.criterion.max_iterations:
+                target = self._target
+                left = self.criterion.max_iterations - outcome.iterations
+                count = pace.steps(min(left, self._unseen(made)))
+                is_finite, is_told = self._advance(self.rising or down, count), self.rising is None
+                may_follow = outcome.iterations < self.criterion.max_iterations
+                if outcome.difference <= target and not is_told and may_follow:
+                    # A guess needs to know what a step of all states at once changes.
+                    is_finite, is_told = self._advance(down, 1), True
+                made = self._made
+                if not is_finite:
+                    outcome.status = Status.DIVERGED
+                    break
+                if is_told and outcome.difference <= target:
+                    x, y = pair[made % 2], pair[1 - made % 2]
+                    if self._is_lost(x) and (outcome.difference == 0.0 or not self.criterion.absolute):
+                        outcome.status = Status.NO_BOUND
+                        break
+                    wanted = guess.verified(x, y, made, outcome, self.positive)  # lemma: park
+                    if wanted is None:
+                        outcome.status = Status.CONVERGED
+                        return x, y
+                    if outcome.difference == 0.0:
+                        outcome.status = Status.NO_BOUND
+                        break
+                    self._target = target = min(wanted, 0.5 * target)
+                elif self._leaps(made):
+                    return pair[made % 2], pair[1 - made % 2]
+                pace.observe(made, outcome.difference, target)
+                if self.is_recorded:
+                    self._clock.offer(self.state)
+                if self._clock.tick(outcome.iterations, outcome.difference):
+                    self._keep()
+                    outcome.status = Status.INTERRUPTED
+                    return self._ended(down)
+        except SearchEndedError:
+            self._keep()
+            outcome.status = Status.INTERRUPTED
+            return pair[self._made % 2], None
         if outcome.status is Status.MAX_ITERATIONS and made > 0:
             self._keep()
             return self._ended(down)

@@ -29,7 +29,7 @@ from hybrid.matrix.space.idr import IDR_VECTORS
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from hybrid.matrix.space.repeated import STEPS
 from hybrid.matrix.space.workspace import Array, Pair, System
-from hybrid.solvers.bounding import Guess, bounds_around
+from hybrid.solvers.bounding import DOUBLINGS, Guess, verify_enclosure
 from hybrid.solvers.forecast import AGAIN, POLICIES, ForetoldLeap
 
 # Guesses of upper bounds in the shape of what a step adds up to, over choices.
@@ -501,6 +501,6 @@ class PolicyBounds(ForetoldLeap):
     ) -> float | None:
         """Verify bounds around z, with c or more; return their distance, the lower one in `bound`."""
         x, y, z, positive = iterate.x, iterate.y, course.z, iterate.positive
-        return bounds_around(
-            self._operator, self._criterion, x, y, z, w, c, positive, bound, scratch, course.end
+        return verify_enclosure(
+            self._operator, self._criterion, x, y, z, w, c, positive, bound, scratch, DOUBLINGS, course.end
         )

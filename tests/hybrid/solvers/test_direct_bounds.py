@@ -17,8 +17,7 @@ from hybrid.matrix.space.base import Clock, Criterion, Status
 from hybrid.matrix.space.bellman import LowerIterationState
 from hybrid.matrix.space.direct import FactoredSystem, factored_system
 from hybrid.matrix.space.directed_system import DirectedSystem
-from hybrid.solvers import Optimistic, bounding
-from hybrid.solvers.bounding import verify_enclosure
+from hybrid.solvers import Optimistic
 from hybrid.solvers.direct_bounds import DirectBounds
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -166,12 +165,12 @@ def test_values_that_underflow_have_no_bounds_by_factors():
 # lemma: next-to-underflow
 def test_what_underflow_adds_counts_where_values_are_near_to_it(monkeypatch):
     operator, told = short_walk(), []
-    operator.negligible = 10.0
+    operator.negligible, verifies = 10.0, operator.verifies
 
     def noted(*arguments):
-        told.append(arguments[7])
-        return verify_enclosure(*arguments)
+        told.append(arguments[3])
+        return verifies(*arguments)
 
-    monkeypatch.setattr(bounding, "verify_enclosure", noted)
+    monkeypatch.setattr(operator, "verifies", noted)
     assert directly(operator)[0] <= 1e-9
     assert [positive.tolist() for positive in told] == [[1.0] * 12]
