@@ -238,7 +238,7 @@ class _Runs(Record, eq=False):
     @classmethod
     def of(cls, model: SymbolicModel, path: Expression, negated: bool, states: States) -> _Runs:
         """Return the paths that satisfy a formula, or with `negated` its negation."""
-        from hybrid.analysis.ltl import automaton_moves, given_automaton, model_formula
+        from hybrid.analysis.ltl import automaton_moves, hoa_automaton, model_formula
         from hybrid.properties.automata.automaton import mark_list
         from hybrid.properties.automata.translation import translate
         from mtbdd.build.automaton_product import automaton_product
@@ -249,7 +249,7 @@ class _Runs(Record, eq=False):
                 "one, or ask for a probability, P>0 [ ... ] or P>=1 [ ... ]"
             )
         if isinstance(path, AutomatonPath):
-            automaton, propositions = given_automaton(model, path, states)
+            automaton, propositions = hoa_automaton(model, path, states)
         else:
             formula = model_formula(model, path, states)
             propositions = formula.propositions

@@ -27,7 +27,7 @@ from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.nodes import read_nodes
 from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
-from mtbdd.diagrams.transfer import made_of_table, transferred
+from mtbdd.diagrams.transfer import made_of_table
 from mtbdd.language.model_syntax import ResolvedVariable
 from mtbdd.language.syntax import ModelType
 
@@ -207,10 +207,11 @@ class _Builder:
         self._shift = 0 if below else width
         old = model.manager
         self.manager.index_bits(len(old.index))
-        self._tests = {
-            level: self.manager.bdd.var(f"b{level + 3 * (self._shift if level < old.index_level else width)}")
+        self._levels = {
+            level: level + 3 * (self._shift if level < old.index_level else width)
             for level in range(old.index_level + len(old.index))
         }
+        self._tests = {level: self.manager.bdd.var(f"b{new}") for level, new in self._levels.items()}
 
     def copied(self, node: Node) -> Node:
         """Return a function of the model's manager as one of the product's."""
@@ -218,10 +219,11 @@ class _Builder:
 
     def restored(self, pairs: Node) -> Node:
         """Return the model's states in pairs with the automaton in its state 0."""
-        manager, names = self.manager, {new: old for old, new in self._names.items()}
+        manager, old = self.manager, self._model.manager.bdd
         own = [manager.rows[i] for i in self._own.bits]
         states = manager.exists(own, pairs & self._cube(manager.rows, 0))
-        return transferred(manager.bdd, states, self._model.manager.bdd, names)
+        tests = {new: old.var(f"b{level}") for level, new in self._levels.items()}
+        return made_of_table(read_nodes(manager, states), old, tests)
 
     def product(
         self,

@@ -321,7 +321,7 @@ def row_type_sums(matrix: OffsetMTBDD, slot_limit: int = SLOT_LIMIT) -> NDArray[
     """
     if matrix.n_entries <= FEW_ENTRIES:
         whole = expand_nodes(np, matrix, 0, np.arange(matrix.nodes[0]))
-        return np.bincount(whole.row, whole.value, minlength=matrix.n_rows)
+        return np.bincount(whole.row, whole.value, minlength=matrix.n_rows).astype(np.float64, copy=False)
     types = RowTypes(find_block_classes(matrix, scaled=False), slot_limit)
     if not types.reaches(matrix.n_levels):
         return None

@@ -107,10 +107,9 @@ class DenseSystem(FactoredSystem):
 
     def _once(self, b: Vector) -> Vector | None:
         try:
-            found: Vector = np.linalg.solve(np.diag(self.diagonal) - self._matrix, b)
+            return np.linalg.solve(np.diag(self.diagonal) - self._matrix, b).astype(np.float64, copy=False)
         except np.linalg.LinAlgError:
             return None
-        return found
 
 
 class EnvelopeSystem(FactoredSystem):
