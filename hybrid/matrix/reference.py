@@ -63,6 +63,12 @@ def _multiply_groups(groups: list[_Group], x: Float64Array, size: int) -> Float6
     y = np.zeros(size)
     for group in groups:
         value = group.submatrix.value
+        if len(group.row) == 1:
+            # No row is met twice.
+            y[group.row[0] + group.rows] += np.add.reduceat(
+                x[group.column[0] + group.submatrix.column] * value, group.starts
+            )
+            continue
         step = max(1, _BLOCK_ENTRIES // len(value))
         for begin in range(0, len(group.row), step):
             columns = group.column[begin : begin + step] + group.submatrix.column

@@ -36,7 +36,7 @@ if not TYPE_CHECKING:  # type checkers have the import above
 BACKENDS = ("auto", "cpu", "gpu", "reference")
 
 
-FEW_EQUATIONS = 1 << 11
+FEW_EQUATIONS = 10_000
 """Equations up to which NumPy solves most systems in the third of a second that compiled code loads for."""
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from hybrid.base.errors import OptionError
 from hybrid.base.units import bytes_text, counted, seconds_text
-from hybrid.matrix.injection.submatrices import FEW_ENTRIES
 from hybrid.matrix.levels.table import CandidateLevel, LevelTable
 from mtbdd.base.errors import option
 from mtbdd.base.records import Record
@@ -18,6 +17,9 @@ _EQUAL_TIMES = 1.04
 
 _PRODUCTS = 1000
 """Products of a solution, as far as nothing is known of it: most take some hundred, and some far more."""
+
+_FEW_ENTRIES = 1 << 18
+"""Entries that NumPy multiplies in one expression, in a quarter of the time that many submatrices take."""
 
 _MOST_TIMES = 1.13
 """Greatest ratio of a product's time to the least one for the sake of a shorter set-up."""
@@ -71,7 +73,7 @@ def choose_level(
     if isinstance(policy, int):
         return _fixed(curve, policy, memory_budget, backend)
     allowed = None if memory_budget is None else _within(curve, backend, memory_budget)
-    if policy == "auto" and backend == "reference" and allowed is None and curve.nonzeros <= FEW_ENTRIES:
+    if policy == "auto" and backend == "reference" and allowed is None and curve.nonzeros <= _FEW_ENTRIES:
         return LevelChoice(0, f"level 0 is one submatrix, of {counted(curve.nonzeros, 'entry', 'entries')}")
     within = ""
     if allowed is not None:

@@ -59,6 +59,7 @@ def test_an_answer_loads_neither_linear_algebra_nor_networkx(tmp_path: Path) -> 
     [
         ("brp", "N=16,MAX=2"),
         ("kanban", "t=1"),
+        ("cluster", "N=8"),
         ("coin", "K=2"),
         ("herman", None),
         ("jobs", "N=3"),
