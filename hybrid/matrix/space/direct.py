@@ -89,7 +89,7 @@ class FactoredSystem(ABC):
 
 
 class DenseSystem(FactoredSystem):
-    """See `FactoredSystem`; by Gaussian elimination, repeated for each right-hand side.
+    """See `FactoredSystem`; by Gaussian elimination, anew for each right-hand side.
 
     Factors that NumPy does not hand out would have to be an inverse, at three times the operations.
     """
@@ -107,9 +107,10 @@ class DenseSystem(FactoredSystem):
 
     def _once(self, b: Vector) -> Vector | None:
         try:
-            return np.linalg.solve(np.diag(self.diagonal) - self._matrix, b).astype(np.float64, copy=False)
+            found = np.linalg.solve(np.diag(self.diagonal) - self._matrix, b)
         except np.linalg.LinAlgError:
             return None
+        return np.asarray(found, np.float64)
 
 
 class EnvelopeSystem(FactoredSystem):
@@ -154,7 +155,7 @@ class EnvelopeSystem(FactoredSystem):
                 diag_pivot_thresh=0.0,
                 options={"SymmetricMode": True, "Equil": False},
             )
-        except (RuntimeError, MemoryError):  # the first one signals a zero pivot
+        except (RuntimeError, MemoryError):  # the first one tells that a pivot is zero
             return
 
     def _once(self, b: Vector) -> Vector | None:
