@@ -37,6 +37,9 @@ _PATIENCE = 8
 _NEARER = 0.1
 """Change of the next guess, in parts of that of one that failed."""
 
+_EVERY = 8
+"""Terms of a series from one look at where they are positive to the next one."""
+
 _NODE_BYTES = 16
 
 _ROUNDED = 2.0**-51  # lemma: diagram-series
@@ -349,12 +352,16 @@ class DiagramIteration:
                 is_whole = True
                 break
             sums.add(term)
-            support = self._support(term)
-            if self._spent() or support == seen:
+            if self._spent():
                 is_whole = False
                 break
-            if made == power:
-                seen, power = support, 2 * power
+            if made < _EVERY or made % _EVERY == 0:
+                support = self._support(term)
+                if support == seen:
+                    is_whole = False
+                    break
+                if made >= power:
+                    seen, power = support, 2 * power
             term, seen, self.lower, *sums.parts = system.settle(term, seen, self.lower, *sums.parts)
         roundings = sums.count * (store.bottom // 3 + 1) + sums.depth + 2  # lemma: diagram-series
         return sums.total(), is_whole, roundings, sums.count

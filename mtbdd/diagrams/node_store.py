@@ -173,8 +173,7 @@ class NodeStore:
 
     def leaves(self, function: int) -> tuple[Numbers, Words]:
         """Return the leaves of a function, and their words.  Time: O(nodes stored)."""
-        marks, _ = self._marked(function)
-        found = np.flatnonzero(marks & (self._store.nodes[: marks.size, 0] == self.bottom))
+        found = self._leaves_of(self._marked(function)[0])
         return found, self._store.words[found]
 
     def values(self, function: int) -> Values:
@@ -183,10 +182,10 @@ class NodeStore:
 
     def relabelled(self, function: int, change: Callable[[Words], Words]) -> int:
         """Return a function with other words.  Time: O(nodes stored)."""
-        leaves, words = self.leaves(function)
         marks, count = self._marked(function)
+        leaves = self._leaves_of(marks)
         by_node = np.zeros(marks.size, dtype=np.uint64)
-        by_node[leaves] = change(words)
+        by_node[leaves] = change(self._store.words[leaves])
         self._reserve(count)
         image = np.zeros(marks.size, dtype=np.int64)
         self._kernels.relabel(self._store, self.bottom, marks, by_node, image)
@@ -355,18 +354,28 @@ class NodeStore:
         kernels.keep(store, self.bottom, marks, place)
         store.unique.fill(-1)
         kernels.index_nodes(store, self.bottom)
-        self._forget()
         self._live = self.n_nodes
+        places = max(4 * _FIRST, 1 << (4 * self._live).bit_length())
+        if places < store.keys.size:  # small tables are quick
+            keys, results = np.zeros(places, dtype=np.int64), np.zeros(places, dtype=np.int32)
+            self._store = store._replace(keys=keys, results=results)
+        self._forget()
         return tuple(int(place[function]) for function in functions)
 
     def is_crowded(self) -> bool:
         """Whether most nodes are of no use, or most results are old: `collect` costs little beside them."""
         known = int(self._store.record[self._kernels.KNOWN])
-        return self.n_nodes > max(_FIRST, 4 * self._live) or known > max(16 * _FIRST, 64 * self._live)
+        return self.n_nodes > max(_FIRST, 4 * self._live) or known > max(16 * _FIRST, 4 * self._live)
 
     def _forget(self) -> None:
         self._store.keys.fill(-1)
         self._store.record[self._kernels.KNOWN] = 0
+
+    def _leaves_of(self, marks: NDArray[np.bool_]) -> Numbers:
+        """Return the marked leaves."""
+        marked = np.flatnonzero(marks)
+        found: Numbers = marked[self._store.nodes[marked, 0] == self.bottom]
+        return found
 
     def _above(self, matrix: int, other: int) -> int:
         """Return how many column bits above both functions there are."""
