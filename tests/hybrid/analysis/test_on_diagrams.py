@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.solvers.diagram_iteration import rounded_values
+from hybrid.base.directed_rounding import rounded_down, rounded_up
+from hybrid.solvers.diagram_iteration import DiagramChoice, DiagramSystem, _power, rounded_values
 from mtbdd.diagrams.node_store import DOWN, UP, Diagram, NodeStore
 from tests.attack.cases import draw_case
 from tests.attack.symbolic import run_symbolic
@@ -125,6 +126,26 @@ def test_many_steps_of_few_states_are_powers(bound: str) -> None:
     assert found.lower <= wanted.upper and wanted.lower <= found.upper
     assert found.lower < found.upper <= found.lower * (1 + 1e-9)
     assert found.statistics.products < 200
+
+
+# lemma: diagram-rounding
+@pytest.mark.parametrize("rounding", [DOWN, UP])
+@pytest.mark.parametrize("start", [0.7, 1.9, 7.3, 23.1, 90.7])
+def test_powers_round_every_operation(rounding: int, start: float) -> None:
+    """Two steps of one equation, against the same operations on rational numbers."""
+    store, column = NodeStore(3), np.array([[3, 0, 0], [3, 1, 1], [1, 1, 0], [0, 2, 0]], dtype=np.int32)
+    row = np.array([[3, 0, 0], [3, 1, 1], [0, 1, 0]], dtype=np.int32)
+    low, high = (store.insert(Diagram(3, column, np.array([0.0, v]))) for v in (0.3, 0.30000000000000004))
+    x, b = (store.insert(Diagram(3, row, np.array([0.0, v]))) for v in (start, 0.1))
+    system = DiagramSystem(store, [DiagramChoice((low, high), (b, b))], True, 0, 2)
+    found = store.values(_power(system, x, 0, 2, rounding)[0]).max()
+    near = rounded_up if rounding == UP else rounded_down
+    a = 0.3 if rounding == DOWN else 0.30000000000000004
+
+    def step(matrix: float, vector: float, more: float) -> float:
+        return near(Fraction(near(Fraction(matrix) * Fraction(vector))) + Fraction(more))
+
+    assert found == step(near(Fraction(a) ** 2), start, step(a, 0.1, 0.1))
 
 
 # lemma: diagram-merging

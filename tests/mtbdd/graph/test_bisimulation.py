@@ -265,6 +265,24 @@ def test_residues_that_stand_for_two_entries_prove_nothing(monkeypatch: pytest.M
         coarsest_partition(symbolic_matrix(manager, np.diag([1.0, 2.0])), terms, work, classes)
 
 
+# lemma: formal-sums
+def test_a_residue_of_two_sums_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """State 0 has twice symbol 0 and state 1 once symbol 1, whose residue is twice that of symbol 0."""
+
+    def doubled(self: object, terms: Terms, seed: int) -> np.ndarray:
+        return np.array([1, 2], dtype=np.uint64)
+
+    monkeypatch.setattr(bisimulation._Refinement, "_residues_of", doubled)
+    matrix = np.diag([0.0, 0.0, 1.0, 1.0])
+    matrix[0, 2:], matrix[1, 2] = 1.0, 2.0
+    manager = Manager(2)
+    work = ValueDiagrams(manager.index_level)
+    classes = work.load(symbolic_vector(manager, np.array([1.0, 1.0, 2.0, 2.0])))
+    terms = Terms(np.array([0, 1]), np.ones(2, dtype=np.int64))
+    with pytest.raises(CoarseningError, match="could not be proved"):
+        coarsest_partition(symbolic_matrix(manager, matrix), terms, work, classes)
+
+
 def formal_sums(operations: list[tuple[int, ...]], counts: list[int], words: int) -> list[int]:
     """Return the record behind some operations."""
     starts, ends, record = np.full(words, -1), np.zeros(words, dtype=np.int64), np.zeros(2, dtype=np.int64)
