@@ -111,6 +111,7 @@ def _product(
 
 _CHECK_EVERY = 32  # steps after which it is checked whether values still change
 _LEAST_STATES = 1 << 14  # below, components and what finds them take longer to load than steps to make
+_FEWEST_STATES = 1 << 12  # below, a step takes as long to call as to make, in whatever form
 _MOST_LOST = 2.0**-20  # greatest relative error of entries that are written out
 
 
@@ -205,7 +206,17 @@ class ChoiceMatrices:
             least = min(least, float(own.min(initial=1.0, where=own > 0.0)))
             return own
 
+        made: dict[bool, list[LayerChoices]] = {}
+
         def offers(whole: bool = False) -> list[LayerChoices]:
+            if whole in made:
+                return made[whole]
+            found = drawn_up(whole)
+            if _FEWEST_STATES <= self._unknown.total < _LEAST_STATES:
+                made[whole] = found  # they are written out as well
+            return found
+
+        def drawn_up(whole: bool) -> list[LayerChoices]:
             if self._layers is None or self._layers[0] != whole:
                 own = layer_matrices(self._model, self._unknown, self._allowed, whole)
                 self._layers = whole, own
@@ -341,7 +352,8 @@ def solve_choices(
         from hybrid.solvers.topological import Topological
 
         method = Topological(options.criterion, block_rows, sound)
-    found = method.bounds(system, upper_bound, work.following(states))
+    own = _written_out(system, options) if block_rows is None else system
+    found = method.bounds(own, upper_bound, work.following(states))
     name, _ = found.solved_by or (method.name, method.vectors)
     vectors = BOUND_VECTORS + found.more_vectors
     note_steps(work, name, vectors, system, found.iterations, found.seconds)
@@ -370,6 +382,18 @@ def _block_rows_of(
     elif isinstance(system, HybridChoices):
         block_rows = ChoiceBlockRows.where_they_pay(system, states)
     return None if block_rows is None or block_rows.nbytes > free_memory_bytes() // 4 else block_rows
+
+
+def _written_out(system: ChoiceOperator, options: CheckOptions) -> ChoiceOperator:
+    """Return few choices of the host written out, whose steps are shorter and Gauss-Seidel's."""
+    is_asked = options.method == "auto" and system.backend == "cpu"
+    if not is_asked or not _FEWEST_STATES <= system.size < _LEAST_STATES:
+        return system
+    if system.write is None or system.loses_digits or system.problem.communicator.size > 1:
+        return system
+    from hybrid.matrix.operators.explicit_choices import ExplicitChoices
+
+    return system if isinstance(system, ExplicitChoices) else ExplicitChoices(system.write(), system.problem)
 
 
 def check_method(options: CheckOptions) -> None:

@@ -325,6 +325,54 @@ def test_too_many_components_in_a_row_are_left_to_others(
     assert method.bounds(system, None).solved_by == (method.otherwise.name, method.otherwise.vectors)
 
 
+lefts: list[ChoiceOperator] = []
+
+
+class Left(Optimistic):
+    """Notes what is left to it."""
+
+    def enclosed(self, operator: Any, *rest: Any) -> BoundedSolution:
+        lefts.append(operator)
+        return super().enclosed(operator, *rest)
+
+
+@pytest.mark.parametrize("is_one", [True, False])
+def test_states_that_belong_together_are_iterated_as_they_are_written_out(
+    rng: np.random.Generator, is_one: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_one:
+        monkeypatch.setattr(topological, "_DEEPEST", 0)
+    lefts.clear()
+    case = process(rng, True, apart=not is_one)
+    system = make_operator("cpu", case, slack=SLACK)
+    block_rows = method_for(system).block_rows
+    if is_one:
+        block_rows = SingleBlockRow(write_choices(case.offers, SIZE))
+    found = Topological(Criterion(1e-10), block_rows, Left(Criterion(1e-10))).bounds(system, None)
+    (own,) = lefts
+    assert isinstance(own, ExplicitChoices if is_one else HybridChoices)
+    holds(solution(case), found)
+
+
+@pytest.mark.parametrize(("fewest", "form"), [(0, ExplicitChoices), (1 << 12, HybridChoices)])
+def test_states_too_few_for_components_are_written_out(
+    fewest: int, form: type[ChoiceOperator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[ChoiceOperator] = []
+    bracket = Optimistic.bracket
+
+    def noted(self: Optimistic, operator: Any, *rest: Any) -> Any:
+        seen.append(operator)
+        return bracket(self, operator, *rest)
+
+    monkeypatch.setattr(choice_systems, "_FEWEST_STATES", fewest)
+    monkeypatch.setattr(Optimistic, "bracket", noted)
+    model = hybrid.load(Path(__file__).parents[4] / "examples" / "coin.prism", constants={"K": 2})
+    answer = hybrid.check(model, 'R{"steps"}max=? [ F "decided" ]', backend="cpu")
+    assert seen and all(isinstance(operator, form) for operator in seen)
+    assert answer.lower <= 75.0 <= answer.upper
+
+
 @either
 @both
 def test_products_that_vanish_are_bounded_from_above(form: str, maximise: bool) -> None:
