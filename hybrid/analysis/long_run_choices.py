@@ -21,6 +21,7 @@ from hybrid.analysis.operator_values import OperatorQuery
 from hybrid.analysis.precomputation import end_components, prob1e
 from hybrid.analysis.rewards import reward_units
 from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.analysis.scheduler import SchedulerBuilder
 from hybrid.base.errors import NotConvergedError, PropertyError, UnsupportedError
 from hybrid.base.state_values import StateValues
@@ -45,17 +46,45 @@ _WHAT = "long-run averages"
 
 def optimal_probabilities(a: OperatorQuery) -> StateValues:
     """Return the least or greatest share of time spent in a set in the long run."""
-    inside = a.states(a.formula.states)
-
-    def earned(layer: int, rows: StateIndex) -> Vector:
-        return a.model.indicator(inside, rows).astype(np.float64)
-
-    return a.scope.of_values(_Averages(a, earned).values())
+    earned = state_share(a.model, a.states(a.formula.states))
+    return a.scope.of_values(best_averages(a.model, earned, a.maximise, a.options, a.work, a.maker))
 
 
 def optimal_rewards(a: OperatorQuery) -> StateValues:
     """Return the least or greatest long-run average of a reward structure; none below zero is earned."""
     model, structure = a.model, a.formula.place
+    earned = unsigned_rewards(model, structure)
+    found = best_averages(model, earned, a.maximise, a.options, a.work, a.maker)
+    units = 0.0 if np.isnan(found.lower).any() else reward_units(model, structure)
+    return a.scope.of_values(scaled_bounds(found, units))  # lemma: entry-units
+
+
+def best_averages(
+    model: SymbolicModel,
+    earned: RewardOf,
+    maximise: bool,
+    options: CheckOptions,
+    work: SolveStatistics,
+    maker: SchedulerBuilder | None = None,
+) -> StateValues:
+    """Return the best average of what choices earn, not negative, from every state.
+
+    There are no bounds (NaN) if the method gives none. A `maker` is given a scheduler.
+    """
+    return _Averages(model, earned, maximise, options, work, maker).values()
+
+
+def state_share(model: SymbolicModel, inside: Node) -> RewardOf:
+    """Return what is earned where time in a set counts."""
+
+    def earned(layer: int, rows: StateIndex) -> Vector:
+        return model.indicator(inside, rows).astype(np.float64)
+
+    return earned
+
+
+def unsigned_rewards(model: SymbolicModel, structure: int) -> RewardOf:
+    """Return what a reward structure gives choices; what is below zero is refused."""
 
     def earned(layer: int, rows: StateIndex) -> Vector:
         rewards = reward_rates(model, structure, rows, layer)
@@ -67,9 +96,7 @@ def optimal_rewards(a: OperatorQuery) -> StateValues:
             )
         return rewards
 
-    found = _Averages(a, earned).values()
-    units = 0.0 if np.isnan(found.lower).any() else reward_units(model, structure)
-    return a.scope.of_values(scaled_bounds(found, units))  # lemma: entry-units
+    return earned
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,16 +169,24 @@ def inside_choices(ends: EndComponents, layers: int) -> tuple[Node, ...]:
 class _Averages:
     """The averages of all components, and what schedulers make of them."""
 
-    def __init__(self, a: OperatorQuery, earned: RewardOf) -> None:
-        self._model, self._maximise, self._work, self._maker = a.model, a.maximise, a.work, a.maker
-        self._options = _own_options(a.model, a.options)
+    def __init__(
+        self,
+        model: SymbolicModel,
+        earned: RewardOf,
+        maximise: bool,
+        options: CheckOptions,
+        work: SolveStatistics,
+        maker: SchedulerBuilder | None,
+    ) -> None:
+        self._model, self._maximise, self._work, self._maker = model, maximise, work, maker
+        self._options = _own_options(model, options)
         self._earned = earned
-        self._ends = ends = _Ends.of(a.model)
+        self._ends = ends = _Ends.of(model)
         least, most = ends.extremes(earned)
-        best = most if a.maximise else least
+        best = most if maximise else least
         self._tight = ends.attaining(earned, best)
         decided = np.zeros(len(best), np.bool_)
-        decided[ends.component[a.model.indicator(self._tight.states, ends.index)]] = True
+        decided[ends.component[model.indicator(self._tight.states, ends.index)]] = True
         self._lower, self._upper = np.where(decided, best, least), np.where(decided, best, most)
         self._open = ~decided
         self._policy: tuple[StateIndex, Policy] | None = None

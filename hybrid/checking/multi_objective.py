@@ -19,7 +19,7 @@ from hybrid.analysis.multi.queries import HalfSpace, SearchResult
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.base.directed_rounding import rounded_up
-from hybrid.base.errors import NotExactError, PropertyError, UnknownError
+from hybrid.base.errors import NotExactError, PropertyError, UnknownError, UnsupportedError
 from hybrid.checking.filters import Summary
 from hybrid.properties.tree import MultiObjective
 from mtbdd.build.model import SymbolicModel
@@ -129,6 +129,8 @@ def multi_objective_result(
         )
     if inner.truth is False and asked:
         raise PropertyError(_INFEASIBLE)
+    if schedulers and any(objective.formula is not None for objective in objectives):
+        raise UnsupportedError("multi: schedulers of long-run averages are not written by this version")
     made = point_schedulers(model, found.ends, inner) if schedulers else None
     if not asked:
         summary = Summary(inner.truth, inner.truth, inner.truth)

@@ -214,10 +214,10 @@ class PropertyTypeChecker(TypeChecker):
         self._objectives.update(map(id, e.objectives))
         for objective in e.objectives:
             self(objective)
-            if not isinstance(objective, (Probability, Reward)):
+            if not isinstance(objective, (Probability, Reward, SteadyState)):
                 self.faults.add(
                     objective.position,
-                    f"expected P or R as an objective of multi(...), got {self.text(objective)}",
+                    f"expected P, R or S as an objective of multi(...), got {self.text(objective)}",
                 )
                 return Type.BOOL
             letter = objective.letter

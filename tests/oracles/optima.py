@@ -21,6 +21,7 @@ __all__ = [
     "assert_encloses",
     "averages",
     "best",
+    "chain_averages",
     "checked",
     "persistent",
     "reachability_rewards",
@@ -104,17 +105,17 @@ def total_rewards(mdp: ExplicitMdp, structure: int, maximise: bool) -> list[Exac
 
 def averages(mdp: ExplicitMdp, structure: int, maximise: bool) -> list[Exact]:
     """Return the optimal long-run averages of a reward."""
-    return best([_averages(*of) for of in rewarded_schedulers(mdp, structure)], maximise)
+    return best([chain_averages(*of) for of in rewarded_schedulers(mdp, structure)], maximise)
 
 
 def shares(mdp: ExplicitMdp, states: set[int], maximise: bool) -> list[Exact]:
     """Return the optimal shares of time spent in a set in the long run."""
     inside = [Fraction(s in states) for s in range(len(mdp.choices))]
     chains = ([row for _, row in picked] for picked in product(*mdp.choices))
-    return best([_averages(chain, inside) for chain in chains], maximise)
+    return best([chain_averages(chain, inside) for chain in chains], maximise)
 
 
-def _averages(chain: Chain, earned: list[Fraction]) -> list[Exact]:
+def chain_averages(chain: Chain, earned: list[Fraction]) -> list[Exact]:
     """Return the long-run averages of what a chain's states earn, from every state."""
     found: list[Exact] = []
     for start in range(len(chain)):

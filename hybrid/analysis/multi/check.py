@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.acceptance_sets import AcceptedPart
 from hybrid.analysis.memory_scheduler import MemoryScheduler, Remembering
+from hybrid.analysis.multi.long_run import LongRunSums
 from hybrid.analysis.multi.memory import Endings, Objective, endings, objective_product, objectives_of
 from hybrid.analysis.multi.queries import (
     HalfSpace,
@@ -321,8 +322,8 @@ def _curve(search: ObjectiveSearch, scale: Vector, corners: Sequence[Corner], pr
 class MultiObjectiveSolution:
     """The result for several objectives.
 
-    There are no `ends` if under every scheduler some least reward is infinite, and a `curve` only where
-    several values are requested.
+    There are no `ends` of averages, or if under every scheduler some least reward is infinite, and a `curve`
+    only where several values are requested.
     """
 
     objectives: list[Objective]
@@ -356,11 +357,22 @@ def multi_objective(
         )
     objectives = objectives_of(formula)
     demands: list[Fraction | None] = [objective.demand for objective in objectives]
-    ends = endings(objective_product(model, objectives, states, options))
     aims = [i for i, demand in enumerate(demands) if demand is None]
-    if ends is None:
-        return MultiObjectiveSolution(objectives, SearchResult(None, truth=False))
-    search = ObjectiveSearch(WeightedSumSolver(ends, options, work), objectives, options.criterion.epsilon)
+    ends: Endings | None = None
+    weighing: WeightedSumSolver | LongRunSums
+    if all(objective.formula is not None for objective in objectives):
+        weighing = LongRunSums(model, objectives, states, options, work)
+    elif any(objective.formula is not None for objective in objectives):
+        raise UnsupportedError(
+            "multi: long-run averages beside other objectives are not answered by this version: ask for "
+            "long-run averages alone"
+        )
+    else:
+        ends = endings(objective_product(model, objectives, states, options))
+        if ends is None:
+            return MultiObjectiveSolution(objectives, SearchResult(None, truth=False))
+        weighing = WeightedSumSolver(ends, options, work)
+    search = ObjectiveSearch(weighing, objectives, options.criterion.epsilon)
     search.begin()
     if not aims:
         return MultiObjectiveSolution(objectives, achievable(search, demands), ends)

@@ -40,9 +40,11 @@ from hybrid.properties.tree import (
     AutomatonPath,
     ConditionalPath,
     Cumulative,
+    LongRun,
     MultiObjective,
     Probability,
     Reward,
+    SteadyState,
 )
 from mtbdd.build.automaton_product import AutomatonProduct
 from mtbdd.build.model import SymbolicModel
@@ -65,7 +67,7 @@ class Objective:
     Attributes
     ----------
     path : Expression or None
-        The path formula of a probability, or the automaton of a file; None for a reward.
+        The path formula of a probability, or the automaton of a file; None for a reward, and in the long run.
     structure : int or None
         The reward structure, from 0.
     steps : int or None
@@ -74,6 +76,8 @@ class Objective:
         Whether more is better.
     bound : Fraction or None
         What is to be reached, or not to be exceeded; None where a value is requested.
+    formula : Reward, SteadyState or None
+        The question, where it is about the long run.
     """
 
     text: str
@@ -82,6 +86,13 @@ class Objective:
     steps: int | None
     maximise: bool
     bound: Fraction | None
+    formula: Reward | SteadyState | None = None
+
+    @property
+    def place(self) -> int:
+        """Return the place of the reward structure of an objective that has one."""
+        assert self.structure is not None
+        return self.structure
 
     @property
     def demand(self) -> Fraction | None:
@@ -124,7 +135,7 @@ def objectives_of(formula: MultiObjective) -> list[Objective]:
 
 
 def _objective(e: Expression, text: str) -> Objective:
-    assert isinstance(e, (Probability, Reward))
+    assert isinstance(e, (Probability, Reward, SteadyState))
     if e.comparison is None:
         maximise, bound = e.optimum == "max", None
     else:
@@ -134,15 +145,19 @@ def _objective(e: Expression, text: str) -> Objective:
         if isinstance(e.path, ConditionalPath):
             raise UnsupportedError(f"multi: conditional probabilities are no objectives, got {text}")
         return Objective(text, e.path, None, None, maximise, bound)
+    if isinstance(e, SteadyState):
+        return Objective(text, None, None, None, maximise, bound, e)
     if e.discount is not None:
         raise UnsupportedError(
             f"multi: discounted rewards are no objectives, got {text}; take the discount out"
         )
+    if isinstance(e.target, LongRun):
+        return Objective(text, None, e.index, None, maximise, bound, e)
     if not isinstance(e.target, Cumulative):
         raise UnsupportedError(
             f"multi: expected a reward that is gathered for ever (C) or for some steps (C<=k), got {text}; "
-            "rewards until a set is reached, at a step and in the long run are no objectives: let the model "
-            "earn nothing from there on"
+            "rewards until a set is reached and at a step are no objectives: let the model earn nothing from "
+            "there on"
         )
     steps = None
     if e.target.time is not None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.analysis.multi.long_run import LongRunSums
 from hybrid.analysis.multi.memory import Objective
 from hybrid.analysis.multi.weighted_sum import Point, WeightedSumSolver
 from hybrid.base.directed_rounding import rounded_down, rounded_up
@@ -176,7 +177,7 @@ class ObjectiveSearch:
     Improvements below the share `epsilon` of an objective's range do not count.
     """
 
-    weighing: WeightedSumSolver
+    weighing: WeightedSumSolver | LongRunSums
     objectives: Sequence[Objective]
     epsilon: float
     points: list[Point] = field(default_factory=list)

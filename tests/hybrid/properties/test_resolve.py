@@ -304,7 +304,7 @@ def test_what_is_not_supported_hides_no_other_property(text: str) -> None:
 
 
 MULTI = [
-    ("multi(P>=0.5 [ F b ], S>=0.5 [ b ])", "1:23", "expected P or R as an objective"),
+    ("multi(P>=0.5 [ F b ], A [ F b ])", "1:23", "expected P, R or S as an objective"),
     ("multi(P=? [ F b ])", "1:7", "says min or max: Pmax=?"),
     ("multi(R<2 [ C ], P>=0.5 [ F b ])", "1:7", "expected R>= or R<= as a bound"),
     ("multi(Pmax>=0.5 [ F b ])", "1:7", "got Pmax>="),

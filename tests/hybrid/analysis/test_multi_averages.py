@@ -1,0 +1,134 @@
+"""Several long-run averages against schedulers without memory and their mixtures, in rational numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import hybrid
+from tests.builders.models import build_mdp
+from tests.builders.random_mdps import random_mdp
+from tests.exploring import rounds
+from tests.oracles import optima
+from tests.oracles.mdps import ExplicitMdp
+
+Point = tuple[Fraction, ...]
+
+SECOND = "\nrewards x=1 : 2; x=2 : 1/3; x=3 : 0.1; [a] true : 1; x=0 : 0.7; endrewards\n"
+ASKED = ("R{{1}}{} [ S ]", "R{{2}}{} [ LRA ]", "S{} [ x>=1 ]")
+
+
+def points(mdp: ExplicitMdp) -> list[Point]:
+    """The averages of every scheduler without memory, from the initial state."""
+    one, two = (list(optima.rewarded_schedulers(mdp, structure)) for structure in (0, 1))
+    inside = optima.states_of(mdp, lambda v: v["x"] >= 1)
+    share = [Fraction(s in inside) for s in range(len(mdp.choices))]
+    (start,) = optima.states_of(mdp, lambda v: v["x"] == 0)
+    return sorted(
+        {
+            tuple(optima.chain_averages(chain, earned)[start] for earned in (first, second, share))
+            for (chain, first), (_, second) in zip(one, two, strict=True)
+        }
+    )
+
+
+def best_under(known: Sequence[Point], aim: int, other: int, bound: Fraction) -> Fraction | None:
+    """The greatest first value of a mixture whose second one is at least the bound: mixtures of two do."""
+    found: list[Fraction] = [p[aim] for p in known if p[other] >= bound]
+    for p in known:
+        for q in known:
+            if p[other] > bound > q[other]:
+                share = (bound - q[other]) / (p[other] - q[other])
+                found.append(share * p[aim] + (1 - share) * q[aim])
+    return max(found, default=None)
+
+
+class _Case:
+    """A random process, which way each objective is better, and its points turned so that more is."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        text = random_mdp(rng).replace("init true endinit", "init x=0 endinit") + SECOND
+        self.model, mdp = build_mdp(text)
+        self.maximise = [bool(rng.integers(0, 2)) for _ in ASKED]
+        signs = [1 if up else -1 for up in self.maximise]
+        self.points = [tuple(s * x for s, x in zip(signs, p, strict=True)) for p in points(mdp)]
+
+    def value(self, i: int) -> str:
+        return ASKED[i].format("max=?" if self.maximise[i] else "min=?")
+
+    def bound(self, i: int, turned: Fraction) -> str:
+        number = turned if self.maximise[i] else -turned
+        relation = ">=" if self.maximise[i] else "<="
+        return ASKED[i].format(f"{relation}({number.numerator}/{number.denominator})")
+
+
+@pytest.mark.parametrize(("aim", "other"), [(0, 1), (1, 0), (2, 0), (1, 2)])
+def test_values_under_bounds_are_those_of_mixtures(aim: int, other: int, rng: np.random.Generator) -> None:
+    for _ in range(rounds(6)):
+        case = _Case(rng)
+        least, most = (pick(p[other] for p in case.points) for pick in (min, max))
+        bound = least + Fraction(int(rng.integers(0, 9)), 8) * (most - least)
+        exact = best_under(case.points, aim, other, bound)
+        assert exact is not None
+        answer = hybrid.check(
+            case.model, f"multi({case.value(aim)}, {case.bound(other, bound)})", throw=False
+        )
+        if bound == most and answer.error is not None:
+            assert "lie on the border" in answer.error
+            continue
+        exact = exact if case.maximise[aim] else -exact
+        assert answer.lower <= exact <= answer.upper
+        assert answer.upper - answer.lower <= 1e-5 * max(1, abs(exact))
+        beyond = most + Fraction(1, 1000)
+        if (beyond if case.maximise[other] else -beyond) >= 0 and (other != 2 or beyond <= 1):
+            demands = f"{case.bound(aim, case.points[0][aim])}, {case.bound(other, beyond)}"
+            assert hybrid.check(case.model, f"multi({demands})").value is False
+
+
+@pytest.mark.parametrize("objectives", [(0, 1), (0, 2), (0, 1, 2)])
+def test_points_are_reached_and_nothing_lies_beyond(
+    objectives: tuple[int, ...], rng: np.random.Generator
+) -> None:
+    for _ in range(rounds(6)):
+        case = _Case(rng)
+        answer = hybrid.check(case.model, f"multi({', '.join(case.value(i) for i in objectives)})")
+        record = answer.several.record()
+        exact = [[p[i] if case.maximise[i] else -p[i] for i in objectives] for p in case.points]
+        for half_space in record["half_spaces"]:
+            weights = list(map(Fraction, half_space["weights"]))
+            assert all(
+                sum(w * x for w, x in zip(weights, p, strict=True)) <= half_space["most"] for p in exact
+            )
+        for point in record["points"]:
+            assert any(
+                all(low <= x <= high for low, x, high in zip(point["lower"], p, point["upper"], strict=True))
+                for p in exact
+            )
+
+
+# lemma: half-space, entry-units, turned
+def test_errors_of_sums_are_counted() -> None:
+    """A tenth is less than the double next to it, and so is what is taken off for it."""
+    for reward, exact in (("0.1", Fraction(1, 10)), ("1/3 + 1/3 + 1/3 - 0.9", Fraction(1, 10))):
+        model = hybrid.parse(
+            "mdp module m x:[0..1]; [] true -> (x'=1-x); [] true -> true; endmodule\n"
+            f"rewards true : {reward}; endrewards rewards x=1 : 0.3; endrewards"
+        )
+        found = hybrid.check(model, "multi(R{1}min=? [ S ], R{2}max=? [ S ])").several.record()
+        for half_space in found["half_spaces"]:
+            cost, gain = map(Fraction, half_space["weights"])
+            assert cost * exact + gain * Fraction(3, 10) <= half_space["most"] <= cost * exact + 1
+        for point in found["points"]:
+            assert point["lower"][0] <= exact <= point["upper"][0] <= 0.11
+
+
+def test_what_there_is_not_is_refused_by_name() -> None:
+    model = hybrid.parse("mdp module m x:[0..1]; [] true -> (x'=1-x); [] true -> true; endmodule")
+    with pytest.raises(hybrid.HybridError, match="long-run averages beside other objectives"):
+        hybrid.check(model, "multi(Smax=? [ x=1 ], P>=0.5 [ F x=1 ])")
+    with pytest.raises(hybrid.HybridError, match="schedulers of long-run averages"):
+        hybrid.check(model, "multi(Smax=? [ x=1 ], S>=0.5 [ x=0 ])", scheduler=True)
+    assert hybrid.check(model, "multi(S>=0.25 [ x=1 ], S>=0.5 [ x=0 ])").value is True
