@@ -26,6 +26,7 @@ from hybrid.base.errors import (
     UnknownError,
     UnsupportedError,
 )
+from hybrid.base.option_types import CheckEngine
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking.answer import Answer, EveryState
 from hybrid.checking.filters import OF_ENDS, Summary, summarise, summarise_ends
