@@ -34,7 +34,6 @@ AWAITED = (
     "whole_answers",
     "whole_answers_cpu",
     "thesis_tables_tasks",
-    "thesis_memory",
 )
 
 
