@@ -37,7 +37,7 @@ def test_whole_processes_on_the_cpu(
     record_of: RecordOf, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(whole_answers, "questions", lambda models, written: [RELAY])
-    record = record_of(whole_answers, "--repeat", "2")
+    record = record_of(whole_answers, "--repeat", "2", "--repeat-seconds", "1000", "--limit", "1000")
     (row,) = record["rows"]
     assert "error" not in row and "peers" not in record
     here = hybrid.check(hybrid.load(RELAY.model, {"H": 3, "M": 2}), 'R{"power"}min=? [ F "over" ]')
