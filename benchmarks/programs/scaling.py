@@ -121,7 +121,7 @@ def main() -> None:
     arguments.add_argument("--only", action="append", help="this model; may be repeated")
     options = arguments.parse_args()
     if options.eight:
-        records = Records("scaling_eight", options)
+        records = Records("scaling", options)
         for name in options.only or (*FOUR, "kanban t=14"):
             model = example(*(MODELS | {"kanban t=14": ("kanban", 14)})[name])
             records.run({"model": name, "cards": 8}, measure_eight, model, name)

@@ -143,7 +143,9 @@ def whole_on_cards(record: Row) -> str:
 
 
 def on_paper(record: Row) -> str:
-    """Return the section on what many cards would do."""
+    """Return the section on what many cards would do; of a record of --eight `eight_on_paper`."""
+    if "link_rate" not in record:
+        return eight_on_paper(record)
     text = (
         "Predicted, and not measured: steps of JOR on more cards than there were.  Parts and halos are those "
         "of `hybrid levels --parts`; one card's step and the rate of the link, "

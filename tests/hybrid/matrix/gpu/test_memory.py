@@ -62,9 +62,12 @@ def test_layers_that_run_out_of_room_while_they_are_built_are_refused(
     assert len(set(tried)) > 1
 
 
+FEW = Criterion(0.05, max_iterations=100)
+
+
 @pytest.mark.parametrize(
     "method",
-    [m(Criterion(0.05)) for m in (Jacobi, Power, BiCGStab, Optimistic, Interval, AverageReward)],
+    [m(FEW) for m in (Jacobi, Power, BiCGStab, Optimistic, Interval, AverageReward)],
     ids=lambda method: method.name,
 )
 def test_methods_ask_for_their_vectors(method: Any) -> None:
