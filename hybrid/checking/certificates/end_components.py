@@ -32,6 +32,7 @@ Mask = NDArray[np.bool_]
 
 _CLOSER = 0.1  # share of epsilon that the averages of components get
 _ROUGH = Criterion(0.5)
+_STEPS, _DAMPING = 1000, 0.5  # steps that narrow what a bias shows, and their length
 _DISTANCES = (0.0, *(2.0**k for k in range(-50, -17, 3)))  # shares of the greatest average, tried in turn
 _NEAR = 2.0**-20  # relative distance of an average to one that is settled in for
 
@@ -111,6 +112,23 @@ class _Components:
             operator, numbers[self._label[states]], least[is_open], most[is_open], closer
         )
         self._h[states] = method.solve().bias
+        self._narrow(states, is_open, closer.epsilon)
+
+    def _narrow(self, states: Ints, is_open: Mask, epsilon: float) -> None:
+        """Make steps from the bias of some components until it shows both of their bounds, not one alone."""
+        t, closest, best = self._t, np.inf, self._h
+        for _ in range(_STEPS):
+            low, high = self._measured()
+            width = float((high - low)[is_open].max())
+            if width < closest:
+                closest, best = width, self._h.copy()
+            if closest <= epsilon * float(np.abs(high[is_open]).max()):
+                break
+            moves = np.bincount(
+                self._owner, self._weight * (self._h[t.target] - self._h[t.state[self._owner]]), t.state.size
+            )
+            self._h[states] += _DAMPING * self._best(moves + self._rewards)[states]
+        self._h = best
 
     def _operator(
         self, choices: Ints, place: Ints, size: int, gains: Vector, maximise: bool
@@ -145,14 +163,18 @@ class _Components:
 
     def _gathered(self, of_choices: Vector, over: Any) -> Vector:
         """Return for each component what is best in a state, the least or greatest over its states."""
-        pick = np.fmax if self._maximise else np.fmin
-        own = np.where(self._inside, of_choices, np.nan)
-        of_states = pick.reduceat(own, self._t.first[:-1].astype(np.intp))
-        held = self._label >= 0
+        of_states, held = self._best(of_choices), self._label >= 0
         found: Vector = np.full(
             int(self._label.max(initial=-1)) + 1, np.inf if over is np.minimum else -np.inf
         )
         over.at(found, self._label[held], of_states[held])
+        return found
+
+    def _best(self, of_choices: Vector) -> Vector:
+        """Return for each state what is best of its choices that stay in its component; NaN without one."""
+        pick = np.fmax if self._maximise else np.fmin
+        own = np.where(self._inside, of_choices, np.nan)
+        found: Vector = pick.reduceat(own, self._t.first[:-1].astype(np.intp))
         return found
 
     def levelled(self, lower: Vector, upper: Vector) -> tuple[Vector, Vector]:

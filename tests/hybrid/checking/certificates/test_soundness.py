@@ -154,6 +154,27 @@ def test_averages_on_mdps(maximise: bool, number: int, rng: np.random.Generator,
     assert_sound(case, optima.shares(mdp, inside, maximise), rng)
 
 
+def test_a_bias_that_shows_one_bound_is_made_to_show_both(tmp_path: Path) -> None:
+    """The bias of the best policy shows the upper bound; it is not the least one in states that are left."""
+    text = """mdp
+module m
+x : [0..4];
+[] x=0 -> 3/7:(x'=4) + 2/7:(x'=1) + 2/7:(x'=3);
+[] x=1 -> 3/4:(x'=2) + 1/4:(x'=1);
+[] x=2 -> 3/5:(x'=1) + 1/5:(x'=4) + 1/5:(x'=2);
+[] x=3 -> (x'=0);
+[] x=3 -> (x'=1);
+[] x=4 -> 3/6:(x'=3) + 3/6:(x'=0);
+[] x=4 -> (x'=2);
+[] x=4 -> 1/6:(x'=1) + 3/6:(x'=3) + 2/6:(x'=0);
+endmodule
+init true endinit
+rewards x=0 : 1; x=1 : 1; endrewards"""
+    found = make(tmp_path, text, "Rmin=? [ S ]").verify().finding
+    assert found.lower is not None and found.upper is not None
+    assert found.upper - found.lower <= 1e-8 * found.upper
+
+
 @pytest.mark.parametrize("prop", ["P=? [ F x=1 ]", "R=? [ F x=1 ]", "R=? [ S ]"])
 @pytest.mark.parametrize("continuous", [False, True], ids=["dtmc", "ctmc"])
 def test_flipped_bits_are_refused_or_leave_true_bounds(
