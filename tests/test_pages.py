@@ -20,6 +20,7 @@ NOT_RUN = {
     "measurements": 1,
     "needs several processes": 6,
     "on a GPU": 6,
+    "reads the history of the repository": 1,
     "takes half a minute": 1,
     "targets of the Makefile": 3,
     "without a GPU": 1,

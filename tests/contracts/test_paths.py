@@ -14,7 +14,6 @@ import pytest
 
 import hybrid
 from gpu_kernels import use_device
-from hybrid.base.errors import UnsupportedError
 from hybrid.models.exploration.programs import UnsuitableError
 from tests.exploring import each, pairs
 from tests.gpu_kernels.host_device import HostDevice
@@ -211,12 +210,6 @@ CHOICES = FORK.replace("dtmc", "mdp").replace(
 def test_f10_the_long_run_of_choices_is_the_same_on_every_path(prop: str, path: dict[str, Any]) -> None:
     text = CHOICES.replace("[0..2]", "[0..3]")
     model = hybrid.parse(text, build=path.pop("build", "auto"))
-    if path.get("backend") == "gpu":
-        with pytest.raises(
-            UnsupportedError, match="not found on the gpu by this version: choose backend='cpu'"
-        ):
-            hybrid.check(model, prop, **path)
-        return
     assert_right(hybrid.check(model, prop, epsilon=1e-7, **path), AVERAGES[prop])
 
 

@@ -247,7 +247,8 @@ class GaussSeidelSteps(Steps):
         stretch = made - begin
         if stretch and stretch not in _TURNS or begin == 0 and self._is_known:
             return
-        (total,) = self._operator.space.read(x.sum())
+        with np.errstate(over="ignore"):  # an infinite sum shows no direction
+            (total,) = self._operator.space.read(x.sum())
         gained, self._before = total - self._before, total
         if stretch == 0:
             self._gains = 0.0

@@ -218,16 +218,17 @@ def test_an_upper_bound_that_is_not_inductive_in_every_row_is_not_accepted(
     """The first guesses are made to fail in one row."""
     slow = build(SLOW_WAY + 'label "open" = x<2; label "won" = x=2;')
     system = reaching(slow, "open", "won", maximise)
-    improve, guesses = system.improve, []
+    steps, guesses = system.improve_repeatedly, []
 
-    def failing(x: Any, out: Any, *arguments: Any, **options: Any) -> None:
-        improve(x, out, *arguments, **options)
-        if arguments and arguments[0] > 1.0:  # rounded up
+    def failing(pair: Any, done: int, count: int, how: Any) -> None:
+        steps(pair, done, count, how)
+        if how.factor > 1.0:  # rounded up
+            x, out = pair[(done + count - 1) % 2], pair[(done + count) % 2]
             if len(guesses) < failures:
                 out[0] = 1.5 * x[0]
             guesses.append((x.copy(), out.copy()))
 
-    system.improve = failing  # type: ignore[method-assign]
+    system.improve_repeatedly = failing  # type: ignore[method-assign]
     found = Optimistic(Criterion(1e-4)).bounds(system, None)
     assert found.status is Status.CONVERGED
     assert len(guesses) > failures

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import hybrid
+from hybrid.matrix.operators.explicit_choices import ExplicitChoices
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.matrix.space.choice_operator import ChoiceOperator
 from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power
@@ -75,6 +76,17 @@ def test_of_choices(monkeypatch: pytest.MonkeyPatch, method: str, prop: str) -> 
             return _original(self, *args, **options)
 
         monkeypatch.setattr(ChoiceOperator, name, counting)
+    running: list[None] = []  # steps of compiled code, or those of the class in their place
+    for kind in (ChoiceOperator, ExplicitChoices):
+        steps = kind.improve_repeatedly
+
+        def several(self: Any, pair: Any, done: int, count: int, how: Any, _steps: Any = steps) -> None:
+            made.extend([1] * (0 if running else count))
+            running.append(None)
+            _steps(self, pair, done, count, how)
+            running.pop()
+
+        monkeypatch.setattr(kind, "improve_repeatedly", several)
     answer = hybrid.check(build(SLOW_WAY), prop, method="auto" if prop == PASSING else method)
     assert answer.statistics.products == len(made) > 0
     assert answer.record()["products"] == len(made)
