@@ -95,7 +95,7 @@ def check():
     hybrid.check(hybrid.load(process), "Pmax=? [ F s=3 ]", backend="cpu")
     hybrid.check(hybrid.load(small), "S=? [ s=N ]", backend="cpu")
 
-for _ in range(8):
+for _ in range(24):
     check()
 before = resident()
 for _ in range(int(rounds)):
