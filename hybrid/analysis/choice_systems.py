@@ -206,17 +206,7 @@ class ChoiceMatrices:
             least = min(least, float(own.min(initial=1.0, where=own > 0.0)))
             return own
 
-        made: dict[bool, list[LayerChoices]] = {}
-
         def offers(whole: bool = False) -> list[LayerChoices]:
-            if whole in made:
-                return made[whole]
-            found = drawn_up(whole)
-            if _FEWEST_STATES <= self._unknown.total < _LEAST_STATES:
-                made[whole] = found  # they are written out as well
-            return found
-
-        def drawn_up(whole: bool) -> list[LayerChoices]:
             if self._layers is None or self._layers[0] != whole:
                 own = layer_matrices(self._model, self._unknown, self._allowed, whole)
                 self._layers = whole, own

@@ -32,7 +32,7 @@ Mask = NDArray[np.bool_]
 
 _CLOSER = 0.1  # share of epsilon that the averages of components get
 _ROUGH = Criterion(0.5)
-_STEPS, _DAMPING = 1000, 0.5  # steps that narrow what a bias shows, and their length
+_STALE, _DAMPING = 64, 0.5  # steps by which what a bias shows no longer narrows, and their length
 _DISTANCES = (0.0, *(2.0**k for k in range(-50, -17, 3)))  # shares of the greatest average, tried in turn
 _NEAR = 2.0**-20  # relative distance of an average to one that is settled in for
 
@@ -116,18 +116,17 @@ class _Components:
 
     def _narrow(self, states: Ints, is_open: Mask, epsilon: float) -> None:
         """Make steps from the bias of some components until it shows both of their bounds, not one alone."""
-        t, closest, best = self._t, np.inf, self._h
-        for _ in range(_STEPS):
+        closest, best, stale = np.inf, self._h, 0
+        while stale < _STALE:
             low, high = self._measured()
             width = float((high - low)[is_open].max())
+            stale = 0 if width < 0.9 * closest else stale + 1
             if width < closest:
                 closest, best = width, self._h.copy()
             if closest <= epsilon * float(np.abs(high[is_open]).max()):
                 break
-            moves = np.bincount(
-                self._owner, self._weight * (self._h[t.target] - self._h[t.state[self._owner]]), t.state.size
-            )
-            self._h[states] += _DAMPING * self._best(moves + self._rewards)[states]
+            rho, _ = self._increments()
+            self._h[states] += _DAMPING * self._best(rho)[states]
         self._h = best
 
     def _operator(
@@ -152,12 +151,16 @@ class _Components:
         slack = (int(self._count.max()) + 16) * 2.0**-52
         return ExplicitChoices(rows, ChoiceProblem(size, maximise, None, slack))
 
-    def _measured(self) -> tuple[Vector, Vector]:
-        """Return bounds on each component's average by lemma E, rounding errors charged twice."""
+    def _increments(self) -> tuple[Vector, Vector]:
+        """Return ``r + P h - h`` of every choice, and the terms of its sum by transition."""
         t, h = self._t, self._h
         terms = self._weight * (h[t.target] - h[t.state[self._owner]])
-        size = np.bincount(self._owner, np.abs(terms), t.state.size) + np.abs(self._rewards)
-        rho = np.bincount(self._owner, terms, t.state.size) + self._rewards
+        return np.bincount(self._owner, terms, t.state.size) + self._rewards, terms
+
+    def _measured(self) -> tuple[Vector, Vector]:
+        """Return bounds on each component's average by lemma E, rounding errors charged twice."""
+        rho, terms = self._increments()
+        size = np.bincount(self._owner, np.abs(terms), rho.size) + np.abs(self._rewards)
         error = 3.0 * (self._count + 24) * 2.0**-52 * size
         return self._gathered(rho - error, np.minimum), self._gathered(rho + error, np.maximum)
 
