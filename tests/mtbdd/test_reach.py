@@ -136,6 +136,21 @@ def test_close_is_the_transitive_closure(package: str, rng: np.random.Generator)
         assert again is not None and again.node == closure.node
 
 
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
+def test_united_events_keep_what_the_other_changes(package: str) -> None:
+    encoding = Encoding([variable("x", 1), variable("y", 1)], package)
+    manager = encoding.manager
+    rise = {
+        name: Relation.of(encoding, [name], manager.cube([row], 1) & manager.cube([column], 1))
+        for name, row, column in zip(("x", "y"), manager.rows, manager.columns, strict=True)
+    }
+    both = rise["x"].united(rise["y"])
+    assert both.bits == (0, 1)
+    for state in range(4):
+        after = {state} if state else set()  # each event keeps its variable at 1, and the other one as it is
+        assert both.image(node_set(manager, manager.rows, [state])) == node_set(manager, manager.rows, after)
+
+
 def test_close_gives_up_beyond_its_limit() -> None:
     encoding = Encoding([variable("x", 31)], FASTEST)
     manager = encoding.manager
