@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.runtime.csr import CsrArrays
-from hybrid.matrix.space.base import Numbers, Vector
+from hybrid.matrix.space.base import Numbers
 from hybrid.matrix.space.bellman import BellmanOperator
 from hybrid.matrix.space.bounded_solution import least_closure, underflow_of
 from hybrid.matrix.space.direct import FactoredSystem, factored_system
@@ -133,40 +133,6 @@ class ChoiceSteps(Steps):
             x, y = pair[1 - k % 2], pair[k % 2]
             operator.space.xp.maximum(x, self._least, out=x)
             self._changes = operator.space.distance(x, y)
-
-
-# The rows of a policy as a matrix, on those of all choices.
-
-
-class PolicyMatrix:
-    """See `MatrixOperator`.
-
-    Parameters
-    ----------
-    choices : ChoiceOperator
-        On the host.
-    policy : ndarray, shape (size,), uint16
-        From `ChoiceOperator.choose`.
-    """
-
-    def __init__(self, choices: ChoiceOperator, policy: Array) -> None:
-        self._choices, self._policy = choices, policy
-        self.shape = (choices.size, choices.size)
-
-    def multiply(self, x: Vector, out: Vector | None = None) -> Vector:
-        """Return ``A x``."""
-        result = np.empty(len(x)) if out is None else out
-        self._choices.follow(x, result, self._policy)
-        return result
-
-    def jacobi_step(
-        self, x: Vector, out: Vector, b: Vector | None, diagonal: Vector, omega: float
-    ) -> tuple[float, float]:
-        """Write ``A x + b``: a step with omega 1, where the diagonal is 1."""
-        shape = np.zeros(len(x)) if b is None else b
-        self._choices.improve(x, out, shape=shape, policy=self._policy)
-        absolute, relative = self._choices.space.read(self._choices.changes)
-        return absolute, relative
 
 
 # Gauss-Seidel over choices: each state from the newest values of those before it, in the better order.
@@ -496,8 +462,11 @@ class ChoiceOperator(BellmanOperator):
         -----
         On a device a product allocates nothing, so that recurrences can be recorded.
         """
+        # Here: it is a choice operator itself.
+        from hybrid.matrix.space.fixed_policy import FixedPolicy
+
         assert isinstance(self.space, HostWorkspace)
-        return self.space.over(PolicyMatrix(self, policy))
+        return self.space.over(FixedPolicy(self, policy))
 
     @property
     def has_gauss_seidel(self) -> bool:
