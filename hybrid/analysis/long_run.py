@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -215,22 +216,26 @@ def steady_probabilities(a: OperatorQuery) -> StateValues:
         from hybrid.analysis.long_run_choices import optimal_probabilities
 
         return optimal_probabilities(a)
-    model, states, options, work = a.model, a.states(a.formula.states), a.options, a.work
+    model, states = a.model, a.states(a.formula.states)
+    share = partial(share_of_time, model, states, a.options, a.work)
+    return a.scope.of_values(_over_components(model, share, a.options, a.work))
 
-    def gains(component: Node, index: StateIndex) -> Gains:
-        inside = component & states
-        if inside == model.manager.false:
-            return 0.0, 0.0, 0.0
-        if inside == component:
-            return 1.0, 1.0, 1.0
-        what = "steady-state probabilities"
 
-        def membership(there: StateIndex) -> Vector:
-            return model.indicator(inside, there).astype(np.float64)
+def share_of_time(
+    model: SymbolicModel, states: Node, options: CheckOptions, work: SolveStatistics, component: Node
+) -> Gains:
+    """Return the share of time that a chain spends in a set once it is in a bottom component."""
+    inside = component & states
+    if inside == model.manager.false:
+        return 0.0, 0.0, 0.0
+    if inside == component:
+        return 1.0, 1.0, 1.0
 
-        return _average(model, index, membership, options, work, what)
+    def membership(there: StateIndex) -> Vector:
+        return model.indicator(inside, there).astype(np.float64)
 
-    return a.scope.of_values(_over_components(model, gains, options, work))
+    index = index_states(model.manager, component)
+    return _average(model, index, membership, options, work, "steady-state probabilities")
 
 
 def steady_rewards(a: OperatorQuery) -> StateValues:
@@ -239,30 +244,35 @@ def steady_rewards(a: OperatorQuery) -> StateValues:
         from hybrid.analysis.long_run_choices import optimal_rewards
 
         return optimal_rewards(a)
-    model, structure, options, work = a.model, a.formula.place, a.options, a.work
+    model, structure = a.model, a.formula.place
+    average = partial(average_reward, model, structure, a.options, a.work)
+    return a.scope.of_values(_over_components(model, average, a.options, a.work))
 
-    def gains(component: Node, index: StateIndex) -> Gains:
-        expected = index.at(expected_place(options, index.size))
-        rewards, error = enclosed_rewards(model, structure, expected)
-        # Only the greatest error counts: the vector is freed.
-        own = 0.0 if error is None else max(0.0, extremes(error)[1])  # lemma: gain, entry-units
-        del error
-        if is_constant(model.communicator, rewards):
-            found = (model.communicator.greatest(extremes(rewards)[1]),) * 3
-        else:
-            earned = recompute_on(
-                rewards, expected.place, lambda there: enclosed_rewards(model, structure, there)[0]
-            )
-            del rewards
-            found = _average(model, index, earned, options, work, "steady-state rewards")
-        off = model.communicator.greatest(own)
-        if off == 0.0:
-            return found
-        # An average is off by what rewards are off by at most.
-        # lemma: gain, entry-units
-        return found[0], math.nextafter(found[1] - off, -math.inf), math.nextafter(found[2] + off, math.inf)
 
-    return a.scope.of_values(_over_components(model, gains, options, work))
+def average_reward(
+    model: SymbolicModel, structure: int, options: CheckOptions, work: SolveStatistics, component: Node
+) -> Gains:
+    """Return the average of a reward structure in a bottom component of a chain."""
+    index = index_states(model.manager, component)
+    expected = index.at(expected_place(options, index.size))
+    rewards, error = enclosed_rewards(model, structure, expected)
+    # Only the greatest error counts: the vector is freed.
+    own = 0.0 if error is None else max(0.0, extremes(error)[1])  # lemma: gain, entry-units
+    del error
+    if is_constant(model.communicator, rewards):
+        found = (model.communicator.greatest(extremes(rewards)[1]),) * 3
+    else:
+        earned = recompute_on(
+            rewards, expected.place, lambda there: enclosed_rewards(model, structure, there)[0]
+        )
+        del rewards
+        found = _average(model, index, earned, options, work, "steady-state rewards")
+    off = model.communicator.greatest(own)
+    if off == 0.0:
+        return found
+    # An average is off by what rewards are off by at most.
+    # lemma: gain, entry-units
+    return found[0], math.nextafter(found[1] - off, -math.inf), math.nextafter(found[2] + off, math.inf)
 
 
 def _average(
@@ -287,7 +297,7 @@ def _average(
 
 def _over_components(
     model: SymbolicModel,
-    gains: Callable[[Node, StateIndex], Gains],
+    gains: Callable[[Node], Gains],
     options: CheckOptions,
     work: SolveStatistics,
 ) -> StateValues:
@@ -297,7 +307,7 @@ def _over_components(
     serves all components.
     """
     components = bottom_components(model)
-    found = [gains(c, index_states(model.manager, c)) for c in components]
+    found = [gains(c) for c in components]
     if len(set(found)) == 1 or len(found) == 1:
         return StateValues.constant(*found[0], model.index.size)
     inside = np.zeros((3, model.index.size))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
+from hybrid.analysis.choice_systems import ChoiceMatrices, check_method, choice_operator, solve_choices
 from hybrid.analysis.operator_values import OperatorQuery
 from hybrid.analysis.precomputation import end_components, prob1e
 from hybrid.analysis.rewards import reward_units
@@ -100,8 +100,8 @@ def unsigned_rewards(model: SymbolicModel, structure: int) -> RewardOf:
 
 
 @dataclass(frozen=True, eq=False)
-class _Ends:
-    """The maximal end components of a model.
+class EndNumbers:
+    """End components of a model, their states and choices in numbers.
 
     `index` numbers their states, `component` has the number of each one's component, `choices` has for every
     layer the states whose choice stays inside.
@@ -114,8 +114,9 @@ class _Ends:
     choices: tuple[Node, ...]
 
     @classmethod
-    def of(cls, model: SymbolicModel) -> _Ends:
-        ends = model_end_components(model)
+    def of(cls, model: SymbolicModel, components: EndComponents | None = None) -> EndNumbers:
+        """Return the numbers of end components, by default of the maximal ones."""
+        ends = model_end_components(model) if components is None else components
         index = index_states(model.manager, ends.states)
         component = np.full(index.size, -1, np.int64)
         for number, own in enumerate(ends.components):
@@ -149,7 +150,7 @@ class _Ends:
             allowed.append(states)
         return end_components(model, model.manager.disjunction(allowed), allowed)
 
-    def states(self, chosen: NDArray[np.bool_]) -> Node:
+    def within(self, chosen: NDArray[np.bool_]) -> Node:
         """Return the states of some components, given as a mask over these."""
         return states_from(self.model.manager, self.index, chosen[self.component])
 
@@ -166,6 +167,95 @@ def inside_choices(ends: EndComponents, layers: int) -> tuple[Node, ...]:
     return tuple(ends.manager.disjunction(c.choices[layer] for c in every) for layer in range(layers))
 
 
+@dataclass(frozen=True, eq=False)
+class BestAverages:
+    """The best averages of end components, between bounds, and what to choose for them.
+
+    `lower` and `upper` have a number a component. The graph has decided those that are not `is_open`: choices
+    of `tight` earn the best reward in every step. Of the others `policy` has the choices, by states.
+    """
+
+    ends: EndNumbers
+    lower: Vector
+    upper: Vector
+    is_open: NDArray[np.bool_]
+    tight: EndComponents
+    policy: tuple[StateIndex, Policy] | None
+
+    def settle(self, maker: SchedulerBuilder, states: Node) -> None:
+        """Choose, in the states of some components, what their averages come from."""
+        ends = self.ends
+        maker.take([own & states for own in inside_choices(self.tight, len(ends.model.layers))])
+        decided = ends.within(~self.is_open) & states
+        maker.route(self.tight.states & states, decided, ends.choices)
+        if self.policy is not None:
+            index, policy = self.policy
+            for layer in np.unique(policy).tolist():
+                maker.choose(layer, states_from(ends.model.manager, index, policy == layer) & states)
+
+
+class ComponentAverages:
+    """Finds the best averages of end components, of one reward after another.
+
+    Components whose averages are iterated are laid out once, as long as they are the same ones. By default
+    the components are the maximal ones of the model.
+    """
+
+    def __init__(
+        self,
+        model: SymbolicModel,
+        options: CheckOptions,
+        work: SolveStatistics,
+        components: EndComponents | None = None,
+    ) -> None:
+        self._model, self._options, self._work = model, _own_options(model, options), work
+        self.ends = EndNumbers.of(model, components)
+        self._laid_out: tuple[NDArray[np.bool_], StateIndex, ChoiceMatrices] | None = None
+
+    def best(self, earned: RewardOf, maximise: bool, choosing: bool) -> BestAverages:
+        """Return the best averages of what choices earn, not negative; if `choosing`, with policies."""
+        model, ends = self._model, self.ends
+        least, most = ends.extremes(earned)
+        best = most if maximise else least
+        tight = ends.attaining(earned, best)
+        decided = np.zeros(len(best), np.bool_)
+        decided[ends.component[model.indicator(tight.states, ends.index)]] = True
+        lower, upper = np.where(decided, best, least), np.where(decided, best, most)
+        policy = None
+        if not decided.all():
+            policy = self._iterate(earned, maximise, ~decided, lower, upper, choosing)
+        return BestAverages(ends, lower, upper, ~decided, tight, policy)
+
+    def _iterate(
+        self,
+        earned: RewardOf,
+        maximise: bool,
+        is_open: NDArray[np.bool_],
+        lower: Vector,
+        upper: Vector,
+        choosing: bool,
+    ) -> tuple[StateIndex, Policy] | None:
+        """Narrow the bounds of the components that the graph does not decide; return their choices."""
+        ends, work, criterion = self.ends, self._work, self._options.criterion
+        if self._laid_out is None or not np.array_equal(self._laid_out[0], is_open):
+            index = index_states(self._model.manager, ends.within(is_open))
+            allowed = [states & index.states for states in ends.choices]
+            self._laid_out = is_open, index, ChoiceMatrices(self._model, index, allowed, self._options)
+        _, index, matrices = self._laid_out
+        numbers = np.cumsum(is_open) - 1
+        component = numbers[ends.component[is_open[ends.component]]]
+        operator = matrices.system(earned, maximise, None)
+        method = AverageIteration(operator, component, lower[is_open], upper[is_open], criterion)
+        found = method.solve(work.following(None))
+        work.note(method.name, operator, found.iterations, found.seconds, 8 * method.vectors * index.size)
+        work.products += operator.products
+        if found.status not in (Status.CONVERGED, Status.INTERRUPTED):
+            error = NotConvergedError(_WHAT, found.status, found.iterations, found.difference)
+            work.settle_for(error, self._options.bounding_method() is not None)
+        lower[is_open], upper[is_open] = found.lower, found.upper
+        return (index, _policy_at(operator, found.bias)) if choosing else None
+
+
 class _Averages:
     """The averages of all components, and what schedulers make of them."""
 
@@ -180,37 +270,8 @@ class _Averages:
     ) -> None:
         self._model, self._maximise, self._work, self._maker = model, maximise, work, maker
         self._options = _own_options(model, options)
-        self._earned = earned
-        self._ends = ends = _Ends.of(model)
-        least, most = ends.extremes(earned)
-        best = most if maximise else least
-        self._tight = ends.attaining(earned, best)
-        decided = np.zeros(len(best), np.bool_)
-        decided[ends.component[model.indicator(self._tight.states, ends.index)]] = True
-        self._lower, self._upper = np.where(decided, best, least), np.where(decided, best, most)
-        self._open = ~decided
-        self._policy: tuple[StateIndex, Policy] | None = None
-        if self._open.any():
-            self._iterate(least, most)
-
-    def _iterate(self, least: Vector, most: Vector) -> None:
-        """Bound the averages of the components that the graph does not decide."""
-        model, ends, work, criterion = self._model, self._ends, self._work, self._options.criterion
-        index = index_states(model.manager, ends.states(self._open))
-        numbers = np.cumsum(self._open) - 1
-        component = numbers[ends.component[self._open[ends.component]]]
-        allowed = [states & index.states for states in ends.choices]
-        operator = choice_operator(model, index, self._earned, self._maximise, self._options, allowed)
-        method = AverageIteration(operator, component, least[self._open], most[self._open], criterion)
-        found = method.solve(work.following(None))
-        work.note(method.name, operator, found.iterations, found.seconds, 8 * method.vectors * index.size)
-        work.products += operator.products
-        if found.status not in (Status.CONVERGED, Status.INTERRUPTED):
-            error = NotConvergedError(_WHAT, found.status, found.iterations, found.difference)
-            work.settle_for(error, self._options.bounding_method() is not None)
-        self._lower[self._open], self._upper[self._open] = found.lower, found.upper
-        if self._maker is not None:
-            self._policy = index, _policy_at(operator, found.bias)
+        found = ComponentAverages(model, options, work).best(earned, maximise, maker is not None)
+        self._found, self._ends, self._lower, self._upper = found, found.ends, found.lower, found.upper
 
     # ------------------------------------------------------------------ the way to components
 
@@ -228,7 +289,7 @@ class _Averages:
         # States that surely reach the best component of all need no weighing.
         end = float(upper.max() if self._maximise else lower.min())
         is_top = (lower == end) & (upper == end)
-        top = self._ends.states(is_top)
+        top = self._ends.within(is_top)
         sure = prob1e(self._model, self._model.reachable, top) if is_top.any() else top
         # lemma: end-component-averages
         off = float(np.max(np.maximum(upper - middle, middle - lower) / np.where(middle > 0.0, middle, 1.0)))
@@ -289,22 +350,13 @@ class _Averages:
         stops = (policy == len(model.layers)) & ~model.indicator(sure)
         settled = np.zeros(len(self._lower), np.bool_)
         settled[ends.component[stops[model.indicator(ends.index.states)]]] = True
-        self._settle(ends.states(settled) | top)
+        self._settle(ends.within(settled) | top)
         maker.until(model.reachable, top, model.manager.false, sure, True)
         maker.policy(model.index, operator, found, ends.components)
 
     def _settle(self, states: Node) -> None:
-        """Choose, in the states of some components, what their averages come from."""
-        maker, model = self._maker, self._model
-        if maker is None:
-            return
-        maker.take([own & states for own in inside_choices(self._tight, len(model.layers))])
-        decided = self._ends.states(~self._open) & states
-        maker.route(self._tight.states & states, decided, self._ends.choices)
-        if self._policy is not None:
-            index, policy = self._policy
-            for layer in np.unique(policy).tolist():
-                maker.choose(layer, states_from(model.manager, index, policy == layer) & states)
+        if self._maker is not None:
+            self._found.settle(self._maker, states)
 
 
 def _policy_at(operator: ChoiceOperator, x: Vector) -> Policy:
