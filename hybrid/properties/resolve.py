@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -20,6 +20,7 @@ from hybrid.properties.tree import (
     TimeBound,
 )
 from hybrid.properties.types import PropertyTypeChecker
+from mtbdd.base.records import Record
 from mtbdd.language.constants import check_given, type_of_given
 from mtbdd.language.errors import EvaluationError, Fault, FaultCollector, LanguageError, listed, shown_circle
 from mtbdd.language.model_syntax import ELAPSED, Constant, ResolvedModel
@@ -274,8 +275,7 @@ def _with_fault(item: Property, fault: Fault | None) -> Property:
     return replace(item, error=LanguageError([fault, *(item.error.faults if item.error else ())]))
 
 
-@dataclass
-class _Outcome:
+class _Outcome(Record, frozen=False):
     """The outcome of one property: its type and its folded formula, or the faults."""
 
     property: Property

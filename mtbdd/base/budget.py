@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,7 @@ class BudgetError(HybridError, RuntimeError):
     """The time or the memory that was given is spent; the message says which, and how much it was."""
 
 
-@dataclass
-class Course:
+class Course(Record, frozen=False):
     """The stage of the work, and the time that compiling took of it, for the message of a spent budget.
 
     Attributes

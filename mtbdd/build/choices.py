@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 
 from mtbdd.base.budget import check_budget
@@ -211,8 +210,7 @@ def pack_choices(
     return [ChoiceLayer(_matrix(encoding, b.parts, reachable), b.enabled, tuple(b.parts)) for b in bins]
 
 
-@dataclass
-class _Bin:
+class _Bin(Record, frozen=False):
     """A layer while it is filled."""
 
     enabled: Node

@@ -8,7 +8,7 @@ may change. All other variables keep their values.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import product
 
 from mtbdd.base.budget import check_budget
@@ -51,8 +51,7 @@ class Synchronisation(Record):
     parts: Parts
 
 
-@dataclass
-class _Offer:
+class _Offer(Record, frozen=False):
     """The commands of a composition: those without an action, and the ways to take each action."""
 
     alone: list[Parts] = field(default_factory=list)
@@ -187,8 +186,7 @@ class Suspect(Record):
     moves: bool = False
 
 
-@dataclass
-class Event:
+class Event(Record, frozen=False):
     """One unlabelled command or one synchronised action.
 
     Attributes

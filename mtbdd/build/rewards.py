@@ -6,13 +6,13 @@ import functools
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mtbdd.base.records import Record
 from mtbdd.build.expressions import RealPartitions
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
@@ -45,8 +45,7 @@ Enclosed = tuple[Vector, Vector | None]
 """Numbers, and a bound on their absolute errors; None if they are exact."""
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(Record):
     """A number known up to an absolute error."""
 
     value: Fraction

@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mtbdd.base.records import Record
 from mtbdd.diagrams.manager import Manager, Node
 
 # A level of a diagram made from pairs of diagrams below it: equal pairs become one node.
@@ -61,8 +61,7 @@ FALSE = 3
 Ref = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class NodeTable:
+class NodeTable(Record):
     """The nodes of a BDD with negated edges; its arrays cannot be written to.
 
     A reference is ``2 * row + negated``; row 1 is the constant TRUE, so `TRUE` is 2 and

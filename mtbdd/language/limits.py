@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 
 from mtbdd.base.errors import either
+from mtbdd.base.records import Record
 from mtbdd.language.limit_defaults import DEFAULT_LIMITS
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Record):
     """Limits on the size of a model's text.
 
     Attributes
@@ -63,10 +63,9 @@ class Limits:
 
     def __post_init__(self) -> None:
         """Check that every limit is a positive number."""
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for name, value in vars(self).items():
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"limit {field.name}: expected an integer of at least 1, got {value!r}")
+                raise ValueError(f"limit {name}: expected an integer of at least 1, got {value!r}")
 
     def changed(self, name: str, value: int) -> Limits:
         """Return the limits with one of them changed.

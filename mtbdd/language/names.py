@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NoReturn
 
 from mtbdd.base.errors import constants_given
+from mtbdd.base.records import Record
 from mtbdd.language.errors import EvaluationError, Fault, FaultCollector, listed, shown_circle
 from mtbdd.language.model_syntax import Constant, Formula, Label, ModelSyntax, Variable
 from mtbdd.language.reals import as_double
@@ -84,8 +85,7 @@ def dependency_order(graph: Mapping[str, Iterable[str]]) -> tuple[list[str], lis
 BUILT_IN_LABELS = frozenset(("init", "deadlock"))
 
 
-@dataclass
-class DeclaredNames:
+class DeclaredNames(Record, frozen=False):
     """The names that expressions may mention, and who may write the variables.
 
     Attributes
@@ -192,8 +192,7 @@ def _mentioned(expression: Expression) -> frozenset[str]:
     return frozenset(names | {_quoted(node.name) for node in nodes if isinstance(node, LabelReference)})
 
 
-@dataclass
-class Definitions:
+class Definitions(Record, frozen=False):
     """Definitions of names.
 
     Attributes

@@ -11,9 +11,10 @@ import math
 import operator as op
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
+
+from mtbdd.base.records import Record
 
 MOST_BITS = 4096
 """Bits of numerator and denominator beyond which a rational is replaced by an enclosure."""
@@ -32,8 +33,7 @@ class RealOverflowError(ArithmeticError):
     """A number far beyond what a double holds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Enclosure:
+class Enclosure(Record):
     """A real number of which only bounds are known, `low` < `high`."""
 
     low: Fraction

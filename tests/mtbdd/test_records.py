@@ -6,7 +6,7 @@ import copy
 import inspect
 import pickle
 from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -27,6 +27,20 @@ class Longer(Place):
 
 class Alone(Record, eq=False):
     values: tuple[float, ...]
+
+
+class Plain(Record):
+    first: int
+    second: int = 4
+
+
+class Checked(Plain, frozen=False):
+    shared: ClassVar[int] = 3
+    third: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.first < 0:
+            raise ValueError(f"first: expected a natural number, got {self.first}")
 
 
 @dataclass(frozen=True)
@@ -92,3 +106,25 @@ def test_they_are_equal_where_what_is_compared_is() -> None:
         hash(Place(1))
     assert copy.deepcopy(Longer(1, "x")) == pickle.loads(pickle.dumps(Longer(1, "x"))) == Longer(1, "x")
     assert Longer(1).end == 9 and Longer.__match_args__ == (*Place.__match_args__, "end")
+
+
+def test_fields_without_a_description_are_found_when_they_are_examined() -> None:
+    assert Checked(1) == Checked(1, 4, ()) and Checked.__match_args__ == ("first", "second", "third")
+    assert [part.name for part in fields(Checked)] == ["first", "second", "third"]
+    assert [part.name for part in fields(Plain)] == ["first", "second"]
+    assert replace(Checked(1), second=5) == Checked(1, 5)
+    assert list(inspect.signature(Checked).parameters) == ["first", "second", "third"]
+    with pytest.raises(ValueError, match="mutable default"):
+
+        class Refused(Record):
+            seen: list[int] = []
+
+
+def test_a_class_may_have_records_that_change_and_are_checked() -> None:
+    with pytest.raises(ValueError, match="natural number"):
+        Checked(-1)
+    record = Checked(1)
+    record.second = 9
+    assert record == Checked(1, 9) and repr(record).endswith("Checked(first=1, second=9, third=())")
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(record)

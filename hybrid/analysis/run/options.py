@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -36,6 +36,7 @@ from hybrid.base.option_types import (
 from hybrid.matrix.backends import Backend, choose_backend
 from hybrid.matrix.space.base import Criterion
 from mtbdd.base.errors import option
+from mtbdd.base.records import Record
 from mtbdd.language.errors import suggestion
 from mtbdd.language.limits import Limits
 
@@ -128,8 +129,7 @@ def _stated(keyword: str) -> Any:
     return field(default=record.default, metadata={"option": record})
 
 
-@dataclass(frozen=True)
-class CheckOptions:
+class CheckOptions(Record):
     """Engine, backend, injection level, method and precision of a check.
 
     Attributes

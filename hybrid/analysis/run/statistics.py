@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import TYPE_CHECKING, Any
 
 from hybrid.base.errors import NotConvergedError
@@ -59,8 +59,7 @@ _WITHOUT_SYSTEMS = {"uniformisation": "windows of time", "steps": "numbers of st
 """Names of computations whose method no option chooses."""
 
 
-@dataclass
-class SolveStatistics:
+class SolveStatistics(Record, frozen=False):
     """Statistics of solving one property, summed over its linear systems.
 
     Attributes

@@ -11,7 +11,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, Protocol
 
@@ -242,8 +242,7 @@ class Status(Enum):
         return found.get(self, "")
 
 
-@dataclass(frozen=True)
-class Criterion:
+class Criterion(Record):
     """When an iteration stops ([Tealdi13] §2.4.1).
 
     Attributes

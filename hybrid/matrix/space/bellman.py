@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,8 +27,7 @@ from hybrid.matrix.space.workspace import Array, Pair, Steps, Workspace
 from mtbdd.base.records import Record
 
 
-@dataclass
-class Outcome:
+class Outcome(Record, frozen=False):
     """Progress of a method with bounds.
 
     Attributes
