@@ -25,10 +25,11 @@ ADD, TIMES, MATRIX, SCALE = 0, 4, 8, 12
 MODULAR = 2
 """Arithmetic of residues; that of doubles is their rounding (0 nearest, 1 up, -1 down) modulo 4."""
 
-GREATER, LESS, DIFFER, PAIR, SPLIT = range(16, 21)
+GREATER, LESS, DIFFER, PAIR, SPLIT, EXCEPT = range(16, 22)
 """Further operations: maximum and minimum of doubles, difference of residues, and the word of two words.
 
-Functions that differ are 0 in the same states. A word that is split by 0 stays as it is.
+Functions that differ are 0 in the same states. A word that is split by 0 stays as it is. A word except the
+same word is 0, except another one it stays.
 """
 
 DONE, PAUSED, FULL, OVERFLOW = range(4)
@@ -354,6 +355,8 @@ def _of_residues(store, operation, x, y):  # type: ignore[no-untyped-def]
         word = times(x, y)
     elif operation == DIFFER:
         word = plus(x, np.uint64(_P) - y)
+    elif operation == EXCEPT:
+        word = x  # equal words are one leaf
     else:
         word = pair_word(x, y)
     _note(store, operation, x, y, word)
@@ -436,10 +439,10 @@ def run(store, bottom, steps):  # type: ignore[no-untyped-def]
                     result = a
             elif a == 0:
                 result = np.int64(0)
-            elif kind == DIFFER or kind == SPLIT:
+            elif kind == DIFFER or kind == SPLIT or kind == EXCEPT:
                 if b == 0:
                     result = a
-                elif a == b and kind == DIFFER:
+                elif a == b and kind != SPLIT:
                     result = np.int64(0)
             elif b == 0 and kind != PAIR:
                 result = np.int64(0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ Nodes = NDArray[np.int32]
 Values = NDArray[np.float64]
 Words = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
+T = TypeVar("T")
 
 NEAREST, DOWN, UP = 0, -1, 1
 """Rounding of sums and products: every one to nearest, to at most the exact result, or to at least it."""
@@ -279,8 +280,8 @@ class NodeStore:
                 self._reserve_notes()
         return int(record[kernels.RESULT])
 
-    def noted(self, operation: Callable[[], int]) -> tuple[int, Words]:
-        """Return the result of an operation, and what was done with leaves on the way.
+    def noted(self, operation: Callable[[], T]) -> tuple[T, Words]:
+        """Return what operations make, and what was done with leaves on the way.
 
         The latter has a row of four: operation, operands, result. What was known before is not in it.
         """
@@ -307,7 +308,12 @@ class NodeStore:
         return bool(self._store.record[self._kernels.TINY])
 
     def leaf_pairs(self, a: int, b: int) -> tuple[Values, Values]:
-        """Return the values that two functions have together somewhere: distinct pairs, an array each.
+        """Return the values that two functions have together somewhere; see `word_pairs`."""
+        left, right = self.word_pairs(a, b)
+        return left.view(np.float64), right.view(np.float64)
+
+    def word_pairs(self, a: int, b: int) -> tuple[Words, Words]:
+        """Return the words that two functions have together somewhere: distinct pairs, an array each.
 
         Time: O(pairs of nodes that meet), compiled.
         """
@@ -335,8 +341,7 @@ class NodeStore:
                 pairs = _grown(pairs, 2 * pairs.shape[0])
         self._meeting = keys, stack, pairs
         left, right = pairs[: record[2]].T
-        values = self._store.words.view(np.float64)
-        return values[left], values[right]
+        return self._store.words[left], self._store.words[right]
 
     # ------------------------------------------------------------------ room
 

@@ -1,16 +1,18 @@
-"""The coarsest strong bisimulation of a Markov chain, found and proved on its decision diagram.
+"""The coarsest strong bisimulation of a chain or a decision process, found and proved on its diagrams.
 
 Refinement by signatures ([Der07], [WDH10], [DP18]). The partition is a function of the row bits, and a round
 is a product of the matrix with it. Every block has a weight that looks random. The signature of a state is
-then one residue, and no diagram over bits of blocks. Nothing rests on that: in the end the product is made
-once more with all operations on leaves noted. Every residue is required to stand for one *formal sum*, which
-says in integers how often each block is reached.
+then one residue, and no diagram over bits of blocks. That of a state with choices adds up the words of those
+that differ. Nothing rests on that: in the end the product is made once more with all operations on leaves
+noted. Every residue is required to stand for one *formal sum*, which says in integers how often each block is
+reached.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,9 +52,9 @@ class _AccidentError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Entries of a matrix as multiples of symbols, which are numbers that nothing is known of.
+    """Entries of matrices as multiples of symbols, which are numbers that nothing is known of.
 
-    Entry k of the terminals is ``counts[k]`` times the symbol ``symbols[k]``.
+    Entry k of the distinct terminals, ascending, is ``counts[k]`` times the symbol ``symbols[k]``.
 
     Attributes
     ----------
@@ -72,10 +74,11 @@ class Terms:
 
 
 @dataclass(frozen=True, eq=False)
-class ChainPartition:
+class StatePartition:
     """A partition of states that is proved to be a strong bisimulation.
 
-    Block k consists of the states whose first one, in the order of the row bits, is ``first[k]``.
+    Block k consists of the states whose first one, in the order of the row bits, is ``first[k]``. Every state
+    of a block has all of its choices and no others; in a chain there is one a block.
 
     Attributes
     ----------
@@ -86,10 +89,14 @@ class ChainPartition:
         The class of the states of each block.
     first : ndarray of bool, shape (count, n_bits)
         A state of each block, its row bits; ascending.
-    starts : ndarray of int64, shape (count + 1,)
-        Where the sums of every block begin.
+    choice_starts : ndarray of int64, shape (count + 1,)
+        Where the choices of every block begin.
+    choice_classes : ndarray of int64, shape (choice_starts[-1],)
+        The class of every choice; 0 where none are distinguished.
+    starts : ndarray of int64, shape (choice_starts[-1] + 1,)
+        Where the sums of every choice begin.
     targets, symbols, counts : ndarray of int64, shape (starts[-1],)
-        What every state of the block has for the sum of its entries into a block: some symbols, how often.
+        What the choice has for the sum of its entries into a block: some symbols, how often.
     nodes : int
         Of the partition's diagram, one a bit and prefix that it distinguishes.
     low, high : tuple of ndarray of int64
@@ -101,6 +108,8 @@ class ChainPartition:
     rounds: int
     classes: Numbers
     first: NDArray[np.bool_]
+    choice_starts: Numbers
+    choice_classes: Numbers
     starts: Numbers
     targets: Numbers
     symbols: Numbers
@@ -140,28 +149,31 @@ class ChainPartition:
 
 
 def coarsest_partition(
-    matrix: SymbolicMatrix,
+    matrices: Sequence[SymbolicMatrix],
     terms: Terms,
     work: ValueDiagrams,
     classes: int,
     *,
+    choice_classes: Sequence[int] = (),
     skip_own: bool = False,
     most: float = np.inf,
     room: int = 1 << 26,
-) -> ChainPartition:
+) -> StatePartition:
     """Return the coarsest strong bisimulation finer than some classes of states.
 
     Parameters
     ----------
-    matrix : SymbolicMatrix
-        Of positive entries, between states.
+    matrices : sequence of SymbolicMatrix
+        Of positive entries, between states. Each has a choice of some states, one alone that of all.
     terms : Terms
-        What its terminals stand for.
+        What their terminals stand for.
     work : ValueDiagrams
     classes : int
         A function of the row bits: integers from 1 for states, 0 elsewhere.
+    choice_classes : sequence of int, optional
+        Where there are several matrices, likewise the classes of the choices of each.
     skip_own : bool
-        Whether entries into a state's own block need not agree.
+        Whether entries into a state's own block need not agree; of one matrix.
     most : float
         Blocks beyond which none is returned.
     room : int
@@ -178,11 +190,16 @@ def coarsest_partition(
     Notes
     -----
     Two states are in one block if they are in one class and the formal sums of their entries into each block
-    are the same. Time: a product with the matrix a round, on diagrams. Lemma: formal-sums (docs/lumping.md).
+    are the same; of several matrices, if the sets of their choices' classes and sums are the same. Time: a
+    product with each matrix a round, on diagrams, and an operation for every two matrices. Lemmas:
+    formal-sums, sets-of-choices (docs/lumping.md).
     """
+    assert not (skip_own and len(matrices) > 1)
     for seed in _SEEDS:
         try:
-            return _Refinement(matrix, terms, work, classes, skip_own, most, room, seed).found()
+            return _Refinement(
+                matrices, terms, work, classes, choice_classes, skip_own, most, room, seed
+            ).found()
         except _AccidentError:
             continue
     raise CoarseningError("the blocks could not be proved")
@@ -193,10 +210,11 @@ class _Refinement:
 
     def __init__(
         self,
-        matrix: SymbolicMatrix,
+        matrices: Sequence[SymbolicMatrix],
         terms: Terms,
         work: ValueDiagrams,
         classes: int,
+        choice_classes: Sequence[int],
         skip_own: bool,
         most: float,
         room: int,
@@ -207,37 +225,41 @@ class _Refinement:
 
         self._operations, self._proof = node_kernels, refinement_kernels
         self._terms, self._skip, self._most = terms, skip_own, most
-        self._n_bits = matrix.manager.n_bits
-        self._store = NodeStore(matrix.manager.index_level, room, "check without the quotient")
-        entries, residues = Diagram.of(work, work.load(matrix)), self._residues_of(terms, seed)
+        manager = matrices[0].manager
+        self._n_bits = manager.n_bits
+        self._store = NodeStore(manager.index_level, room, "check without the quotient")
+        residues = self._residues_of(terms, seed)
         distinct = np.unique(np.stack([terms.symbols, terms.counts], axis=1), axis=0, return_index=True)[1]
         self._terminals: Numbers = distinct[np.argsort(residues[distinct])]
         self._residues = residues[self._terminals]
         # A residue is to stand for one multiple of one symbol, and none is to be 0.
         if not self._residues.all() or not np.diff(self._residues).all():  # lemma: formal-sums
             raise _AccidentError
-        places = np.searchsorted(matrix.terminals, entries.values)
-        words = np.where(entries.values == 0, 0, residues[np.minimum(places, len(residues) - 1)])
-        self._matrix = self._store.insert(entries, words.astype(np.uint64))
+        terminals = np.unique(np.concatenate([matrix.terminals for matrix in matrices]))
+        self._matrices: list[int] = []
+        for matrix in matrices:
+            entries = Diagram.of(work, work.load(matrix))
+            places = np.minimum(np.searchsorted(terminals, entries.values), len(terminals) - 1)
+            words = np.where(entries.values == 0, 0, residues[places])
+            self._matrices.append(self._store.insert(entries, words.astype(np.uint64)))
         self._parents: Words = np.zeros((0, 2), dtype=np.uint64)
-        loaded = Diagram.of(work, classes)
-        self._classes = self._store.insert(loaded, loaded.values.astype(np.uint64))
+        self._classes = self._with_classes(work, classes)
         self._partition = self._with_words(self._classes, lambda words: self._seeded(words, seed))
+        self._has_choices = len(matrices) > 1
+        # Of several matrices, the class and the sum of every choice, and the signatures of the states.
+        self._kinds = [self._with_classes(work, own) for own in choice_classes] or [0] * len(matrices)
+        self._sums, self._signature = [0] * len(matrices), 0
 
     # ------------------------------------------------------------------ rounds
 
-    def found(self) -> ChainPartition:
+    def found(self) -> StatePartition:
         """Refine until nothing changes, and prove the blocks."""
         exits = self._negated_exits() if self._skip else 0
         n_blocks, rounds, step = len(self._words(self._partition)), 0, self._partition
         while True:
             check_budget()
             rounds += 1
-            change = self._times(step)
-            if exits:
-                own = self._apply("TIMES", exits, step)
-                change = self._apply("ADD", change, own)
-            split = self._split(change)
+            split = self._split(self._change(step, exits))
             found = len(self._words(split))
             is_stable, n_blocks = found == n_blocks, found
             if n_blocks >= self._most:
@@ -248,6 +270,34 @@ class _Refinement:
             step = self._apply("DIFFER", new, self._partition)
             self._partition = new
             step, exits = self._settle(step, exits)
+
+    def _change(self, step: int, exits: int) -> int:
+        """Return how the signatures of states change where the words of blocks change by a step."""
+        if not self._has_choices:
+            change = self._times(self._matrices[0], step)
+            return self._apply("ADD", change, self._apply("TIMES", exits, step)) if exits else change
+        self._sums = [
+            self._apply("ADD", own, self._times(matrix, step))
+            for matrix, own in zip(self._matrices, self._sums, strict=True)
+        ]
+        before, self._signature = self._signature, 0
+        for own in self._distinct_choices(self._named_choices()):
+            self._signature = self._apply("ADD", self._signature, own)
+        return self._apply("DIFFER", self._signature, before)
+
+    def _named_choices(self) -> list[int]:
+        """Return the words of the choices that each matrix has, of their classes and sums."""
+        pairs = zip(self._sums, self._kinds, strict=True)
+        return [self._apply("PAIR", own, kind) for own, kind in pairs]
+
+    def _distinct_choices(self, names: Sequence[int]) -> list[int]:
+        """Return words, and 0 where an earlier matrix has the same choice of the state."""
+        found = []
+        for k, own in enumerate(names):
+            for other in names[:k]:
+                own = self._apply("EXCEPT", own, other)  # lemma: sets-of-choices
+            found.append(own)
+        return found
 
     def _split(self, change: int) -> int:
         """Return the partition split by how the sums of its states change, and remember what was split.
@@ -284,22 +334,23 @@ class _Refinement:
 
     def _negated_exits(self) -> int:
         """Return minus the sum of every state's entries."""
-        ones = self._with_words(self._partition, lambda words: np.ones_like(words))
+        ones = self._with_words(self._partition, np.ones_like)
         prime = np.uint64((1 << 61) - 1)
-        return self._with_words(self._times(ones), lambda words: np.where(words == 0, words, prime - words))
+        exits = self._times(self._matrices[0], ones)
+        return self._with_words(exits, lambda words: np.where(words == 0, words, prime - words))
 
     # ------------------------------------------------------------------ proof
 
-    def _with_proof(self, rounds: int) -> ChainPartition:
-        """Return the partition, if every residue stands for one formal sum.  Lemma: formal-sums."""
+    def _with_proof(self, rounds: int) -> StatePartition:
+        """Return the partition, if every residue stands for one formal sum.
+
+        Lemmas: formal-sums, sets-of-choices (docs/lumping.md).
+        """
         # Nothing that is known from before: every operation on leaves is to be noted.
         store = self._store
         self._settle(anyway=True)
-        _, members = store.noted(lambda: self._apply("PAIR", self._partition, self._classes))
-        self._settle(anyway=True)
-        sums, log = store.noted(lambda: self._times(self._partition))
-        _, pairs = store.noted(lambda: self._apply("PAIR", self._partition, sums))
-        if not log[:, 3].all() or not pairs[:, 2].all():  # lemma: formal-sums
+        self._sums, log = store.noted(lambda: [self._times(m, self._partition) for m in self._matrices])
+        if not log[:, 3].all():  # lemma: formal-sums
             raise _AccidentError
         first, low, high, names = self._levelled()
         by_word = np.argsort(names)
@@ -308,7 +359,7 @@ class _Refinement:
         def block_of(words: Words) -> Numbers:
             return by_word[np.searchsorted(ascending, words)]
 
-        members = np.unique(members[:, 1:3], axis=0)
+        members = self._pairs(self._partition, self._classes)
         if len(members) != len(names):  # lemma: formal-sums
             raise _AccidentError
         of_block = np.empty(len(names), dtype=np.int64)
@@ -323,15 +374,17 @@ class _Refinement:
         operations[~products, 2] = np.searchsorted(words, log[~products, 2])
         operations[:, 3] = np.searchsorted(words, log[:, 3])
         starts, ends, keys, counts = self._formal_sums(operations, len(words))
-        pairs = np.unique(pairs, axis=0)
-        blocks, of_pairs = block_of(pairs[:, 1]), np.searchsorted(words, pairs[:, 2])
-        order = np.lexsort((of_pairs, blocks))
-        blocks, of_pairs = blocks[order], of_pairs[order]
+        of_blocks, of_sums, kinds = self._choices()
+        blocks, own = block_of(of_blocks), np.searchsorted(words, of_sums)
+        order = np.lexsort((own, kinds, blocks))
+        blocks, own, kinds = blocks[order], own[order], kinds[order]
         n_symbols = self._terms.n_symbols
-        # lemma: formal-sums
-        if not self._proof.agreeing(blocks, of_pairs, self._skip, n_symbols, starts, ends, keys, counts):
-            raise _AccidentError
-        own = of_pairs[np.append(True, np.diff(blocks) != 0)]
+        if not self._has_choices:
+            # lemma: formal-sums
+            if not self._proof.agreeing(blocks, own, self._skip, n_symbols, starts, ends, keys, counts):
+                raise _AccidentError
+            is_first = np.append(True, np.diff(blocks) != 0)
+            blocks, own, kinds = blocks[is_first], own[is_first], kinds[is_first]
         lengths = (ends - starts)[own]
         places = np.repeat(starts[own] - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
         rows = np.repeat(np.arange(len(own)), lengths)
@@ -340,10 +393,43 @@ class _Refinement:
             kept = targets != rows
             rows, targets, symbols, times = rows[kept], targets[kept], symbols[kept], times[kept]
         begins = np.searchsorted(rows, np.arange(len(own) + 1))
+        of_choices = np.searchsorted(blocks, np.arange(len(names) + 1))
         nodes = sum(len(part) for part in low)
-        return ChainPartition(
-            len(own), rounds, of_block, first, begins, targets, symbols, times, nodes, low, high
-        )
+        return StatePartition(
+            len(names), rounds, of_block, first, of_choices, kinds, begins, targets, symbols, times, nodes,
+            low, high,
+        )  # fmt: skip
+
+    def _choices(self) -> tuple[Words, Words, Numbers]:
+        """Return the choices of blocks: the block, the sum and the class of each.
+
+        Of a chain all pairs of a block and a sum that a state of it has. Else every state of a block has all
+        of them: as many distinct choices as the block, which has its own among them.
+
+        Lemmas: formal-sums, sets-of-choices (docs/lumping.md).
+        """
+        if not self._has_choices:
+            pairs = self._pairs(self._partition, self._sums[0])
+            if not pairs[:, 1].all():  # lemma: formal-sums
+                raise _AccidentError
+            return pairs[:, 0], pairs[:, 1], np.zeros(len(pairs), dtype=np.int64)
+        names, log = self._store.noted(self._named_choices)
+        told = np.unique(log[:, 1:], axis=0)
+        told = told[np.argsort(told[:, 2])]
+        if not np.diff(told[:, 2]).all():  # lemma: sets-of-choices
+            raise _AccidentError
+        found = np.unique(np.concatenate([self._pairs(self._partition, own) for own in names]), axis=0)
+        found = found[found[:, 1] != 0]
+        count = 0
+        for own in self._distinct_choices(names):
+            count = self._apply("ADD", count, self._with_words(own, np.ones_like))
+        counted = self._pairs(self._partition, count)
+        of_block = np.unique(found[:, 0], return_counts=True)
+        is_all = len(counted) == len(of_block[0]) and bool((counted[:, 0] == of_block[0]).all())
+        if not is_all or (counted[:, 1] != of_block[1].astype(np.uint64)).any():  # lemma: sets-of-choices
+            raise _AccidentError
+        told = told[np.searchsorted(told[:, 2], found[:, 1])]
+        return found[:, 0], told[:, 0], told[:, 1].astype(np.int64)
 
     def _formal_sums(self, operations: Numbers, n_words: int) -> tuple[Numbers, Numbers, Numbers, Numbers]:
         """Return where the sum of each word stands, and the sums."""
@@ -390,8 +476,8 @@ class _Refinement:
 
     # ------------------------------------------------------------------ operations
 
-    def _times(self, v: int) -> int:
-        return self._store.modular_product(self._matrix, v)
+    def _times(self, matrix: int, v: int) -> int:
+        return self._store.modular_product(matrix, v)
 
     def _apply(self, name: str, a: int, b: int) -> int:
         """Return an operation of two functions of residues, by its name."""
@@ -403,9 +489,12 @@ class _Refinement:
         """Forget what is of no use once that is most of all; return functions by their new numbers."""
         if not anyway and not self._store.is_crowded():
             return functions
-        kept = self._store.collect(self._matrix, self._partition, self._classes, *functions)
-        self._matrix, self._partition, self._classes, *rest = kept
-        return tuple(rest)
+        own = self._partition, self._classes, self._signature
+        groups = self._matrices, self._kinds, self._sums
+        kept = iter(self._store.collect(*own, *chain(*groups), *functions))
+        self._partition, self._classes, self._signature = (next(kept) for _ in own)
+        self._matrices, self._kinds, self._sums = ([next(kept) for _ in group] for group in groups)
+        return tuple(kept)
 
     def _leaves(self, root: int) -> tuple[Numbers, Words]:
         """Return the leaves of a function but the leaf 0, and their words."""
@@ -424,6 +513,16 @@ class _Refinement:
             return found
 
         return self._store.relabelled(root, changed)
+
+    def _with_classes(self, work: ValueDiagrams, classes: int) -> int:
+        """Store classes that are numbers from 1."""
+        loaded = Diagram.of(work, classes)
+        return self._store.insert(loaded, loaded.values.astype(np.uint64))
+
+    def _pairs(self, a: int, b: int) -> Words:
+        """Return the distinct words that two functions have together where the first is not 0, ascending."""
+        pairs = np.stack(self._store.word_pairs(a, b), axis=1)
+        return np.unique(pairs[pairs[:, 0] != 0], axis=0)
 
     def _seeded(self, words: Words, seed: int) -> Words:
         """Return the words of the first blocks, which are one a class."""

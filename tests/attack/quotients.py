@@ -1,4 +1,4 @@
-"""Cases of the attack, asked of bisimulation quotients: of chains in turn from diagrams and from lists."""
+"""Cases of the attack, asked of bisimulation quotients, in turn from diagrams and from lists."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _SHARE = 0.5
 """Blocks a state from which the model itself is checked."""
 
 LISTED = 1 << 22
-"""States of a chain up to which its quotient is made from a list: some 5 microseconds a state."""
+"""States up to which a quotient is made from a list: some 5 microseconds a state."""
 
 
 @dataclass(frozen=True, eq=False)

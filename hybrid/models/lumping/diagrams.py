@@ -1,4 +1,4 @@
-"""The quotient of a Markov chain made from its decision diagrams: no state and no transition is listed."""
+"""The quotient of a model made from its decision diagrams: no state and no transition is listed."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from hybrid.models.lumping.partition import fractions_of
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import symbolic_reward
 from mtbdd.diagrams.encoding import EncodedVariable
-from mtbdd.diagrams.manager import Node
+from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.value_diagrams import ZERO, Operation, ValueDiagrams, Values
-from mtbdd.graph.bisimulation import ChainPartition, CoarseningError, Terms, coarsest_partition
+from mtbdd.graph.bisimulation import CoarseningError, StatePartition, Terms, coarsest_partition
 from mtbdd.language.syntax import ModelType
 from mtbdd.offset.states import index_states
 
@@ -51,8 +51,8 @@ def listed_quotient(
     labels: Sequence[str],
     keep_loops: bool,
     most: float,
-) -> tuple[ExplicitModel, ChainPartition]:
-    """Return the quotient of a chain by the coarsest strong bisimulation that distinguishes some sets.
+) -> tuple[ExplicitModel, StatePartition]:
+    """Return the quotient of a model by the coarsest strong bisimulation that distinguishes some sets.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def listed_quotient(
     -------
     ExplicitModel
         State k is block k.
-    ChainPartition
+    StatePartition
 
     Raises
     ------
@@ -79,18 +79,28 @@ def listed_quotient(
     -----
     Time: that of `coarsest_partition`, then O(blocks and their transitions).
     """
-    matrix, units = model.matrix, model.matrix.units
+    matrices = [layer.matrix for layer in model.layers]
+    units = max(matrix.units for matrix in matrices)  # lemma: formal-sums
     skip_own = model.type is ModelType.CTMC and not keep_loops
-    classes = _Classes(model)
+    work = ValueDiagrams(model.manager.index_level)
+    classes = _Classes(work, model.manager, model.reachable)
     for states in sets:
         classes.tell_apart(SymbolicMatrix(model.manager, states, np.array([1.0])), lambda v: v)
-    earned = [_Earned(classes, number) for number in rewards]
-    entries = _Entries(matrix.terminals, units)
+    # The only choice of all states is theirs.
+    of_choices = [classes]
+    if len(matrices) > 1:
+        of_choices = [_Classes(work, model.manager, layer.enabled) for layer in model.layers]
+    earned = [_Earned(model, number, classes, of_choices) for number in rewards]
+    entries = _Entries(np.unique(np.concatenate([matrix.terminals for matrix in matrices])), units)
+    table = _joined([own.table for own in of_choices])
+    kinds = [own.numbered(table) for own in of_choices] if len(matrices) > 1 else []
     found = coarsest_partition(
-        matrix, entries.terms, classes.work, classes.root, skip_own=skip_own, most=most, room=_room(model)
-    )
+        matrices, entries.terms, work, classes.root, choice_classes=kinds, skip_own=skip_own, most=most,
+        room=_room(model),
+    )  # fmt: skip
     starts, columns, values, is_exact = entries.rows(found)
     told = classes.table[found.classes]
+    told_of_choices = table[found.choice_classes] if kinds else told
     initial = np.zeros(found.count, dtype=np.bool_)
     initial[found.met_by(index_states(model.manager, model.initial))] = True
     shown = model.encoding.shown
@@ -101,6 +111,7 @@ def listed_quotient(
         columns,
         values,
         initial,
+        found.choice_starts if model.is_mdp else None,
         variables=tuple(StateVariable(v.name, v.low, v.high, v.is_bool) for v in shown),
         valuations={v.name: _values(found.first, v) for v in shown},
         labels={name: told[:, k] == 1 for k, name in enumerate(labels)},
@@ -108,7 +119,7 @@ def listed_quotient(
         source=model.source.file,
     )
     listed, _ = with_loops(listed)
-    held = {e.number: e.of_blocks(listed, told) for e in earned}
+    held = {e.number: e.of_blocks(listed, told, told_of_choices) for e in earned}
     structures = (held.get(k, ExplicitReward(r.name)) for k, r in enumerate(model.source.rewards))
     return replace(listed, rewards=tuple(structures)), found
 
@@ -148,25 +159,30 @@ def _double(value: Fraction) -> float:
 
 
 class _Classes:
-    """The states that a partition begins with, distinguished by one function after another.
+    """Classes of states that a partition begins with, distinguished by one function after another.
+
+    Parameters
+    ----------
+    work : ValueDiagrams
+    states : Node
+        The states that have a class.
 
     Attributes
     ----------
-    work : ValueDiagrams
     root : int
         The classes, from 1.
     table : ndarray of int64, shape (classes + 1, functions)
         The code of every function in every class.
     """
 
-    def __init__(self, model: SymbolicModel) -> None:
-        self.model, self.work = model, ValueDiagrams(model.manager.index_level)
-        self.root = self.work.load(SymbolicMatrix(model.manager, model.reachable, np.array([1.0])))
+    def __init__(self, work: ValueDiagrams, manager: Manager, states: Node) -> None:
+        self._work = work
+        self.root = work.load(SymbolicMatrix(manager, states, np.array([1.0])))
         self.table: Numbers = np.zeros((2, 0), dtype=np.int64)
 
     def tell_apart(self, function: SymbolicMatrix, codes: Callable[[Values], Values]) -> int:
         """Split classes by a function's values, or their codes from 0; return its column in the table."""
-        work = self.work
+        work = self._work
         told = work.mapped(work.load(function), codes)
         width = float(work.values(told).max()) + 1.0
         both = Operation(
@@ -181,6 +197,17 @@ class _Classes:
         rows = self.table[before.astype(np.int64)]
         self.table = np.column_stack([rows, code.astype(np.int64)])
         return int(self.table.shape[1]) - 1
+
+    def numbered(self, table: Numbers) -> int:
+        """Return the classes by their places in a table that has the rows of the own one."""
+        places = np.array([np.flatnonzero((table == row).all(axis=1))[-1] for row in self.table])
+        return self._work.mapped(self.root, lambda v: np.where(v == 0, 0.0, places[v.astype(np.int64)]))
+
+
+def _joined(tables: Sequence[Numbers]) -> Numbers:
+    """Return the rows of classes' tables, each once behind a first one of 0."""
+    rows = np.unique(np.concatenate([table[1:] for table in tables]), axis=0)
+    return np.concatenate([tables[0][:1], rows])
 
 
 class _Entries:
@@ -212,13 +239,14 @@ class _Entries:
         own = [Fraction(value) for value in terminals[~is_counted].tolist()]
         self._of_symbol = [Fraction(1, self._denominator), *own]
 
-    def rows(self, found: ChainPartition) -> tuple[Numbers, Numbers, Vector, bool]:
+    def rows(self, found: StatePartition) -> tuple[Numbers, Numbers, Vector, bool]:
         """Return the sums as rows of a matrix: starts, columns, values, and whether all are exact."""
-        of_row = np.repeat(np.arange(found.count), np.diff(found.starts))
+        n_rows = len(found.starts) - 1
+        of_row = np.repeat(np.arange(n_rows), np.diff(found.starts))
         new = np.ones(len(of_row), dtype=np.bool_)
         new[1:] = (np.diff(of_row) != 0) | (np.diff(found.targets) != 0)
         begins = np.flatnonzero(new)
-        starts = np.append(0, np.cumsum(np.bincount(of_row[new], minlength=found.count)))
+        starts = np.append(0, np.cumsum(np.bincount(of_row[new], minlength=n_rows)))
         sizes = np.diff(np.append(begins, len(new)))
         one = sizes == 1
         pairs = np.stack([found.symbols[begins], found.counts[begins]], axis=1)
@@ -236,46 +264,55 @@ class _Entries:
 
 
 class _Earned:
-    """A reward structure over all states, in a CTMC all of it in a unit of time."""
+    """A reward structure over all states and choices, in a CTMC all of it in a unit of time."""
 
-    def __init__(self, classes: _Classes, number: int) -> None:
-        self.number = number
-        reward = symbolic_reward(classes.model, number)
-        self._name = reward.name
-        self._parts: list[tuple[int, list[Fraction], float] | None] = []
-        for part in (reward.states, reward.choices[0]):
-            if part is None or not part.terminals.size:
-                self._parts.append(None)
-                continue
-            numbers = fractions_of(part.terminals, part.units)
-            known: dict[Fraction, int] = {}
-            codes = [known.setdefault(own, len(known) + 1) for own in numbers]
-            codes_of = np.array([0, *codes], dtype=np.float64)
-            column = classes.tell_apart(part, _looked_up(part.terminals, codes_of))
-            self._parts.append((column, [Fraction(0), *known], part.units))
+    def __init__(
+        self, model: SymbolicModel, number: int, states: _Classes, choices: Sequence[_Classes]
+    ) -> None:
+        reward = symbolic_reward(model, number)
+        self.number, self._name = number, reward.name
+        self._states = _Codes([states], [reward.states])
+        self._choices = _Codes(choices, reward.choices)
 
-    def of_blocks(self, listed: ExplicitModel, told: Numbers) -> ExplicitReward:
-        """Return the structure of the quotient; `told` has the codes of its states."""
-        (states, units), (choices, of_choices) = (self._values(part, told) for part in self._parts)
+    def of_blocks(self, listed: ExplicitModel, of_states: Numbers, of_choices: Numbers) -> ExplicitReward:
+        """Return the structure of the quotient, from the codes of its states and choices."""
+        states, units = self._states.values(of_states)
+        choices, choice_units = self._choices.values(of_choices)
         if choices is not None and listed.type is ModelType.CTMC:
             with np.errstate(over="ignore"):
                 choices = choices / listed.row_sums
             # lemma: formal-sums, entry-units
-            of_choices += listed.value_units + float(np.diff(listed.row_starts).max()) + 1.0
-        units = max(units, of_choices)  # lemma: formal-sums
+            choice_units += listed.value_units + float(np.diff(listed.row_starts).max()) + 1.0
+        units = max(units, choice_units)  # lemma: formal-sums
         return ExplicitReward(self._name, states, choices, units * _UP)  # lemma: formal-sums
 
-    def _values(
-        self, part: tuple[int, list[Fraction], float] | None, told: Numbers
-    ) -> tuple[Vector | None, float]:
-        """Return the reward of each block, and a bound on its difference from those of the states."""
-        if part is None:
+
+class _Codes:
+    """Rewards as codes of fractions, which classes are distinguished by: of states, or of layers' choices."""
+
+    def __init__(self, classes: Sequence[_Classes], parts: Sequence[SymbolicMatrix | None]) -> None:
+        self._column: int | None = None
+        earned = [None if part is None or not part.terminals.size else part for part in parts]
+        self._units = max((p.units for p in earned if p is not None), default=0.0)  # lemma: formal-sums
+        known: dict[Fraction, int] = {}
+        for own, part in zip(classes, earned, strict=True):
+            if part is not None:
+                numbers = fractions_of(part.terminals, part.units)
+                codes = [known.setdefault(number, len(known) + 1) for number in numbers]
+                codes_of = np.array([0, *codes], dtype=np.float64)
+                self._column = own.tell_apart(part, _looked_up(part.terminals, codes_of))
+            elif any(other is not None for other in earned):
+                own.table = np.column_stack([own.table, np.zeros(len(own.table), dtype=np.int64)])
+        self._numbers = [Fraction(0), *known]
+
+    def values(self, told: Numbers) -> tuple[Vector | None, float]:
+        """Return the reward of each block or choice, and a bound on its difference from the states' ones."""
+        if self._column is None:
             return None, 0.0
-        column, numbers, units = part
-        doubles = [_double(number) for number in numbers]
-        is_exact = all(Fraction(own) == number for own, number in zip(doubles, numbers, strict=True))
-        values = unless_zero(np.array(doubles)[told[:, column]])
-        return values, _units_of_members(units, is_exact)  # lemma: formal-sums
+        doubles = [_double(number) for number in self._numbers]
+        is_exact = all(Fraction(own) == number for own, number in zip(doubles, self._numbers, strict=True))
+        values = unless_zero(np.array(doubles)[told[:, self._column]])
+        return values, _units_of_members(self._units, is_exact)  # lemma: formal-sums
 
 
 def _looked_up(terminals: Vector, codes: Vector) -> Callable[[Values], Values]:

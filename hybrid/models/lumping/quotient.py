@@ -125,8 +125,7 @@ def quotient_by_sets(
         Blocks a state from which no quotient is made, and the model itself returned: its diagrams have a
         structure that those of blocks may lack.  With 1 a quotient is made wherever two states are alike.
     listed : int
-        States of a chain up to which its quotient is made from the list of its transitions, not from its
-        diagrams.
+        States up to which a quotient is made from the list of the transitions, not from the diagrams.
 
     Returns
     -------
@@ -149,7 +148,7 @@ def quotient_by_sets(
     """
     started = time.perf_counter()
     names = tuple(labels if labels is not None else (f"set {k + 1}" for k in range(len(sets))))
-    if not model.is_mdp and model.n_states > listed:
+    if model.n_states > listed:
         found = _of_diagrams(model, sets, rewards, names, keep_loops, share, started)
         if found is not None:
             return found
@@ -166,7 +165,7 @@ def _of_diagrams(
     share: float,
     started: float,
 ) -> ModelQuotient | None:
-    """Return the quotient of a chain by its diagrams; None where a list may do better."""
+    """Return the quotient of a model by its diagrams; None where a list may do better."""
     from hybrid.models.lumping.diagrams import listed_quotient
 
     try:

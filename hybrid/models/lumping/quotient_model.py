@@ -89,7 +89,7 @@ def quotient(
 
     Notes
     -----
-    Time: O(transitions log states); a chain of more than 2^22 states is partitioned on its decision diagrams.
+    Time: O(transitions log states); a model of more than 2^22 states is partitioned on its decision diagrams.
     Memory: some 50 bytes a transition and 100 a state where transitions are listed; 8 bytes a state for
     `block_of`.
 

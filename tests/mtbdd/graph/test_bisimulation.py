@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -15,8 +16,8 @@ from mtbdd.diagrams.value_diagrams import ValueDiagrams
 from mtbdd.graph import bisimulation
 from mtbdd.graph import refinement_kernels as kernels
 from mtbdd.graph.bisimulation import (
-    ChainPartition,
     CoarseningError,
+    StatePartition,
     Terms,
     TooManyBlocksError,
     coarsest_partition,
@@ -60,10 +61,10 @@ class Asked:
         counts = self.symbolic.terminals.astype(np.int64)
         return Terms(np.zeros_like(counts), counts)
 
-    def found(self, skip_own: bool = False, **options: int) -> ChainPartition:
+    def found(self, skip_own: bool = False, **options: int) -> StatePartition:
         """Return the partition that is tried here."""
         return coarsest_partition(
-            self.symbolic, self.terms, self.work, self.root, skip_own=skip_own, **options
+            [self.symbolic], self.terms, self.work, self.root, skip_own=skip_own, **options
         )
 
     def known(self, skip_own: bool = False) -> list[int]:
@@ -76,7 +77,7 @@ class Asked:
         classes = self.classes[self.states].tolist()
         return partition_by_definition([[(None, row)] for row in rows], classes, skip_own)
 
-    def sums(self, found: ChainPartition, skip_own: bool) -> None:
+    def sums(self, found: StatePartition, skip_own: bool) -> None:
         """Compare the sums of every state with those of its block."""
         blocks = found.of_states(self.index)
         for k, s in enumerate(self.states.tolist()):
@@ -127,7 +128,7 @@ def test_symbols_add_up_with_their_own_alone() -> None:
         ([0, 0], [1, 1], [0, 0, 0, 1, 1]),
         ([0, 0], [1, 2], [0, 0, 1, 2, 2]),
     ):
-        found = coarsest_partition(entries, Terms(np.array(symbols), np.array(counts)), work, root)
+        found = coarsest_partition([entries], Terms(np.array(symbols), np.array(counts)), work, root)
         assert found.of_states(index).tolist() == known
 
 
@@ -137,7 +138,7 @@ def test_bits_that_a_matrix_does_not_test_count_twice() -> None:
     work = ValueDiagrams(manager.index_level)
     classes = work.load(symbolic_vector(manager, np.ones(4)))
     found = coarsest_partition(
-        symbolic_matrix(manager, np.ones((4, 4))), Terms(np.zeros(1, int), np.ones(1, int)), work, classes
+        [symbolic_matrix(manager, np.ones((4, 4)))], Terms(np.zeros(1, int), np.ones(1, int)), work, classes
     )
     assert found.count == 1 and found.counts.tolist() == [4]
 
@@ -187,7 +188,7 @@ def test_refinement_ends_when_the_time_is_spent(rng: np.random.Generator) -> Non
 
 def attempt(asked: Asked, skip_own: bool = False) -> bisimulation._Refinement:
     return bisimulation._Refinement(
-        asked.symbolic, asked.terms, asked.work, asked.root, skip_own, np.inf, 1 << 20, 1
+        [asked.symbolic], asked.terms, asked.work, asked.root, [], skip_own, np.inf, 1 << 20, 1
     )
 
 
@@ -227,9 +228,9 @@ def test_residues_that_are_zero_prove_nothing() -> None:
         terms = Terms(np.zeros(2, dtype=np.int64), np.array([1, count]))
         if blocks is None:
             with pytest.raises(CoarseningError, match="could not be proved"):
-                coarsest_partition(entries, terms, work, classes)
+                coarsest_partition([entries], terms, work, classes)
         else:
-            assert coarsest_partition(entries, terms, work, classes).count == blocks
+            assert coarsest_partition([entries], terms, work, classes).count == blocks
 
 
 # lemma: formal-sums
@@ -245,10 +246,10 @@ def test_sums_that_are_zero_prove_nothing() -> None:
     for more, proved in ((-1, False), (-2, True)):
         terms = Terms(np.zeros(3, dtype=np.int64), np.array([1, (1 << 61) - 1 + more, 5]))
         if proved:
-            assert coarsest_partition(entries, terms, work, classes).count == 4
+            assert coarsest_partition([entries], terms, work, classes).count == 4
         else:
             with pytest.raises(CoarseningError, match="could not be proved"):
-                coarsest_partition(entries, terms, work, classes)
+                coarsest_partition([entries], terms, work, classes)
 
 
 # lemma: formal-sums
@@ -262,7 +263,7 @@ def test_residues_that_stand_for_two_entries_prove_nothing(monkeypatch: pytest.M
     classes = work.load(symbolic_vector(manager, np.ones(2)))
     terms = Terms(np.zeros(2, dtype=np.int64), np.array([1, 2]))
     with pytest.raises(CoarseningError, match="could not be proved"):
-        coarsest_partition(symbolic_matrix(manager, np.diag([1.0, 2.0])), terms, work, classes)
+        coarsest_partition([symbolic_matrix(manager, np.diag([1.0, 2.0]))], terms, work, classes)
 
 
 # lemma: formal-sums
@@ -280,7 +281,164 @@ def test_a_residue_of_two_sums_proves_nothing(monkeypatch: pytest.MonkeyPatch) -
     classes = work.load(symbolic_vector(manager, np.array([1.0, 1.0, 2.0, 2.0])))
     terms = Terms(np.array([0, 1]), np.ones(2, dtype=np.int64))
     with pytest.raises(CoarseningError, match="could not be proved"):
-        coarsest_partition(symbolic_matrix(manager, matrix), terms, work, classes)
+        coarsest_partition([symbolic_matrix(manager, matrix)], terms, work, classes)
+
+
+class Choices:
+    """Four matrices of small integers, each with a choice of some of the states, and classes of choices.
+
+    `choices[k]` has matrix k's choices: state -> (class, successor -> entry).
+    """
+
+    def __init__(
+        self,
+        choices: list[dict[int, tuple[int, dict[int, int]]]],
+        classes: list[int],
+    ) -> None:
+        self.choices, self.classes = choices, classes
+        self.manager = Manager(max(1, (len(classes) - 1).bit_length()))
+        size = 1 << self.manager.n_bits
+        self.work = ValueDiagrams(self.manager.index_level)
+        self.root = self._loaded(dict(enumerate(classes)))
+        self.kinds = [self._loaded({s: kind for s, (kind, _) in own.items()}) for own in choices]
+        self.matrices = []
+        for own in choices:
+            matrix = np.zeros((size, size))
+            for s, (_, row) in own.items():
+                for t, entry in row.items():
+                    matrix[s, t] = entry
+            self.matrices.append(symbolic_matrix(self.manager, matrix))
+        entries = {e for own in choices for _, row in own.values() for e in row.values()}
+        counts = np.array(sorted(entries))
+        self.terms = Terms(np.zeros_like(counts), counts)
+        states = symbolic_vector(self.manager, np.arange(size) < len(classes)).support()
+        self.index = index_states(self.manager, states)
+
+    def _loaded(self, numbers: dict[int, int]) -> int:
+        vector = np.zeros(1 << self.manager.n_bits)
+        vector[list(numbers)] = list(numbers.values())
+        return self.work.load(symbolic_vector(self.manager, vector))
+
+    def found(self) -> StatePartition:
+        """Return the partition that is tried here."""
+        return coarsest_partition(self.matrices, self.terms, self.work, self.root, choice_classes=self.kinds)
+
+    def attempt(self) -> bisimulation._Refinement:
+        """Return what begins with the classes."""
+        return bisimulation._Refinement(
+            self.matrices, self.terms, self.work, self.root, self.kinds, False, np.inf, 1 << 20, 1
+        )
+
+    def known(self) -> list[int]:
+        """Return the partition by definition."""
+        return partition_by_definition(
+            [
+                [
+                    (own[s][0], {t: Fraction(e) for t, e in own[s][1].items()})
+                    for own in self.choices
+                    if s in own
+                ]
+                for s in range(len(self.classes))
+            ],
+            self.classes,
+        )
+
+    def sets(self, found: StatePartition) -> None:
+        """Compare the choices of every state with those of its block."""
+        blocks = found.of_states(self.index).tolist()
+        for s, block in enumerate(blocks):
+            told = []
+            for c in range(found.choice_starts[block], found.choice_starts[block + 1]):
+                own = slice(found.starts[c], found.starts[c + 1])
+                told.append(
+                    (found.choice_classes[c], *zip(found.targets[own], found.counts[own], strict=True))
+                )
+            known = set()
+            for kind, row in (own[s] for own in self.choices if s in own):
+                sums = Counter[int]()
+                for t, entry in row.items():
+                    sums[blocks[t]] += entry
+                known.add((kind, *sorted(sums.items())))
+            assert len(told) == len(known) and set(told) == known
+
+
+def random_choices(rng: np.random.Generator, copies: int = 4, most: int = 4) -> Choices:
+    """Return choices of states that are copies of a few, in any order and some twice."""
+    n = int(rng.integers(2, 14))
+    copy = rng.integers(0, copies, n)
+    rows = rng.integers(0, 3, (copies, most, copies))
+    kinds = rng.integers(1, 3, (copies, most))
+    choices: list[dict[int, tuple[int, dict[int, int]]]] = [{} for _ in range(most)]
+    for s in range(n):
+        for layer, number in enumerate(rng.permutation(most).tolist()):
+            row: Counter[int] = Counter()
+            for block in range(copies):
+                members = np.flatnonzero(copy == block)
+                if rows[copy[s], number % 2, block] and members.size:
+                    row[int(rng.choice(members))] += int(rows[copy[s], number % 2, block])
+            if row and (number < 2 or rng.random() < 0.5):
+                choices[layer][s] = int(kinds[copy[s], number % 2]), dict(row)
+        if not any(s in own for own in choices):
+            choices[0][s] = 1, {s: 1}
+    return Choices(choices, [1 + int(c == 0) for c in copy])
+
+
+def test_partition_by_sets_of_choices_is_the_coarsest_one(rng: np.random.Generator) -> None:
+    smaller = 0
+    for _ in range(rounds(30)):
+        asked = random_choices(rng)
+        found, known = asked.found(), asked.known()
+        assert found.of_states(asked.index).tolist() == known
+        asked.sets(found)
+        smaller += found.count < len(known)
+    assert smaller
+
+
+ENDS = {2: (1, {2: 1}), 3: (1, {3: 1})}
+"""States 2 and 3 lead to themselves, and are in two classes."""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_one"),
+    [
+        ([(1, {2: 1}), (1, {2: 1})], [(1, {2: 1})], True),  # twice is once
+        ([(1, {2: 1}), (1, {3: 1})], [(1, {3: 1}), (1, {2: 1})], True),  # in another order
+        ([(1, {2: 1}), (1, {3: 1})], [(1, {2: 1})], False),  # one is lacking
+        ([(1, {2: 1}), (1, {2: 1})], [(1, {2: 1}), (1, {3: 1})], False),  # one is lacking, as many there are
+        ([(1, {2: 1})], [(2, {2: 1})], False),  # of another class
+        ([(1, {2: 1})], [(1, {2: 2})], False),  # of another sum
+    ],
+)
+def test_states_have_all_choices_of_their_block(
+    first: list[tuple[int, dict[int, int]]], second: list[tuple[int, dict[int, int]]], is_one: bool
+) -> None:
+    """The proof of two states in one block; the refinement finds as many."""
+    layers = [dict(ENDS), {}]
+    for state, own in enumerate((first, second)):
+        for layer, choice in zip(layers, own, strict=False):
+            layer[state] = choice
+    asked = Choices(layers, [1, 1, 2, 3])
+    assert asked.found().count == (3 if is_one else 4)
+    if is_one:
+        assert asked.attempt()._with_proof(0).count == 3
+    else:
+        with pytest.raises(bisimulation._AccidentError):
+            asked.attempt()._with_proof(0)
+
+
+# lemma: sets-of-choices
+def test_words_of_two_choices_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice into a block in the first class, and once in the second: products are equal, pairs are not."""
+
+    def products(self: bisimulation._Refinement) -> list[int]:
+        pairs = zip(self._sums, self._kinds, strict=True)
+        return [self._apply("TIMES", own, kind) for own, kind in pairs]
+
+    asked = Choices([{0: (1, {2: 2}), 1: (2, {2: 1}), 2: (1, {2: 1})}, {2: (2, {2: 1})}], [1, 1, 2])
+    assert asked.found().count == 3
+    monkeypatch.setattr(bisimulation._Refinement, "_named_choices", products)
+    with pytest.raises(bisimulation._AccidentError):
+        asked.attempt()._with_proof(0)
 
 
 def formal_sums(operations: list[tuple[int, ...]], counts: list[int], words: int) -> list[int]:
@@ -326,7 +484,7 @@ def test_counts_that_are_too_large_are_refused(rng: np.random.Generator) -> None
     )
     terms = Terms(np.zeros(1, dtype=np.int64), np.array([1 << 60]))
     with pytest.raises(CoarseningError, match="too large"):
-        coarsest_partition(asked.symbolic, terms, asked.work, asked.root)
+        coarsest_partition([asked.symbolic], terms, asked.work, asked.root)
 
 
 def test_residues_add_and_multiply_as_numbers_do(rng: np.random.Generator) -> None:

@@ -56,7 +56,7 @@ def assert_coarsest(text: str, label: str | None = None, rewards: bool = False, 
     sets = [] if label is None else [SymbolicModel.states(model, where[label])]
     skip_own = model.type.value == "ctmc" and not loops
     known = blocks_by_definition(model, label, rewards, skip_own)
-    for listed, form in ((1 << 62, "list"), (0, "list" if model.is_mdp else "diagrams")):
+    for listed, form in ((1 << 62, "list"), (0, "diagrams")):
         found = quotient(model, sets, [0] if rewards else [], keep_loops=loops, listed=listed)
         assert numbered(found.block_of) == known
         assert found.reduction.blocks == found.model.n_states

@@ -190,8 +190,7 @@ def listed_quotient(
     found = any_quotient(
         made, [made.states(label.expression)], [0], keep_loops=keep_loops, listed=listed_states
     )
-    is_on_diagrams = listed_states == 0 and not made.is_mdp
-    assert found.reduction.made_from == ("diagrams" if is_on_diagrams else "list")
+    assert found.reduction.made_from == ("diagrams" if listed_states == 0 else "list")
     return listed[0]
 
 
@@ -335,6 +334,40 @@ def test_every_error_behind_rewards_on_diagrams_is_counted(monkeypatch: pytest.M
     (own,) = found.rewards
     assert found.value_units >= 2 * 40.0 + 1
     assert own.units > 2 * earned.units + 1 + found.value_units + 2 + 1
+
+
+LAYERS = """mdp
+module m
+  x : [0..3];
+  [a] x<2 -> 0.5:(x'=2) + 0.5:(x'=3);
+  [b] x<2 -> 0.1+0.2:(x'=2) + 0.7:(x'=3);
+  [] x>1 -> true;
+endmodule
+init true endinit
+rewards [a] x<2 : 1; [b] x<2 : 0.1+0.2; endrewards
+"""
+
+
+# lemma: formal-sums
+def test_choices_of_all_layers_are_as_uncertain_as_the_worst(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One layer has numbers that are doubles, the other one has rounded ones."""
+    model = hybrid.parse(LAYERS + 'label "two" = x=2;')
+    listed: list[ExplicitModel] = []
+
+    def keep(found: ExplicitModel) -> object:
+        listed.append(found)
+        return compressed(found)
+
+    monkeypatch.setattr(sys.modules["hybrid.models.lumping.quotient"], "compressed", keep)
+    sets = [super(hybrid.Model, model).states(model.source.labels[0].expression)]
+    any_quotient(model, sets, [0], listed=0)
+    (found,) = listed
+    units = [layer.matrix.units for layer in model.layers]
+    earned = [0.0 if own is None else own.units for own in symbolic_reward(model, 0).choices]
+    assert min(units) == min(earned) == 0 and max(units) > 0 and max(earned) > 0
+    assert (found.n_states, found.n_choices) == (3, 4)
+    assert found.value_units >= 2 * max(units) and found.rewards[0].units >= 2 * max(earned)
+    assert np.unique(found.rewards[0].choices).tolist() == [0.0, 0.3, 1.0]
 
 
 def test_sums_below_normal_doubles_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
