@@ -1,11 +1,17 @@
-"""Case studies with LTL and several objectives: what is proved of the protocols, published values, and values
-of the models written out, by other ways than ours ([LR81], [Rabin82], [Saias92], [BFLM11])."""
+"""Case studies with LTL and several objectives, and of decisions in the long run.
+
+Answers are held against what is proved of the protocols, published values, and values of the models written
+out, by other ways than ours ([LR81], [Rabin82], [Saias92], [BFLM11]). Averages in the long run ([LK84], [Scarf60],
+[BBPM99], [PHC04]) are those of linear programs.
+"""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +19,7 @@ import hybrid
 from hybrid.checking.answer import Answer
 from hybrid.properties import load_properties, resolve_properties
 from tests.oracles.fairness import State, WrittenOut
+from tests.oracles.long_run import LongRunProgram
 from tests.oracles.several import occupation_program
 from tests.source_tree import ROOT
 
@@ -152,3 +159,55 @@ def test_tasks_with_delays(examples_folder: Path) -> None:
         near = min(sum(w * x for w, x in zip(weights, p["upper"], strict=True)) for p in record["points"])
         slack = sum(w * x for w, x in zip(weights, record["distances"], strict=True))
         assert near - slack - 1e-6 <= exact <= near + 1e-6
+
+
+# Of every example about the long run: constants, and of each property what is averaged, whether the greatest
+# average is asked for, and what has a limit.
+Average = tuple[str | Callable[[Any], bool], bool, tuple[tuple[str, float], ...]]
+LONG_RUN: dict[str, tuple[dict[str, float], dict[str, Average]]] = {
+    "servers": ({"N": 20}, {
+        "fewest": ("customers", False, ()),
+        "most": ("power", True, ()),
+        "full": (lambda v: v["waiting"] == 20, False, ()),
+        "thrifty": ("customers", False, (("power", 2.8),)),
+        "modest": ("customers", False, (("customers", 3.0), ("power", 2.8))),
+    }),
+    "inventory": ({"M": 12}, {
+        "cheapest": ("cost", False, ()),
+        "empty": (lambda v: v["stock"] == 0, False, ()),
+        "busiest": ("orders", True, ()),
+        "seldom": ("missed", False, (("orders", 1 / 5),)),
+    }),
+    "disk": ({"Q": 6}, {
+        "cheapest": ("cost", False, ()),
+        "worst": ("power", True, ()),
+        "waits": (lambda v: v["waiting"] > 0, False, ()),
+        "patient": ("power", False, (("waiting", 1.0),)),
+        "still": (lambda v: v["mode"] == 0, True, (("waiting", 1.0),)),
+    }),
+    "wakeup": ({"K": 1}, {
+        "power": ("power", False, ()),
+        "delay": ("delay", True, ()),
+        "deaf": (lambda v: min(v["sleep1"], v["sleep2"], v["sleep3"]) > 0
+                 and min(v["sleep4"], v["sleep5"], v["sleep6"]) > 0, True, ()),
+        "prompt": ("power", False, (("delay", 0.05),)),
+    }),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LONG_RUN)
+def test_averages_in_the_long_run(name: str, examples_folder: Path) -> None:
+    constants, asked = LONG_RUN[name]
+    found = answers(examples_folder, name, constants)
+    program = LongRunProgram(examples_folder / f"{name}.prism", constants)
+    assert found.keys() == asked.keys()
+    for prop, (what, maximise, limits) in asked.items():
+        earned = program.reward(what) if isinstance(what, str) else program.share(what)
+        limited = [(program.reward(reward), limit) for reward, limit in limits]
+        value = program.best(earned, maximise=maximise, limits=limited)
+        if prop == "modest":
+            assert value is None and found[prop].value is False
+        else:
+            assert value is not None
+            assert_encloses(found[prop], value)
+            assert_shown(f"| {found[prop].value:.4g} |")

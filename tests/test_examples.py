@@ -18,8 +18,20 @@ from tests.builders.processes import run_python
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 NAMES = (
-    *("biased_die", "brp", "cluster", "coin", "fms", "herman", "jobs", "kanban", "mutex"),
-    *("philosophers", "polling", "quick_sort", "relay", "tandem", "tasks", "teams"),
+    *(
+        "biased_die",
+        "brp",
+        "cluster",
+        "coin",
+        "disk",
+        "fms",
+        "herman",
+        "inventory",
+        "jobs",
+        "kanban",
+        "mutex",
+    ),
+    *("philosophers", "polling", "quick_sort", "relay", "servers", "tandem", "tasks", "teams", "wakeup"),
 )
 
 
@@ -106,6 +118,10 @@ PARSED = [
     ("philosophers", {}, 4, 1536, ["hungry", "eats", "waits_left"], []),
     ("tasks", {"delay": 0.125}, 10, 100352, ["done"], ["time", "energy"]),
     ("teams", {}, 9, 4320, ["first", "second"], ["effort"]),
+    ("servers", {"N": 20}, 3, 84, [], ["customers", "power", "lost"]),
+    ("inventory", {"M": 12}, 2, 26, [], ["cost", "orders", "missed"]),
+    ("disk", {"Q": 6}, 3, 56, [], ["power", "waiting", "cost"]),
+    ("wakeup", {"K": 2}, 6, 729, ["deaf"], ["power", "delay"]),
 ]
 
 

@@ -30,9 +30,10 @@ Answers = dict[str, dict[str, str]]
 """An answer's text by name of the property and by way."""
 
 CONSTANTS = {
-    "biased_die": "N=6,first=1", "brp": "N=16,MAX=2", "cluster": "N=2", "coin": "K=2", "fms": "n=1",
-    "herman": "", "jobs": "N=2", "kanban": "t=1", "mutex": "M=1", "philosophers": "", "polling": "",
-    "quick_sort": "limit=9", "relay": "H=8,M=3", "tandem": "c=7", "tasks": "delay=0", "teams": "",
+    "biased_die": "N=6,first=1", "brp": "N=16,MAX=2", "cluster": "N=2", "coin": "K=2", "disk": "Q=6",
+    "fms": "n=1", "herman": "", "inventory": "M=12", "jobs": "N=2", "kanban": "t=1", "mutex": "M=1",
+    "philosophers": "", "polling": "", "quick_sort": "limit=9", "relay": "H=8,M=3", "servers": "N=20",
+    "tandem": "c=7", "tasks": "delay=0", "teams": "", "wakeup": "K=2",
 }  # fmt: skip
 """Of every example; small, so that plain Python and rational numbers can answer."""
 

@@ -18,8 +18,10 @@ SIZES = {
     "brp": "N=64,MAX=5",
     "cluster": "N=8",
     "coin": "K=2",
+    "disk": "Q=6",
     "fms": "n=3",
     "herman": "",
+    "inventory": "M=12",
     "jobs": "N=2",
     "kanban": "t=3",
     "mutex": "M=2",
@@ -27,9 +29,11 @@ SIZES = {
     "polling": "",
     "quick_sort": "limit=12",
     "relay": "H=3,M=2",
+    "servers": "N=20",
     "tandem": "c=15",
     "tasks": "delay=0.125",
     "teams": "",
+    "wakeup": "K=2",
 }
 """Examples by name, with constants with which they are answered in a second or so."""
 

@@ -35,13 +35,17 @@ CONSTANTS: dict[str, dict[str, Any]] = {
     "brp": {"N": 3, "MAX": 1},
     "cluster": {"N": 2},
     "coin": {"K": 1},
+    "disk": {"Q": 3},
     "fms": {"n": 1},
+    "inventory": {"M": 8},
     "jobs": {"N": 2},
     "kanban": {"t": 1},
     "mutex": {"M": 1},
     "relay": {"H": 2, "M": 1},
+    "servers": {"N": 4},
     "tandem": {"c": 3},
     "tasks": {"delay": 1.0},
+    "wakeup": {"K": 1},
 }
 SLOW = ("coin", "jobs", "mutex", "philosophers", "teams")
 """Every part makes the automata of LTL, and the graph searches of MDPs, by itself."""

@@ -21,8 +21,10 @@ SIZES: dict[str, dict[str, Any]] = {
     "brp": {"N": 3, "MAX": 1},
     "cluster": {"N": 1},
     "coin": {"K": 1},
+    "disk": {"Q": 3},
     "fms": {"n": 1},
     "herman": {},
+    "inventory": {"M": 8},
     "jobs": {"N": 2},
     "kanban": {"t": 1},
     "mutex": {"M": 1},
@@ -30,9 +32,11 @@ SIZES: dict[str, dict[str, Any]] = {
     "polling": {},
     "quick_sort": {"limit": 3},
     "relay": {"H": 2, "M": 1},
+    "servers": {"N": 4},
     "tandem": {"c": 2},
     "tasks": {"delay": 0.125},
     "teams": {},
+    "wakeup": {"K": 1},
 }
 
 

@@ -24,6 +24,7 @@ EXAMPLES = {
     "brp": {"N": 16, "MAX": 2},
     "cluster": {"N": 8},
     "coin": {"K": 4},
+    "disk": {"Q": 20},
     "fms": {"n": 2},
     "herman": {},
     "jobs": {"N": 4},
@@ -33,6 +34,7 @@ EXAMPLES = {
     "relay": {"H": 3, "M": 2},
     "tandem": {"c": 31},
     "teams": {},
+    "wakeup": {"K": 2},
 }
 FLAT: dict[str, tuple[str, dict[str, Any], str]] = {
     "oscillators": (oscillators(4, 5), {"mu": 0.1, "level": 1.0}, 'R{"energy"}=? [ F "synchronised" ]'),
