@@ -1,8 +1,8 @@
 """Case studies with LTL and several objectives, and of decisions in the long run.
 
 Answers are held against what is proved of the protocols, published values, and values of the models written
-out, by other ways than ours ([LR81], [Rabin82], [Saias92], [BFLM11]). Averages in the long run ([LK84], [Scarf60],
-[BBPM99], [PHC04]) are those of linear programs.
+out, by other ways than ours ([LR81], [Rabin82], [Saias92], [BFLM11]). Averages in the long run ([LK84],
+[Scarf60], [BBPM99], [PHC04]) are those of linear programs.
 """
 
 from __future__ import annotations
