@@ -35,8 +35,7 @@ from hybrid.matrix.operators.layer_choices import group_states, leaving_choices
 from hybrid.matrix.operators.rounding import scaled_bounds
 from hybrid.matrix.space.base import Clock, Status
 from hybrid.matrix.space.bounded_solution import UNIT
-from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator, Policy, Quotient
-from hybrid.matrix.space.fixed_policy import FixedPolicy
+from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator, FixedPolicy, Policy, Quotient
 from mtbdd.graph.components import EndComponents
 from mtbdd.offset.states import StateIndex, states_from
 

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.runtime.csr import CsrArrays
-from hybrid.matrix.space.base import Numbers
+from hybrid.matrix.space.base import Numbers, Vector
 from hybrid.matrix.space.bellman import BellmanOperator
 from hybrid.matrix.space.bounded_solution import least_closure, underflow_of
 from hybrid.matrix.space.direct import FactoredSystem, factored_system
 from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.sweep_direction import SweepDirection
 from hybrid.matrix.space.workspace import Array, Pair, Steps, Workspace
 from mtbdd.base.communicator import ALONE, Communicator
 from mtbdd.base.records import Record
@@ -135,19 +136,6 @@ class ChoiceSteps(Steps):
             self._changes = operator.space.distance(x, y)
 
 
-# Gauss-Seidel over choices: each state from the newest values of those before it, in the better order.
-#
-# From below any order will do.  With ``x <= x*`` and f monotone every new value ``f(z)``, z between x and x*,
-# is a lower bound, and values only rise; what is newer is nearer.  How much is gained depends on the order:
-# where time passes, or a counter counts, one of the two directions through the states brings a value the
-# whole way in one step, the other one as far as any step does.  Which one it is is tried: some steps in one
-# direction, twice as many in the other, and some in the first again, so that both have their share of the
-# early steps, which gain most.  All of them count.
-
-_TURNS = (4, 12, 16)  # steps of a trial after which the direction changes, twice, and after which it ends
-_AGAIN = 8  # times the steps before the last trial, or of the first one, until the next one begins
-
-
 class GaussSeidelSteps(Steps):
     """Steps of a choice operator that rise; see :class:`hybrid.matrix.space.workspace.Steps`.
 
@@ -162,8 +150,7 @@ class GaussSeidelSteps(Steps):
 
     Attributes
     ----------
-    descending : bool
-        The direction of the next step.
+    direction : SweepDirection
 
     Notes
     -----
@@ -180,9 +167,7 @@ class GaussSeidelSteps(Steps):
     ) -> None:
         self._operator, self._factor = operator, factor
         self._shape, self._policy = shape, policy
-        self.descending, self._is_known = descending is not False, descending is not None
-        self._before = 0.0  # the sum of all values where the stretch of a trial began
-        self._gains = 0.0  # of the first direction less those of the other one
+        self.direction = SweepDirection(descending)
 
     @property
     def changes(self) -> Array:
@@ -192,59 +177,24 @@ class GaussSeidelSteps(Steps):
     def sweep(self, pair: Pair, done: int, count: int, total: Array | None = None) -> None:
         """See `Steps.sweep`; iterates are not added up."""
         assert total is None
-        end = done + count
+        end, direction = done + count, self.direction
         while done < end:
-            self._turn(done, pair[done % 2])
-            until = min(end, self._next_turn(done))
-            how = Improvement(self._factor, self._shape, self._policy, self.descending)
+            if direction.may_turn(done):
+                with np.errstate(over="ignore"):  # an infinite sum shows no direction
+                    (reached,) = self._operator.space.read(pair[done % 2].sum())
+                direction.turn(done, reached)
+            until = min(end, direction.next_turn(done))
+            how = Improvement(self._factor, self._shape, self._policy, direction.descending)
             self._operator.improve_repeatedly(pair, done, until - done, how)
             done = until
 
-    @staticmethod
-    def _next_turn(made: int) -> int:
-        """Return the steps after which the direction may change next."""
-        begin = last_trial(made)
-        later = (begin + stretch for stretch in _TURNS if begin + stretch > made)
-        return next(later, max(_AGAIN * begin, _AGAIN * _TURNS[-1]))
-
-    def _turn(self, made: int, x: Array) -> None:
-        """Change the direction where a trial says so."""
-        begin = last_trial(made)
-        stretch = made - begin
-        if stretch and stretch not in _TURNS or begin == 0 and self._is_known:
-            return
-        with np.errstate(over="ignore"):  # an infinite sum shows no direction
-            (total,) = self._operator.space.read(x.sum())
-        gained, self._before = total - self._before, total
-        if stretch == 0:
-            self._gains = 0.0
-        elif stretch == _TURNS[1]:
-            self._gains -= gained
-        else:
-            self._gains += gained
-        if stretch in _TURNS[:2]:
-            self.descending = not self.descending
-        elif stretch == _TURNS[2] and self._gains < 0.0:
-            self.descending = not self.descending
-
-    # ------------------------------------------------------------------ for records
-
     def told(self) -> Numbers:
         """See `Steps.told`."""
-        return {"descending": float(self.descending), "total": self._before, "gains": self._gains}
+        return self.direction.told()
 
     def take(self, numbers: Numbers) -> None:
-        """See `Steps.take`; by default the direction is the first one."""
-        self.descending = bool(numbers.get("descending", 1.0))
-        self._before, self._gains = numbers.get("total", 0.0), numbers.get("gains", 0.0)
-
-
-def last_trial(made: int) -> int:
-    """Return the steps before the last trial that has begun after so many steps, or begins now."""
-    begin, following = 0, _AGAIN * _TURNS[-1]
-    while following <= made:
-        begin, following = following, _AGAIN * following
-    return begin
+        """See `Steps.take`."""
+        self.direction.take(numbers)
 
 
 class ChoiceOperator(BellmanOperator):
@@ -331,7 +281,9 @@ class ChoiceOperator(BellmanOperator):
     def added_up(self, shape: Array, policy: Array | None = None) -> GaussSeidelSteps | None:
         """Return steps ``w -> shape + opt A_i w`` whose values rise; None where `improve` is all there is."""
         known = self.rising
-        return None if known is None else GaussSeidelSteps(self, 1.0, shape, policy, known.descending)
+        return (
+            None if known is None else GaussSeidelSteps(self, 1.0, shape, policy, known.direction.descending)
+        )
 
     @property
     def depth(self) -> int:
@@ -462,9 +414,6 @@ class ChoiceOperator(BellmanOperator):
         -----
         On a device a product allocates nothing, so that recurrences can be recorded.
         """
-        # Here: it is a choice operator itself.
-        from hybrid.matrix.space.fixed_policy import FixedPolicy
-
         assert isinstance(self.space, HostWorkspace)
         return self.space.over(FixedPolicy(self, policy))
 
@@ -564,3 +513,70 @@ class ChoiceOperator(BellmanOperator):
         first = np.full(len(groups.shared), True)
         first[is_shared] = np.min(alike.gather(found), axis=0)[groups.shared[is_shared]] >= alike.rank
         return first
+
+
+# A fixed policy: the matrix of the rows that it chooses, and the operator of what it earns.
+
+
+class FixedPolicy(ChoiceOperator):
+    """``x -> A x + r`` with the rows A of a policy, on the matrices of another operator; a `MatrixOperator`.
+
+    Parameters
+    ----------
+    choices : ChoiceOperator
+        Its gains do not count.
+    policy : array, shape (size,), uint16
+        The layer that each state takes.
+    rewards : ndarray, shape (size,), float64, optional
+        r, not negative; zero by default.
+
+    Notes
+    -----
+    Several of them share one operator's matrices, one after the other: `changes` are those of its last step.
+    """
+
+    def __init__(self, choices: ChoiceOperator, policy: Policy, rewards: Vector | None = None) -> None:
+        alike = choices.problem.communicator
+        super().__init__(ChoiceProblem(choices.size, True, None, choices.slack, alike), choices.space)
+        self.shape = (choices.size, choices.size)
+        self._choices_of = choices
+        self.backend, self.backend_reason = choices.backend, choices.backend_reason
+        self.level, self.storage = choices.level, choices.storage
+        self.nbytes, self.operand_bytes = choices.nbytes, choices.operand_bytes
+        self.least_entry = choices.least_entry
+        self._policy = choices.space.xp.asarray(policy)
+        self._rewards = self.zeros() if rewards is None else choices.space.vector(rewards)
+        self._scaled: dict[float, Array] = {1.0: self._rewards}
+
+    @property
+    def has_policies(self) -> bool:
+        """See `ChoiceOperator.has_policies`: there is nothing to choose."""
+        return False
+
+    def multiply(self, x: Vector, out: Vector | None = None) -> Vector:
+        """Return ``A x``; on the host."""
+        result = np.empty(len(x)) if out is None else out
+        self._choices_of.follow(x, result, self._policy)
+        return result
+
+    def jacobi_step(
+        self, x: Vector, out: Vector, b: Vector | None, diagonal: Vector, omega: float
+    ) -> tuple[float, float]:
+        """Write ``A x + b``: a step with omega 1, where the diagonal is 1."""
+        choices = self._choices_of
+        choices.improve(x, out, shape=self.zeros() if b is None else b, policy=self._policy)
+        absolute, relative = self.space.read(choices.changes)
+        return absolute, relative
+
+    def _improve(self, x: Array, out: Array, how: Improvement) -> None:
+        """See `ChoiceOperator.improve`; the policy given is ignored."""
+        shape = how.shape
+        if shape is None:
+            if how.factor not in self._scaled:
+                self._scaled[how.factor] = how.factor * self._rewards
+            shape = self._scaled[how.factor]
+        self._choices_of.improve(x, out, how.factor, shape=shape, policy=self._policy)
+        self.changes = self._choices_of.changes
+
+    def _choices(self, x: Array) -> tuple[Array, Array]:
+        raise NotImplementedError("there is nothing to choose")

@@ -18,8 +18,8 @@ from hybrid.matrix.space.choice_operator import (
     GaussSeidelSteps,
     Improvement,
     Quotient,
-    last_trial,
 )
+from hybrid.matrix.space.sweep_direction import last_trial
 from hybrid.matrix.space.workspace import Pair
 from hybrid.solvers import Criterion, Optimistic, Status
 from tests.builders.choice_systems import Choices, random_choices
@@ -158,7 +158,7 @@ def test_the_direction_is_that_in_which_values_come(upwards: bool) -> None:
     system = written_out(case)
     found = Optimistic(Criterion(1e-10), krylov="never").bounds(system, None)
     assert system.rising is not None
-    assert system.rising.descending == upwards
+    assert system.rising.direction.descending == upwards
     exact = np.linalg.solve(np.eye(200) - case.dense[0], case.gains[0])
     assert (found.lower <= exact * (1 + 1e-13)).all() and (exact * (1 - 1e-13) <= found.upper).all()
     plain = Optimistic(Criterion(1e-10), krylov="never").bounds(make_operator("cpu", case, slack=SLACK), None)
@@ -262,7 +262,7 @@ def test_what_is_told_is_where_it_goes_on(at: int) -> None:
 def test_without_numbers_it_begins_like_any_other() -> None:
     steps = GaussSeidelSteps(Recorded(1.0, 2.0), 1.0)
     steps.take({"made": 3.0})
-    assert steps.descending
+    assert steps.direction.descending
 
 
 @pytest.mark.parametrize("maximise", [True, False], ids=["max", "min"])

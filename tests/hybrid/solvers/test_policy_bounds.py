@@ -18,8 +18,7 @@ from hybrid.matrix.operators.layer_choices import LayerChoices
 from hybrid.matrix.space.base import Clock
 from hybrid.matrix.space.bellman import LowerIterationState, Outcome
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
-from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator, Quotient
-from hybrid.matrix.space.fixed_policy import FixedPolicy
+from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator, FixedPolicy, Quotient
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.idr import IDR
 from hybrid.matrix.space.recurrence import RecurrenceStatus
