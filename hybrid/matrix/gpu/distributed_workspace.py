@@ -351,59 +351,17 @@ class DistributedDeviceWorkspace(DistributedReductions, DeviceWorkspace):
         """See `Workspace.system`."""
         return DistributedSystem(self, self._run, *self._coded(diagonal, b))
 
-    def steps(self, step: Step, criterion: Criterion | None, run: Run | None = None) -> DistributedSteps:
-        """Return the steps of a kind; the method ends them."""
-        return DistributedSteps(
-            self.device, run or self._run, step, self._note_look, self.communicator, self.host_waits
-        )
+    def steps(self, step: Step, criterion: Criterion | None, run: Run | None = None) -> DeviceSteps:
+        """Return the steps of a kind; the method ends them, by the changes of all processes."""
+        return DeviceSteps(
+            self.device, run or self._run, step, _MEASURE_ONLY, False, self._note_look,
+            not self.host_waits, self.agreed,
+        )  # fmt: skip
 
     def read(self, *arrays: Array) -> list[float]:
         """See `Workspace.read`; most of them lie on the host."""
         self.synchronisations += 1
         return [float(number) for array in arrays for number in np.ravel(to_host(array))]
-
-
-class DistributedSteps(DeviceSteps):
-    """See `DeviceSteps`; changes are those of all processes.
-
-    Parameters
-    ----------
-    device, run, step, synchronises
-        As for `DeviceSteps`.
-    communicator, host_waits
-        As for `DistributedDeviceWorkspace`.
-    """
-
-    def __init__(
-        self,
-        device: Device,
-        run: Run,
-        step: Step,
-        synchronises: Callable[[], None],
-        communicator: Communicator,
-        host_waits: bool,
-    ) -> None:
-        super().__init__(device, run, step, _MEASURE_ONLY, False, synchronises)
-        self._communicator, self._host_waits = communicator, host_waits
-
-    def sweep(self, pair: tuple[Array, Array], done: int, count: int, total: Array | None = None) -> None:
-        """See `Steps.sweep`. Synchronises: where halos go by way of the hosts, at every product."""
-        if self._host_waits:
-            self._made = done + count
-            self._queue(pair, done, count, total)
-        else:
-            super().sweep(pair, done, count, total)
-
-    @property
-    def changes(self) -> Vector:
-        """See `Steps.changes`."""
-        found: Vector = self._communicator.gather(to_host(self._state.differences)).max(axis=0)
-        return found
-
-    @property
-    def course(self) -> Vector:
-        """See `Steps.course`."""
-        return np.append(float(self._made), self.changes)
 
 
 class DistributedSystem(DeviceSystem):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import partial
 
 import numpy as np
@@ -21,6 +22,7 @@ from gpu_kernels import (
     relax_rows,
     run_tiles,
 )
+from gpu_kernels.runtime.coded import array_module
 from hybrid.base.arrays import Array
 from hybrid.matrix.gpu.admission import check_memory
 from hybrid.matrix.gpu.cost import layout_items
@@ -86,6 +88,10 @@ class DeviceSteps(Steps):
         Stopping test, see :func:`gpu_kernels.finish_iteration`.
     synchronises : callable
         Called where the host waits.
+    is_recorded : bool
+        Not where the host waits in every step.
+    agreed : callable, optional
+        Returns the changes of all processes that share the states.
 
     Notes
     -----
@@ -101,18 +107,23 @@ class DeviceSteps(Steps):
         epsilon: float,
         absolute: bool,
         synchronises: Callable[[], None],
+        is_recorded: bool = True,
+        agreed: Callable[[Array], Array] | None = None,
     ) -> None:
         if step.state is None:
             raise ValueError("steps that are repeated need an iteration state")
         self._device, self._run, self._step, self._state = device, run, step, step.state
         self._epsilon, self._absolute = epsilon, absolute
-        self._synchronises, self._made = synchronises, 0
+        self._synchronises, self._is_recorded, self._agreed = synchronises, is_recorded, agreed
+        self._made = 0
         # Recordings by the vectors' identities; the vectors are kept, so that no other can take their places.
         self._recordings: dict[tuple[int, int, int], tuple[_Vectors, Callable[[], None] | None]] = {}
 
     def over(self, run: Run) -> DeviceSteps:
         """Return the same steps queued by another `run`, as over some rows; they share their state."""
-        return DeviceSteps(self._device, run, self._step, self._epsilon, self._absolute, self._synchronises)
+        found = copy(self)
+        found._run, found._recordings = run, {}
+        return found
 
     @property
     def state(self) -> IterationState:
@@ -122,7 +133,7 @@ class DeviceSteps(Steps):
     def sweep(self, pair: tuple[Array, Array], done: int, count: int, total: Array | None = None) -> None:
         """Queue steps. Synchronises: only to record those that come for the second time."""
         self._made = done + count
-        while count >= RECORDED and done % 2 == 0:
+        while self._is_recorded and count >= RECORDED and done % 2 == 0:
             self._block(pair, total)
             done, count = done + RECORDED, count - RECORDED
         self._queue(pair, done, count, total)
@@ -160,15 +171,17 @@ class DeviceSteps(Steps):
 
     @property
     def changes(self) -> Array:
-        """Greatest absolute and relative change of the last step, on the device; a copy."""
-        return self._state.differences.copy()
+        """Greatest absolute and relative change of the last step; a copy, on the device of one process."""
+        found = self._state.differences
+        return found.copy() if self._agreed is None else self._agreed(found)
 
     @property
     def course(self) -> Array:
-        """Steps made, and the changes of the last one, on the device."""
-        xp, real = self._device.xp, self._state.differences.dtype
+        """Steps made, and the changes of the last one, where these are."""
+        changes = self.changes
+        xp, real = array_module(changes), changes.dtype
         made = xp.full(1, self._made, real) if self._measures_only else self._state.status[1:].astype(real)
-        return xp.concatenate((made, self.changes))
+        return xp.concatenate((made, changes))
 
 
 # The rows of a matrix in block rows on a device: steps over the rows of one block row alone.

@@ -73,69 +73,24 @@ class UniformisedRepetition:
             repeat(step, x, self._between, out)
 
 
-# Steps of one kind on the host, one after the other; see :class:`hybrid.matrix.space.workspace.Steps`.
+Changes = tuple[float, float]
+"""Greatest absolute and relative change of a step."""
 
 
-class HostRelaxation(Steps):
-    """Jacobi and JOR steps; their changes come with them.
+class HostSteps(Steps):
+    """Steps of one kind on the host, one after the other.
 
     Parameters
     ----------
-    matrix : MatrixOperator
     passes : Passes
-    diagonal, b : ndarray of float64, shape (n,)
-        b None is zero.
-    omega : float
-        Relaxation weight.
+    step : callable
+        Makes a step, ``step(x, out)``; returns its changes, or None where these are measured on request.
     """
 
-    def __init__(
-        self, matrix: MatrixOperator, passes: Passes, diagonal: Vector, b: Vector | None, omega: float
-    ) -> None:
-        self._matrix, self._passes, self._diagonal, self._b, self._omega = matrix, passes, diagonal, b, omega
-        self._made, self._absolute, self._relative = 0, float("inf"), float("inf")
-
-    def sweep(self, pair: Pair, done: int, count: int, total: Vector | None = None) -> None:
-        """Make the steps."""
-        step: Callable[..., tuple[float, float]] = self._matrix.jacobi_step
-        for k in range(done, done + count):
-            x, out = pair[k % 2], pair[1 - k % 2]
-            if total is not None:
-                with np.errstate(over="ignore"):
-                    self._passes.add_scaled(1.0, x, total)
-            self._absolute, self._relative = step(x, out, self._b, self._diagonal, self._omega)
-        self._made = done + count
-
-    @property
-    def changes(self) -> Vector:
-        """Changes of the last step."""
-        return self._passes.agreed(np.array([self._absolute, self._relative]))
-
-    @property
-    def course(self) -> Vector:
-        """Steps made and the changes of the last one."""
-        return np.append(float(self._made), self.changes)
-
-
-class HostUniformised(Steps):
-    """Steps of the uniformised chain; changes are measured on request.
-
-    Parameters
-    ----------
-    matrix, passes, diagonal, b
-        As for `HostRelaxation`.
-    weight : float
-        One over the rate of the chain.
-    """
-
-    def __init__(
-        self, matrix: MatrixOperator, passes: Passes, diagonal: Vector, b: Vector | None, weight: float
-    ) -> None:
-        self._matrix, self._passes, self._weight = matrix, passes, weight
-        self._diagonal = np.ascontiguousarray(diagonal, dtype=np.float64)
-        self._b = None if b is None else np.ascontiguousarray(b, dtype=np.float64)
-        self._made = 0
-        self._last: tuple[Vector, Vector] | None = None
+    def __init__(self, passes: Passes, step: Callable[[Vector, Vector], Changes | None]) -> None:
+        self._passes, self._step = passes, step
+        self._made, self._found = 0, (float("inf"), float("inf"))
+        self._last: tuple[Vector, Vector] | None = None  # of a step whose changes are still to be measured
 
     def sweep(self, pair: Pair, done: int, count: int, total: Vector | None = None) -> None:
         """Make the steps."""
@@ -144,16 +99,18 @@ class HostUniformised(Steps):
             with np.errstate(over="ignore", invalid="ignore"):
                 if total is not None:
                     self._passes.add_scaled(1.0, x, total)
-                self._matrix.multiply(x, out)
-                self._passes.uniformise(x, self._b, self._diagonal, self._weight, out)
-            self._last = x, out
+                found = self._step(x, out)
+            if found is None:
+                self._last = x, out
+            else:
+                self._found = found
         self._made = done + count
 
     @property
     def changes(self) -> Vector:
         """Changes of the last step."""
         if self._last is None:
-            return np.full(2, np.inf)
+            return self._passes.agreed(np.array(self._found))
         x, out = self._last
         return self._passes.greatest_changes(out, x)
 
@@ -316,12 +273,21 @@ class HostSystem:
         self, omega: float = 1.0, factor: float = 1.0, criterion: Criterion | None = None
     ) -> Steps:
         """Return the fused relaxation steps of the matrix."""
+        matrix, b = self._matrix, self._b
         diagonal = self._diagonal if factor == 1.0 else self._diagonal * factor
-        return HostRelaxation(self._matrix, self._passes, diagonal, self._b, omega)
+        return HostSteps(self._passes, lambda x, out: matrix.jacobi_step(x, out, b, diagonal, omega))
 
     def uniformised(self, rate: float, criterion: Criterion | None = None) -> Steps:
         """Return steps of a product and a pass over the vectors each."""
-        return HostUniformised(self._matrix, self._passes, self._diagonal, self._b, 1.0 / rate)
+        matrix, passes = self._matrix, self._passes
+        diagonal = np.ascontiguousarray(self._diagonal, dtype=np.float64)
+        b = None if self._b is None else np.ascontiguousarray(self._b, dtype=np.float64)
+
+        def step(x: Vector, out: Vector) -> None:
+            matrix.multiply(x, out)
+            passes.uniformise(x, b, diagonal, 1.0 / rate, out)
+
+        return HostSteps(passes, step)
 
     def idr(
         self,
