@@ -9,7 +9,6 @@ start may ask whether it is the first.
 from __future__ import annotations
 
 import functools
-import hashlib
 import logging
 import os
 import stat
@@ -147,7 +146,7 @@ class KernelStore:
     @functools.cached_property
     def folder(self) -> Path | None:
         """The folder, made if need be; None, with a warning once, if there is none that can be trusted."""
-        where = hashlib.sha256(os.path.abspath(self._sources).encode()).hexdigest()[:16]
+        where = _digest(os.path.abspath(self._sources).encode()).hex()[:16]
         name = f"{Path(self._sources).name}-{where}"
         try:
             return private_folder(kernel_folder(self._chosen) / name)
@@ -158,7 +157,12 @@ class KernelStore:
     @functools.cached_property
     def is_first(self) -> bool:
         """Whether no function of any folder of source files was kept when this was first asked."""
-        return self.folder is not None and not any(self.folder.parent.glob("*/*.nbc"))
+        try:
+            if any(kernel_folder(self._chosen).glob("*/*.nbc")):
+                return False
+        except OSError:
+            return False
+        return self.folder is not None
 
     def read(self, function: str, version: str) -> bytes | None:
         """Return the payload kept under a name and a version; None if there is none.
@@ -182,7 +186,7 @@ class KernelStore:
                 return None
         head = len(_MAGIC) + _DIGEST_BYTES
         payload = found[head:]
-        if found[:head] == _MAGIC + hashlib.sha256(payload).digest():
+        if found[:head] == _MAGIC + _digest(payload):
             return payload
         self.drop(function, version)
         return None
@@ -212,7 +216,7 @@ class KernelStore:
                 unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
             )
             with open(descriptor, "wb") as file:
-                file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
+                file.write(_MAGIC + _digest(payload) + payload)
             unfinished.replace(self.folder / name)
             self._prune(function, name)
         except OSError as error:
@@ -231,6 +235,13 @@ class KernelStore:
                     _remove(path)
             elif path.name.split("-")[1] != current:
                 _remove(path)
+
+
+def _digest(payload: bytes) -> bytes:
+    """Return the SHA-256 digest."""
+    import hashlib  # OpenSSL, which a start does without
+
+    return hashlib.sha256(payload).digest()
 
 
 def _write_nothing(function: str, version: str, payload: bytes) -> None:

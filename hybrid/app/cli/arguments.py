@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 
 from hybrid.app.cli.common_arguments import (
@@ -458,8 +459,8 @@ COMMANDS: dict[str, _Command] = {
 """By name, in the order of the help."""
 
 
-def build_parser() -> CommandParser:
-    """Return the parser of the whole command line."""
+def build_parser(only: str | None = None) -> CommandParser:
+    """Return the parser of the whole command line, or of the part with a single command."""
     parser = CommandParser(
         prog="hybrid",
         usage="hybrid COMMAND ...",
@@ -481,6 +482,8 @@ def build_parser() -> CommandParser:
         dest="command", metavar="COMMAND", title="commands", parser_class=CommandParser
     )
     for name, command in COMMANDS.items():
+        if only not in (None, name):
+            continue
         command.add(
             commands.add_parser(
                 name,
@@ -496,8 +499,10 @@ def build_parser() -> CommandParser:
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Return the parsed command line; argparse exits with status 2 on wrong usage."""
-    parser = build_parser()
-    found = argparse.ArgumentParser.parse_args(parser, arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    command = given[0] if given and given[0] in COMMANDS else None
+    parser = build_parser(None if command == "help" else command)
+    found = argparse.ArgumentParser.parse_args(parser, given)
     if found.command is None and not found.version:
         *names, last = COMMANDS
         parser.error(f"a command is needed: {', '.join(names)} or {last}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import sys
 from collections.abc import Sequence
 
 from hybrid.base.check_options import OPTIONS
@@ -27,8 +29,22 @@ _WORD = re.compile(r"-[A-Za-z][\w:+-]+")
 _LONG_WORD = re.compile(r"--[A-Za-z][\w:+-]*")
 
 
+def _columns() -> int:
+    """Return the columns of the terminal as `shutil` does, which loads libraries of compression."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return int(columns)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):
+        return 80
+
+
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """Keeps the layout of texts with line breaks, and names with hyphens in one piece."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         from textwrap import wrap
