@@ -10,54 +10,16 @@ import hybrid
 from hybrid.models.model import Model
 from mtbdd.build.model import SymbolicModel
 from tests.attack.cases import Case, Finding, Record, build, random_options, run_case
-from tests.attack.evaluate import Evaluator, UndecidedError
-from tests.attack.families import FAMILIES, random_spec
-from tests.attack.formulas import Bounded, LongRun, Reward
+from tests.attack.formulas import LongRun, Reward
 from tests.attack.judge import ENCLOSING
-from tests.attack.numerals import numeral
-from tests.attack.processes import schedulers
-from tests.attack.questions import Question, Writer
-from tests.attack.spec import Expanded
+from tests.attack.questions import Question, average_questions
 
 __all__ = ["average_case", "run_averages"]
-
-_OWN = ("ends", "ends", "ends", "cycle", "blocks", "modules")  # families in which components are left
-_MOST_SCHEDULERS = 64
-_LONG_RUN = 0.85  # share of operators
-_QUESTIONS = 3
-
-
-class _Averages(Writer):
-    """Draws formulas most of whose operators ask for averages."""
-
-    def operator(self, comparison: str | None, depth: int = 1) -> Bounded:
-        rng = self.rng
-        if rng.random() > _LONG_RUN:
-            return super().operator(comparison, depth)
-        asked = rng.choice(("min", "max")) if comparison is None else None, comparison
-        bound = numeral("0") if comparison else None
-        if rng.random() < 0.4:
-            return LongRun(*asked, bound, self.states(depth))
-        return Reward(*asked, bound, rng.randrange(self.structures), "S")
-
 
 def average_case(seed: int, number: int, backend: str | None = None) -> Case:
     """Return a process with questions about averages: the same for the same seed and number."""
     rng = Random(f"{seed}/{number}/averages")
-    while True:
-        spec = random_spec(rng, "mdp", rng.choice((*FAMILIES, *_OWN)))
-        model = Expanded.of(spec)
-        if schedulers(model) <= _MOST_SCHEDULERS:
-            break
-    evaluator = Evaluator(model)
-    writer = _Averages(rng, model, len(spec.structures), evaluator)
-    asked: list[Question] = []
-    while len(asked) < _QUESTIONS:
-        try:
-            formula = writer.operator(None) if len(asked) == 0 else writer.property()
-            asked.append(Question(formula, evaluator.property(formula)))
-        except (UndecidedError, NotImplementedError):
-            continue
+    spec, model, asked, evaluator = average_questions(rng)
     return Case(seed, number, spec, model, asked, evaluator, random_options(rng, "mdp", backend))
 
 

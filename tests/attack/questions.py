@@ -8,6 +8,7 @@ from random import Random
 
 from tests.attack.disguise import disguised
 from tests.attack.evaluate import Evaluator, Expected, UndecidedError
+from tests.attack.families import FAMILIES, random_spec
 from tests.attack.formulas import (
     Arithmetic,
     Atom,
@@ -27,13 +28,16 @@ from tests.attack.formulas import (
 )
 from tests.attack.numerals import Numeral, numeral
 from tests.attack.processes import schedulers
-from tests.attack.spec import Expanded
+from tests.attack.spec import Expanded, Spec
 from tests.attack.thresholds import threshold_near
 
-__all__ = ["Question", "Writer", "questions"]
+__all__ = ["Question", "Writer", "average_questions", "questions"]
 
 _TIMED = 12  # states up to which windows of time are answered
 _MOST_SCHEDULERS = 64
+_LEFT = ("ends", "ends", "ends", "cycle", "blocks", "modules")  # families in which components are left
+_LONG_RUN = 0.85  # share of operators
+_AVERAGES = 3
 
 
 @dataclass(frozen=True)
@@ -237,3 +241,36 @@ class Writer:
         if operator != "/" and rng.random() < 0.5:
             return Arithmetic(operator, constant, self.operator(None))
         return Arithmetic(operator, self.operator(None), constant)
+
+
+class _Averages(Writer):
+    """Draws formulas most of whose operators ask for averages."""
+
+    def operator(self, comparison: str | None, depth: int = 1) -> Bounded:
+        rng = self.rng
+        if rng.random() > _LONG_RUN:
+            return super().operator(comparison, depth)
+        asked = rng.choice(("min", "max")) if comparison is None else None, comparison
+        bound = numeral("0") if comparison else None
+        if rng.random() < 0.4:
+            return LongRun(*asked, bound, self.states(depth))
+        return Reward(*asked, bound, rng.randrange(self.structures), "S")
+
+
+def average_questions(rng: Random) -> tuple[Spec, Expanded, list[Question], Evaluator]:
+    """Return a decision process with questions about averages; the first one has no threshold."""
+    while True:
+        spec = random_spec(rng, "mdp", rng.choice((*FAMILIES, *_LEFT)))
+        model = Expanded.of(spec)
+        if schedulers(model) <= _MOST_SCHEDULERS:
+            break
+    evaluator = Evaluator(model)
+    writer = _Averages(rng, model, len(spec.structures), evaluator)
+    asked: list[Question] = []
+    while len(asked) < _AVERAGES:
+        try:
+            formula = writer.operator(None) if len(asked) == 0 else writer.property()
+            asked.append(Question(formula, evaluator.property(formula)))
+        except (UndecidedError, NotImplementedError):
+            continue
+    return spec, model, asked, evaluator

@@ -1,6 +1,7 @@
 """The oracle of the attack against Storm's exact engine, on the same text; needs stormpy.
 
-``python -m tests.attack.storm --cases N --seed S`` prints how many vectors agree.
+``python -m tests.attack.storm --cases N --seed S`` prints how many vectors agree; with ``--averages`` of the
+cases of ``python -m tests.attack --averages``. A Python with stormpy needs nothing else for that.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import Any
 
 from tests.attack.evaluate import Evaluator
 from tests.attack.families import random_spec
-from tests.attack.formulas import Bounded, Filtered, Formula, LongRun, Probability, Reward, subformulas
-from tests.attack.questions import questions
+from tests.attack.formulas import Bounded, Filtered, Formula, Probability, Reward, subformulas
+from tests.attack.questions import average_questions, questions
 from tests.attack.spec import Expanded
 
 __all__ = ["compare_case", "comparable"]
@@ -34,7 +35,7 @@ def comparable(formula: Formula, model: Expanded) -> bool:
     if not isinstance(formula, Bounded):
         return False
     for part in subformulas(formula):
-        if isinstance(part, Filtered) or (isinstance(part, LongRun) and model.kind == "mdp"):
+        if isinstance(part, Filtered):
             return False
         if isinstance(part, Probability) and part.path.span is not None:
             if model.kind == "ctmc" or (part.path.span.lower > 0 and part.path.left is not None):
@@ -54,15 +55,18 @@ def comparable(formula: Formula, model: Expanded) -> bool:
     return True
 
 
-def compare_case(seed: int, number: int) -> list[tuple[str, str, str]]:
+def compare_case(seed: int, number: int, *, averages: bool = False) -> list[tuple[str, str, str]]:
     """Return, for every property of a case, its text, "same", "different" or "skipped", and details."""
-    rng = Random(f"storm/{seed}/{number}")
-    spec = random_spec(rng)
-    model = Expanded.of(spec)
+    if averages:
+        spec, model, asked, evaluator = average_questions(Random(f"{seed}/{number}/averages"))
+    else:
+        rng = Random(f"storm/{seed}/{number}")
+        spec = random_spec(rng)
+        model = Expanded.of(spec)
+        asked, evaluator = questions(rng, model, len(spec.structures), 6)
     commands = [c for m in spec.modules for c in m.commands]
     if spec.kind != "ctmc" and any(sum(w.value for w, _ in c.updates) != 1 for c in commands):
         return []  # Storm takes the rows as they are
-    asked, evaluator = questions(rng, model, len(spec.structures), 6)
     found = []
     for question in asked:
         formula = question.formula
@@ -131,17 +135,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.attack.storm", description=__doc__)
     parser.add_argument("--cases", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--averages", action="store_true", help="of decision processes, in the long run")
     chosen = parser.parse_args()
     counts: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
+    models = 0
     for number in range(chosen.cases):
-        for text, verdict, detail in compare_case(chosen.seed, number):
+        found = compare_case(chosen.seed, number, averages=chosen.averages)
+        models += any(verdict != "skipped" for _, verdict, _ in found)
+        for text, verdict, detail in found:
             counts[verdict] += 1
             if verdict == "different":
                 print(f"case {number}: {text}\n{detail}")
             elif verdict == "skipped":
                 reasons[detail[:90]] += 1
-    print(dict(counts))
+    print(f"{models} models: {dict(counts)}")
     for reason, count in reasons.most_common(10):
         print(f"  skipped {count}: {reason}")
     return 1 if counts["different"] else 0
