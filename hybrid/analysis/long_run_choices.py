@@ -194,7 +194,7 @@ class BestAverages:
                 maker.choose(layer, states_from(ends.model.manager, index, policy == layer) & states)
 
 
-class ComponentAverages:
+class EndComponentAverages:
     """Finds the best averages of end components, of one reward after another.
 
     Components whose averages are iterated are laid out once, as long as they are the same ones. By default
@@ -270,7 +270,7 @@ class _Averages:
     ) -> None:
         self._model, self._maximise, self._work, self._maker = model, maximise, work, maker
         self._options = _own_options(model, options)
-        found = ComponentAverages(model, options, work).best(earned, maximise, maker is not None)
+        found = EndComponentAverages(model, options, work).best(earned, maximise, maker is not None)
         self._found, self._ends, self._lower, self._upper = found, found.ends, found.lower, found.upper
 
     # ------------------------------------------------------------------ the way to components

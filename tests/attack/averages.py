@@ -16,6 +16,7 @@ from tests.attack.questions import Question, average_questions
 
 __all__ = ["average_case", "run_averages"]
 
+
 def average_case(seed: int, number: int, backend: str | None = None) -> Case:
     """Return a process with questions about averages: the same for the same seed and number."""
     rng = Random(f"{seed}/{number}/averages")
