@@ -218,7 +218,7 @@ def steady_probabilities(a: OperatorQuery) -> StateValues:
         return optimal_probabilities(a)
     model, states = a.model, a.states(a.formula.states)
     share = partial(share_of_time, model, states, a.options, a.work)
-    return a.scope.of_values(_over_components(model, share, a.options, a.work))
+    return a.scope.of_values(over_components(model, share, a.options, a.work))
 
 
 def share_of_time(
@@ -246,7 +246,7 @@ def steady_rewards(a: OperatorQuery) -> StateValues:
         return optimal_rewards(a)
     model, structure = a.model, a.formula.place
     average = partial(average_reward, model, structure, a.options, a.work)
-    return a.scope.of_values(_over_components(model, average, a.options, a.work))
+    return a.scope.of_values(over_components(model, average, a.options, a.work))
 
 
 def average_reward(
@@ -295,7 +295,7 @@ def _average(
     return float(model.communicator.total([earned])[0]), np.nan, np.nan
 
 
-def _over_components(
+def over_components(
     model: SymbolicModel,
     gains: Callable[[Node], Gains],
     options: CheckOptions,

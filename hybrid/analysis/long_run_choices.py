@@ -27,10 +27,11 @@ from hybrid.base.errors import NotConvergedError, PropertyError, UnsupportedErro
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.operators.layer_choices import RewardOf
 from hybrid.matrix.operators.rounding import scaled_bounds
+from hybrid.matrix.space.base import Criterion
 from hybrid.matrix.space.bounded_solution import middle_of
 from hybrid.matrix.space.choice_operator import ChoiceOperator, Policy
 from hybrid.solvers import Status
-from hybrid.solvers.component_averages import AverageIteration
+from hybrid.solvers.component_averages import AverageIteration, ComponentAverages
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import reward_rates
 from mtbdd.diagrams.manager import Node
@@ -71,7 +72,22 @@ def best_averages(
 
     There are no bounds (NaN) if the method gives none. A `maker` is given a scheduler.
     """
-    return _Averages(model, earned, maximise, options, work, maker).values()
+    found = EndComponentAverages(model, options, work).best(earned, maximise, maker is not None)
+    return optimal_values(found, maximise, options, work, maker)
+
+
+def optimal_values(
+    found: BestAverages,
+    maximise: bool,
+    options: CheckOptions,
+    work: SolveStatistics,
+    maker: SchedulerBuilder | None = None,
+) -> StateValues:
+    """Return the best value from every state, the best ones of end components being known.
+
+    There are no bounds (NaN) if the method gives none. A `maker` is given a scheduler.
+    """
+    return _Averages(found, maximise, options, work, maker).values()
 
 
 def state_share(model: SymbolicModel, inside: Node) -> RewardOf:
@@ -214,46 +230,51 @@ class EndComponentAverages:
 
     def best(self, earned: RewardOf, maximise: bool, choosing: bool) -> BestAverages:
         """Return the best averages of what choices earn, not negative; if `choosing`, with policies."""
-        model, ends = self._model, self.ends
-        least, most = ends.extremes(earned)
+        least, most = self.ends.extremes(earned)
         best = most if maximise else least
-        tight = ends.attaining(earned, best)
-        decided = np.zeros(len(best), np.bool_)
-        decided[ends.component[model.indicator(tight.states, ends.index)]] = True
+        tight, decided = self._attained(earned, best)
         lower, upper = np.where(decided, best, least), np.where(decided, best, most)
         policy = None
         if not decided.all():
-            policy = self._iterate(earned, maximise, ~decided, lower, upper, choosing)
-        return BestAverages(ends, lower, upper, ~decided, tight, policy)
+            index, component, matrices = self._open(~decided)
+            operator = matrices.system(earned, maximise, None)
+            least, most = least[~decided], most[~decided]
+            averages = self._iterated(operator, component, least, most, self._options.criterion)
+            lower[~decided], upper[~decided] = averages.lower, averages.upper
+            policy = (index, policy_at(operator, averages.bias)) if choosing else None
+        return BestAverages(self.ends, lower, upper, ~decided, tight, policy)
 
-    def _iterate(
-        self,
-        earned: RewardOf,
-        maximise: bool,
-        is_open: NDArray[np.bool_],
-        lower: Vector,
-        upper: Vector,
-        choosing: bool,
-    ) -> tuple[StateIndex, Policy] | None:
-        """Narrow the bounds of the components that the graph does not decide; return their choices."""
-        ends, work, criterion = self.ends, self._work, self._options.criterion
+    def _attained(self, earned: RewardOf, best: Vector) -> tuple[EndComponents, NDArray[np.bool_]]:
+        """Return the choices that earn the best reward in every step, and which components have them."""
+        tight = self.ends.attaining(earned, best)
+        decided = np.zeros(len(best), np.bool_)
+        decided[self.ends.component[self._model.indicator(tight.states, self.ends.index)]] = True
+        return tight, decided
+
+    def _open(self, is_open: NDArray[np.bool_]) -> tuple[StateIndex, Places, ChoiceMatrices]:
+        """Return the states of open components, the number of each one's component, and the matrices."""
+        ends = self.ends
         if self._laid_out is None or not np.array_equal(self._laid_out[0], is_open):
             index = index_states(self._model.manager, ends.within(is_open))
             allowed = [states & index.states for states in ends.choices]
             self._laid_out = is_open, index, ChoiceMatrices(self._model, index, allowed, self._options)
         _, index, matrices = self._laid_out
         numbers = np.cumsum(is_open) - 1
-        component = numbers[ends.component[is_open[ends.component]]]
-        operator = matrices.system(earned, maximise, None)
-        method = AverageIteration(operator, component, lower[is_open], upper[is_open], criterion)
+        return index, numbers[ends.component[is_open[ends.component]]], matrices
+
+    def _iterated(
+        self, operator: ChoiceOperator, component: Places, least: Vector, most: Vector, criterion: Criterion
+    ) -> ComponentAverages:
+        """Return the best averages of the open components, between `least` and `most`."""
+        work = self._work
+        method = AverageIteration(operator, component, least, most, criterion)
         found = method.solve(work.following(None))
-        work.note(method.name, operator, found.iterations, found.seconds, 8 * method.vectors * index.size)
+        work.note(method.name, operator, found.iterations, found.seconds, 8 * method.vectors * operator.size)
         work.products += operator.products
         if found.status not in (Status.CONVERGED, Status.INTERRUPTED):
             error = NotConvergedError(_WHAT, found.status, found.iterations, found.difference)
             work.settle_for(error, self._options.bounding_method() is not None)
-        lower[is_open], upper[is_open] = found.lower, found.upper
-        return (index, _policy_at(operator, found.bias)) if choosing else None
+        return found
 
 
 class _Averages:
@@ -261,16 +282,14 @@ class _Averages:
 
     def __init__(
         self,
-        model: SymbolicModel,
-        earned: RewardOf,
+        found: BestAverages,
         maximise: bool,
         options: CheckOptions,
         work: SolveStatistics,
         maker: SchedulerBuilder | None,
     ) -> None:
-        self._model, self._maximise, self._work, self._maker = model, maximise, work, maker
-        self._options = _own_options(model, options)
-        found = EndComponentAverages(model, options, work).best(earned, maximise, maker is not None)
+        self._model, self._maximise, self._work, self._maker = found.ends.model, maximise, work, maker
+        self._options = _own_options(self._model, options)
         self._found, self._ends, self._lower, self._upper = found, found.ends, found.lower, found.upper
 
     # ------------------------------------------------------------------ the way to components
@@ -330,7 +349,7 @@ class _Averages:
         bound = found.lower if self._maximise else found.upper
         is_safe = averages is not (self._upper if self._maximise else self._lower)
         if self._maker is not None and is_safe:
-            policy = _policy_at(operator, np.where(np.isnan(bound), found.values, bound))
+            policy = policy_at(operator, np.where(np.isnan(bound), found.values, bound))
             self._schedule(self._maker, operator, found, policy, top, sure)
         return found
 
@@ -359,7 +378,7 @@ class _Averages:
             self._found.settle(self._maker, states)
 
 
-def _policy_at(operator: ChoiceOperator, x: Vector) -> Policy:
+def policy_at(operator: ChoiceOperator, x: Vector) -> Policy:
     """Return the choices that are best at a vector, both on the host."""
     policy: Policy = operator.space.to_host(operator.choose(operator.space.vector(x)))
     return policy

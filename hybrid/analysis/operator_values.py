@@ -143,6 +143,7 @@ VALUES.found_in(
         registry.UNTIL: "hybrid.analysis.until:unbounded_probabilities",
         registry.STEADY: "hybrid.analysis.long_run:steady_probabilities",
         registry.AVERAGE: "hybrid.analysis.long_run:steady_rewards",
+        registry.RATIO: "hybrid.analysis.long_run_ratios:ratio_averages",
         registry.DISCOUNTED: "hybrid.analysis.rewards:discounted_rewards",
         registry.CUMULATIVE: "hybrid.analysis.rewards:cumulative_rewards",
         registry.TOTAL: "hybrid.analysis.rewards:total_rewards",

@@ -80,6 +80,20 @@ def zero_reward_mecs(model: SymbolicModel, structure: int) -> Node:
     return end_components(model, model.reachable, free).states
 
 
+def refuse_free_components(model: SymbolicModel, structure: int) -> None:
+    """Refuse to divide by the average of a reward that some scheduler of an MDP need not earn."""
+    if zero_reward_mecs(model, structure) != model.manager.false:
+        raise no_ratio("an end component")
+
+
+def no_ratio(where: str) -> PropertyError:
+    """Return the error for a second reward whose long-run average may be zero, or less."""
+    return PropertyError(
+        "R: the ratio of two rewards has no value where the second one's long-run average is not positive, "
+        f"as in {where} of this model: let that one be earned there, or ask for the two averages"
+    )
+
+
 def greatest_totals(model: SymbolicModel, structure: int) -> tuple[Node, Node]:
     """Return the states whose greatest total reward is infinite, and those where it is to be solved for.
 

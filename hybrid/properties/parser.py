@@ -10,8 +10,10 @@ from hybrid.properties.registry import QUANTITIES, is_long_run
 from hybrid.properties.tree import (
     AutomatonPath,
     ConditionalPath,
+    Divisor,
     Elapsed,
     Filter,
+    LongRun,
     MultiObjective,
     Probability,
     Properties,
@@ -230,13 +232,11 @@ class PropertyParser(PathParser):
         self.index += 1
         structure: str | Expression | None = None
         discount: Expression | None = None
+        divisor: Divisor | None = None
         if self.take("{"):
             is_discounted = self._is_discount()
             if not is_discounted:
-                if self.tokens[self.index][:1] == '"':
-                    structure = self.quoted_reference("a reward structure's name")
-                else:
-                    structure = self.plain(self.expression)
+                structure = self._structure()
                 is_discounted = self.take(",")
                 if is_discounted and not self._is_discount():
                     self.fail_expected("'discount='", 'write R{"name",discount=0.9}=? [ C ]')
@@ -244,18 +244,39 @@ class PropertyParser(PathParser):
                 self.index += 2
                 discount = self.plain(self.expression)
             self.expect("}", "after the reward structure", 'write R{"name"}=? [ ... ]')
+            slash = self.index
             if self.at("/"):
-                self.refuse("the ratio of two rewards, R{...}/{...}, is not supported; ask for each of them")
-                self.index += 1
-                self.skip_brackets()
+                divisor = self._divisor()
         optimum = self.optimum(optimum)
         comparison, threshold = self._comparison("R")
         self.expect(
             "[", "before the reward formula of R", "write R=? [ F states ], [ C<=t ], [ I=t ] or [ S ]"
         )
         target = self._target()
+        if divisor is not None and isinstance(target, LongRun):
+            target = LongRun(target.position, divisor)
+        elif divisor is not None:
+            self.refuse(
+                'the ratio of two rewards is one in the long run, R{"x"}/{"y"}=? [ S ]; ask for each of them',
+                slash,
+            )
         result = Reward(position, structure, optimum, comparison, threshold, target, discount=discount)
         return self._closed(result, comparison, "R")
+
+    def _structure(self) -> str | Expression:
+        """Read the name of a reward structure in quotes, or its number."""
+        if self.tokens[self.index][:1] == '"':
+            return self.quoted_reference("a reward structure's name")
+        return self.plain(self.expression)
+
+    def _divisor(self) -> Divisor:
+        """Read `/{"name"}` or `/{number}`."""
+        self.index += 1
+        position = self.position()
+        self.expect("{", "after '/'", 'write R{"x"}/{"y"}=? [ S ]')
+        structure = self._structure()
+        self.expect("}", "after the reward structure that is divided by", 'write R{"x"}/{"y"}=? [ S ]')
+        return Divisor(position, structure)
 
     def _is_discount(self) -> bool:
         """Return whether `discount=` is next."""

@@ -285,6 +285,9 @@ def _is_discounted(e: Reward) -> bool:
 
 
 STEADY = PropertyQuantity("S", SteadyState, part=lambda e: (e.states, Type.BOOL, "what S asks about"))
+RATIO = PropertyQuantity(
+    'R{"x"}/{"y"} [ S ]', Reward, lambda e: isinstance(e.target, LongRun) and e.target.divisor is not None
+)
 AVERAGE = PropertyQuantity("R [ S ]", Reward, lambda e: isinstance(e.target, LongRun), read=_read_long_run)
 DISCOUNTED = PropertyQuantity("R [ C ] with a discount", Reward, _is_discounted, _time, _read_discounted)
 CUMULATIVE = PropertyQuantity(
@@ -309,8 +312,8 @@ MULTI = PropertyQuantity("multi(...)", MultiObjective)
 QUANTILE = PropertyQuantity("quantile(...)", Quantile)
 
 QUANTITIES = [
-    AUTOMATON, CONDITIONAL, LTL, REPEATED, NEXT, REWARD_BOUNDED, WINDOW, UNTIL, NOW, STEADY, AVERAGE,
-    DISCOUNTED, CUMULATIVE, TOTAL, INSTANTANEOUS, ELAPSED_TIME, REACHED, COSAFE, QUANTIFIED, FILTER, MULTI,
-    QUANTILE,
+    AUTOMATON, CONDITIONAL, LTL, REPEATED, NEXT, REWARD_BOUNDED, WINDOW, UNTIL, NOW, STEADY, RATIO,
+    AVERAGE, DISCOUNTED, CUMULATIVE, TOTAL, INSTANTANEOUS, ELAPSED_TIME, REACHED, COSAFE, QUANTIFIED, FILTER,
+    MULTI, QUANTILE,
 ]  # fmt: skip
 """In the order in which they are tried: the particular before the general."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from hybrid.properties.tree import (
     Cumulative,
+    Divisor,
     Elapsed,
     Instantaneous,
     Probability,
@@ -96,6 +97,8 @@ class PropertyFolder(Folder):
             if most == 0 and node.is_strict:
                 self._faults.add(node.position, "a bound on a reward must leave something, got <0; use <=0")
             return replace(node, index=self._index(node))
+        elif isinstance(node, Divisor):
+            return replace(node, index=self._index(node))
         elif isinstance(node, TimeBound):
             self._interval(node, e)
         elif isinstance(node, (Cumulative, Instantaneous)):
@@ -161,7 +164,7 @@ class PropertyFolder(Folder):
                 bound.position, f"a time interval must not be empty, got [{lower},{upper}]; swap its ends"
             )
 
-    def _index(self, node: Reward | RewardBound) -> int:
+    def _index(self, node: Reward | RewardBound | Divisor) -> int:
         """Return the place of the reward structure among the model's, from 0."""
         structure = node.structure
         if structure is None:

@@ -215,8 +215,23 @@ class Instantaneous(Expression):
     time: Expression
 
 
+class Divisor(Expression):
+    """The reward structure that another one is divided by, `/{"x"}`; attributes are as for `Reward`."""
+
+    structure: str | Expression | None
+    index: int | None = None
+
+    @property
+    def place(self) -> int:
+        """Return the place of the reward structure of a resolved property."""
+        assert self.index is not None
+        return self.index
+
+
 class LongRun(Expression):
-    """`S` or `LRA`: the reward per unit of time in the long run."""
+    """`S` or `LRA`: the reward per unit of time in the long run, or per unit of the reward `divisor`."""
+
+    divisor: Divisor | None = None
 
 
 # ------------------------------------------------------------------ files

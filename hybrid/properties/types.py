@@ -10,8 +10,10 @@ from hybrid.properties.tree import (
     AutomatonPath,
     ConditionalPath,
     Cumulative,
+    Divisor,
     Elapsed,
     Filter,
+    LongRun,
     MultiObjective,
     Path,
     Probability,
@@ -110,6 +112,8 @@ class PropertyTypeChecker(TypeChecker):
         if isinstance(e, Reward) and not isinstance(e.structure, Elapsed):
             self._structure(e)
             self._discount(e)
+            if isinstance(e.target, LongRun) and e.target.divisor is not None:
+                self._structure(e.target.divisor)
         part, kind, what = quantity.part(e)
         if part is not None and kind is None:
             self._check_time(part)
@@ -178,7 +182,7 @@ class PropertyTypeChecker(TypeChecker):
         what = "a bound on steps" if self._time is Type.INT else "a bound on time"
         self.expect(time, self._time, what)
 
-    def _structure(self, e: Reward | RewardBound) -> None:
+    def _structure(self, e: Reward | RewardBound | Divisor) -> None:
         """Resolve the reward structure."""
         if not self._structures:
             self.faults.add(e.position, "the model has no rewards; add a rewards ... endrewards block to it")

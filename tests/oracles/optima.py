@@ -22,8 +22,10 @@ __all__ = [
     "averages",
     "best",
     "chain_averages",
+    "chain_ratios",
     "checked",
     "persistent",
+    "ratios",
     "reachability_rewards",
     "repeated",
     "rewarded_schedulers",
@@ -121,6 +123,31 @@ def chain_averages(chain: Chain, earned: list[Fraction]) -> list[Exact]:
     for start in range(len(chain)):
         spent = chain_oracles.stationary_distribution(chain, {start: Fraction(1)}, False)
         found.append(sum((p * r for p, r in zip(spent, earned, strict=True)), Fraction(0)))
+    return found
+
+
+def ratios(mdp: ExplicitMdp, first: int, second: int, maximise: bool) -> list[Exact] | None:
+    """Return the optimal long-run ratios of two rewards; None where the second one's average may be zero."""
+    found = []
+    pairs = zip(rewarded_schedulers(mdp, first), rewarded_schedulers(mdp, second), strict=True)
+    for (chain, earned), (_, spent) in pairs:
+        own = chain_ratios(chain, earned, spent)
+        if own is None:
+            return None
+        found.append(own)
+    return best(found, maximise)
+
+
+def chain_ratios(chain: Chain, earned: list[Fraction], spent: list[Fraction]) -> list[Exact] | None:
+    """Return what a chain earns in the long run for what it spends: that of each class, weighed; or None."""
+    above, below = chain_averages(chain, earned), chain_averages(chain, spent)
+    found: list[Exact] = [Fraction(0)] * len(chain)
+    for component in chain_oracles.bottom_components(chain):
+        state = min(component)
+        if below[state] == 0:
+            return None
+        ways = chain_oracles.until_probabilities(chain, set(range(len(chain))), component)
+        found = [x + p * above[state] / below[state] for x, p in zip(found, ways, strict=True)]
     return found
 
 

@@ -30,7 +30,32 @@ _DAMPING = 0.9  # share of a step that is made, below 1 so that periodic chains 
 
 
 def greatest_averages(choices: Rows, gains: Gains, budget: OperationBudget) -> list[Fraction]:
-    """Return the greatest long-run average of gains from every state.
+    """Return the greatest long-run average of gains from every state; see `best_policy`."""
+    return best_policy(choices, gains, budget)[0]
+
+
+def greatest_ratio(choices: Rows, above: Gains, below: Gains, budget: OperationBudget) -> Fraction:
+    """Return the greatest ratio of two long-run averages in an end component, the second one positive.
+
+    The best policy for ``above - x below`` has the next x as its ratio, which is the greatest one where that
+    average is zero (W. Dinkelbach, 1967).
+    """
+    x = Fraction(0)
+    while True:
+        gains = [
+            [a - x * b for a, b in zip(own, spent, strict=True)]
+            for own, spent in zip(above, below, strict=True)
+        ]
+        average, policy = best_policy(choices, gains, budget)
+        if average[0] == 0:
+            return x
+        rows = [own[k] for own, k in zip(choices, policy, strict=True)]
+        spent, _ = _evaluated(rows, [own[k] for own, k in zip(below, policy, strict=True)], budget)
+        x += average[0] / spent[0]
+
+
+def best_policy(choices: Rows, gains: Gains, budget: OperationBudget) -> tuple[list[Fraction], Policy]:
+    """Return the greatest long-run average of gains from every state, and a policy that has it.
 
     A policy costs eliminations in its recurrent classes and outside of them, and one evaluation of every
     choice.
@@ -50,7 +75,7 @@ def greatest_averages(choices: Rows, gains: Gains, budget: OperationBudget) -> l
                 if ahead >= best[0] and (ahead, earned[k] + _mean(row, bias)) > best:
                     best, policy[i], changed = (ahead, earned[k] + _mean(row, bias)), k, True
         if not changed:
-            return average
+            return average, policy
 
 
 def _mean(row: Mapping[int, Fraction], x: Sequence[Fraction]) -> Fraction:

@@ -17,6 +17,7 @@ from hybrid.analysis.exact.systems import OperationBudget, solve_rationals, solv
 from hybrid.analysis.operator_values import maximises, until_form
 from hybrid.analysis.precomputation import never_reached
 from hybrid.analysis.reward_bounded import units_of
+from hybrid.analysis.rewards import no_ratio
 from hybrid.analysis.until import TimeWindow
 from hybrid.base.errors import NotExactError
 from hybrid.base.state_values import StateValues
@@ -260,17 +261,22 @@ class ExactChain(BackwardInduction):
         """Return the long-run average of a reward structure, from every state."""
         return self._long_run(self._visits(structure))
 
+    def long_run_ratios(self, structure: int, divisor: int) -> list[Exact]:
+        """Return the long-run ratio of two reward structures, from every state."""
+        return self._long_run(self._visits(structure), self._visits(divisor))
+
     def long_run_probabilities(self, states: Node) -> list[Exact]:
         """Return the long-run probability of a set, from every state."""
         inside = self.model.indicator(states).tolist()
         return self._long_run([t if i else Fraction(0) for t, i in zip(self._stays(), inside, strict=True)])
 
-    def _long_run(self, visits: Sequence[Fraction]) -> list[Exact]:
-        """Return the average per step or time of what visits are worth, from every state.
+    def _long_run(self, visits: Sequence[Fraction], per: Sequence[Fraction] | None = None) -> list[Exact]:
+        """Return the average of what visits are worth, by default per step or time, from every state.
 
-        In a closed class it is what one round trip from any of its states earns, over the time that it takes.
+        In a closed class it is what one round trip from any of its states earns, over the time that it takes,
+        or over another worth of its visits.
         """
-        model, stays = self.model, self._stays()
+        model, stays = self.model, self._stays() if per is None else per
         known: list[Exact] = [Fraction(0)] * len(self.rows)
         closed = model.manager.false
         for component in bottom_components(model):
@@ -284,6 +290,8 @@ class ExactChain(BackwardInduction):
                 + sum((p * ahead[j][k] for j, p in self.rows[home].items() if j != home), Fraction(0))
                 for k, own in enumerate((visits, stays))
             )
+            if taken <= 0:
+                raise no_ratio("a bottom component")
             for i in members:
                 known[i] = earned / taken
         unknown = self._members(model.reachable & ~closed)
@@ -529,6 +537,10 @@ class ExactFormulas:
     @EXACT.answers(registry.AVERAGE)
     def _average(self, formula: Reward) -> list[Exact]:
         return self._optimum(formula).long_run_rewards(formula.place)
+
+    @EXACT.answers(registry.RATIO)
+    def _ratio(self, formula: Any) -> list[Exact]:
+        return self._optimum(formula).long_run_ratios(formula.place, formula.target.divisor.place)
 
     @EXACT.answers(registry.DISCOUNTED)
     def _discounted(self, formula: Reward) -> list[Exact]:

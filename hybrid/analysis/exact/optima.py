@@ -8,17 +8,22 @@ components become one state each, with the choices that leave them; policy itera
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.exact.averages import greatest_averages
+from hybrid.analysis.exact.averages import greatest_averages, greatest_ratio
 from hybrid.analysis.exact.reading import ExactModel
 from hybrid.analysis.exact.systems import OperationBudget, solve_systems
-from hybrid.analysis.rewards import greatest_totals, reward_system, zero_reward_mecs
+from hybrid.analysis.rewards import (
+    greatest_totals,
+    refuse_free_components,
+    reward_system,
+    zero_reward_mecs,
+)
 from hybrid.analysis.until import until_system
 from hybrid.base.errors import NotExactError
 from mtbdd.build.model import SymbolicModel
@@ -371,6 +376,29 @@ class ExactOptima(BackwardInduction):
             [[Fraction(int(i))] * len(own) for i, own in zip(inside, self.choices, strict=True)]
         )
 
+    def long_run_ratios(self, structure: int, divisor: int) -> list[Exact]:
+        """Return the optimal long-run ratio of two reward structures, from every state.
+
+        Every choice that stays in its end component earns the best ratio there.
+        """
+        refuse_free_components(self.model, divisor)
+        above, below = self._gains(structure), self._gains(divisor)
+        sign = 1 if self.maximise else -1
+        earned = [[Fraction(0)] * len(own) for own in self.choices]
+        for members, may in self._end_components():
+            place = {s: i for i, s in enumerate(members)}
+            kept = [
+                (s, [k for k, layer in enumerate(self._numbers.layers[s]) if may[layer][s]]) for s in members
+            ]
+            rows = [[{place[j]: p for j, p in self.choices[s][k].items()} for k in own] for s, own in kept]
+            top = [[sign * above[s][k] for k in own] for s, own in kept]
+            bottom = [[below[s][k] for k in own] for s, own in kept]
+            best = sign * greatest_ratio(rows, top, bottom, self._budget)
+            for s, own in kept:
+                for k in own:
+                    earned[s][k] = best
+        return self._averages(earned)
+
     def _averages(self, gains: Gains) -> list[Exact]:
         """Return the optimal long-run average of what choices earn, from every state."""
         if self._budget.left is not None and len(self.choices) > MAX_UNKNOWN:
@@ -381,6 +409,15 @@ class ExactOptima(BackwardInduction):
         return [-average for average in greatest_averages(self.choices, losses, self._budget)]
 
     # ------------------------------------------------------------------ parts
+
+    def _end_components(self) -> Iterator[tuple[list[int], list[NDArray[np.bool_]]]]:
+        """Yield the states of every maximal end component, and where choices of each layer stay inside."""
+        ends = model_end_components(self.model)
+        for component in (ends.single, *ends.components):
+            members = self._members(component.states)
+            may = [self.model.indicator(states) for states in component.choices]
+            for own in [[s] for s in members] if component is ends.single else [members]:
+                yield own, may
 
     def _outside(self, infinite: Node) -> list[Exact]:
         """Return infinity in a set and 0 elsewhere."""

@@ -152,6 +152,8 @@ def _objective(e: Expression, text: str) -> Objective:
             f"multi: discounted rewards are no objectives, got {text}; take the discount out"
         )
     if isinstance(e.target, LongRun):
+        if e.target.divisor is not None:
+            raise UnsupportedError(f"multi: ratios of rewards are no objectives, got {text}")
         return Objective(text, None, e.index, None, maximise, bound, e)
     if not isinstance(e.target, Cumulative):
         raise UnsupportedError(

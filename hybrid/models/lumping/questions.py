@@ -14,6 +14,7 @@ from hybrid.properties.tree import (
     OPERATORS,
     STATE_OPERATORS,
     AutomatonPath,
+    Divisor,
     Filter,
     Path,
     Reward,
@@ -31,8 +32,8 @@ from mtbdd.offset.states import index_states
 STEPS = Capability[bool](lambda e, reason: UnsupportedError(reason), "{} is not supported by the quotient")
 """Operators that quotients answer: whether one may distinguish one step of a CTMC from several in a block."""
 STEPS.answers(
-    *(registry.NOW, registry.STEADY, registry.AVERAGE, registry.DISCOUNTED, registry.CUMULATIVE),
-    *(registry.TOTAL, registry.INSTANTANEOUS, registry.ELAPSED_TIME, registry.REACHED),
+    *(registry.NOW, registry.STEADY, registry.AVERAGE, registry.RATIO, registry.DISCOUNTED),
+    *(registry.CUMULATIVE, registry.TOTAL, registry.INSTANTANEOUS, registry.ELAPSED_TIME, registry.REACHED),
     *(registry.FILTER, registry.MULTI),
 )(lambda e: False)
 STEPS.answers(
@@ -88,7 +89,9 @@ class Questions:
         if any(isinstance(part, AutomatonPath) for part in parts):
             labels = {label.name: model.states(label.expression) for label in model.source.labels}
             labels |= {"init": model.initial, "deadlock": model.deadlocks}
-        rewards = {p.index for p in parts if isinstance(p, (Reward, RewardBound)) and p.index is not None}
+        rewards = {
+            p.index for p in parts if isinstance(p, (Reward, RewardBound, Divisor)) and p.index is not None
+        }
         return cls(formula, conditions, sets, labels, frozenset(rewards - {ELAPSED}), _counts_steps(parts))
 
     def with_labels(self, label: Callable[[Node], str]) -> Expression:

@@ -273,7 +273,7 @@ def test_faults_of_declarations_are_not_kept() -> None:
 REFUSED = [
     ("<<m, n>> P>0.5 [ F b ]", "1:1", "the strategy operator <<...>> is not supported"),
     ("[[m]] (b)", "1:1", "the strategy operator [[...]] is not supported"),
-    ('R{"moves"}/{1}=? [ S ]', "1:11", "the ratio of two rewards"),
+    ('R{"moves"}/{1}=? [ F b ]', "1:11", "the ratio of two rewards"),
     ("R=? [ C{discount=0.9}<=5 ]", "1:8", "options in braces after 'C'"),
     ("R=? [ F{discount=0.9} b ]", "1:8", "options in braces after 'F'"),
     ("P=? [ b U{discount=0.9}<=5 x=1 ]", "1:10", "options in braces after 'U'"),
