@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,8 +12,10 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
+from hybrid.analysis.step_analysis import StepAnalysis
+from hybrid.analysis.transient_errors import StepErrors
 from hybrid.base.check_options import ENCLOSING, METHODS, advised
-from hybrid.base.errors import NotConvergedError, UnsupportedError
+from hybrid.base.errors import UnsupportedError
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.backends import Backend, choose_backend
 from hybrid.matrix.injection.row_types import row_type_sums
@@ -31,9 +32,15 @@ from hybrid.matrix.operators.layer_choices import (
     leaving_choices,
 )
 from hybrid.matrix.operators.rounding import Discount, far_from_underflow
-from hybrid.matrix.space.base import Clock, Status
-from hybrid.matrix.space.bounded_solution import UNIT, positive_after
-from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator, ChoiceProblem, Quotient
+from hybrid.matrix.space.base import Clock
+from hybrid.matrix.space.bounded_solution import UNIT
+from hybrid.matrix.space.choice_operator import (
+    BOUND_VECTORS,
+    ChoiceOperator,
+    ChoiceProblem,
+    ChoiceSteps,
+    Quotient,
+)
 from hybrid.matrix.space.workspace import Array
 from mtbdd.base.memory import free_memory_bytes
 from mtbdd.build.model import SymbolicModel
@@ -109,7 +116,6 @@ def _product(
     return flow
 
 
-_CHECK_EVERY = 32  # steps after which it is checked whether values still change
 _LEAST_STATES = 1 << 14  # below, components and what finds them take longer to load than steps to make
 _FEWEST_STATES = 1 << 12  # below, a step takes as long to call as to make, in whatever form
 _MOST_LOST = 2.0**-20  # greatest relative error of entries that are written out
@@ -396,67 +402,43 @@ def check_method(options: CheckOptions) -> None:
         )
 
 
-def after_steps(
-    system: ChoiceOperator, start: Vector, steps: int, work: SolveStatistics, states: StateIndex | None = None
-) -> StateValues:
-    """Return ``f(f(... f(start)))``, f of the system applied `steps` times; `start` is not negative.
+class ChoiceWindows(StepAnalysis):
+    """Values a number of steps before given ones, the best choice taken in every state.
 
-    All numbers are non-negative, so that every step adds at most the operator's slack as a relative error,
-    and what underflow adds. Computed zeros are exact unless something on the way can have underflown; then
-    the steps are made once more, with zeros and ones. `states` are the unknown ones, for checkpoints.
+    Parameters
+    ----------
+    system : ChoiceOperator
+        Of a step; what choices are worth is not negative.
+    states : StateIndex
+        The unknown ones, for records.
+
+    Lemma: steps (docs/bounds.md).
     """
-    from hybrid.analysis.transient import RecordedSteps
-    from hybrid.analysis.transient_errors import ErrorTerms
-    from hybrid.solvers.iteration import ValueIteration
 
-    space, clock = system.space, Clock(work.following(states), steps=steps)
-    alike = space.communicator
-    pair = space.vector(start), space.xp.empty(system.size)
-    record = RecordedSteps(clock, space, pair, ErrorTerms())
-    made, is_ended = record.made, False
-    # From zeros values only rise, so that those of fewer steps are lower bounds.
-    with nullcontext() if alike.any(start.any()) else clock.cancellable():
-        while made < steps and not (is_ended or record.is_finished):
-            count = min(_CHECK_EVERY - made % _CHECK_EVERY, steps - made)
-            system.repeat(pair, made, count)
-            made += count
-            if made % _CHECK_EVERY == 0:
-                change, _ = space.read(system.changes)
-                if change == 0.0:
-                    break
-                record.offer(made)
-                is_ended = clock.tick(made, change)
-    record.end(made, not is_ended)
-    note_steps(work, "steps", ValueIteration.vectors, system, made, clock.seconds)
-    work.products += made
-    x = np.array(space.to_host(pair[made % 2]))
-    if not alike.all(np.isfinite(x).all()):
-        raise NotConvergedError("values along a path", Status.DIVERGED, made, math.inf)
-    positive: NDArray[np.bool_] | None = None if is_ended else x > 0.0
-    if (
-        not is_ended
-        and not alike.all((x > 0.0).all())
-        and not alike.all(far_from_underflow(np.append(start, system.least_entry), system.least_entry, steps))
-    ):
-        inside = space.vector(np.asarray(start > 0.0, dtype=np.float64))
-
-        def step(inside: Array, out: Array) -> None:
-            system.improve(inside, out)
-            work.products += 1
-
-        positive = positive_after(space, inside, step, steps, made)
-    grown = 1.01 * steps * system.slack  # lemma: steps
-    with np.errstate(over="ignore"):
-        # lemma: steps, underflow
-        lost = (steps + 2) * system.underflow
-        lower = np.maximum(x * max(1.0 - grown, 0.0) - lost, 0.0)  # lemma: steps
+    def __init__(
+        self, system: ChoiceOperator, states: StateIndex, options: CheckOptions, work: SolveStatistics
+    ) -> None:
+        super().__init__(system.space, states, options.criterion, work)
+        self._system, self._steps, self._stride = system, ChoiceSteps(system, 1.0), system.stride
         # lemma: steps
-        upper = np.full_like(x, np.inf) if is_ended else x * math.exp(min(grown, 700.0)) + lost
-    if positive is None:
-        return StateValues(x, lower, upper)
-    lower[~positive], upper[~positive] = 0.0, 0.0
-    small = positive & (lower == 0.0)
-    return StateValues(x, lower, upper, small if bool(small.any()) else None)
+        self._errors = StepErrors(system.slack, system.slack, system.underflow, system.space.communicator)
+
+    def _account(self, steps: int, seconds: float) -> None:
+        from hybrid.solvers.iteration import ValueIteration
+
+        note_steps(self._work, "steps", ValueIteration.vectors, self._system, steps, seconds)
+        self._work.products += steps
+
+    def _is_far(self, start: Vector, steps: int) -> bool:
+        least = self._system.least_entry
+        return far_from_underflow(np.append(start, least), least, steps)
+
+    def _spread(self) -> Callable[[Array, Array], None]:
+        def step(inside: Array, out: Array) -> None:
+            self._system.improve(inside, out)
+            self._work.products += 1
+
+        return step
 
 
 def note_steps(

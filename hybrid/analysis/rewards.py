@@ -481,13 +481,14 @@ def _gathered_over_choices(
     work: SolveStatistics,
 ) -> StateValues:
     """Go back step by step, the best choice taken in every state."""
-    from hybrid.analysis.choice_systems import after_steps, choice_operator
+    from hybrid.analysis.choice_systems import ChoiceWindows, choice_operator
 
     if steps == 0:
         return StateValues.exact(np.zeros(model.index.size))
     gain = rewards_of(model, structure)
     operator = choice_operator(model, model.index, gain, maximise, options, steps=steps)
-    found = after_steps(operator, np.zeros(model.index.size), steps, work, model.index)
+    windows = ChoiceWindows(operator, model.index, options, work)
+    found = windows.after_steps(np.zeros(model.index.size), steps)
     return scaled_bounds(found, reward_units(model, structure))  # lemma: entry-units
 
 
@@ -500,7 +501,7 @@ def _later_over_choices(
     work: SolveStatistics,
 ) -> StateValues:
     """Go back step by step, the best choice taken in every state."""
-    from hybrid.analysis.choice_systems import after_steps, choice_operator
+    from hybrid.analysis.choice_systems import ChoiceWindows, choice_operator
 
     rewards, error = enclosed_rewards(model, structure, model.index, 0, moves=False)
     alike = model.communicator
@@ -512,8 +513,8 @@ def _later_over_choices(
         return np.zeros(rows.size)
 
     operator = choice_operator(model, model.index, gain, maximise, options, steps=steps)
-    # lemma: entry-units
-    return scaled_bounds(after_steps(operator, rewards, steps, work, model.index), units)
+    found = ChoiceWindows(operator, model.index, options, work).after_steps(rewards, steps)
+    return scaled_bounds(found, units)  # lemma: entry-units
 
 
 def _by_sign(

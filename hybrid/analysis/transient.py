@@ -8,20 +8,12 @@ Bounds. All numbers are non-negative, so every step adds a relative rounding err
 values bounded by c it also adds at most ``absolute * c``, which is the better bound after many steps.
 Underflow adds at most `underflow` to an element. P adds up to at most 1 a row, so that an error never grows
 on its way.
-
-A step may be left out: x then stands for its result, which is off by the change that the step would make.
-Steps are left out when the changes are negligible, or less than the rounding errors of making them. Each left
-out adds the change of the last one, and the errors of a step (a sound steady-state detection).
-
-Zeros. A value that is computed as zero is zero if nothing on the way can have underflown. Otherwise the graph
-decides, by steps of zeros and ones.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,18 +21,19 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
+from hybrid.analysis.step_analysis import CHECK_EVERY, RecordedSteps, StepAnalysis
 from hybrid.analysis.systems import build_operator, leaving_rates
 from hybrid.analysis.transient_errors import ErrorTerms, StepErrors, least_positive
-from hybrid.base.arrays import elements, extremes, to_host
+from hybrid.base.arrays import extremes, to_host
 from hybrid.base.errors import NotConvergedError
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.operators.hybrid_matrix import DistributedMatrix, HybridMatrix
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.rounding import far_from_underflow, step_slack, widened
-from hybrid.matrix.space.base import Clock, Numbers, State, Status
-from hybrid.matrix.space.bounded_solution import UNIT, positive_after, underflow_of
+from hybrid.matrix.space.base import Clock, Status
+from hybrid.matrix.space.bounded_solution import UNIT, underflow_of
 from hybrid.matrix.space.host import workspace_of
-from hybrid.matrix.space.workspace import Array, Pair, Workspace
+from hybrid.matrix.space.workspace import Array, Pair
 from hybrid.solvers.poisson import poisson_weights
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language.syntax import ModelType
@@ -49,51 +42,6 @@ from mtbdd.offset.states import StateIndex
 
 if TYPE_CHECKING:
     from hybrid.matrix.explicit.operators import ExplicitOperator
-
-# Steps of a window as a record has them: where they are, and what they came to.
-
-
-class RecordedSteps:
-    """Steps that go on where an earlier run was, whose `made` steps may have been all (`is_finished`).
-
-    The iterate after k steps lies in number ``k % 2`` of the pair; that of the earlier run is put there, and
-    what it came to into the course and the result.
-    """
-
-    def __init__(
-        self, clock: Clock, space: Workspace, pair: Pair, course: ErrorTerms, result: Array | None = None
-    ) -> None:
-        self._clock, self._pair, self._course, self._result = clock, pair, course, result
-        self.made, self.is_finished = 0, False
-        kept = clock.resumed(space.xp, "steps", pair[0].size)
-        if kept is None:
-            return
-        self.made, self.is_finished = int(kept.numbers["made"]), kept.is_finished
-        pair[self.made % 2][...] = kept.vectors["x"]
-        if result is not None:
-            result[...] = kept.vectors["sum"]
-        course.left_out, course.rest = kept.numbers["left_out"], kept.numbers["rest"]
-        made = int(kept.numbers["course"])
-        course.made = None if made < 0 else made
-
-    def offer(self, made: int) -> None:
-        """Offer the state after so many steps."""
-        self._clock.offer(self._state(made))
-
-    def end(self, made: int, is_finished: bool) -> None:
-        """Keep the last state: what the steps came to, or where they were ended."""
-        if not self.is_finished:
-            self._clock.keep(self._state(made), is_finished)
-
-    def _state(self, made: int) -> State:
-        def state() -> tuple[Mapping[str, Array], Numbers]:
-            course = self._course
-            vectors = {"x": self._pair[made % 2]} | ({} if self._result is None else {"sum": self._result})
-            numbers = {"made": made, "left_out": course.left_out, "rest": course.rest}
-            return vectors, numbers | {"course": -1 if course.made is None else course.made}
-
-        return state
-
 
 # Many steps of a tiny chain at once, by powers of its dense matrix.
 #
@@ -197,11 +145,10 @@ def dense_powers(
 
 _ABOVE = 1.02  # q over the greatest exit rate, so that P has a diagonal and no period
 _VECTORS = 5  # two iterates, the sum, and the operands of the steps
-_CHECK_EVERY = 32  # steps between questions whether the rest may be left out
 _TRUNCATED = 0.25  # share of epsilon that truncation may cost
 
 
-class TransientAnalysis:
+class TransientAnalysis(StepAnalysis):
     """Transient analysis of a chain, backwards by steps or time, within a set of states.
 
     Parameters
@@ -232,13 +179,12 @@ class TransientAnalysis:
         places: NDArray[np.int64] | None = None,
     ) -> None:
         self.continuous = model.type is ModelType.CTMC
-        self._work, self._criterion, self._within, self._places = work, options.criterion, within, places
         entered = model.submatrix(within, within, diagonal=not self.continuous)
         self._matrix = build_operator(entered, options, beside=True, steps=math.inf)
         self.there = within.at(self._matrix.place)
-        self._space = workspace_of(self._matrix)
+        super().__init__(workspace_of(self._matrix), within, options.criterion, work, places)
         terminals = np.abs(self._matrix.symbolic.terminals)
-        alike = self._alike = model.communicator
+        alike = self._alike
         self._least_entry = alike.least(float(terminals.min(initial=1.0)))
         # With a value for leaving the set, a value of a CTMC is a probability.
         self._least_bound = 0.0 if b is None else 1.0
@@ -280,14 +226,6 @@ class TransientAnalysis:
         lost = underflow_of(np.array([self._most or 1.0]), slack)
         self._errors = StepErrors(slack, absolute, lost, alike)
 
-    def _asked_for(self, found: StateValues) -> StateValues:
-        return found if self._places is None else found.at(self._places)
-
-    def _told(self, x: Array) -> Vector:
-        """Return what is requested of a vector over the set, on the host."""
-        told: Vector = to_host(x) if self._places is None else elements(x, self._places)
-        return told
-
     def _leaps(self, start: Array, steps: int) -> DensePowers | None:
         """Return the steps as powers of a dense matrix where that pays: not if values settle before long."""
         size = self._matrix.shape[0]
@@ -304,35 +242,20 @@ class TransientAnalysis:
     def _vectors(self, start: Array) -> Pair:
         """Return the start and room for the value after a step, in the workspace."""
         self._space.reserve(self._space.more(_VECTORS, self._divisor), start.size)
-        return self._space.vector(self._placed(start)), self._space.xp.empty(start.size)
+        return super()._vectors(start)
 
     def _placed(self, x: Array) -> Array:
         """Return a vector of a device on the host, where the matrix is; one of the host as it is."""
         return x if isinstance(x, np.ndarray) else self.there.place.array(x)
 
-    def _may_stop(self, x: Array, change: float, remaining: int, course: ErrorTerms) -> bool:
-        """Return whether the steps still to come may be left out, and note the error if so."""
-        error = self._errors.of_steps_left_out(self._space, x, change, remaining, self._criterion)
-        if error is not None:
-            # lemma: steps-left-out
-            course.left_out = error
-        return error is not None
-
-    def _positive_after(self, told: Vector, start: Array, steps: int, made: int) -> NDArray[np.bool_] | None:
-        """Return where exact values after some steps are positive, shape as `told`; None if not known.
-
-        Computed zeros are exact unless something on the way can have underflown. Then the steps are made with
-        zeros and ones; if that takes many more than were `made` nothing is known.
-        """
-        positive: NDArray[np.bool_] = told > 0.0
-        if steps == 0 or self._alike.all(positive.all()):
-            return positive
+    def _is_far(self, start: Array, steps: int) -> bool:
         seeds = [self._least_positive(start)]
         if self._b is not None:
             seeds.append(self._least_positive(self._b) / self._most)
         met = np.array([seed for seed in seeds if math.isfinite(seed)])
-        if self._alike.all(far_from_underflow(met, self._least_entry / self._most, steps)):
-            return positive
+        return far_from_underflow(met, self._least_entry / self._most, steps)
+
+    def _spread(self) -> Callable[[Array, Array], None]:
         space, b = self._space, None if self._b is None else self._space.vector(self._b > 0.0)
 
         def step(inside: Array, out: Array) -> None:
@@ -341,8 +264,7 @@ class TransientAnalysis:
             if b is not None:
                 out += b
 
-        found = positive_after(space, space.vector(self._placed(start) > 0.0), step, steps, made)
-        return found if found is None or self._places is None else found[self._places]
+        return step
 
     def _least_positive(self, x: Array) -> float:
         """Return the least positive element; infinite if there is none."""
@@ -360,48 +282,16 @@ class TransientAnalysis:
         self._work.products += steps
 
     def after_steps(self, start: Array, steps: int) -> StateValues:
-        """Return the values a number of steps before those of `start`, not negative.
-
-        A start, shape (within.size,), lies on the host, or where it was expected that the matrix lies.
-        """
-        course, clock = ErrorTerms(steps=steps), Clock(self._work.following(self._within), steps=steps)
+        """See `StepAnalysis.after_steps`; by powers of a dense matrix where that pays."""
         leaps = self._leaps(start, steps)
-        if leaps is not None:
-            start = to_host(start)
-            x = leaps.after(start, steps)
-            self._account(leaps.products, clock.seconds)
-            positive = leaps.positive_after(start, steps)
-            found = self._errors.bounds(x, course, max(float(start.max()), float(x.max())), positive=positive)
-            return self._asked_for(found)
-        space, pair, looked = self._space, self._vectors(start), 0
-        record = RecordedSteps(clock, space, pair, course)
-        made = record.made
-        most = max(extremes(start)[1], 0.0)
-        is_rising, is_ended = not self._alike.any(most > 0.0), False
-        with clock.cancellable() if is_rising else nullcontext():
-            while made < steps and not (is_ended or record.is_finished):
-                count = min(space.stride, steps - made)
-                self._steps.sweep(pair, made, count)
-                made += count
-                if made == steps:
-                    break
-                change, _ = space.read(self._steps.changes)
-                if change == 0.0 or made - looked >= _CHECK_EVERY:
-                    looked = made
-                    if self._may_stop(pair[made % 2], change, steps - made, course):
-                        course.made = made if is_rising else None
-                        break
-                record.offer(made)
-                is_ended = clock.tick(made, change)
-        record.end(made, not is_ended)
-        self._account(made, clock.seconds)
-        x = pair[made % 2]
-        told, greatest = self._told(x), self._alike.greatest(max(most, extremes(x)[1]))
-        if is_ended:
-            # Values rise, so that those of fewer steps are lower bounds.
-            return self._errors.bounds(told, ErrorTerms(steps=made), greatest, missing=math.inf)
-        known = self._positive_after(told, start, steps, made)
-        return self._errors.bounds(told, course, greatest, positive=known)
+        if leaps is None:
+            return super().after_steps(start, steps)
+        clock, start = Clock(self._work.following(self._within), steps=steps), to_host(start)
+        x = leaps.after(start, steps)
+        self._account(leaps.products, clock.seconds)
+        positive, greatest = leaps.positive_after(start, steps), max(float(start.max()), float(x.max()))
+        found = self._errors.bounds(x, ErrorTerms(steps=steps), greatest, positive=positive)
+        return found if self._places is None else found.at(self._places)
 
     def after_time(self, start: Array, time: float) -> StateValues:
         """Return the values a length of time before those of `start`, as in `after_steps`; for a CTMC."""
@@ -479,11 +369,11 @@ class TransientAnalysis:
                 if made == last:
                     break
                 # One step at a time where every value is wanted, and otherwise up to the next question.
-                due = _CHECK_EVERY - made % _CHECK_EVERY
+                due = CHECK_EVERY - made % CHECK_EVERY
                 count = 1 if made >= first else min(due, first - made)
                 self._steps.sweep(pair, made, count, result if flat and made < first else None)
                 made += count
-                if made % _CHECK_EVERY == 0:
+                if made % CHECK_EVERY == 0:
                     change, _ = space.read(self._steps.changes)
                     if self._may_stop(pair[made % 2], change, last - made, course):
                         if flat and made <= first:

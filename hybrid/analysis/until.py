@@ -314,7 +314,7 @@ def _course(
     a: OperatorQuery, within: StateIndex, target: Node | None, maximise: bool, steps: float
 ) -> Callable[[np.ndarray, int], StateValues]:
     """Return what goes at most so many steps back from values over a set; entering the target is one."""
-    from hybrid.analysis.choice_systems import after_steps, choice_flow, choice_operator
+    from hybrid.analysis.choice_systems import ChoiceWindows, choice_flow, choice_operator
     from hybrid.analysis.transient import TransientAnalysis
 
     model, options, work = a.model, a.options, a.work
@@ -333,7 +333,7 @@ def _course(
         return np.zeros(rows.size) if entered is None else choice_flow(model, layer, rows, entered, options)
 
     operator = choice_operator(model, within, gain, maximise, options, steps=steps)
-    return lambda x, steps: after_steps(operator, np.ascontiguousarray(x), steps, work, within)
+    return ChoiceWindows(operator, within, options, work).after_steps
 
 
 def _probabilities(found: StateValues) -> StateValues:

@@ -1,11 +1,12 @@
 """The direction of Gauss-Seidel steps over choices: the better one of two, which trials find.
 
 From below any order will do.  With ``x <= x*`` and f monotone every new value ``f(z)``, z between x and x*,
-is a lower bound, and values only rise; what is newer is nearer.  How much is gained depends on the order:
-where time passes, or a counter counts, one of the two directions through the states brings a value the
-whole way in one step, the other one as far as any step does.  Which one it is is tried: some steps in one
-direction, twice as many in the other, and some in the first again, so that both have their share of the
-early steps, which gain most.  All of them count.
+is a lower bound, and values only rise. What is newer is nearer.  How much is gained depends on the order.
+Where time passes, or a counter counts, one of the two directions brings a value the whole way in one step.
+The other one brings it as far as any step does.
+
+Trials tell which is better: some steps in one direction, twice as many in the other, and some in the first
+again. So both have their share of the early steps, which gain most, and all of them count.
 """
 
 from __future__ import annotations
@@ -64,11 +65,11 @@ class SweepDirection:
             self.descending = not self.descending
 
     def told(self) -> Numbers:
-        """See `Steps.told`."""
+        """Return the numbers that runs to come need."""
         return {"descending": float(self.descending), "total": self._before, "gains": self._gains}
 
     def take(self, numbers: Numbers) -> None:
-        """See `Steps.take`; by default the direction is the first one."""
+        """Continue an earlier run from its numbers; by default in the first direction."""
         self.descending = bool(numbers.get("descending", 1.0))
         self._before, self._gains = numbers.get("total", 0.0), numbers.get("gains", 0.0)
 

@@ -66,6 +66,17 @@ def test_steps_that_are_left_out_are_part_of_the_bounds(steps: int, epsilon: flo
         assert_holds(check(SLOW, prop, epsilon=epsilon), value, epsilon)
 
 
+def test_steps_of_choices_are_left_out_as_those_of_chains_are() -> None:
+    slower = "[] s=0 -> 0.75 : (s'=0) + 0.125 : (s'=1) + 0.125 : (s'=2);\n  [] s>0"
+    text = SLOW.replace("dtmc", "mdp").replace("[] s>0", slower)
+    for steps in (40, 1000):
+        exact = (1 - Fraction(1, 2**steps)) / 2
+        for prop in (f"Pmax=? [ F<={steps} s=1 ]", f'R{{"where"}}max=? [ I={steps} ]'):
+            answer = check(text, prop, epsilon=1e-3)
+            assert_holds(answer, exact, 1e-3)
+            assert answer.statistics.products < 40
+
+
 def exponential(x: Fraction) -> Fraction:
     """exp(-x) to more than 40 digits."""
     term, total = Fraction(1), Fraction(1)

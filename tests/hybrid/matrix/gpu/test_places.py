@@ -136,6 +136,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, device: Device) -> list[int]:
             "hybrid.base.arrays.to_host",
             "hybrid.matrix.gpu.workspace.to_host",
             "hybrid.matrix.explicit.operators.to_host",
+            "hybrid.analysis.step_analysis.to_host",
             "hybrid.analysis.transient.to_host",
         ):
             monkeypatch.setattr(name, to_host)
