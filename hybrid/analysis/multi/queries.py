@@ -68,7 +68,16 @@ class Proposal:
 
 
 def widest_margin(points: Sequence[Sequence[float]], demands: Demands, scale: Vector) -> Proposal:
-    """Return the mixture of points that exceeds demands by the greatest multiple of a scale."""
+    """Return the mixture of points that exceeds demands by the greatest multiple of a scale.
+
+    Demands that every point meets do not count beside others: at their border no mixture exceeds them.
+    """
+    missed = [
+        None if demand is None or all(point[i] >= demand for point in points) else demand
+        for i, demand in enumerate(demands)
+    ]
+    if any(demand is not None for demand in missed):
+        demands = missed
     found, direction = _proposed(points, demands, scale, np.append(np.zeros(len(points)), -1.0), 1.0)
     return Proposal(float(found.x[-1]), found.x[:-1], direction)
 

@@ -266,6 +266,13 @@ def test_demands_beyond_a_half_space_are_met_by_no_scheduler() -> None:
     assert achievable(_search(SQUARE), _demands(border, None)).truth is True
 
 
+def test_demands_that_every_point_meets_leave_room_for_the_others() -> None:
+    """No mixture exceeds a third value of 0, which must not make one pass that meets others by rounding."""
+    for wanted in (0.85, 0.8, 0.7, 0.5, 0.35):
+        search = _search([(0.9, 0.3, 0.0), (0.3, 0.9, 0.0)])
+        assert achievable(search, _demands(wanted, 1.2 - wanted - 0.01, 0)).truth is True
+
+
 def test_mixtures_that_are_proposed_are_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A linear program that errs by a little makes no bound be met."""
     from hybrid.analysis.multi import queries
