@@ -8,6 +8,7 @@ The precision is Storm's own, 1e-6 relative. The file imports nothing of this re
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ def answer(source: str, properties: str, name: str, constants: str) -> dict[str,
     """
     program: Any = stormpy.parse_prism_program(source, prism_compatibility=True)
     text = Path(properties).read_text(encoding="utf-8")
+    text = re.sub(r'^(".*[^;\s])\s*$', r"\1;", text, flags=re.MULTILINE)  # lines end properties, as in PRISM
     asked: Any = stormpy.parse_properties(text, program, property_filter=[name])
     program, asked = stormpy.instantiate_constants(program, constants, asked)
     model: Any = stormpy.build_model(program, asked)

@@ -1,6 +1,7 @@
 """Questions of the field's benchmark set: whole processes of `hybrid check` beside Storm and PRISM, in turn.
 
-The folder has the layout of the Quantitative Verification Benchmark Set (`benchmarks/library/field_set.py`).
+The folder has the layout of the Quantitative Verification Benchmark Set (`benchmarks/library/field_set.py`);
+`benchmarks/library/long_run` has it for the examples about averages of decision processes.
 Ours are the command's own methods, between bounds; Storm's are its sound ones, in a Python that has stormpy;
 PRISM's are its defaults unless --prism-options says otherwise. Of a question all tools take a turn, then
 again in the opposite order until each has --repeat runs; medians count. A tool that took longer than
@@ -24,6 +25,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from benchmarks.library.arguments import existing, parser
@@ -47,11 +49,11 @@ The row has ``wall_seconds``, ``cpu_seconds``, ``peak_rss_bytes`` and ``load``, 
 """
 
 
-def ours(engine: str, epsilon: float, question: FieldQuestion, limit: float) -> Row:
-    """Answer with an engine of `hybrid check`, with kernels that are compiled."""
+def ours(engine: str, backend: str, epsilon: float, question: FieldQuestion, limit: float) -> Row:
+    """Answer with an engine and a backend of `hybrid check`, with kernels that are compiled."""
     arguments = ["check", str(question.source), str(question.properties), "--property", question.prop]
     arguments += ["--const", question.constants] if question.constants else []
-    arguments += ["--engine", engine, "--epsilon", f"{epsilon:g}", "--json"]
+    arguments += ["--engine", engine, "--backend", backend, "--epsilon", f"{epsilon:g}", "--json"]
     for _ in range(MOST_COMPILING + 1):
         try:
             run = check_whole(arguments, limit)
@@ -200,6 +202,7 @@ def main() -> None:
     add = arguments.add_argument
     add("--models", type=existing, required=True, metavar="FOLDER", help="models in the set's layout")
     add("--engines", nargs="+", default=["auto"], metavar="NAME", help="of hybrid check (default auto)")
+    add("--backends", nargs="+", default=["auto"], metavar="NAME", help="of hybrid check (default auto)")
     add("--epsilons", nargs="+", type=float, default=[1e-6], metavar="E", help="of ours (default 1e-6)")
     add("--storm", nargs="?", const=sys.executable, metavar="PYTHON", help="a Python with stormpy")
     add("--prism", type=existing, metavar="PATH", help="PRISM's command")
@@ -218,10 +221,11 @@ def main() -> None:
     if unknown := [one for one in wanted if not fnmatch.filter(names, one)]:
         raise SystemExit(f"--only: expected some of {', '.join(names)}, got {', '.join(unknown)}")
     tools: dict[str, Tool] = {}
-    for engine in options.engines:
-        for epsilon in options.epsilons:
-            name = engine if epsilon == options.epsilons[0] else f"{engine} {epsilon:g}"
-            tools[name] = partial(ours, engine, epsilon)
+    for engine, backend, epsilon in product(options.engines, options.backends, options.epsilons):
+        words = [engine]
+        words += [backend] if backend != options.backends[0] else []
+        words += [f"{epsilon:g}"] if epsilon != options.epsilons[0] else []
+        tools[" ".join(words)] = partial(ours, engine, backend, epsilon)
     if options.storm is not None:
         tools["storm"] = partial(storm, options.storm)
     if options.prism is not None:

@@ -17,6 +17,7 @@ from benchmarks.library.field_set import Reference, field_questions
 from benchmarks.programs import field
 from benchmarks.rendering import field as page
 from tests.benchmarks.support import rendered
+from tests.source_tree import ROOT
 
 RecordOf = Callable[..., dict[str, Any]]
 
@@ -95,6 +96,14 @@ def test_questions_of_a_folder(models: Path) -> None:
     assert found["ruin 2 sure"].reference == Reference(Fraction(1), True)
     assert found["ruin 40 rich"].reference is None and found["ruin 40 rich"].states == 10**9
     assert rich.shown == "ruin.prism ruin.props --const N=2 --property rich"
+
+
+def test_questions_about_the_long_run_are_those_of_examples() -> None:
+    found = {question.name: question for question in field_questions(ROOT / "benchmarks/library/long_run")}
+    assert found["wakeup 14 power"].states == 15**6 and found["servers 1000 fewest"].constants == "N=1000"
+    for question in found.values():
+        assert question.source.parent.resolve() == ROOT / "examples"
+        assert f'"{question.prop}": ' in question.properties.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
