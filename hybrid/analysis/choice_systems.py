@@ -343,12 +343,18 @@ def solve_choices(
         work.products += 1
         return StateValues.exact(solution.values).without_bounds()
     method: BoundingMethod = sound
-    block_rows = _block_rows_of(system, options, states)
+    own, block_rows = system, None
+    if options.method == "auto" and system.backend == "cpu" and not system.loses_digits:
+        if system.size >= _LEAST_STATES:
+            block_rows = _block_rows_of(system, states)
+        elif system.size >= _FEWEST_STATES:
+            from hybrid.matrix.operators.explicit_choices import as_explicit_choices
+
+            own = as_explicit_choices(system)
     if block_rows is not None:
         from hybrid.solvers.topological import Topological
 
         method = Topological(options.criterion, block_rows, sound)
-    own = _written_out(system, options) if block_rows is None else system
     found = method.bounds(own, upper_bound, work.following(states))
     name, _ = found.solved_by or (method.name, method.vectors)
     vectors = BOUND_VECTORS + found.more_vectors
@@ -357,15 +363,9 @@ def solve_choices(
     return StateValues(found.values, found.lower, found.upper)
 
 
-def _block_rows_of(
-    system: ChoiceOperator, options: CheckOptions, states: StateIndex | None
-) -> BlockRows | None:
+def _block_rows_of(system: ChoiceOperator, states: StateIndex | None) -> BlockRows | None:
     """Return the block rows of choices on the host, where they may promise a gain."""
-    if options.method != "auto" or states is None or system.backend != "cpu":
-        return None
-    if system.size < _LEAST_STATES or system.problem.communicator.size > 1:
-        return None
-    if system.loses_digits:  # block rows are written out
+    if states is None or system.problem.communicator.size > 1:
         return None
     from hybrid.matrix.operators.choice_block_rows import ChoiceBlockRows
     from hybrid.matrix.operators.explicit_choices import ExplicitChoices
@@ -378,18 +378,6 @@ def _block_rows_of(
     elif isinstance(system, HybridChoices):
         block_rows = ChoiceBlockRows.where_they_pay(system, states)
     return None if block_rows is None or block_rows.nbytes > free_memory_bytes() // 4 else block_rows
-
-
-def _written_out(system: ChoiceOperator, options: CheckOptions) -> ChoiceOperator:
-    """Return few choices of the host written out, whose steps are shorter and Gauss-Seidel's."""
-    is_asked = options.method == "auto" and system.backend == "cpu"
-    if not is_asked or not _FEWEST_STATES <= system.size < _LEAST_STATES:
-        return system
-    if system.write is None or system.loses_digits or system.problem.communicator.size > 1:
-        return system
-    from hybrid.matrix.operators.explicit_choices import ExplicitChoices
-
-    return system if isinstance(system, ExplicitChoices) else ExplicitChoices(system.write(), system.problem)
 
 
 def check_method(options: CheckOptions) -> None:

@@ -83,8 +83,12 @@ class Topological(Record, BoundingMethod, eq=False):
         found = self._in_block_rows(operator, upper_bound, progress)
         if found is None:
             # Memory of block rows is freed before, except that of choices that are written out already.
-            whole = operator if len(self.block_rows) > 1 else self._whole(operator)
-            found = self.otherwise.enclosed(whole, upper_bound, progress)
+            if isinstance(operator, ChoiceOperator) and len(self.block_rows) == 1:
+                # Here: chains start quicker without.
+                from hybrid.matrix.operators.explicit_choices import as_explicit_choices
+
+                operator = as_explicit_choices(operator)
+            found = self.otherwise.enclosed(operator, upper_bound, progress)
             found = replace(found, solved_by=(self.otherwise.name, self.otherwise.vectors))
         return found
 
@@ -133,17 +137,6 @@ class Topological(Record, BoundingMethod, eq=False):
             values, status, course.iterations, seconds, course.width(self.criterion), residual, course.lower,
             course.upper, products=products, more_vectors=more_vectors,
         )  # fmt: skip
-
-    def _whole(self, operator: BellmanOperator) -> BellmanOperator:
-        """Return choices as the one block row has them, which have Gauss-Seidel steps."""
-        if not isinstance(operator, ChoiceOperator) or operator.has_gauss_seidel:
-            return operator
-        written = self.block_rows.written(0)
-        assert isinstance(written, ChoiceRows)
-        # Here: chains start quicker without.
-        from hybrid.matrix.operators.explicit_choices import ExplicitChoices
-
-        return ExplicitChoices(written, operator.problem)
 
     def _block(self, rows: Int64Array, course: BlockRowProgress, operator: BellmanOperator) -> BlockRow:
         """Return the next block row, written out."""

@@ -199,6 +199,13 @@ def write_choices(layer_choices: list[LayerChoices], size: int) -> ChoiceRows:
     return merge_layers([_layer_rows(o) for o in sorted(layer_choices, key=lambda offer: offer.layer)], size)
 
 
+def as_explicit_choices(system: ChoiceOperator) -> ChoiceOperator:
+    """Return choices of the host written out, whose steps are shorter and Gauss-Seidel's; or as they are."""
+    if isinstance(system, ExplicitChoices) or system.write is None or system.loses_digits:
+        return system
+    return ExplicitChoices(system.write(), system.problem)
+
+
 def merged_gains(layer_choices: list[LayerChoices]) -> Vector:
     """Return the gains of choices in the order in which `write_choices` writes them."""
     owners, layers, gains = [], [], []

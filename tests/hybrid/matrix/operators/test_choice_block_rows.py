@@ -347,7 +347,8 @@ def test_states_that_belong_together_are_iterated_as_they_are_written_out(
     system = make_operator("cpu", case, slack=SLACK)
     block_rows = method_for(system).block_rows
     if is_one:
-        block_rows = SingleBlockRow(write_choices(case.offers, SIZE))
+        rows = write_choices(case.offers, SIZE)
+        block_rows, system.write = SingleBlockRow(rows), lambda: rows
     found = Topological(Criterion(1e-10), block_rows, Left(Criterion(1e-10))).bounds(system, None)
     (own,) = lefts
     assert isinstance(own, ExplicitChoices if is_one else HybridChoices)
