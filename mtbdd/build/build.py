@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 
 import numpy as np
@@ -265,32 +266,46 @@ class _Translated(Record):
     size: int  # nodes of all relations together
 
 
-def _translate(source: ResolvedModel, order: Order, package: str, most: int = sys.maxsize) -> _Translated:
-    """Translate a model's commands in a given variable order; `GrownError` beyond so many nodes."""
+def _translate(
+    source: ResolvedModel, order: Order, package: str, most: int = sys.maxsize, largest: int = sys.maxsize
+) -> _Translated:
+    """Translate a model's commands in a given variable order.
+
+    Raises `GrownError` beyond `most` nodes in all, or beyond `largest` of the events' relations.
+    """
     encoding = Encoding(order_variables(source, order), package, [v.name for v in source.variables])
     translator = ExpressionTranslator(encoding)
     is_mdp = source.type is ModelType.MDP
-    with ended_beyond(most, lambda: len(encoding.manager.bdd)):
-        events = translate_choices(source, translator) if is_mdp else translate_events(source, translator)
-    relations = [Relation.of(encoding, e.touched, e.rates.support) for e in events]
-    relations = [t for t in relations if t.node != encoding.manager.false]
-    return _Translated(translator, events, relations, sum(encoding.manager.size(t.node) for t in relations))
+    found = translate_choices(source, translator) if is_mdp else translate_events(source, translator)
+    events: list[Event] = []
+    relations: list[Relation] = []
+    size = 0
+    is_limited = most < sys.maxsize
+    with ended_beyond(most, lambda: len(encoding.manager.bdd)) if is_limited else nullcontext():
+        for event in found:
+            events.append(event)
+            relation = Relation.of(encoding, event.touched, event.rates.support)
+            if relation.node != encoding.manager.false:
+                relations.append(relation)
+                size += encoding.manager.size(relation.node)
+            if size > largest:
+                raise GrownError
+    return _Translated(translator, events, relations, size)
 
 
 def _smaller(source: ResolvedModel, package: str, given: _Translated) -> _Translated:
     """Return the translation in the best other order if it is at most half as large, else the given one."""
-    best: _Translated | None = None
+    best, largest = given, given.size // 2
     most = max(_GROWN * len(given.translator.encoding.manager.bdd), _TRIED)
     for order in ("reversed", "force"):
         try:
-            other = _translate(source, order, package, most)
+            best = _translate(source, order, package, most, largest)
         except GrownError:
             continue
-        if best is None or other.size < best.size:
-            best = other
-        if best.size <= min(_LARGE, given.size // 2):
-            return best  # no longer large: a further order is not worth its translation
-    return best if best is not None and 2 * best.size <= given.size else given
+        if best.size <= _LARGE:
+            break  # no longer large: a further order is not worth its translation
+        largest = best.size - 1
+    return best
 
 
 def _build(

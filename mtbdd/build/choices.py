@@ -9,7 +9,7 @@ a state. Choices are packed so that there are few more.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 from mtbdd.base.budget import check_budget
@@ -125,17 +125,17 @@ def split_commands(
     return [tuple(members) for _, members in classes]
 
 
-def translate_choices(model: ResolvedModel, translator: ExpressionTranslator) -> list[Event]:
-    """Return events that offer at most one choice in every state and, together, all choices.
+def translate_choices(model: ResolvedModel, translator: ExpressionTranslator) -> Iterator[Event]:
+    """Yield events that offer at most one choice in every state and, together, all choices.
 
     Parameters
     ----------
     model : ResolvedModel
     translator : ExpressionTranslator
 
-    Returns
-    -------
-    list of Event
+    Yields
+    ------
+    Event
         In the order of `mtbdd.build.events.synchronisations`; `choices` of each is 1 where it is enabled.
 
     Notes
@@ -145,7 +145,6 @@ def translate_choices(model: ResolvedModel, translator: ExpressionTranslator) ->
     every combination.
     """
     false = translator.encoding.manager.false
-    events = []
     for s in merge_unlabelled(synchronisations(model)):
         classes = [split_commands(commands, translator) for commands in s.parts]
         _check_combinations(s, classes, translator)
@@ -153,8 +152,7 @@ def translate_choices(model: ResolvedModel, translator: ExpressionTranslator) ->
         for combination in product(*offers):
             event = synchronise(s.action, combination, translator)
             if event.choices.support != false or event.potential_errors:
-                events.append(event)
-    return events
+                yield event
 
 
 def _check_combinations(

@@ -216,8 +216,8 @@ class Event(Record, frozen=False):
     commands: tuple[tuple[Command, ...], ...] = ()
 
 
-def translate_events(model: ResolvedModel, translator: ExpressionTranslator) -> list[Event]:
-    """Return the events of a model, one a synchronisation."""
+def translate_events(model: ResolvedModel, translator: ExpressionTranslator) -> Iterator[Event]:
+    """Yield the events of a model, one a synchronisation."""
     # A module's commands may take part in several synchronisations of an interleaved composition.
     known: dict[int, Event] = {}
 
@@ -227,7 +227,8 @@ def translate_events(model: ResolvedModel, translator: ExpressionTranslator) -> 
         return known[id(commands)]
 
     together = merge_unlabelled(synchronisations(model))  # kept, so that identities stay their own
-    return [synchronise(s.action, [offered(c) for c in s.parts], translator) for s in together]
+    for s in together:
+        yield synchronise(s.action, [offered(c) for c in s.parts], translator)
 
 
 def merge_unlabelled(together: Sequence[Synchronisation]) -> list[Synchronisation]:

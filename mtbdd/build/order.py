@@ -17,7 +17,7 @@ from mtbdd.language.errors import BuildError, Fault
 from mtbdd.language.limits import Limits, current, raised
 from mtbdd.language.model_syntax import Command, ResolvedModel, ResolvedVariable
 from mtbdd.language.syntax import Position
-from mtbdd.language.walk import expression_variables
+from mtbdd.language.walk import Interner
 
 # The work of translating a model, held against the limits.
 
@@ -205,9 +205,10 @@ def _hyperedges(model: ResolvedModel) -> list[frozenset[str]]:
     """Return the sets of variables that belong together."""
     edges = []
     actions: dict[str, set[str]] = {}
+    mentions = Interner()
     for module in model.modules:
         for command in module.commands:
-            mentioned, assigned = _mentions(command)
+            mentioned, assigned = _mentions(command, mentions)
             edges.append(mentioned | assigned)
             if command.action is not None:
                 actions.setdefault(command.action, set()).update(assigned)
@@ -215,14 +216,14 @@ def _hyperedges(model: ResolvedModel) -> list[frozenset[str]]:
     return [edge for edge in edges if len(edge) > 1]
 
 
-def _mentions(command: Command) -> tuple[frozenset[str], frozenset[str]]:
+def _mentions(command: Command, known: Interner) -> tuple[frozenset[str], frozenset[str]]:
     """Return the variables that a command reads, and those it assigns."""
-    read = set(expression_variables(command.guard))
+    read = set(known.names(command.guard))
     assigned = set()
     for update in command.updates:
         if update.weight is not None:
-            read |= expression_variables(update.weight)
+            read.update(known.names(update.weight))
         for assignment in update.assignments:
-            read |= expression_variables(assignment.expression)
+            read.update(known.names(assignment.expression))
             assigned.add(assignment.variable)
     return frozenset(read), frozenset(assigned)

@@ -28,7 +28,7 @@ TEXT = """ctmc
 def events_of(text: str, package: str) -> tuple[Encoding, list[Event]]:
     source = resolve(parse_model(text))
     encoding = Encoding(source.variables, package)
-    return encoding, translate_events(source, ExpressionTranslator(encoding))
+    return encoding, list(translate_events(source, ExpressionTranslator(encoding)))
 
 
 @pytest.mark.parametrize("package", DIAGRAM_PACKAGES)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mtbdd.base.budget import Budget, BudgetError, GrownError, check_budget, ended_beyond, spending
+from mtbdd.build import build
 from mtbdd.build.build import build_model
 from mtbdd.build.order import order_variables
 from mtbdd.language import parse_model, resolve
@@ -114,3 +115,24 @@ def test_a_budget_around_work_that_may_grow_holds_within_it() -> None:
         ended_beyond(4, lambda: 4),
     ):
         check_budget()
+
+
+def test_the_size_of_work_that_may_grow_is_measured_now_and_then() -> None:
+    asked: list[int] = []
+
+    def size() -> int:
+        asked.append(4)
+        return 4
+
+    with ended_beyond(4, size):
+        for _ in range(40):
+            check_budget()
+    assert 1 < len(asked) < 20
+
+
+def test_the_translation_of_another_order_ends_with_the_first_relation_too_many() -> None:
+    source = resolve(parse_model(copies(6)))
+    size = build._translate(source, "model", "auto").size
+    assert build._translate(source, "model", "auto", largest=size).size == size
+    with pytest.raises(GrownError):
+        build._translate(source, "model", "auto", largest=size - 1)

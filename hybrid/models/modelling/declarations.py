@@ -330,7 +330,7 @@ def _built(
     translator = TableTranslator(encoding)
     source = _source(written, variables)
     is_mdp = written.kind is ModelType.MDP
-    events = translate_choices(source, translator) if is_mdp else translate_events(source, translator)
+    events = list(translate_choices(source, translator) if is_mdp else translate_events(source, translator))
     relations = [Relation.of(encoding, e.touched, e.rates.support) for e in events]
     start = initial_states(source, encoding, translator)
     if discount is not None:
