@@ -19,7 +19,7 @@ from hybrid.analysis.multi.queries import HalfSpace, SearchResult
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.base.directed_rounding import rounded_up
-from hybrid.base.errors import NotExactError, PropertyError, UnknownError, UnsupportedError
+from hybrid.base.errors import NotExactError, PropertyError, UnknownError
 from hybrid.checking.filters import Summary
 from hybrid.properties.tree import MultiObjective
 from mtbdd.build.model import SymbolicModel
@@ -129,8 +129,6 @@ def multi_objective_result(
         )
     if inner.truth is False and asked:
         raise PropertyError(_INFEASIBLE)
-    if schedulers and any(objective.formula is not None for objective in objectives):
-        raise UnsupportedError("multi: schedulers of long-run averages are not written by this version")
     made = point_schedulers(model, found.ends, inner) if schedulers else None
     if not asked:
         summary = Summary(inner.truth, inner.truth, inner.truth)
@@ -187,7 +185,7 @@ def _decided_exactly(
     from hybrid.analysis.exact.objectives import exactly_achievable
 
     search, ends = found.found.search, found.ends
-    if search is None or ends is None or model.communicator.size > 1:
+    if search is None or ends is None or ends.homes or model.communicator.size > 1:
         return None
     try:
         exact = exactly_achievable(model, ends, search, [o.demand for o in found.objectives])

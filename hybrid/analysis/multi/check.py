@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.acceptance_sets import AcceptedPart
 from hybrid.analysis.memory_scheduler import MemoryScheduler, Remembering
-from hybrid.analysis.multi.long_run import LongRunSums
+from hybrid.analysis.multi.long_run import StayingPolicy
 from hybrid.analysis.multi.memory import Endings, Objective, endings, objective_product, objectives_of
 from hybrid.analysis.multi.queries import (
     HalfSpace,
@@ -46,16 +46,21 @@ from mtbdd.offset.states import index_states, states_from
 #
 # A point's policy says where to stop, and which objectives that wins.  From there on a scheduler keeps to the
 # end components that win them, and goes to each set that is to be met again and again in turn.  So it
-# remembers whether it has stopped, in which end components, and the set that it waits for.
+# remembers whether it has stopped, in which end components, and the set that it waits for.  Where there are
+# long-run averages it goes to the class of the end component that they were taken of, and stays there.
 
 
 @dataclass(frozen=True, eq=False)
 class _Stay:
-    """End components in which a policy stays for good, and the first of its numbers of memory."""
+    """End components in which a policy stays for good, and the first of its numbers of memory.
+
+    If `settled`, in the classes of a policy whose averages count.
+    """
 
     stops: Node
     part: AcceptedPart
     first: int
+    settled: StayingPolicy | None = None
 
     @property
     def n_modes(self) -> int:
@@ -88,6 +93,9 @@ def staying_scheduler(owner: SymbolicModel, ends: Endings, point: Point) -> Memo
             if mode == 0:
                 here = here | lifted(stay.stops) & modes[0]
             allowed = [lifted(own) & inside & here for own in stay.part.choices]
+            if stay.settled is not None:
+                maker.take([lifted(own) & inside & here for own in stay.settled.chosen])
+                maker.route(lifted(stay.settled.classes) & inside & here, inside & here, allowed)
             if stay.part.wanted:
                 goal = lifted(stay.part.wanted[mode]) & inside & here
                 maker.take([own & goal for own in allowed])
@@ -104,6 +112,10 @@ def _stays(ends: Endings, point: Point) -> list[_Stay]:
     count = 1
     for number in np.unique(point.sets[stopped]).tolist():
         left = states_from(model.manager, ends.pairs, stopped & (point.sets == number))
+        if point.staying is not None:
+            stays.append(_settled(ends, point.staying.homes[number], number, left, count))
+            count += 1
+            continue
         for part in ends.parts(number):
             stops = left & part.states
             if stops != model.manager.false:
@@ -111,6 +123,21 @@ def _stays(ends: Endings, point: Point) -> list[_Stay]:
                 count += stays[-1].n_modes
                 left = left & ~stops
     return stays
+
+
+def _settled(ends: Endings, settled: StayingPolicy, number: int, stops: Node, first: int) -> _Stay:
+    """Return where a policy stops for good for its averages; refuse what takes memory without end."""
+    model, numbers = ends.space.model, settled.ends
+    components, wanted = ends.homes[number]
+    stopped = numbers.component[model.indicator(stops, numbers.index)]
+    for goal in wanted:
+        met = numbers.component[model.indicator(goal & settled.classes, numbers.index)]
+        if not np.isin(stopped, met).all():
+            raise UnsupportedError(
+                "multi: no scheduler with finite memory reaches a point: what is to happen again and again "
+                "takes off its long-run averages, unless it happens ever more rarely; ask without schedulers"
+            )
+    return _Stay(stops, AcceptedPart(components.states, numbers.choices, ()), first, settled)
 
 
 def _moves(stays: Sequence[_Stay], propositions: list[Node]) -> list[list[AutomatonMove]]:
@@ -322,8 +349,8 @@ def _curve(search: ObjectiveSearch, scale: Vector, corners: Sequence[Corner], pr
 class MultiObjectiveSolution:
     """The result for several objectives.
 
-    There are no `ends` of averages, or if under every scheduler some least reward is infinite, and a `curve`
-    only where several values are requested.
+    There are no `ends` if under every scheduler some least reward is infinite, and a `curve` only where
+    several values are requested.
     """
 
     objectives: list[Objective]
@@ -358,20 +385,10 @@ def multi_objective(
     objectives = objectives_of(formula)
     demands: list[Fraction | None] = [objective.demand for objective in objectives]
     aims = [i for i, demand in enumerate(demands) if demand is None]
-    ends: Endings | None = None
-    weighing: WeightedSumSolver | LongRunSums
-    if all(objective.formula is not None for objective in objectives):
-        weighing = LongRunSums(model, objectives, states, options, work)
-    elif any(objective.formula is not None for objective in objectives):
-        raise UnsupportedError(
-            "multi: long-run averages beside other objectives are not answered by this version: ask for "
-            "long-run averages alone"
-        )
-    else:
-        ends = endings(objective_product(model, objectives, states, options))
-        if ends is None:
-            return MultiObjectiveSolution(objectives, SearchResult(None, truth=False))
-        weighing = WeightedSumSolver(ends, options, work)
+    ends = endings(objective_product(model, objectives, states, options))
+    if ends is None:
+        return MultiObjectiveSolution(objectives, SearchResult(None, truth=False))
+    weighing = WeightedSumSolver(ends, options, work)
     search = ObjectiveSearch(weighing, objectives, options.criterion.epsilon)
     search.begin()
     if not aims:

@@ -2,6 +2,7 @@
 
 On it every objective is one about where a run ends. A probability is that of ending in pairs whose automaton
 accepts, a reward that of pairs and choices. A least probability is one less the greatest of the negation.
+A long-run average is that of the end component in which the run stays.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.acceptance_sets import AcceptedPart, meeting_parts
+from hybrid.analysis.long_run_choices import state_share, unsigned_rewards
 from hybrid.analysis.ltl import hoa_automaton, model_automaton, model_formulas, model_product
 from hybrid.analysis.memory_scheduler import labels_of
 from hybrid.analysis.precomputation import end_components, prob1e, staying_choices
@@ -24,7 +26,7 @@ from hybrid.analysis.rewards import free_choices, reward_units, rewards_of
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.base.directed_rounding import rounded_down, rounded_up
 from hybrid.base.errors import PropertyError, UnsupportedError
-from hybrid.matrix.operators.layer_choices import choice_totals
+from hybrid.matrix.operators.layer_choices import RewardOf, choice_totals
 from hybrid.properties.automata.automaton import (
     MOST_PROPOSITIONS,
     Acceptance,
@@ -250,8 +252,9 @@ class ObjectiveProduct:
     """Reachable pairs of a state and what the objectives need to know of the past.
 
     Of probabilities that the pair of every end component decides, `accepted` has the pairs that accept; of
-    the others `conditions` has the condition on the marks of the product. Of rewards `rewards` has the
-    structure of `model` and the pairs in which it counts, None for all.
+    the others `conditions` has the condition on the marks of the product. Of rewards in total `rewards` has
+    the structure of `model` and the pairs in which it counts, None for all. Of long-run averages `averages`
+    has the structure, or the pairs in which time counts.
     """
 
     model: SymbolicModel
@@ -260,6 +263,7 @@ class ObjectiveProduct:
     accepted: dict[int, Node]
     conditions: dict[int, Acceptance]
     rewards: dict[int, tuple[int, Node | None]]
+    averages: dict[int, int | Node]
 
     def earned(self, objective: int, layer: int, rows: StateIndex) -> Vector:
         """Return what a layer's choices earn of a reward objective, shape (rows.size,)."""
@@ -271,7 +275,16 @@ class ObjectiveProduct:
 
     def units(self, objective: int) -> float:
         """Return the greatest relative error of what is earned, in units of rounding."""
-        return reward_units(self.model, self.rewards[objective][0])
+        own = self.averages.get(objective)
+        structure = self.rewards[objective][0] if own is None else own
+        return reward_units(self.model, structure) if isinstance(structure, int) else 0.0
+
+    def averaged(self, objective: int) -> RewardOf:
+        """Return what choices earn of which a long-run average is asked; refuse what is below zero."""
+        found = self.averages[objective]
+        if isinstance(found, int):
+            return unsigned_rewards(self.model, found)
+        return state_share(self.model, found)
 
 
 def objective_product(
@@ -285,7 +298,8 @@ def objective_product(
     Refused are formulas that are not translated, too many propositions or states of the automata,
     probabilities that add up to 1 only roughly, negative rewards, and automata of files that do not fit.
     """
-    for layer in range(len(model.layers)):
+    is_long_run = all(objective.formula is not None for objective in objectives)
+    for layer in () if is_long_run else range(len(model.layers)):
         if choice_totals(model, layer, model.index) is not None:
             raise UnsupportedError(
                 "multi: expected probabilities that add up to 1, got choices where they do so only roughly; "
@@ -316,9 +330,16 @@ def objective_product(
     accepted: dict[int, Node] = {}
     conditions: dict[int, Acceptance] = {}
     rewards: dict[int, tuple[int, Node | None]] = {}
+    averages: dict[int, int | Node] = {}
     for i, objective in enumerate(objectives):
+        if isinstance(objective.formula, SteadyState):
+            averages[i] = product.lifted(states(objective.formula.states)) & product.model.reachable
+            continue
         if objective.structure is not None:
             structure = earned[structures.index(objective.structure)]
+            if objective.formula is not None:
+                averages[i] = structure
+                continue
             counted = None
             if objective.steps is not None:
                 counted = _within(product, joined, counters[objective.steps], set(range(objective.steps)))
@@ -331,7 +352,9 @@ def objective_product(
         else:
             wanted = {q for q, c in enumerate(components.tolist()) if fates[c] == objective.maximise}
             accepted[i] = _within(product, joined, place[i], wanted)
-    return ObjectiveProduct(product.model, product, tuple(objectives), accepted, conditions, rewards)
+    return ObjectiveProduct(
+        product.model, product, tuple(objectives), accepted, conditions, rewards, averages
+    )
 
 
 def _within(product: AutomatonProduct, joined: JoinedAutomata, automaton: int, states: set[int]) -> Node:
@@ -345,7 +368,8 @@ def _within(product: AutomatonProduct, joined: JoinedAutomata, automaton: int, s
 # A run of any scheduler stays in an end component almost surely from some time on.  Where it pays there for
 # ever, a reward is infinite: to be refused where more is better, to be avoided where less is.  So schedulers
 # are left that surely come to an end component with free choices alone and, in it, visit the accepting sets
-# of some of the automata again and again ([EKVY08]).  To stop there becomes one more choice.
+# of some of the automata again and again ([EKVY08]).  To stop there becomes one more choice.  Long-run
+# averages are those of the end component: what they are worth is part of what stopping is worth.
 
 MOST_REPEATED = 6
 """Objectives with automata that have to meet marks again and again."""
@@ -358,7 +382,8 @@ class Endings:
     `initial` is the first pair's place among them, -1 where another process has it; `kept` has for every
     layer the pairs whose choice may be taken, `free` the pairs of end components with free choices alone. The
     objectives that every end component decides are won where `decided` says; `sets` has what else staying
-    wins together, and in which pairs.
+    wins together, and in which pairs. Where there are long-run averages `homes` has for each of them disjoint
+    end components that win it, and the sets of pairs to meet again and again for that.
     """
 
     space: ObjectiveProduct
@@ -368,6 +393,7 @@ class Endings:
     free: Node
     sets: tuple[tuple[frozenset[int], NDArray[np.bool_]], ...]
     decided: dict[int, NDArray[np.bool_]]
+    homes: tuple[tuple[EndComponents, tuple[Node, ...]], ...] = ()
 
     @property
     def may_stop(self) -> NDArray[np.bool_]:
@@ -379,26 +405,31 @@ class Endings:
         own = float(values[self.initial]) if self.initial >= 0 else 0.0
         return float(self.space.model.communicator.total([own])[0])
 
-    def worth(self, weights: Sequence[float]) -> tuple[Vector, NDArray[np.int64]]:
+    def worth(
+        self, weights: Sequence[float], staying: Callable[[int], Vector | float]
+    ) -> tuple[Vector, NDArray[np.int64]]:
         """Return what stopping is worth in every pair, and the number of the set it wins.
 
-        Minus infinity where no run may stop.
+        Minus infinity where no run may stop. `staying` says by number of a set what averages are worth.
         """
         best = np.full(self.pairs.size, -np.inf)
         chosen = np.zeros(self.pairs.size, np.int64)
         for number, (won, where) in enumerate(self.sets):
-            value = sum(weights[i] for i in won)
+            value = np.broadcast_to(sum(weights[i] for i in won) + staying(number), best.shape)
             # Of equal ones the later, which may win more: then nothing else is won by visiting everything.
             better = where & (value >= best)
-            best[better], chosen[better] = value, number
+            best[better], chosen[better] = value[better], number
         for i, where in self.decided.items():
             best = best + weights[i] * where
         return best, chosen
 
-    def missed(self, weights: Sequence[float], sets: NDArray[np.int64]) -> Vector:
-        """Return what stopping misses of all weights where it wins some sets; infinity where none may."""
+    def missed(self, weights: Sequence[float], sets: NDArray[np.int64], lacking: Vector | float) -> Vector:
+        """Return what stopping misses of all weights where it wins some sets; infinity where none may.
+
+        `lacking` is what averages miss.
+        """
         worst = [sum(weights[i] for i in self.space.conditions if i not in won) for won, _ in self.sets]
-        found = np.array(worst, np.float64)[sets]
+        found = np.array(worst, np.float64)[sets] + lacking
         for i, where in self.decided.items():
             found = found + weights[i] * ~where
         return np.where(self.sets[0][1], found, np.inf)
@@ -446,6 +477,8 @@ def endings(space: ObjectiveProduct) -> Endings | None:
     free_ends = end_components(model, states, unpaid)
     pairs = index_states(model.manager, states)
     sets = [(frozenset[int](), model.indicator(free_ends.states, pairs))]
+    # lemma: staying
+    homes: list[tuple[EndComponents, tuple[Node, ...]]] = [(free_ends, ())] if space.averages else []
     repeated = sorted(space.conditions)
     if len(repeated) > MOST_REPEATED:
         raise UnsupportedError(
@@ -454,15 +487,18 @@ def endings(space: ObjectiveProduct) -> Endings | None:
         )
     for size in range(1, len(repeated) + 1):
         for won in combinations(repeated, size):
-            where = model.manager.disjunction(
-                part.states for part in _winning_parts(space, won, states, unpaid)
-            )
-            if where != model.manager.false:
-                sets.append((frozenset(won), model.indicator(where, pairs)))
+            parts = _winning_parts(space, won, states, unpaid)
+            if space.averages:
+                homes += [(end_components(model, p.states, p.choices), p.wanted) for p in parts]
+                found = [part.states for part in parts]
+            else:
+                found = [model.manager.disjunction(part.states for part in parts)] if parts else []
+            sets += [(frozenset(won), model.indicator(where, pairs)) for where in found]
     decided = {i: model.indicator(where, pairs) for i, where in space.accepted.items()}
     first = np.flatnonzero(model.indicator(model.initial, pairs))
     initial = int(first[0]) if first.size else -1
-    return Endings(space, pairs, initial, tuple(kept), free_ends.states, tuple(sets), decided)
+    ways = tuple(kept), free_ends.states, tuple(sets), decided, tuple(homes)
+    return Endings(space, pairs, initial, *ways)
 
 
 def _unpaid(space: ObjectiveProduct, states: Node, kept: Sequence[Node], priced: Sequence[int]) -> list[Node]:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.multi.long_run import LongRunSums
 from hybrid.analysis.multi.memory import Objective
 from hybrid.analysis.multi.weighted_sum import Point, WeightedSumSolver
 from hybrid.base.directed_rounding import rounded_down, rounded_up
@@ -186,7 +185,7 @@ class ObjectiveSearch:
     Improvements below the share `epsilon` of an objective's range do not count.
     """
 
-    weighing: WeightedSumSolver | LongRunSums
+    weighing: WeightedSumSolver
     objectives: Sequence[Objective]
     epsilon: float
     points: list[Point] = field(default_factory=list)

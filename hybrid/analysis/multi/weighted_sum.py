@@ -16,7 +16,7 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.choice_systems import ChoiceMatrices, note_steps, solve_choices
+from hybrid.analysis.multi.long_run import LongRunSums, Staying
 from hybrid.analysis.multi.memory import Endings
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
@@ -49,13 +50,15 @@ class Point:
     """A scheduler's point: bounds by objective, all objectives turned so that more is better.
 
     `policy`, shape (pairs,), uint16, has the layer of each pair, one more than the last for "stop"; `sets`,
-    shape (pairs,), uint8, the number of the set of objectives that stopping there wins.
+    shape (pairs,), uint16, the number of the set of objectives that stopping there wins. Where there are
+    long-run averages `staying` has what is chosen for them then.
     """
 
     lower: tuple[float, ...]
     upper: tuple[float, ...]
     policy: Policy
-    sets: NDArray[np.uint8]
+    sets: NDArray[np.uint16]
+    staying: Staying | None = None
 
 
 class Schedulers:
@@ -143,22 +146,26 @@ class Schedulers:
 
     # ------------------------------------------------------------------ values
 
-    def evaluated(self, policy: Policy, sets: NDArray[np.int64]) -> Point:
+    def evaluated(self, policy: Policy, sets: NDArray[np.int64], staying: Staying | None = None) -> Point:
         """Return bounds on every objective under a policy that surely stops.
 
         `sets`, shape (pairs,), int64, has by pair the number of the set of objectives that stopping there
-        wins.
+        wins, `staying` what is chosen there for long-run averages.
         """
         stopped = policy == self.stop
         bounds = []
         for i, objective in enumerate(self._ends.space.objectives):
             if objective.path is None:
-                lower, upper = self._reward(i, policy)
+                averages = None if objective.formula is None else staying
+                if averages is None:
+                    lower, upper = self._reward(i, policy)
+                else:
+                    lower, upper = self._average(policy, stopped, *averages.bounds(i, stopped, sets))
                 bounds.append((lower, upper) if objective.maximise else (-upper, -lower))  # lemma: turned
             else:
                 bounds.append(self._probability(policy, stopped, stopped & self._ends.wins(i, sets)))
         lowest, highest = tuple(b[0] for b in bounds), tuple(b[1] for b in bounds)
-        return Point(lowest, highest, policy, sets.astype(np.uint8))
+        return Point(lowest, highest, policy, sets.astype(np.uint16), staying)
 
     def cost(self, objective: int, policy: Policy) -> float:
         """Return an upper bound on what a policy earns of a reward from any pair."""
@@ -188,6 +195,22 @@ class Schedulers:
             return 0.0, 0.0
         found = scaled_bounds(self._solved(system, None), self._ends.space.units(objective))  # lemma: point
         return at_start(found.lower), at_start(found.upper)
+
+    def _average(
+        self, policy: Policy, stopped: NDArray[np.bool_], low: Vector, high: Vector
+    ) -> tuple[float, float]:
+        """Return bounds on what stopping is worth in the mean, from bounds by pair.
+
+        Lemma: staying (docs/multi.md).
+        """
+        least, most = (pick(own[stopped]) for pick, own in ((np.min, low), (np.max, high)))
+        if least == low[stopped].max() and most == high[stopped].min():
+            return float(least), float(most)
+        at_start, bounds = self._ends.at_start, []
+        for values in (low, high):
+            found = self._solved(FixedPolicy(self._choices, policy, values), float(most))
+            bounds.append((at_start(found.lower), at_start(found.upper)))
+        return max(bounds[0][0], float(least)), min(bounds[1][1], float(most))  # lemma: staying
 
     def _rewards(self, objective: int, policy: Policy) -> Vector:
         found = np.zeros(self._ends.pairs.size)
@@ -246,6 +269,7 @@ class WeightedSumSolver:
     def __init__(self, ends: Endings, options: CheckOptions, work: SolveStatistics) -> None:
         self._ends, self._options, self._work = ends, options, work
         self._alike = ends.space.model.communicator
+        self._long_run = LongRunSums(ends, options, work) if ends.homes else None
         self.schedulers = Schedulers(ends, options, work)
         self._known: dict[tuple[int, ...], CollapsedComponents] = {}
         self._greatest: dict[int, Vector] = {}
@@ -259,16 +283,25 @@ class WeightedSumSolver:
         priced = tuple(i for i in rewards if not space.objectives[i].maximise)
         collapsed = self._collapsed(priced)
         components = collapsed.components
-        worth, sets = self._ends.worth(weights)
+        staying = None if self._long_run is None else self._long_run.solve(weights)
+        worth, sets = self._ends.worth(weights, _nothing if staying is None else staying.worth)
+
+        def point_of(policy: Policy) -> Point:
+            own = sets
+            if staying is not None:
+                policy, own = staying.settled(policy, sets, self.schedulers.stop)
+            return self.schedulers.evaluated(self.schedulers.completed(policy, components), own, staying)
+
         if priced and len(priced) < len(rewards):
             system = self._system(weights, rewards, collapsed, worth, True)
-            start = self._start(system, weights, rewards)
-            return self._iterated(system, weights, components, sets, start)
-        stop = self._ends.missed(weights, sets) if priced else worth
+            start = self._start(system, weights, rewards, staying)
+            return self._iterated(system, weights, start, staying, point_of)
+        stop = worth
+        if priced:
+            stop = self._ends.missed(weights, sets, 0.0 if staying is None else staying.lacking(sets))
         system = self._system(weights, rewards, collapsed, stop, not priced)
-        most, policy = self._of_one_sign(system, weights, rewards)
-        point = self.schedulers.evaluated(self.schedulers.completed(policy, components), sets)
-        return WeightedOptimum(tuple(weights), most, point)
+        most, policy = self._of_one_sign(system, weights, rewards, staying)
+        return WeightedOptimum(tuple(weights), _turned(most, staying), point_of(policy))
 
     # ------------------------------------------------------------------ the system
 
@@ -309,16 +342,22 @@ class WeightedSumSolver:
         return collapsed.matrices.system(gain, maximise, collapsed.groups, stop)
 
     def _of_one_sign(
-        self, system: ChoiceOperator, weights: Sequence[float], rewards: Sequence[int]
+        self,
+        system: ChoiceOperator,
+        weights: Sequence[float],
+        rewards: Sequence[int],
+        staying: Staying | None,
     ) -> tuple[float, Policy]:
         """Return a bound on a sum without costs, or without gains, and what to choose.
 
         Lemma: half-space (docs/multi.md).
         """
         space, at_start = self._ends.space, self._ends.at_start
-        asked = [w for w, o in zip(weights, space.objectives, strict=True) if o.path is not None]
+        asked = [Fraction(w) for w, o in zip(weights, space.objectives, strict=True) if o.path is not None]
+        if staying is not None:
+            asked.append(staying.greatest if system.maximise else staying.whole)  # lemma: staying
         # lemma: half-space
-        known = float(sum(map(Fraction, asked))) * (1.0 + 4.0 * UNIT) if not rewards else None
+        known = float(sum(asked)) * (1.0 + 4.0 * UNIT) if not rewards else None
         found = solve_choices(system, known, self._options, self._work, "a weighted sum of objectives")
         # lemma: half-space, entry-units
         units = max((space.units(i) for i in rewards), default=0.0) + 4.0 * len(weights)
@@ -329,17 +368,22 @@ class WeightedSumSolver:
         if system.maximise:
             return at_start(found.upper), policy  # lemma: half-space
         # lemma: half-space
-        return rounded_up(sum(map(Fraction, asked), Fraction(0)) - Fraction(at_start(found.lower))), policy
+        return rounded_up(sum(asked, Fraction(0)) - Fraction(at_start(found.lower))), policy
 
     def _start(
-        self, system: ChoiceOperator, weights: Sequence[float], rewards: Sequence[int]
+        self,
+        system: ChoiceOperator,
+        weights: Sequence[float],
+        rewards: Sequence[int],
+        staying: Staying | None,
     ) -> tuple[Vector, float, float]:
         """Return an upper bound by pair, one no optimum is below, and what rounding may cost a step.
 
         Lemma: from-above (docs/multi.md).
         """
         space = self._ends.space
-        size, units, greatest, least = 0.0, 0.0, 0.0, 0.0
+        size, units, least = 0.0, 0.0, 0.0
+        greatest = 0.0 if staying is None else float(staying.greatest)  # lemma: from-above
         x = np.zeros(system.size)
         for i, objective in enumerate(space.objectives):
             if objective.path is not None:
@@ -392,9 +436,9 @@ class WeightedSumSolver:
         self,
         system: ChoiceOperator,
         weights: Sequence[float],
-        components: EndComponents,
-        sets: NDArray[np.int64],
         start: tuple[Vector, float, float],
+        staying: Staying | None,
+        point_of: Callable[[Policy], Point],
     ) -> WeightedOptimum:
         """Iterate from above until a scheduler comes as close as epsilon asks, or nothing changes."""
         space, criterion = system.space, self._options.criterion
@@ -424,8 +468,8 @@ class WeightedSumSolver:
                 raise NotConvergedError("a weighted sum of objectives", Status.MAX_ITERATIONS, made, change)
             policy = space.to_host(system.choose(x))
             looked += 1
-            most = self._ends.at_start(space.to_host(x))
-            point = self.schedulers.evaluated(self.schedulers.completed(policy, components), sets)
+            most = _turned(self._ends.at_start(space.to_host(x)), staying)
+            point = point_of(policy)
             reached = float(np.dot(point.lower, weights))
             if best is None or reached > np.dot(best.point.lower, weights):
                 best = WeightedOptimum(tuple(weights), most, point)
@@ -441,3 +485,17 @@ class WeightedSumSolver:
         self._work.products += made + looked
         note_steps(self._work, "value iteration", _VECTORS, system, made, seconds)
         return best
+
+
+def _nothing(number: int) -> float:
+    return 0.0
+
+
+def _turned(most: float, staying: Staying | None) -> float:
+    """Return a bound on a sum less what averages that are to be small were taken off.
+
+    Lemma: staying (docs/multi.md).
+    """
+    if staying is None or not staying.taken:
+        return most
+    return rounded_up(Fraction(most) - staying.taken)  # lemma: staying

@@ -111,7 +111,6 @@ def test_costs_that_cannot_be_kept_finite_meet_no_bound() -> None:
         ("Pmax=? [ F s=1 || F s=2 ]", "conditional probabilities are no objectives"),
         ('R{"c",discount=0.5}min=? [ C ]', "discounted rewards are no objectives"),
         ('R{"c"}min=? [ F s=2 ]', "gathered for ever"),
-        ('R{"c"}min=? [ S ]', "long-run averages beside other objectives"),
     ],
 )
 def test_what_is_no_sum_over_a_run_and_its_end_is_refused(objective: str, message: str) -> None:

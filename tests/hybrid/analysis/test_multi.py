@@ -12,48 +12,20 @@ import hybrid
 from hybrid.checking.answer import Answer
 from tests.builders.models import build
 from tests.exploring import rounds
-from tests.oracles.several import OccupationProgram, SmallMdp, random_small_mdp, small_mdp_text
+from tests.oracles.several import AskedObjectives, random_small_mdp, small_mdp_text
 
 CLOSE = 1e-6
 
 
-class _Asked:
-    """A random MDP with objectives in random directions, and the oracle's values in terms of `multi`."""
+class _Asked(AskedObjectives):
+    """Objectives of a random MDP, which a model answers."""
 
     def __init__(self, rng: np.random.Generator, n_targets: int, n_rewards: int, counted: bool) -> None:
-        self.mdp: SmallMdp = random_small_mdp(rng, n_targets, n_rewards, counted)
-        self.program = OccupationProgram(self.mdp)
+        super().__init__(rng, random_small_mdp(rng, n_targets, n_rewards, counted))
         self.model = build(small_mdp_text(self.mdp))
-        self.maximise = [bool(rng.integers(0, 2)) for _ in range(n_targets + n_rewards)]
-
-    def text(self, i: int, bound: float | None = None) -> str:
-        letter, rest = "P", f'[ F "t{i}" ]'
-        if i >= len(self.mdp.targets):
-            j = i - len(self.mdp.targets)
-            steps = self.mdp.steps[j]
-            letter, rest = f'R{{"r{j}"}}', f"[ C{'' if steps is None else f'<={steps}'} ]"
-        if bound is None:
-            return f"{letter}{'max' if self.maximise[i] else 'min'}=? {rest}"
-        return f"{letter}{'>=' if self.maximise[i] else '<='}{bound!r} {rest}"
-
-    def best(self, i: int, demands: list[tuple[int, float]] | None = None) -> float:
-        """The oracle's optimum of an objective, turned so that more is better."""
-        sign = 1.0 if self.maximise[i] else -1.0
-        senses = [(k, ">=" if self.maximise[k] else "<=", b) for k, b in demands or []]
-        return self.program.best(sign * np.eye(len(self.maximise))[i], senses)
 
     def check(self, text: str, **options: Any) -> Answer:
         return hybrid.check(self.model, f"multi({text})", throw=False, **options)
-
-    @property
-    def is_endless(self) -> bool:
-        """Whether some greatest reward is infinite."""
-        return any(up and self.best(i) == math.inf for i, up in enumerate(self.maximise))
-
-    @property
-    def is_hopeless(self) -> bool:
-        """Whether no scheduler keeps all rewards finite."""
-        return self.best(0) == -math.inf
 
 
 SHAPES = [(2, 0, False), (1, 1, False), (0, 2, False), (2, 1, True), (1, 2, True), (3, 0, False)]

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 import hybrid
+from hybrid.analysis.long_run_choices import BestAverages, ComponentAverages
+from hybrid.analysis.multi import long_run
+from hybrid.analysis.multi.weighted_sum import WeightedSumSolver
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.statistics import SolveStatistics
 from tests.builders.models import build_mdp
 from tests.builders.random_mdps import random_mdp
 from tests.exploring import rounds
@@ -125,10 +132,104 @@ def test_errors_of_sums_are_counted() -> None:
             assert point["lower"][0] <= exact <= point["upper"][0] <= 0.11
 
 
-def test_what_there_is_not_is_refused_by_name() -> None:
+# Going on by [a] leads with 1/2 to a component with the averages 2 of "x" and 1 of "y", or 2 by [d].
+BESIDE = """mdp
+module m
+ s:[0..3] init 0;
+ [a] s=0 -> 0.5:(s'=1)+0.5:(s'=3);
+ [b] s=0 -> (s'=3);
+ [c] s=1 -> (s'=2);
+ [d] s=1 -> (s'=2);
+ [e] s=2 -> 0.5:(s'=1)+0.5:(s'=2);
+ [e] s=3 -> true;
+endmodule
+rewards "x" [e] s=2 : 3; endrewards
+rewards "y" [c] true : 3; [d] true : 6; s=3 : 0.5; endrewards
+rewards "c" [a] true : 1; endrewards
+rewards "w" [a] true : 1; endrewards
+"""
+FIVE = 'R{"x"}max=? [ S ], R{"y"}min=? [ S ], R{"c"}min=? [ C ], R{"w"}max=? [ C ], Pmax=? [ F s=1 ]'
+GOING, STAYING = (1.0, -0.75, -1.0, 1.0, 0.5), (0.0, -0.5, 0.0, 0.0, 0.0)
+OFF = 2.0**-10
+
+
+# lemma: staying
+@pytest.mark.parametrize(
+    "weights",
+    [
+        (1, 0, 0, 0, 0),
+        (1, 1, 0, 0, 1),
+        (1, 1, 3, 0, 1),
+        (0, 1, 0.5, 0, 1),
+        (0.5, 1, 1, 1, 1),
+        (0, 1, 0, 1, 0),
+    ],
+)
+def test_sums_allow_for_what_averages_are_off_by(
+    weights: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Averages of components and of chains are known less well than they could be; all bounds hold."""
+    best, average = ComponentAverages.best, long_run.average_reward
+
+    def loose(self: ComponentAverages, *given: Any) -> BestAverages:
+        found = best(self, *given)
+        return replace(found, lower=found.lower * (1.0 - OFF), upper=found.upper * (1.0 + OFF))
+
+    def loose_average(*given: Any) -> tuple[float, float, float]:
+        value, lower, upper = average(*given)
+        return value, lower - OFF, upper + OFF
+
+    monkeypatch.setattr(ComponentAverages, "best", loose)
+    monkeypatch.setattr(long_run, "average_reward", loose_average)
+    several = hybrid.check(hybrid.parse(BESIDE), f"multi({FIVE})", pareto_epsilon=0.99).several
+    ends = several.found.ends
+    assert ends is not None
+    found = WeightedSumSolver(ends, CheckOptions.of(), SolveStatistics()).solve(weights)
+    exact = max(float(np.dot(weights, values)) for values in (GOING, STAYING))
+    assert exact <= found.most <= exact + 0.02
+    other = (1.0, -1.25, -1.0, 1.0, 0.5)  # by [d] in place of [c], where that is as good
+    low, high = found.point.lower, found.point.upper
+    assert any((np.less_equal(low, x) & np.less_equal(x, high)).all() for x in (GOING, other, STAYING))
+    assert max(np.subtract(high, low)) < 0.01
+
+
+def test_averages_beside_other_objectives() -> None:
+    model = hybrid.parse(BESIDE)
+    answer = hybrid.check(model, 'multi(R{"x"}max=? [ S ], R{"c"}<=0.75 [ C ], P>=0.125 [ F s=1 ])')
+    assert answer.lower <= 0.75 <= answer.upper
+    assert answer.upper - answer.lower < 1e-5
+    assert hybrid.check(model, 'multi(S>=0.2 [ s=2 ], R{"c"}<=0.5 [ C ])').value is False
+    assert hybrid.check(model, 'multi(S>=0.1 [ s=2 ], R{"c"}<=0.5 [ C ], P<=0.4 [ F s=1 ])').value is True
+    # Where a cost is to be finite, averages are those of what costs nothing.
+    costly = hybrid.parse(BESIDE.replace('"c" [a] true : 1;', '"c" [a] true : 1; [c] true : 1;'))
+    answer = hybrid.check(costly, 'multi(R{"y"}min=? [ S ], R{"c"}<=2 [ C ], R{"x"}>=0.5 [ S ])')
+    assert answer.lower <= 0.875 <= answer.upper < 0.8751
+
+
+def test_schedulers_of_points_keep_to_the_class_of_their_averages() -> None:
+    model = hybrid.parse(BESIDE)
+    asked = ('R{"x"}max=? [ S ]', 'R{"y"}min=? [ S ]', "Pmax=? [ F s=1 ]")
+    answer = hybrid.check(model, f"multi({', '.join(asked)})", scheduler=True)
+    points = answer.several.record()["points"]
+    assert len(points) >= 2
+    for scheduler, point in zip(answer.several.schedulers.schedulers, points, strict=True):
+        chain = model.with_scheduler(scheduler)
+        for text, low, high in zip(asked, point["lower"], point["upper"], strict=True):
+            found = hybrid.check(chain, text.replace("max", "").replace("min", ""), epsilon=1e-12)
+            assert low <= found.value <= high or (found.lower <= high and low <= found.upper)
+
+
+def test_what_takes_memory_without_end_has_no_scheduler() -> None:
     model = hybrid.parse("mdp module m x:[0..1]; [] true -> (x'=1-x); [] true -> true; endmodule")
-    with pytest.raises(hybrid.HybridError, match="long-run averages beside other objectives"):
-        hybrid.check(model, "multi(Smax=? [ x=1 ], P>=0.5 [ F x=1 ])")
-    with pytest.raises(hybrid.HybridError, match="schedulers of long-run averages"):
-        hybrid.check(model, "multi(Smax=? [ x=1 ], S>=0.5 [ x=0 ])", scheduler=True)
+    text = "multi(Smax=? [ x=1 ], P>=0.5 [ G F x=0 ])"
+    assert hybrid.check(model, text).lower == 1.0
+    with pytest.raises(hybrid.HybridError, match="no scheduler with finite memory"):
+        hybrid.check(model, text, scheduler=True)
+    assert hybrid.check(model, "multi(Smax=? [ x=1 ], P>=0.5 [ G F x=1 ])", scheduler=True).lower == 1.0
     assert hybrid.check(model, "multi(S>=0.25 [ x=1 ], S>=0.5 [ x=0 ])").value is True
+
+
+def test_negative_rewards_are_refused() -> None:
+    model = hybrid.parse("mdp module m x:[0..1]; [] true -> (x'=1-x); endmodule rewards x=1 : -1; endrewards")
+    with pytest.raises(hybrid.HybridError, match="negative"):
+        hybrid.check(model, "multi(R{1}max=? [ S ], P>=0.5 [ F x=1 ])")
