@@ -19,7 +19,7 @@ from hybrid.analysis.until import until_probabilities
 from hybrid.base.errors import UnsupportedError
 from hybrid.base.state_values import StateValues
 from hybrid.properties.registry import has_path, repeated_form
-from hybrid.properties.tree import AutomatonPath, Path, Quantified, RewardBound
+from hybrid.properties.tree import AutomatonPath, Path, Quantified, RewardBound, RewardBounds
 from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
@@ -243,7 +243,7 @@ class _Runs(Record, eq=False):
         from hybrid.properties.automata.translation import translate
         from mtbdd.build.automaton_product import automaton_product
 
-        if isinstance(path, Path) and isinstance(path.bound, RewardBound):
+        if isinstance(path, Path) and isinstance(path.bound, (RewardBound, RewardBounds)):
             raise UnsupportedError(
                 f"A [ ] and E [ ] take no bounds on rewards in this version: write {path.operator} without "
                 "one, or ask for a probability, P>0 [ ... ] or P>=1 [ ... ]"

@@ -139,6 +139,7 @@ VALUES.found_in(
         registry.REPEATED: "hybrid.analysis.ctl:repeated_probabilities",
         registry.NEXT: "hybrid.analysis.until:next_probabilities",
         registry.REWARD_BOUNDED: "hybrid.analysis.reward_bounded:reward_bounded_probabilities",
+        registry.REWARDS_BOUNDED: "hybrid.analysis.several_bounds:rewards_bounded_probabilities",
         registry.WINDOW: "hybrid.analysis.until:window_probabilities",
         registry.UNTIL: "hybrid.analysis.until:unbounded_probabilities",
         registry.STEADY: "hybrid.analysis.long_run:steady_probabilities",
@@ -153,7 +154,9 @@ VALUES.found_in(
         registry.COSAFE: "hybrid.analysis.rewards:cosafe_rewards",
     },
 )
-_REMEMBERING = (registry.NEXT, registry.WINDOW, registry.REWARD_BOUNDED, registry.REPEATED)
+_REMEMBERING = (
+    *(registry.NEXT, registry.WINDOW, registry.REWARD_BOUNDED, registry.REWARDS_BOUNDED, registry.REPEATED),
+)
 _UNSCHEDULED = (registry.CUMULATIVE, registry.TOTAL, registry.INSTANTANEOUS)
 
 

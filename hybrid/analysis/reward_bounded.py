@@ -40,7 +40,6 @@ from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceProblem, Qu
 from hybrid.matrix.space.distributed import DistributedWorkspace
 from hybrid.matrix.space.host import HostWorkspace
 from hybrid.matrix.space.workspace import Array, Workspace
-from hybrid.properties.tree import RewardBound
 from mtbdd.base.errors import option
 from mtbdd.base.memory import require_memory
 from mtbdd.build.model import SymbolicModel
@@ -48,7 +47,7 @@ from mtbdd.build.reward_split import RewardSplit, split_by_reward
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.language.reals import real_of
-from mtbdd.language.syntax import Literal
+from mtbdd.language.syntax import Expression, Literal
 from mtbdd.offset.convert import entry_units
 from mtbdd.offset.distributed import DistributedMTBDD
 from mtbdd.offset.offset import OffsetMTBDD, row_entries
@@ -560,7 +559,7 @@ def _in_budget(a: OperatorQuery, safe: Node, target: Node, maximise: bool) -> St
     split = split_by_reward(model, bound.index)
     if max(split.parts, default=0) == 0:
         return until_probabilities(model, safe, target, maximise, options, work)
-    budget = units_of(bound, split.unit)
+    budget = units_of(bound.most, split.unit, bound.is_strict)
     most = options.criterion.max_iterations
     if budget >= most:
         raise UnsupportedError(
@@ -590,11 +589,11 @@ def check_bounded_method(options: CheckOptions) -> None:
         )
 
 
-def units_of(bound: RewardBound, unit: Fraction) -> int:
-    """Return the greatest number of units that a bound allows."""
-    assert isinstance(bound.most, Literal)
-    exact = real_of(bound.most.value)
+def units_of(bound: Expression | None, unit: Fraction, is_strict: bool) -> int:
+    """Return the greatest number of units that an upper bound allows."""
+    assert isinstance(bound, Literal)
+    exact = real_of(bound.value)
     if not isinstance(exact, (int, Fraction)):
         raise UnsupportedError("a bound on a reward must be a rational number; write it as a decimal")
     units = Fraction(exact) / unit
-    return math.ceil(units) - 1 if bound.is_strict else math.floor(units)
+    return math.ceil(units) - 1 if is_strict else math.floor(units)

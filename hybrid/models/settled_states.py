@@ -17,6 +17,7 @@ from hybrid.properties.tree import (
     Quantified,
     Reward,
     RewardBound,
+    RewardBounds,
     TimeBound,
 )
 from mtbdd.language.model_syntax import Command, ResolvedModel, Update
@@ -150,8 +151,10 @@ def _settled_path(path: Expression) -> Expression | None:
     return Binary(left.position, "|", right, Unary(left.position, "!", left))
 
 
-def _is_from_now_on(bound: TimeBound | RewardBound | None) -> bool:
+def _is_from_now_on(bound: TimeBound | RewardBound | RewardBounds | None) -> bool:
     """Return whether a bound, if any, has no lower end: a state that decides the formula does so at once."""
+    if isinstance(bound, RewardBounds):
+        return all(own.least is None for own in bound.bounds)
     return bound is None or isinstance(bound, RewardBound) or bound.lower is None
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
-from hybrid.properties.tree import Path, RewardBound, TimeBound
+from hybrid.properties.tree import Path, RewardBound, RewardBounds, TimeBound
 from mtbdd.language.errors import Fault, SyntaxFaultError
 from mtbdd.language.expression_parser import FUNCTIONS, PRECEDENCE
 from mtbdd.language.parser import DeclarationParser
@@ -163,7 +163,7 @@ class PathParser(DeclarationParser):
             self.fail("expected no bound after 'X', which looks one step ahead; use F with a bound", first)
         return Path(position, operator, None, self._nested(self._path_unary), bound)
 
-    def _bound(self) -> TimeBound | RewardBound | None:
+    def _bound(self) -> TimeBound | RewardBound | RewardBounds | None:
         """Read the bound of a path operator, if there is one."""
         if self.at("{") or self.at("rew") or self.at("^"):
             found = self._reward_bounds()
@@ -192,7 +192,7 @@ class PathParser(DeclarationParser):
 
     # ------------------------------------------------------------------ bounds on rewards
 
-    def _reward_bounds(self) -> RewardBound | None:
+    def _reward_bounds(self) -> RewardBound | RewardBounds | None:
         """Read `{"x"}<=b`, `rew{"x"}<=b`, `{rew{"x"}<=b}` or `^{rew{"x"}<=b}`, or options in braces."""
         is_raised = self.at("^") and self.peek() == "{"
         if is_raised or (self.at("{") and self.peek() == "rew"):
@@ -217,17 +217,18 @@ class PathParser(DeclarationParser):
         """Return whether a token is a number."""
         return self.tokens[index][:1].isdigit() or self.tokens[index][:1] == "."
 
-    def _several_bounds(self) -> RewardBound:
-        """Read a bound on a reward; more of them, behind commas, are refused."""
-        found = self._reward_bound()
-        while self.at(","):
-            self.refuse("several bounds on rewards at once are not supported: leave one of them")
-            self.index += 1
-            self._reward_bound()
-        return found
+    def _several_bounds(self) -> RewardBound | RewardBounds:
+        """Read bounds on rewards with commas between them."""
+        position = self.position()
+        found = [self._reward_bound()]
+        while self.take(","):
+            found.append(self._reward_bound())
+        if len(found) == 1 and found[0].least is None:
+            return found[0]
+        return RewardBounds(position, tuple(found))
 
     def _reward_bound(self) -> RewardBound:
-        """Read `{"x"}<=b` or `rew{"x"}<=b`."""
+        """Read `{"x"}<=b` or `rew{"x"}<=b`, or the same with `>=`, `=` or `[a,b]` for `<=`."""
         position = self.position()
         structure: str | Expression | None = None
         is_named = self.take("rew")
@@ -241,26 +242,26 @@ class PathParser(DeclarationParser):
                 self.fail_expected("the name of a reward structure in double quotes, or its number")
             self.expect("}", "after the reward structure of a bound", 'write F{"x"}<=b')
         token = self.tokens[self.index]
-        if token in (">", ">=", "=", "["):
-            self.refuse(
-                f"expected an upper bound on a reward, <= or <, got '{token}', which is not supported: "
-                "take the bound out, or ask for the states reached without it"
-            )
-        elif token not in COMPARISONS:
+        if token == "[":
+            self.index += 1
+            least = self.plain(self.expression)
+            self.expect(",", "between the ends of an interval", 'write F{"x"}[a,b]')
+            most = self.plain(self.expression)
+            self.expect("]", "after an interval", 'write F{"x"}[a,b]')
+            return RewardBound(position, structure, most, False, least=least)
+        if token != "=" and token not in COMPARISONS:
             self.fail_expected("'<=' after the reward structure of a bound", 'write F{"x"}<=b')
         self.index += 1
-        if token == "[":
-            self.plain(self.expression)
-            self.expect(",", "between the ends of an interval", 'write F{"x"}<=b')
-            self.plain(self.expression)
-            self.expect("]", "after an interval", 'write F{"x"}<=b')
+        end = self.time()
+        if isinstance(end, Name) and end.name == self.bounded:
+            if token != "<=":
+                self.refuse(f"the bound that quantile(...) asks for stands behind '<=', got '{token}'")
             return RewardBound(position, structure, None, False)
-        most = self.time()
-        if not isinstance(most, Name) or most.name != self.bounded:
-            return RewardBound(position, structure, most, token == "<")
-        if token != "<=":
-            self.refuse(f"the bound that quantile(...) asks for stands behind '<=', got '{token}'")
-        return RewardBound(position, structure, None, False)
+        if token == "=":
+            return RewardBound(position, structure, end, False, least=end)
+        if token[0] == "<":
+            return RewardBound(position, structure, end, token == "<")
+        return RewardBound(position, structure, None, False, least=end, is_open=token == ">")
 
     def skip_options(self) -> None:
         """Refuse and step over what newer texts put in braces behind an operator."""

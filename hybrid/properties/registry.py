@@ -31,6 +31,7 @@ from hybrid.properties.tree import (
     Quantile,
     Reward,
     RewardBound,
+    RewardBounds,
     SteadyState,
 )
 from mtbdd.base.records import Record
@@ -221,6 +222,10 @@ NEXT = _probability("P [ X states ]", lambda path: isinstance(path, Path) and pa
 REWARD_BOUNDED = _probability(
     'P [ F{"x"}<=b states ]', lambda path: isinstance(path, Path) and isinstance(path.bound, RewardBound)
 )
+REWARDS_BOUNDED = _probability(
+    'P [ F{"x"}<=b,{"y"}>=c states ]',
+    lambda path: isinstance(path, Path) and isinstance(path.bound, RewardBounds),
+)
 WINDOW = _probability("P [ F<=k states ]", lambda path: isinstance(path, Path) and path.bound is not None)
 UNTIL = _probability("P [ F states ]", lambda path: isinstance(path, Path))
 NOW = _probability("P [ states ]")
@@ -312,8 +317,8 @@ MULTI = PropertyQuantity("multi(...)", MultiObjective)
 QUANTILE = PropertyQuantity("quantile(...)", Quantile)
 
 QUANTITIES = [
-    AUTOMATON, CONDITIONAL, LTL, REPEATED, NEXT, REWARD_BOUNDED, WINDOW, UNTIL, NOW, STEADY, RATIO,
-    AVERAGE, DISCOUNTED, CUMULATIVE, TOTAL, INSTANTANEOUS, ELAPSED_TIME, REACHED, COSAFE, QUANTIFIED, FILTER,
-    MULTI, QUANTILE,
+    AUTOMATON, CONDITIONAL, LTL, REPEATED, NEXT, REWARD_BOUNDED, REWARDS_BOUNDED, WINDOW, UNTIL, NOW,
+    STEADY, RATIO, AVERAGE, DISCOUNTED, CUMULATIVE, TOTAL, INSTANTANEOUS, ELAPSED_TIME, REACHED, COSAFE,
+    QUANTIFIED, FILTER, MULTI, QUANTILE,
 ]  # fmt: skip
 """In the order in which they are tried: the particular before the general."""

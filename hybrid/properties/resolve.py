@@ -96,6 +96,10 @@ class PropertyFolder(Folder):
             most = self._number(node.most, e, "a bound on a reward", None)
             if most == 0 and node.is_strict:
                 self._faults.add(node.position, "a bound on a reward must leave something, got <0; use <=0")
+            least = self._number(node.least, e, "a bound on a reward", None)
+            if least is not None and most is not None and least > most:
+                message = f"bounds on a reward must leave something, got [{least},{most}]; swap the ends"
+                self._faults.add(node.position, message)
             return replace(node, index=self._index(node))
         elif isinstance(node, Divisor):
             return replace(node, index=self._index(node))

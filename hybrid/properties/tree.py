@@ -169,14 +169,22 @@ class TimeBound(Expression):
 class RewardBound(Expression):
     """A path operator's bound on the reward gathered on the way: `{"x"}<=b`.
 
-    `structure` and `index` are as for `Reward`. `most` is None where the bound is what a `Quantile` asks for;
-    `is_strict` says that `most` itself is left out.
+    `structure` and `index` are as for `Reward`. `most` is None where the bound is what a `Quantile` asks for,
+    or a lower one alone; `is_strict` says that `most` itself is left out, `is_open` that `least` is.
     """
 
     structure: str | Expression | None
     most: Expression | None
     is_strict: bool
     index: int | None = None
+    least: Expression | None = None
+    is_open: bool = False
+
+
+class RewardBounds(Expression):
+    """Bounds on rewards that hold at once, `{"x"}<=b,{"y"}>=c`, or a single one that is no upper bound."""
+
+    bounds: tuple[RewardBound, ...]
 
 
 class Path(Expression):
@@ -189,13 +197,13 @@ class Path(Expression):
     operator: str
     left: Expression | None
     right: Expression
-    bound: TimeBound | RewardBound | None
+    bound: TimeBound | RewardBound | RewardBounds | None
 
 
 PATH_OPERATORS = (Path, AutomatonPath, ConditionalPath)
 """Path formulas, inside of a state formula."""
 
-OPERATORS = (*STATE_OPERATORS, *PATH_OPERATORS, RewardBound)
+OPERATORS = (*STATE_OPERATORS, *PATH_OPERATORS, RewardBound, RewardBounds)
 """Nodes that no expression of a model has."""
 
 

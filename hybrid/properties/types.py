@@ -21,6 +21,7 @@ from hybrid.properties.tree import (
     Quantile,
     Reward,
     RewardBound,
+    RewardBounds,
     SteadyState,
     TimeBound,
 )
@@ -158,18 +159,23 @@ class PropertyTypeChecker(TypeChecker):
     def _path(self, e: Path) -> Type:
         if e.left is not None:
             self.expect(e.left, Type.BOOL, f"the left operand of '{e.operator}'")
-        if isinstance(e.bound, RewardBound):
-            self._structure(e.bound)
-            if e.bound.most is not None:
-                self.expect(e.bound.most, Type.DOUBLE, "a bound on a reward")
-            elif not self._asks_bound:
-                self.faults.add(e.bound.position, "a bound on a reward has no end; write <=b")
+        if isinstance(e.bound, (RewardBound, RewardBounds)):
+            for bound in (e.bound,) if isinstance(e.bound, RewardBound) else e.bound.bounds:
+                self._reward_bound(bound)
         elif e.bound is not None:
             self._bound(e.bound)
         self.expect(
             e.right, Type.BOOL, f"the {'operand' if e.left is None else 'right operand'} of '{e.operator}'"
         )
         return Type.BOOL
+
+    def _reward_bound(self, bound: RewardBound) -> None:
+        self._structure(bound)
+        ends = [end for end in (bound.least, bound.most) if end is not None]
+        for end in dict.fromkeys(ends) if bound.least is bound.most else ends:
+            self.expect(end, Type.DOUBLE, "a bound on a reward")
+        if not ends and not self._asks_bound:
+            self.faults.add(bound.position, "a bound on a reward has no end; write <=b")
 
     def _bound(self, bound: TimeBound) -> None:
         # `=k` has one expression at both ends.

@@ -1,10 +1,12 @@
-"""The product of a model with a deterministic automaton, as a symbolic model again.
+"""The product of a model with a deterministic automaton, or with counters, as a symbolic model again.
 
 The automaton's states are the value of one variable more. Its bits stand above the model's: below them the
 product's diagrams are pieces of the model's, which states of the automaton share. Or they stand below, where
 the states of the automaton with one state of the model come one after another. The automaton reads a state
 when it is left. ``(s, q)`` goes to ``(t, delta(q, labels of s))``, so that the marks of its step are a set of
 pairs.
+
+Counters count what steps earn, each up to a number of its own, where it stays.  Their bits stand above.
 """
 
 from __future__ import annotations
@@ -142,8 +144,62 @@ def automaton_product(
             model, *every, tuple(m & model.reachable for m in marked), every, every, _same, _same
         )
     rewards = [symbolic_reward(model, structure) for structure in structures]
-    builder = _Builder(model, len(moves), below)
+    builder = _Builder(model, [len(moves) - 1], below)
     return builder.product(propositions, moves, n_marks, rewards, labels or {}, start)
+
+
+class CounterProduct(Record):
+    """Reachable states of a model with counters of what has been earned.
+
+    Attributes
+    ----------
+    model : SymbolicModel
+        The states with their counters; the initial ones have counted nothing.
+    first : Node
+        Those that have counted nothing: one a state of the model, in the order of its states.
+    lifted : callable
+        Returns for a set of the model's states those with any counters.
+    counters : tuple of tuple of str
+        The row bits of each counter.
+    """
+
+    model: SymbolicModel
+    first: Node
+    lifted: Callable[[Node], Node]
+    counters: tuple[tuple[str, ...], ...]
+
+    def at_most(self, counter: int, number: int) -> Node:
+        """Return where a counter is at most a number."""
+        return self.model.manager.at_most(self.counters[counter], number)
+
+
+def counter_product(
+    model: SymbolicModel,
+    parts: Mapping[tuple[int, ...], Sequence[SymbolicMatrix]],
+    most: Sequence[int],
+) -> CounterProduct:
+    """Return the product of a model with counters that steps increase.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    parts : mapping of tuple of int to sequence of SymbolicMatrix
+        For what steps add to each counter a matrix a layer; they add up to the model's
+        (`mtbdd.build.reward_split.split_by_rewards`).
+    most : sequence of int
+        Where each counter stays.
+
+    Returns
+    -------
+    CounterProduct
+        Without labels and rewards; its states are those reachable from any state of the model with counters
+        at 0.
+
+    Notes
+    -----
+    Time: a conjunction for every number and distinct reward, a copy of every part, one search.
+    """
+    return _Builder(model, most, False).counted(parts, most)
 
 
 def _same(states: Node) -> Node:
@@ -187,23 +243,32 @@ def _marks(
 class _Builder:
     """Carries a model's diagrams over to a manager with bits more above or below them."""
 
-    def __init__(self, model: SymbolicModel, n_automaton_states: int, below: bool) -> None:
+    def __init__(self, model: SymbolicModel, most: Sequence[int], below: bool) -> None:
+        """Add a variable from 0 to each of some numbers."""
         self._model = model
         taken = {v.name for v in model.encoding.variables}
-        name = "automaton"
-        while name in taken:
-            name += "_"
-        own = variable_of_range(name, 0, n_automaton_states - 1, False, model.source.file)
+        names: list[str] = []
+        for _ in most:
+            name = "automaton"
+            while name in taken:
+                name += "_"
+            names.append(name)
+            taken.add(name)
+        own = [
+            variable_of_range(name, 0, number, False, model.source.file)
+            for name, number in zip(names, most, strict=True)
+        ]
         variables = [
             variable_of_range(v.name, v.low, v.high, v.is_bool, model.source.file)
             for v in model.encoding.variables
         ]
-        variables = [*variables, own] if below else [own, *variables]
+        variables = [*variables, *own] if below else [*own, *variables]
         self._variables: list[ResolvedVariable] = variables
         self.encoding = Encoding(variables, "cudd" if model.manager.is_cudd else "autoref")
         self.manager = self.encoding.manager
-        self._own = self.encoding.by_name[name]
-        width = len(self._own.bits)
+        self._own = [tuple(self.encoding.by_name[name].bits) for name in names]
+        self._bits = [bit for bits in self._own for bit in bits]
+        width = len(self._bits)
         self._shift = 0 if below else width
         old = model.manager
         self.manager.index_bits(len(old.index))
@@ -220,7 +285,7 @@ class _Builder:
     def restored(self, pairs: Node) -> Node:
         """Return the model's states in pairs with the automaton in its state 0."""
         manager, old = self.manager, self._model.manager.bdd
-        own = [manager.rows[i] for i in self._own.bits]
+        own = [manager.rows[i] for i in self._bits]
         states = manager.exists(own, pairs & self._cube(manager.rows, 0))
         tests = {new: old.var(f"b{level}") for level, new in self._levels.items()}
         return made_of_table(read_nodes(manager, states), old, tests)
@@ -284,6 +349,54 @@ class _Builder:
             self.restored,
         )
 
+    def counted(
+        self, parts: Mapping[tuple[int, ...], Sequence[SymbolicMatrix]], most: Sequence[int]
+    ) -> CounterProduct:
+        model, manager = self._model, self.manager
+        matrices = []
+        for layer in range(len(model.layers)):
+            entries = [
+                Partition(manager, {v: self.copied(s) & step for v, s in part.partition()}, part.units)
+                for reward, own in parts.items()
+                for part, step in [(own[layer], self._counting(reward, most))]
+            ]
+            # Steps with several rewards may meet in one entry, where a counter stays.
+            matrices.append(SymbolicMatrix.from_partition(Partition.total(manager, entries)))
+        relations = [Relation.whole(manager, matrix.support(), i) for i, matrix in enumerate(matrices)]
+        first = self.copied(model.reachable) & self._cube(manager.rows, 0)
+        reachable = reachable_states(self.encoding, first, relations)
+        layers = [
+            ChoiceLayer(
+                matrix.only(reachable),
+                self.copied(layer.enabled) & reachable,
+                tuple(self._part(part, reachable) for part in layer.parts),
+            )
+            for layer, matrix in zip(model.layers, matrices, strict=True)
+        ]
+        found = model_from_diagrams(
+            self.encoding,
+            self._variables,
+            model.type,
+            layers,
+            first & self.copied(model.initial),
+            reachable,
+            exits=self._exits(reachable),
+            relations=[relation.from_states(reachable) for relation in relations],
+            source=model.source.file,
+        )
+        counters = tuple(tuple(manager.rows[i] for i in own) for own in self._own)
+        return CounterProduct(found, first, self.copied, counters)
+
+    def _counting(self, reward: Sequence[int], most: Sequence[int]) -> Node:
+        """Return how counters go on in a step with a reward for each."""
+        manager, found = self.manager, self.manager.true
+        for bits, added, end in zip(self._own, reward, most, strict=True):
+            rows, columns = ([names[i] for i in bits] for names in (manager.rows, manager.columns))
+            found &= manager.disjunction(
+                manager.cube(rows, k) & manager.cube(columns, min(k + added, end)) for k in range(end + 1)
+            )
+        return found
+
     @overload
     def _vector(self, vector: SymbolicMatrix) -> SymbolicMatrix: ...
     @overload
@@ -297,11 +410,11 @@ class _Builder:
 
     def _cube(self, names: Sequence[str], state: int) -> Node:
         """Return "the automaton is in a state" over row or column bits."""
-        return self.manager.cube([names[i] for i in self._own.bits], state)
+        return self.manager.cube([names[i] for i in self._bits], state)
 
     def _relation(self, part: Relation, step: Node) -> Relation:
         """Return a part of the model's graph with the automaton's steps."""
-        bits = tuple(sorted((*self._own.bits, *(i + self._shift for i in part.bits))))
+        bits = tuple(sorted((*self._bits, *(i + self._shift for i in part.bits))))
         return Relation(self.manager, self.copied(part.node) & step, bits, part.layer)
 
     def _part(self, part: ChoicePart, reachable: Node) -> ChoicePart:

@@ -8,7 +8,7 @@ split among several rewards.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -49,15 +49,35 @@ class RewardSplit:
     parts: dict[int, tuple[SymbolicMatrix, ...]]
 
 
+@dataclass(frozen=True, eq=False)
+class JointSplit:
+    """The matrices of a model by several rewards at once; `RewardSplit` for the meaning of attributes.
+
+    `parts` has for the rewards of a step, one of each structure in units of its own, a matrix a layer.
+    """
+
+    units: tuple[Fraction, ...]
+    parts: dict[tuple[int, ...], tuple[SymbolicMatrix, ...]]
+
+
 def split_by_reward(model: SymbolicModel, structure: int) -> RewardSplit:
     """Return a model's matrices split by what a step from a state earns, state reward included.
+
+    Parameters and faults are those of `split_by_rewards`, for one structure.
+    """
+    found = split_by_rewards(model, [structure])
+    return RewardSplit(structure, found.units[0], {reward: part for (reward,), part in found.parts.items()})
+
+
+def split_by_rewards(model: SymbolicModel, structures: Sequence[int]) -> JointSplit:
+    """Return a model's matrices split by what a step from a state earns of some structures at once.
 
     Parameters
     ----------
     model : SymbolicModel
         In a CTMC moves earn, regardless of time.
-    structure : int
-        Position among the model's reward structures.
+    structures : sequence of int
+        Positions among the model's reward structures.
 
     Raises
     ------
@@ -70,36 +90,61 @@ def split_by_reward(model: SymbolicModel, structure: int) -> RewardSplit:
     Time: an assembly of the matrix for every distinct reward of a chain with transition rewards, otherwise
     one conjunction for every reward and layer.
     """
-    states = _of_states(model, structure)
-    if model.type is ModelType.CTMC and any(reward for reward, _ in states):
+    states = [_of_states(model, structure) for structure in structures]
+    if model.type is ModelType.CTMC and any(reward for own in states for reward, _ in own):
         raise RewardSplitError(
             "a bound on a reward that states of a CTMC earn over time is not supported: only rewards of "
             "transitions are counted there; ask for the expected reward, or give transitions the reward"
         )
-    items = () if model.given is not None else model.source.rewards[structure].items
+    given = model.given is not None
+    items = () if given else [i for s in structures for i in model.source.rewards[s].items]
     moves = any(item.is_transition for item in items)
-    by_reward: dict[Fraction, list[SymbolicMatrix]] = {}
+    pairs = list(zip(structures, states, strict=True))
+    together = _together(states)
+    by_reward: dict[Rewards, list[SymbolicMatrix]] = {}
     if moves and not model.is_mdp:
-        by_action = {e.action: _of_action(model, structure, e.action, states) for e in model.events}
-        for reward in _rewards([*by_action.values(), states]):
-            by_reward[reward] = [_part_of_chain(model, reward, by_action, states)]
+        by_action = {
+            e.action: _together([_of_action(model, s, e.action, own) for s, own in pairs])
+            for e in model.events
+        }
+        for reward in _rewards([*by_action.values(), together]):
+            by_reward[reward] = [_part_of_chain(model, reward, by_action, together)]
     else:
-        earned = [_of_choices(model, structure, layer, states) for layer in range(len(model.layers))]
+        earned = [
+            _together([_of_choices(model, s, layer, own) for s, own in pairs])
+            for layer in range(len(model.layers))
+        ]
         for reward in _rewards(earned):
             by_reward[reward] = [
                 layer.matrix.only(own.pieces.get(reward, model.manager.false))
                 for layer, own in zip(model.layers, earned, strict=True)
             ]
-    unit = _unit(by_reward)
-    return RewardSplit(structure, unit, {int(r / unit): tuple(by_reward[r]) for r in sorted(by_reward)})
+    units = tuple(_unit(own) for own in zip(*by_reward, strict=True))
+    parts = {
+        tuple(int(r / unit) for r, unit in zip(reward, units, strict=True)): tuple(by_reward[reward])
+        for reward in sorted(by_reward)
+    }
+    return JointSplit(units, parts)
 
 
-def _rewards(parts: Sequence[Partition]) -> set[Fraction]:
+Rewards = tuple[Fraction, ...]
+
+
+def _together(parts: Sequence[Partition]) -> Partition:
+    """Return several functions of the same states as one, whose values are tuples."""
+    found, *rest = [part.map(lambda value: (value,)) for part in parts]
+    for part in rest:
+        found = found.combine(part, lambda a, b: a + b)
+    return found
+
+
+def _rewards(parts: Sequence[Partition]) -> set[Rewards]:
     """Return the distinct rewards of functions of the states."""
     found = {reward for part in parts for reward in part.pieces}
-    if any(reward < 0 for reward in found):
+    least = min((min(reward) for reward in found), default=Fraction(0))
+    if least < 0:
         raise RewardSplitError(
-            f"a bound on a reward needs rewards of at least 0, got {float(min(found))}: split the structure "
+            f"a bound on a reward needs rewards of at least 0, got {float(least)}: split the structure "
             "in gains and losses, and bound one of them"
         )
     if len(found) > MOST_REWARDS:
@@ -110,7 +155,7 @@ def _rewards(parts: Sequence[Partition]) -> set[Fraction]:
     return found
 
 
-def _unit(rewards: dict[Fraction, list[SymbolicMatrix]]) -> Fraction:
+def _unit(rewards: Iterable[Fraction]) -> Fraction:
     """Return the greatest number that all rewards are multiples of."""
     earning = [r for r in rewards if r]
     if not earning:
@@ -164,7 +209,7 @@ def _of_action(model: SymbolicModel, structure: int, action: str | None, states:
 
 
 def _part_of_chain(
-    model: SymbolicModel, reward: Fraction, by_action: dict[str | None, Partition], states: Partition
+    model: SymbolicModel, reward: Rewards, by_action: dict[str | None, Partition], states: Partition
 ) -> SymbolicMatrix:
     """Return the entries of a chain whose commands earn a reward."""
     false = model.manager.false

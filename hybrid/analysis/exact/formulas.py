@@ -502,7 +502,7 @@ class ExactFormulas:
             assert path.bound.index is not None
             split = split_by_reward(self.model, path.bound.index)
             budgets = self.budgets(safe, target, split, maximise)
-            found: list[Exact] = list(budgets.at(units_of(path.bound, split.unit)))
+            found: list[Exact] = list(budgets.at(units_of(path.bound.most, split.unit, path.bound.is_strict)))
         else:
             found = self._until(safe, target, path.bound, maximise)
         return [1 - value for value in found] if complement else found

@@ -63,7 +63,7 @@ CERTIFIED.refuses(
 )
 CERTIFIED.refuses(
     "{}, with a bound on steps or time or on a reward, has no certificate; certify it without the bound",
-    *(registry.WINDOW, registry.REWARD_BOUNDED),
+    *(registry.WINDOW, registry.REWARD_BOUNDED, registry.REWARDS_BOUNDED),
 )
 CERTIFIED.refuses(
     "{}, a reward up to a time or at one, has no certificate", registry.CUMULATIVE, registry.INSTANTANEOUS

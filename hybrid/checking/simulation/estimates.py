@@ -82,6 +82,7 @@ WATCHED = Capability[MonitoredProperty](lambda e, reason: UnsupportedError(f"{_O
 WATCHED.refuses("got {}, which no finite path shows", registry.STEADY, registry.AVERAGE, registry.RATIO)
 WATCHED.refuses("got {}; ask for 'path & condition' and for the condition", registry.CONDITIONAL)
 WATCHED.refuses("got {}; ask for the answer with bounds, without simulation", registry.REWARD_BOUNDED)
+WATCHED.refuses("got {}; ask for the answer with bounds, without simulation", registry.REWARDS_BOUNDED)
 WATCHED.refuses("got {}; ask with R for a structure that earns 1 in every state", registry.ELAPSED_TIME)
 
 

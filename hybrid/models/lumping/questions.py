@@ -19,6 +19,7 @@ from hybrid.properties.tree import (
     Path,
     Reward,
     RewardBound,
+    RewardBounds,
 )
 from mtbdd.base.errors import option
 from mtbdd.build.model import SymbolicModel
@@ -38,6 +39,7 @@ STEPS.answers(
 )(lambda e: False)
 STEPS.answers(
     *(registry.QUANTIFIED, registry.AUTOMATON, registry.CONDITIONAL, registry.REWARD_BOUNDED),
+    registry.REWARDS_BOUNDED,
     *(registry.NEXT, registry.REPEATED, registry.LTL, registry.QUANTILE),
 )(lambda e: True)
 STEPS.answers(registry.UNTIL, registry.WINDOW)(lambda e: not isinstance(e.path, Path))
@@ -47,7 +49,11 @@ STEPS.answers(registry.UNTIL, registry.WINDOW)(lambda e: not isinstance(e.path, 
 def _of_cosafe(e: Reward) -> bool:
     """Return whether a path operator stands in another one, or beside connectives, or counts steps itself."""
     path = e.target
-    if not isinstance(path, Path) or path.operator == "X" or isinstance(path.bound, RewardBound):
+    if (
+        not isinstance(path, Path)
+        or path.operator == "X"
+        or isinstance(path.bound, (RewardBound, RewardBounds))
+    ):
         return has_path(path)
     return any(part is not None and has_path(part) for part in (path.left, path.right))
 

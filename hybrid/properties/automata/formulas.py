@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from hybrid.base.errors import UnsupportedError
 from hybrid.properties.registry import has_path
-from hybrid.properties.tree import Path, RewardBound, TimeBound
+from hybrid.properties.tree import Path, RewardBound, RewardBounds, TimeBound
 from mtbdd.language.syntax import Binary, Expression, Literal, Unary
 
 
@@ -326,7 +326,7 @@ def _path(
     right = of(path.right)
     if path.operator == "X":
         return store.next(right)
-    if isinstance(path.bound, RewardBound):
+    if isinstance(path.bound, (RewardBound, RewardBounds)):
         raise UnsupportedError(
             'a bound on a reward stands on a path operator of its own, as in P=? [ F{"x"}<=b a ], without a '
             "scheduler and not inside of LTL, multi(...), R or T nor beside '||'; take the bound out"
