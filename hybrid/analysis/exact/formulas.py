@@ -36,6 +36,7 @@ from hybrid.properties.tree import (
     Probability,
     Reward,
     RewardBound,
+    RewardBounds,
     SteadyState,
     TimeBound,
 )
@@ -504,6 +505,7 @@ class ExactFormulas:
             budgets = self.budgets(safe, target, split, maximise)
             found: list[Exact] = list(budgets.at(units_of(path.bound.most, split.unit, path.bound.is_strict)))
         else:
+            assert not isinstance(path.bound, RewardBounds)  # refused by name before
             found = self._until(safe, target, path.bound, maximise)
         return [1 - value for value in found] if complement else found
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.long_run import average_reward, share_of_time
-from hybrid.analysis.long_run_choices import BestAverages, ComponentAverages
+from hybrid.analysis.long_run_choices import BestAverages, EndComponentAverages
 from hybrid.analysis.multi.memory import Endings
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
@@ -52,7 +52,7 @@ class LongRunSums:
         self.options = replace(closer, method="auto")
         space, model = ends.space, ends.space.model
         self._earned = {i: _kept(space.averaged(i)) for i in space.averages}
-        self._averages = [ComponentAverages(model, closer, work, home) for home, _ in ends.homes]
+        self._averages = [EndComponentAverages(model, closer, work, home) for home, _ in ends.homes]
         self.places = []
         for averages in self._averages:
             place = np.full(ends.pairs.size, -1, np.int64)

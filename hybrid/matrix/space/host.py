@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -275,7 +276,7 @@ class HostSystem:
         """Return the fused relaxation steps of the matrix."""
         matrix, b = self._matrix, self._b
         diagonal = self._diagonal if factor == 1.0 else self._diagonal * factor
-        return HostSteps(self._passes, lambda x, out: matrix.jacobi_step(x, out, b, diagonal, omega))
+        return HostSteps(self._passes, partial(matrix.jacobi_step, b=b, diagonal=diagonal, omega=omega))
 
     def uniformised(self, rate: float, criterion: Criterion | None = None) -> Steps:
         """Return steps of a product and a pass over the vectors each."""

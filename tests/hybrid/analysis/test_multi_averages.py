@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.analysis.long_run_choices import BestAverages, ComponentAverages
+from hybrid.analysis.long_run_choices import BestAverages, EndComponentAverages
 from hybrid.analysis.multi import long_run
 from hybrid.analysis.multi.weighted_sum import WeightedSumSolver
 from hybrid.analysis.run.options import CheckOptions
@@ -169,9 +169,9 @@ def test_sums_allow_for_what_averages_are_off_by(
     weights: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Averages of components and of chains are known less well than they could be; all bounds hold."""
-    best, average = ComponentAverages.best, long_run.average_reward
+    best, average = EndComponentAverages.best, long_run.average_reward
 
-    def loose(self: ComponentAverages, *given: Any) -> BestAverages:
+    def loose(self: EndComponentAverages, *given: Any) -> BestAverages:
         found = best(self, *given)
         return replace(found, lower=found.lower * (1.0 - OFF), upper=found.upper * (1.0 + OFF))
 
@@ -179,7 +179,7 @@ def test_sums_allow_for_what_averages_are_off_by(
         value, lower, upper = average(*given)
         return value, lower - OFF, upper + OFF
 
-    monkeypatch.setattr(ComponentAverages, "best", loose)
+    monkeypatch.setattr(EndComponentAverages, "best", loose)
     monkeypatch.setattr(long_run, "average_reward", loose_average)
     several = hybrid.check(hybrid.parse(BESIDE), f"multi({FIVE})", pareto_epsilon=0.99).several
     ends = several.found.ends
