@@ -115,7 +115,7 @@ def _kept(earned: RewardOf) -> RewardOf:
 
 @dataclass(frozen=True, eq=False)
 class Staying:
-    """What staying for ever earns in a weighted sum of averages, by number of a set of `Endings.sets`.
+    """Values of staying for ever in a weighted sum of averages, by number of a set of `Endings.sets`.
 
     `upper` has by end component what no scheduler earns more of; `whole` is what all averages could earn, of
     which `taken` stands for those that are to be small.
@@ -129,7 +129,7 @@ class Staying:
 
     @property
     def greatest(self) -> Fraction:
-        """What staying earns at most, wherever that is."""
+        """The greatest of all values."""
         return Fraction(max(float(own.max(initial=0.0)) for own in self.upper))
 
     def worth(self, number: int) -> Vector:
