@@ -6,12 +6,10 @@ A block row is a set of rows that refer to themselves and to rows of block rows 
 
 from __future__ import annotations
 
-import math
 import zlib
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -216,8 +214,22 @@ class ComponentSystem(Record, eq=False):
     operator: Callable[[Vector], BellmanOperator]
 
 
-class BlockRow(ABC):
-    """A block row; numbers of rows are those within it.
+_LONGEST_STAY = 0.999
+"""Probability of a choice's staying in its state beyond which the state is iterated: dividing by what is
+left would cost digits."""
+
+
+class BlockRow:
+    """States with their choices, or rows of a chain, which have one each; their numbers are those within it.
+
+    Parameters
+    ----------
+    written : CsrMatrix or ChoiceRows
+        Of the rows, in their order; columns are all rows.
+    rows : ndarray, shape (k,), int64, or None
+        Which they are, ascending; None of all rows.
+    operator : DirectedSystem or ChoiceOperator
+    course : BlockRowProgress
 
     Attributes
     ----------
@@ -227,273 +239,169 @@ class BlockRow(ABC):
         Whether a share of all of epsilon, and not of the block row's, may be taken off a relative bound.
     """
 
-    lower: Vector
-    upper: Vector
-    is_lenient: ClassVar[bool]
+    def __init__(
+        self,
+        written: CsrMatrix | ChoiceRows,
+        rows: Int64Array | None,
+        operator: BellmanOperator,
+        course: BlockRowProgress,
+    ) -> None:
+        from scipy.sparse import csr_array
 
-    @property
-    @abstractmethod
+        self._operator, self._rows, self._slack = operator, rows, operator.slack
+        self._size = operator.size if rows is None else len(rows)
+        self._choices = written if isinstance(written, ChoiceRows) else None
+        if isinstance(written, ChoiceRows):
+            self._ptr, gains, diagonal = written.choice_ptr, written.gains, np.ones(self._size)
+            shape = len(gains), operator.size
+            csr = csr_array((written.values, written.columns, written.offsets), shape=shape)
+        else:
+            assert isinstance(operator, DirectedSystem)
+            chosen = slice(None) if rows is None else rows
+            csr, gains, diagonal = written.csr, operator.b[chosen], operator.diagonal[chosen]
+            self._ptr = np.arange(self._size + 1)
+        # lemma: topological, topological-choices, underflow
+        self._lost = operator.underflow * np.repeat(diagonal, np.diff(self._ptr))
+        self.is_lenient = self._choices is not None
+        self.lower, self.upper = course.lower, course.upper
+        self._diagonal, self._least, self._most, self._outside = diagonal, gains, gains, 0.0
+        if rows is not None:
+            # Rows that are not solved yet, these among them, are still zero.
+            self._least, self._most, _ = self._flow(csr, self._lost, gains, gains)
+            whole, csr = csr, csr[:, rows]
+            self._outside = 2.0 * whole.nnz + csr.nnz
+            self.lower, self.upper = np.zeros(len(rows)), np.zeros(len(rows))
+        self._csr = csr
+        # lemma: topological, topological-choices, directed-steps
+        self._low, self._high = diagonal / (1.0 - self._slack), diagonal * (1.0 - self._slack)
+
+    @cached_property
     def components(self) -> Components:
-        """Its components in order."""
+        """Its components in order; members of a group lead to each other."""
+        from scipy.sparse import csr_array
 
-    @abstractmethod
-    def places(self, chosen: Int64Array) -> Int64Array:
-        """Return where `lower` and `upper` have some rows."""
+        csr, size = self._csr, self._size
+        graph = csr_array((csr.data, csr.indices, csr.indptr[self._ptr]), shape=(size, size))
+        if self._choices is None:
+            return find_components(CsrMatrix(graph))
+        # On entries that come twice SciPy's search for components does not end.
+        graph = graph.copy()
+        graph.sum_duplicates()
+        owner = np.repeat(np.arange(size), np.diff(self._ptr))
+        choice = np.repeat(np.arange(len(owner)), np.diff(csr.indptr))
+        is_stay = csr.indices == owner[choice]
+        stays = np.bincount(choice[is_stay], csr.data[is_stay], minlength=len(owner))
+        iterated = np.zeros(size, np.bool_)
+        iterated[owner[stays > _LONGEST_STAY]] = True
+        groups = self._within(None)
+        if groups is not None:
+            # A ring through the members of every group.
+            members, following = groups.members, np.roll(groups.members, -1)
+            following[np.append(groups.starts[1:], len(members)) - 1] = members[groups.starts]
+            graph = graph + csr_array((np.ones(len(members)), (members, following)), shape=(size, size))
+            # The value of a state without a choice comes from elsewhere.
+            iterated[members] = True
+        return find_components(CsrMatrix(graph), iterated)
 
-    @abstractmethod
     def substitute(self, alone: Int64Array, ceiling: float) -> None:
         """Write the bounds of rows whose successors are solved, in an order of solution."""
+        from hybrid.matrix.cpu.choice_kernels import substitute_rows
 
-    @abstractmethod
+        csr, own = self._csr, self._operator
+        maximise = not isinstance(own, ChoiceOperator) or own.maximise
+        substitute_rows(
+            alone, self._ptr, csr.indptr, csr.indices, csr.data, self._least, self._most, self._low,
+            self._high, maximise, self._slack, own.underflow, TINY, ceiling, self.lower, self.upper,
+        )  # fmt: skip
+
     def component(self, chosen: Int64Array) -> ComponentSystem | None:
         """Return the equations of some rows, ascending; None where all of them are zero.
 
         Raises
         ------
         BeyondDoublesError
-        """
 
-    @abstractmethod
+        Lemma: topological, topological-choices (docs/bounds.md).
+        """
+        counts = np.diff(self._ptr)[chosen].astype(np.int64)
+        choices = concatenated_ranges(self._ptr[chosen], counts)
+        block_row = self._csr[choices]
+        below, above, is_reached = self._flow(
+            block_row, self._lost[choices], self._least[choices], self._most[choices]
+        )
+        if not is_reached:
+            return None
+        part, rows, own, slack = block_row[:, chosen], self._choices, self._operator, self._slack
+        if rows is None:
+            diagonal, matrix = self._diagonal[chosen], CsrMatrix(part)
+
+            def equations(b: Vector) -> BellmanOperator:
+                return DirectedSystem(matrix, diagonal, b, slack, Optimistic.vectors)
+
+        else:
+            assert isinstance(own, ChoiceOperator)
+            problem = ChoiceProblem(len(chosen), own.maximise, self._within(chosen), slack)
+            layers, ptr = rows.layers[choices], np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+
+            def equations(b: Vector) -> BellmanOperator:
+                # Here: chains start quicker without.
+                from hybrid.matrix.operators.explicit_choices import ExplicitChoices
+
+                found = ChoiceRows(
+                    ptr.astype(rows.choice_ptr.dtype), part.indptr.astype(rows.offsets.dtype),
+                    part.indices.astype(rows.columns.dtype), part.data, b, layers,
+                )  # fmt: skip
+                return ExplicitChoices(found, problem)
+
+        return ComponentSystem(below, above, int(part.nnz), equations)
+
     def work(self, entries: float) -> float:
         """Return the entries multiplied, with so many of larger components."""
+        return self._outside + float(self._csr.nnz) + entries
 
     def let(self, level: int, bound: Vector, value: float) -> None:
         """Set a bound of the rows of all levels from one on."""
         found = self.components
         for rows, ptr in ((found.single, found.single_ptr), (found.joined, found.joined_ptr)):
-            bound[self.places(rows[ptr[level] :])] = value
+            bound[rows[ptr[level] :]] = value
 
     def keep(self, course: BlockRowProgress, rows: Int64Array) -> None:
         """Write the bounds where those of all rows are."""
         if self.lower is not course.lower:
             course.lower[rows], course.upper[rows] = self.lower, self.upper
 
-
-class LinearBlockRow(BlockRow):
-    """Rows of a chain.
-
-    Parameters
-    ----------
-    written : CsrMatrix
-        The rows, over all columns.
-    rows : ndarray, shape (k,), int64, or None
-        Which they are; None of all rows.
-    operator : DirectedSystem
-    course : BlockRowProgress
-    """
-
-    is_lenient = False
-
-    def __init__(
-        self, written: CsrMatrix, rows: Int64Array | None, operator: DirectedSystem, course: BlockRowProgress
-    ) -> None:
-        self._slack, self._underflow = operator.slack, operator.underflow
-        self._diagonal, self._least, self._most = operator.diagonal, operator.b, operator.b
-        self._csr, self._outside = written.csr, 0.0
-        self.lower, self.upper = course.lower, course.upper
-        if rows is not None:
-            self._diagonal, b = operator.diagonal[rows], operator.b[rows]
-            # Rows that are not solved yet, these among them, are still zero.
-            self._least, self._most, _ = self._flow(written.csr, self._diagonal, b, b)
-            self._csr = written.csr[:, rows]
-            self._outside = 2.0 * written.csr.nnz + self._csr.nnz
-            self.lower, self.upper = np.zeros(len(rows)), np.zeros(len(rows))
-        # lemma: topological, directed-steps
-        self._low, self._high = self._diagonal * (1.0 + self._slack), self._diagonal * (1.0 - self._slack)
-
-    @cached_property
-    def components(self) -> Components:
-        """See `BlockRow.components`."""
-        return find_components(CsrMatrix(self._csr))
-
-    def places(self, chosen: Int64Array) -> Int64Array:
-        """See `BlockRow.places`."""
-        return chosen
-
-    def substitute(self, alone: Int64Array, ceiling: float) -> None:
-        """See `BlockRow.substitute`."""
-        from hybrid.matrix.cpu.choice_kernels import substitute_csr
-
-        csr = self._csr
-        substitute_csr(
-            alone, csr.indptr, csr.indices, csr.data, self._least, self._most, self._low, self._high,
-            self._underflow, TINY, ceiling, self.lower, self.upper,
-        )  # fmt: skip
-
-    def component(self, chosen: Int64Array) -> ComponentSystem | None:
-        """See `BlockRow.component`."""
-        block_row, diagonal = self._csr[chosen], self._diagonal[chosen]
-        below, above, is_reached = self._flow(block_row, diagonal, self._least[chosen], self._most[chosen])
-        if not is_reached:
-            return None
-        part = CsrMatrix(block_row[:, chosen])
-
-        def operator(b: Vector) -> DirectedSystem:
-            return DirectedSystem(part, diagonal, b, self._slack, Optimistic.vectors)
-
-        return ComponentSystem(below, above, int(part.csr.nnz), operator)
-
-    def work(self, entries: float) -> float:
-        """See `BlockRow.work`."""
-        count = int(self._csr.nnz)
-        return self._outside + (1 + math.ceil(entries / max(count, 1))) * count
-
     def _flow(
-        self, block_row: csr_array, diagonal: Vector, least: Vector, most: Vector
+        self, block_row: csr_array, lost: Vector, least: Vector, most: Vector
     ) -> tuple[Vector, Vector, bool]:
-        """Return bounds on what flows into rows, that to be added included, and whether anything does.
+        """Return bounds on what flows into choices, that to be added included, and whether anything does.
 
         Products may have vanished: what is reached is asked of the signs.
 
-        Lemma: topological (docs/bounds.md).
+        Lemma: topological, topological-choices (docs/bounds.md).
         """
         with np.errstate(over="ignore", invalid="ignore"):
             reached = (most > 0.0) | ((block_row != 0.0) @ (self.upper > 0.0))
-            lost = np.where(reached, self._underflow * diagonal, 0.0)  # lemma: topological, underflow
-            below = np.maximum(least + block_row @ self.lower - lost, 0.0)  # lemma: topological, underflow
-            above = most + block_row @ self.upper + lost  # lemma: topological, underflow
+            lost = np.where(reached, lost, 0.0)  # lemma: topological, topological-choices, underflow
+            # lemma: topological, topological-choices, underflow
+            below = np.maximum(least + block_row @ self.lower - lost, 0.0)
+            # lemma: topological, topological-choices, underflow
+            above = most + block_row @ self.upper + lost
         if not bool(np.isfinite(above).all()):
             raise BeyondDoublesError
         return below, above, bool(reached.any())
 
-
-_LONGEST_STAY = 0.999
-"""Probability of a choice's staying in its state beyond which the state is iterated: dividing by what is
-left would cost digits."""
-
-
-class ChoiceBlockRow(BlockRow):
-    """States with their choices.
-
-    Parameters
-    ----------
-    rows : ChoiceRows
-        Of the states, in their order; columns are all unknown states.
-    states : ndarray, shape (k,), int64
-    operator : ChoiceOperator
-    course : BlockRowProgress
-    """
-
-    is_lenient = True
-
-    def __init__(
-        self, rows: ChoiceRows, states: Int64Array, operator: ChoiceOperator, course: BlockRowProgress
-    ) -> None:
-        self._states, self._rows = states, rows
-        # Scratch: -1 but for what a method sets for itself.
-        self._local = np.full(operator.size, -1, np.int64)
-        self._maximise, self._groups = operator.maximise, operator.groups
-        self._slack, self._underflow = operator.slack, operator.underflow
-        self.lower, self.upper = course.lower, course.upper
-
-    @cached_property
-    def components(self) -> Components:
-        """See `BlockRow.components`; members of a group lead to each other."""
-        from scipy.sparse import csr_array
-
-        rows, count = self._rows, len(self._states)
-        self._local[self._states] = np.arange(count)
-        target = self._local[rows.columns]
-        source = np.repeat(np.arange(count), np.diff(rows.offsets[rows.choice_ptr]))
-        is_inside = target >= 0
-        is_stay = source == target
-        iterated = np.zeros(count, np.bool_)
-        if bool(is_stay.any()):
-            choice = np.repeat(np.arange(len(rows.gains)), np.diff(rows.offsets))[is_stay]
-            stays = np.bincount(choice, rows.values[is_stay], minlength=len(rows.gains))
-            owner = np.repeat(np.arange(count), np.diff(rows.choice_ptr))
-            iterated[owner[stays > _LONGEST_STAY]] = True
-        is_inside &= ~is_stay
-        source, target = source[is_inside], target[is_inside]
-        if self._groups is not None:
-            # A ring through the members of every group.
-            members, starts = self._groups.members, self._groups.starts
-            following = np.roll(members, -1)
-            following[np.append(starts[1:], len(members)) - 1] = members[starts]
-            own = self._local[members] >= 0
-            source = np.concatenate((source, self._local[members[own]]))
-            target = np.concatenate((target, self._local[following[own]]))
-            # The value of a state without a choice comes from elsewhere.
-            iterated[self._local[members[own]]] = True
-        self._local[self._states] = -1
-        graph = csr_array((np.ones(len(source), np.bool_), (source, target)), shape=(count, count))
-        return find_components(CsrMatrix(graph), iterated)
-
-    def places(self, chosen: Int64Array) -> Int64Array:
-        """See `BlockRow.places`."""
-        return self._states[chosen]
-
-    def substitute(self, alone: Int64Array, ceiling: float) -> None:
-        """See `BlockRow.substitute`."""
-        from hybrid.matrix.cpu.choice_kernels import substitute_choices
-
-        rows = self._rows
-        substitute_choices(
-            alone, self._states, rows.choice_ptr, rows.offsets, rows.columns, rows.values, rows.gains,
-            self._maximise, self._slack, self._underflow, TINY, ceiling, self.lower, self.upper,
-        )  # fmt: skip
-
-    def component(self, chosen: Int64Array) -> ComponentSystem | None:
-        """See `BlockRow.component`.
-
-        Lemma: topological-choices (docs/bounds.md).
-        """
-        rows, states = self._rows, self._states[chosen]
-        self._local[states] = np.arange(len(states))
-        try:
-            counts = np.diff(rows.choice_ptr)[chosen].astype(np.int64)
-            choices = concatenated_ranges(rows.choice_ptr[chosen], counts)
-            lengths = np.diff(rows.offsets)[choices].astype(np.int64)
-            entries = concatenated_ranges(rows.offsets[choices], lengths)
-            columns, values = rows.columns[entries], rows.values[entries]
-            target = self._local[columns]
-            groups = self._within()
-        finally:
-            self._local[states] = -1
-        owner = np.repeat(np.arange(len(choices)), lengths)
-        is_outside = target < 0
-        outside, weight, at = columns[is_outside], values[is_outside], owner[is_outside]
-        gains = rows.gains[choices]
-        with np.errstate(over="ignore", invalid="ignore"):
-            reached = np.bincount(at, self.upper[outside] > 0.0, minlength=len(choices)) > 0.0
-            reached |= gains > 0.0
-            lost = np.where(reached, self._underflow, 0.0)
-            below = gains + np.bincount(at, weight * self.lower[outside], minlength=len(choices))
-            below = np.maximum(below - lost, 0.0)  # lemma: topological-choices, underflow
-            # lemma: topological-choices, underflow
-            above = gains + np.bincount(at, weight * self.upper[outside], minlength=len(choices)) + lost
-        if not bool(np.isfinite(above).all()):
-            raise BeyondDoublesError
-        if not reached.any():
+    def _within(self, chosen: Int64Array | None) -> Quotient | None:
+        """Return the groups among some rows, or all, as numbers of these."""
+        groups = self._operator.groups if isinstance(self._operator, ChoiceOperator) else None
+        if groups is None or not len(groups.starts):
             return None
-        is_inside = ~is_outside
-        inner = np.bincount(owner[is_inside], minlength=len(choices))
-        problem = ChoiceProblem(len(states), self._maximise, groups, self._slack)
-        ptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts))).astype(rows.choice_ptr.dtype)
-        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(inner))).astype(rows.offsets.dtype)
-        targets, weights = target[is_inside].astype(rows.columns.dtype), values[is_inside]
-
-        def operator(own: Vector) -> ChoiceOperator:
-            # Here: chains start quicker without.
-            from hybrid.matrix.operators.explicit_choices import ExplicitChoices
-
-            layers = rows.layers[choices]
-            return ExplicitChoices(ChoiceRows(ptr, offsets, targets, weights, own, layers), problem)
-
-        return ComponentSystem(below, above, len(weights), operator)
-
-    def work(self, entries: float) -> float:
-        """See `BlockRow.work`."""
-        return 2.0 * len(self._rows.columns) + entries
-
-    def _within(self) -> Quotient | None:
-        """Return the groups among the states that `local` numbers, in their order."""
-        if self._groups is None:
-            return None
-        place = self._local[self._groups.members]
-        has = place[self._groups.starts] >= 0 if len(self._groups.starts) else np.zeros(0, np.bool_)
+        own = np.arange(self._operator.size) if self._rows is None else self._rows
+        own = own if chosen is None else own[chosen]
+        local = np.full(self._operator.size, -1, np.int64)
+        local[own] = np.arange(len(own))
+        place = local[groups.members]
+        has = place[groups.starts] >= 0
         if not has.any():
             return None
-        sizes = self._groups.sizes
-        kept = sizes[has]
-        return Quotient(place[np.repeat(has, sizes)], np.cumsum(kept) - kept, np.full(len(kept), -1))
+        kept = groups.sizes[has]
+        return Quotient(place[np.repeat(has, groups.sizes)], np.cumsum(kept) - kept, np.full(len(kept), -1))

@@ -27,19 +27,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels import ChoiceRows
 from hybrid.matrix.space.base import Clock, Criterion, Progress, Status, Vector
 from hybrid.matrix.space.bellman import BellmanOperator
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
 from hybrid.matrix.space.choice_operator import ChoiceOperator
-from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.solvers.block_rows import (
     BeyondDoublesError,
     BlockRow,
     BlockRowProgress,
     BlockRows,
-    ChoiceBlockRow,
-    LinearBlockRow,
 )
 from hybrid.solvers.bounding import BoundingMethod
 from hybrid.solvers.optimistic import Optimistic
@@ -110,7 +106,8 @@ class Topological(Record, BoundingMethod, eq=False):
             while course.number < parts and status is Status.CONVERGED:
                 try:
                     rows = block_rows.rows(course.number)
-                    block = self._block(rows, course, operator)
+                    written = block_rows.written(course.number)
+                    block = BlockRow(written, None if parts == 1 else rows, operator, course)
                     found = block.components
                     if found.depth > _DEEPEST or (parts == 1 and not found.pay):
                         return None
@@ -137,15 +134,6 @@ class Topological(Record, BoundingMethod, eq=False):
             values, status, course.iterations, seconds, course.width(self.criterion), residual, course.lower,
             course.upper, products=products, more_vectors=more_vectors,
         )  # fmt: skip
-
-    def _block(self, rows: Int64Array, course: BlockRowProgress, operator: BellmanOperator) -> BlockRow:
-        """Return the next block row, written out."""
-        written = self.block_rows.written(course.number)
-        if isinstance(written, ChoiceRows):
-            assert isinstance(operator, ChoiceOperator)
-            return ChoiceBlockRow(written, rows, operator, course)
-        assert isinstance(operator, DirectedSystem)
-        return LinearBlockRow(written, rows if len(self.block_rows) > 1 else None, operator, course)
 
 
 class _Levels:
@@ -199,7 +187,7 @@ class _Levels:
             if status is not Status.CONVERGED:
                 return status
         # A product that overflows makes lower bounds infinite, and a bound known may keep upper ones finite.
-        own = block.places(np.concatenate((found.single, found.joined)))
+        own = np.concatenate((found.single, found.joined))
         is_finite = np.isfinite(block.lower[own]) & np.isfinite(block.upper[own])
         return Status.CONVERGED if bool(is_finite.all()) else Status.DIVERGED
 
@@ -209,7 +197,7 @@ class _Levels:
         part = block.component(chosen)
         if part is None:
             return Status.CONVERGED
-        below, above, places = part.below, part.above, block.places(chosen)
+        below, above = part.below, part.above
         delta = float((1.0 - np.divide(below, above, out=np.ones_like(above), where=above > 0.0)).max())
 
         def solved(right: Vector) -> BoundedSolution:
@@ -220,15 +208,15 @@ class _Levels:
             return answer
 
         first = solved(above)
-        block.upper[places] = np.minimum(first.upper, self._ceiling)
+        block.upper[chosen] = np.minimum(first.upper, self._ceiling)
         if delta <= 0.0:
-            block.lower[places] = first.lower
+            block.lower[chosen] = first.lower
         elif first.status is Status.INTERRUPTED or self._covers(delta, first.upper):
             # lemma: topological, topological-choices
-            block.lower[places] = first.lower * max(1.0 - (delta + 8.0 * UNIT), 0.0)
+            block.lower[chosen] = first.lower * max(1.0 - (delta + 8.0 * UNIT), 0.0)
         elif first.status is Status.CONVERGED:
             second = solved(below)
-            block.lower[places] = second.lower
+            block.lower[chosen] = second.lower
             return second.status
         return first.status
 

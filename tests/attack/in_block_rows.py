@@ -14,7 +14,7 @@ import hybrid.analysis.choice_systems as choice_systems
 import hybrid.matrix.cpu.csr as csr_components
 from hybrid.matrix.operators import choice_block_rows, matrix_block_rows
 from hybrid.matrix.operators.matrix_block_rows import MatrixBlockRows
-from hybrid.solvers.block_rows import ChoiceBlockRow, LinearBlockRow
+from hybrid.solvers.block_rows import BlockRow
 from mtbdd.build.model import SymbolicModel
 from tests.attack.cases import Case, Record, run_case
 
@@ -53,19 +53,15 @@ def _from_any_level(rng: Random) -> Any:
 
 @contextmanager
 def counted_block_rows(counts: Counter[str]) -> Iterator[None]:
-    """Count the block rows that are solved, by the name of their class."""
-    with ExitStack() as stack:
-        for kind in (ChoiceBlockRow, LinearBlockRow):
-            stack.enter_context(patch.object(kind, "keep", _counted(kind.keep, counts)))
+    """Count the block rows that are solved, of "choices" and of a "chain"."""
+    keep = BlockRow.keep
+
+    def counted(self: BlockRow, *arguments: Any) -> None:
+        counts["choices" if self.is_lenient else "chain"] += 1
+        keep(self, *arguments)
+
+    with patch.object(BlockRow, "keep", counted):
         yield
-
-
-def _counted(method: Any, counts: Counter[str]) -> Any:
-    def count(self: Any, *arguments: Any, **options: Any) -> Any:
-        counts[type(self).__name__] += 1
-        return method(self, *arguments, **options)
-
-    return count
 
 
 def run_in_block_rows(case: Case) -> Record:

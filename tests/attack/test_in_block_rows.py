@@ -20,6 +20,6 @@ def test_answers_in_block_rows_agree_with_exact_ones(first: int) -> None:
     block_rows = Counter[str]()
     with counted_block_rows(block_rows):
         assert not reported(run_in_block_rows, SEED, range(first, first + GROUP))
-    assert block_rows["ChoiceBlockRow"] > GROUP // 4
+    assert block_rows["choices"] > GROUP // 4
     if first == 0:  # few of the matrices have groups enough
-        assert block_rows["LinearBlockRow"] > 0
+        assert block_rows["chain"] > 0

@@ -6,62 +6,17 @@ import numpy as np
 
 from mtbdd.base.compiled import njit
 
-
-@njit(cache=True, nogil=True)
-def substitute_csr(  # type: ignore[no-untyped-def]
-    rows, indptr, indices, data, least, most, low, high, underflow, tiny, upper_bound, lower, upper
-):
-    """Solve rows whose successors are solved, one after the other, between bounds.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (k,), int64
-        In an order in which every row comes after those it refers to.
-    indptr, indices, data : ndarray
-        M in CSR, shape (n, n).
-    least, most : ndarray, shape (n,), float64
-        Bounds on the right-hand side.
-    low, high : ndarray, shape (n,), float64
-        The diagonal scaled up and down by the rounding error of a row.
-    underflow : float64
-        Bound on what underflow adds to a row's value.
-    tiny : float64
-        Positive values below it may have lost digits to underflow: their bounds are 0 and `tiny`.
-    upper_bound : float64
-        A bound on all values known beforehand, or infinity.
-    lower, upper : ndarray, shape (n,), float64
-        Bounds of the rows solved; those of `rows` are written.
-    """
-    for k in range(len(rows)):
-        i = rows[k]
-        below = least[i]
-        above = most[i]
-        positive = above > 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            j = indices[e]
-            below += data[e] * lower[j]
-            above += data[e] * upper[j]
-            positive = positive or upper[j] > 0.0
-        below /= low[i]
-        above /= high[i]
-        if positive:
-            below = max(below - underflow, 0.0)
-            above += underflow
-            if above < tiny:
-                below, above = 0.0, tiny
-        lower[i] = below
-        upper[i] = min(above, upper_bound)
-
-
 # Compiled solution of states over choices, one after another, each after those that it leads to.
 
 
 @njit(cache=True, nogil=True)
-def substitute_choices(  # type: ignore[no-untyped-def]
-    order, rows, choice_ptr, offsets, columns, values, gains, maximise, slack, underflow, tiny, upper_bound,
-    lower, upper,
+def substitute_rows(  # type: ignore[no-untyped-def]
+    order, choice_ptr, offsets, columns, values, least, most, low, high, maximise, slack, underflow, tiny,
+    upper_bound, lower, upper,
 ):  # fmt: skip
     """Write bounds of states whose choices lead to states with bounds, or to the state itself.
+
+    A row of a chain is a state with one choice.
 
     A choice that gains g, and stays with the probability p, has the value ``(g + values of other successors)
     / (1 - p)``.
@@ -69,12 +24,13 @@ def substitute_choices(  # type: ignore[no-untyped-def]
     Parameters
     ----------
     order : ndarray, shape (k,), int64
-        States, as numbers of `rows`, in an order in which every state comes after those it leads to.
-    rows : ndarray, shape (m,), int64
-        Places of the states in `lower` and `upper`.
-    choice_ptr, offsets, columns, values, gains
-        As for `hybrid.matrix.cpu.choice_kernels.explicit_step`; columns are places, and every state has a
-        choice.
+        States, in an order in which every state comes after those it leads to.
+    choice_ptr, offsets, columns, values
+        As for `hybrid.matrix.cpu.choice_kernels.explicit_step`; every state has a choice.
+    least, most : ndarray, shape (choices,), float64
+        Bounds on gains.
+    low, high : ndarray, shape (n,), float64
+        The diagonal scaled up and down by the rounding error of a row; of choices the diagonal is 1.
     maximise : bool
     slack : float64
         Bound on the relative error of a step, operands included.
@@ -89,12 +45,11 @@ def substitute_choices(  # type: ignore[no-untyped-def]
     """
     worst = -np.inf if maximise else np.inf
     for k in range(len(order)):
-        s = order[k]
-        i = rows[s]
-        least, most, is_positive = worst, worst, not maximise
-        for c in range(choice_ptr[s], choice_ptr[s + 1]):
-            below = gains[c]
-            above = gains[c]
+        i = order[k]
+        lowest, highest, is_positive = worst, worst, not maximise
+        for c in range(choice_ptr[i], choice_ptr[i + 1]):
+            below = least[c]
+            above = most[c]
             positive = above > 0.0
             stays = 0.0
             for e in range(offsets[c], offsets[c + 1]):
@@ -105,8 +60,8 @@ def substitute_choices(  # type: ignore[no-untyped-def]
                 below += values[e] * lower[j]
                 above += values[e] * upper[j]
                 positive = positive or upper[j] > 0.0
-            below *= 1.0 - slack
-            above /= 1.0 - slack
+            below /= low[i]
+            above /= high[i]
             if positive:
                 below = max(below - underflow, 0.0)
                 above += underflow
@@ -117,17 +72,17 @@ def substitute_choices(  # type: ignore[no-untyped-def]
                 leaving = 1.0 - stays * (1.0 + 2.0 * slack)
                 above = above / (1.0 - slack) / leaving if leaving > 0.0 else np.inf
             if maximise:
-                least = max(least, below)
-                most = max(most, above)
+                lowest = max(lowest, below)
+                highest = max(highest, above)
                 is_positive = is_positive or positive
             else:
-                least = min(least, below)
-                most = min(most, above)
+                lowest = min(lowest, below)
+                highest = min(highest, above)
                 is_positive = is_positive and positive
-        if is_positive and most < tiny:
-            least, most = 0.0, tiny
-        lower[i] = least
-        upper[i] = min(most, upper_bound)
+        if is_positive and highest < tiny:
+            lowest, highest = 0.0, tiny
+        lower[i] = lowest
+        upper[i] = min(highest, upper_bound)
 
 
 @njit(cache=True, nogil=True)

@@ -18,7 +18,7 @@ from hybrid.matrix.space.base import Clock
 from hybrid.matrix.space.bounded_solution import TINY, UNIT
 from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.solvers import Criterion, Optimistic, Status
-from hybrid.solvers.block_rows import BlockRowProgress, LinearBlockRow, SingleBlockRow
+from hybrid.solvers.block_rows import BlockRow, BlockRowProgress, SingleBlockRow
 from hybrid.solvers.topological import Topological, _Levels
 from tests.builders.linear_systems import Dense, exact_solution
 from tests.builders.stopping import StopAfter
@@ -261,13 +261,13 @@ class TwoBlockRows:
 def test_what_flows_into_a_block_row_may_underflow(value, monkeypatch):
     dense, b = pair_before(value)
     told = []
-    flow = LinearBlockRow._flow
+    flow = BlockRow._flow
 
     def keep(block, *arguments):
         told.append(flow(block, *arguments))
         return told[-1]
 
-    monkeypatch.setattr(LinearBlockRow, "_flow", keep)
+    monkeypatch.setattr(BlockRow, "_flow", keep)
     method = Topological(Criterion(), TwoBlockRows(dense), Optimistic())
     found = method.solve(CsrMatrix(csr_matrix(dense)), np.ones(3), b, SLACK, None)
     assert found.status is Status.CONVERGED
@@ -299,7 +299,7 @@ def test_a_component_that_is_interrupted_loses_what_it_is_reached_by(count):
     matrix, criterion = CsrMatrix(csr_matrix(dense)), Criterion(1e-12)
     operator = DirectedSystem(matrix, np.ones(size), b, SLACK, Topological.vectors)
     course = BlockRowProgress(size, SingleBlockRow(matrix))
-    block = LinearBlockRow(matrix, None, operator, course)
+    block = BlockRow(matrix, None, operator, course)
     block._least = 0.5 * b
     levels = _Levels(block, criterion, criterion.epsilon, course, None)
     levels.run(Clock(StopAfter(count)), True)
