@@ -18,8 +18,8 @@ from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.analysis.until import TimeWindow
 from hybrid.base.directed_rounding import divided, outward
-from hybrid.base.errors import NotConvergedError, UnsupportedError
-from hybrid.base.state_values import StateValues
+from hybrid.base.errors import NotConvergedError, UnknownError, UnsupportedError
+from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.matrix.space.base import Clock, Status
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.properties import registry
@@ -42,11 +42,14 @@ from mtbdd.diagrams.node_store import DOWN, UP, Diagram, NodeStore
 from mtbdd.diagrams.value_diagrams import ValueDiagrams
 from mtbdd.graph.prob01 import prob0, prob1
 from mtbdd.language.model_syntax import ELAPSED
-from mtbdd.language.syntax import Expression, ModelType
+from mtbdd.language.syntax import Expression, Literal, ModelType
 
 Values = NDArray[np.float64]
 Enclosure = tuple[int, int]
 """Of a store, a function that is at most the exact one, and one that is at least it."""
+
+_FEW = 1 << 13
+"""States up to which equations are solved although the graph alone would decide."""
 
 MOST_LISTED = 1 << 22
 """States whose values are read one by one, at most."""
@@ -145,6 +148,38 @@ class DiagramValues:
         known = lower.copy()
         return self._finished(self._bounded(lower[bounded], upper[bounded]).spread(bounded, known))
 
+    def where(self, compare: Callable[[StateValues], StateTruth]) -> Node:
+        """Return the reachable states whose values satisfy a comparison.
+
+        Raises UnknownError where bounds do not tell. Time: O(pairs of nodes of both bounds that meet).
+        """
+        manager, known = self.model.manager, self.model.reachable & ~self.unknown
+        found = manager.false
+        for states, value in (
+            (known & self.one, 1.0),
+            (known & self.infinite, np.inf),
+            (known & ~self.one & ~self.infinite, 0.0),
+        ):
+            exact = self._finished(StateValues.exact(np.array([value])))
+            if states != manager.false and compare(exact).values[0]:
+                found = found | states
+        if self.unknown == manager.false:
+            return found
+        store = _store(self.model)
+        lower = store.insert(self.lower)
+        if self.upper is None:
+            below = store.values(lower)
+            above = np.full(below.size, self.most)
+        else:
+            below, above = store.leaf_pairs(lower, store.insert(self.upper))
+        truth = compare(self._finished(self._bounded(below, above)))
+        if truth.unknown is not None:  # lemma: comparison
+            raise UnknownError(truth.reason)
+        # A lower bound that belongs to a value on one side is that of no value on the other side.
+        holds = below[truth.values]
+        inside = store.mapped(lower, lambda values: np.isin(values, holds).astype(np.float64))
+        return found | (_set_of(self.model, store.extract(inside)) & self.unknown)
+
     def _bounded(self, lower: Values, upper: Values) -> StateValues:
         if np.array_equal(lower, upper):
             found = StateValues.exact(lower)
@@ -165,6 +200,18 @@ def _cut(found: StateValues, most: float) -> StateValues:
     if found.is_exact:
         return StateValues.exact(np.minimum(found.values, most))
     return StateValues(*(np.minimum(part, most) for part in (found.values, found.lower, found.upper)))
+
+
+def _set_of(model: SymbolicModel, x: Diagram) -> Node:
+    """Return where a function of the row bits is 1.  Time: one package call a node."""
+    manager, found = model.manager, list[Node]()
+    for level, low, high in x.nodes.tolist():
+        if level == x.bottom:
+            found.append(manager.true if x.values[low] == 1.0 else manager.false)
+        else:
+            bit = manager.bdd.var(manager.rows[level // 3])
+            found.append(manager.bdd.ite(bit, found[high], found[low]))
+    return found[-1]
 
 
 def _values_at(model: SymbolicModel, x: Diagram, bits: NDArray[np.bool_]) -> Values:
@@ -313,7 +360,12 @@ def _system(
     structure: int | None = None,
     allowed: Sequence[Node] | None = None,
 ) -> DiagramSystem:
-    """Return the equations of some states, known to be 1 in others; what a structure earns counts."""
+    """Return the equations of some states, known to be 1 in others; what a structure earns counts.
+
+    Refused where another engine was chosen, which takes what the graph decides alone.
+    """
+    if a.options.engine != "symbolic":
+        a.model.index.require_numbers()
     model = a.model
     choices = []
     for layer, own in enumerate(model.layers):
@@ -387,8 +439,19 @@ def _until_values(a: OperatorQuery, safe: Node, target: Node, maximise: bool) ->
     unknown = model.reachable & ~zero & ~one
     if not a.scope.meets(unknown):
         return _decided(model, one, false, 1.0)
+    if _is_decided_inside(a):
+        zero_everywhere = Diagram.constant(model.manager.index_level, 0.0)
+        return DiagramValues(model, zero_everywhere, None, unknown, one, false, 1.0, is_open=True)
     found = _solved(a, _system(a, _store(model), unknown, one, maximise), "until probabilities")
     return DiagramValues(model, found.lower, found.upper, unknown, one, false, 1.0, is_open=True)
+
+
+def _is_decided_inside(a: OperatorQuery) -> bool:
+    """Return whether probabilities of an until strictly between 0 and 1 are compared with one of these."""
+    threshold = a.formula.threshold
+    is_asked = asked_quantity(a.formula) is registry.UNTIL and a.formula.comparison is not None
+    is_end = isinstance(threshold, Literal) and float(threshold.value) in (0.0, 1.0)
+    return is_asked and is_end and a.model.n_states > _FEW
 
 
 @VALUES.answers(registry.NEXT)

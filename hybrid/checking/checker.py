@@ -15,6 +15,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from hybrid.analysis.operator_values import Scope
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
@@ -30,7 +32,7 @@ from hybrid.base.option_types import CheckEngine
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking.answer import Answer, EveryState
 from hybrid.checking.filters import OF_ENDS, Summary, summarise, summarise_ends
-from hybrid.checking.formulas import FormulaChecker
+from hybrid.checking.formulas import LOGIC, FormulaChecker
 from hybrid.checking.in_parts import failure_of, refuse_options
 from hybrid.properties.tree import (
     Filter,
@@ -47,8 +49,7 @@ from mtbdd.base.errors import option
 from mtbdd.base.memory import check_stored, free_memory_bytes, stored_bytes
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
-from mtbdd.language.syntax import Expression
-from mtbdd.offset.states import index_states
+from mtbdd.language.syntax import Binary, Expression, Unary
 
 if TYPE_CHECKING:
     from hybrid.analysis.checkpoints.checkpoint import Checkpoint
@@ -129,9 +130,6 @@ def may_be_symbolic(options: CheckOptions, model: SymbolicModel) -> bool:
 
 
 _log = logging.getLogger(__name__)
-
-_MANY = 1 << 20
-"""States beyond which the values of the engine symbolic are not read one by one."""
 
 _FINE = 1e-12  # precision of the second attempt at a comparison that the first one left unknown
 
@@ -354,7 +352,7 @@ class Checker(FormulaChecker):
             operator, operand, states = formula.operator, formula.operand, self._filtered(formula)
         self._top, self._whole = operand, None
         looked_at = states | self.model.initial if operator in ("print", "printall") else states
-        if on_diagrams and index_states(self.model.manager, looked_at).total > _MANY:
+        if self.is_wide(looked_at):
             return self._wide_summary(operator, operand, states)
         scope = Scope.of(self.model, looked_at)
         scope.index.require_numbers()
@@ -364,10 +362,17 @@ class Checker(FormulaChecker):
 
     def _wide_summary(self, operator: str, operand: Expression, states: Node) -> Summary:
         """Return the least, the greatest or the range of the values of many states, from their diagrams."""
+        is_connective = isinstance(operand, (Unary, Binary)) and operand.operator in ("!", *LOGIC)
+        if operator in OF_ENDS and (is_connective or isinstance(operand, Quantified)):
+            holds, false = self.states(operand), self.model.manager.false
+            outcomes = [truth for truth, part in ((True, holds), (False, ~holds)) if states & part != false]
+            return summarise_ends(self.model, operator, StateTruth(np.array(outcomes)))
         if operator not in OF_ENDS or not isinstance(operand, (Probability, Reward)):
+            if self.options.engine != "symbolic":
+                self.model.index.require_numbers()
             raise UnsupportedError(
-                f"the engine symbolic answers filters over more than {_MANY:,} states for P and R alone, by "
-                f"{', '.join(OF_ENDS[1:])}: choose {option('engine', 'hybrid')}"
+                f"the engine symbolic answers filters over more than {self.MANY:,} states for P, R and their "
+                f"connectives, by {', '.join(OF_ENDS[1:])}: choose {option('engine', 'hybrid')}"
             )
         from hybrid.analysis.on_diagrams import diagram_values
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ from mtbdd.build.rewards import expression_enclosure
 from mtbdd.diagrams.manager import Node
 from mtbdd.language.errors import EvaluationError, Fault, format_state
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
-from mtbdd.offset.states import states_from
+from mtbdd.offset.states import index_states, states_from
 
 if TYPE_CHECKING:
     from hybrid.analysis.exact.formulas import ExactFormulas
@@ -58,7 +58,7 @@ _FEW_STATES = 5000  # beyond, exact answers are not worth trying
 _FEW_ITERATIONS = 4096  # beyond, iterations over few states may well lead nowhere
 _FEW_OPERATIONS = 125_000  # of an exact solution, which take about as long
 
-_LOGIC = ("&", "|", "=>", "<=>")
+LOGIC = ("&", "|", "=>", "<=>")
 _ARITHMETIC = ("+", "-", "*", "/")
 
 
@@ -69,6 +69,9 @@ class FormulaChecker:
     `hybrid.matrix.space.base.ProgressMonitor` may end; with `values` the values of all states are kept,
     however many these are.
     """
+
+    MANY: ClassVar[int] = 1 << 20
+    """States beyond which values that are diagrams are not read one by one."""
 
     def __init__(
         self,
@@ -103,13 +106,42 @@ class FormulaChecker:
             return model.reachable & ~self.states(formula.operand)
         if isinstance(formula, Quantified):
             return ctl_states(model, formula, self.states)
-        self.model.index.require_numbers()
+        if self.is_wide(model.reachable):
+            found = self._states_on_diagrams(formula)
+            if found is not None:
+                return found
+            model.index.require_numbers("ask for P and R with bounds, and connectives of these")
+        model.index.require_numbers()
         with self._within(Scope.every(self.model)):
             truth = self.evaluate(formula)
         if not isinstance(truth, StateTruth):
             raise UnsupportedError("expected a truth value to define a set, got a number: give it a bound")
         self._unproven |= model.communicator.any(truth.unproven is not None)
         return states_from(model.manager, model.index, decided_by_all(model.communicator, truth))
+
+    def is_wide(self, states: Node) -> bool:
+        """Return whether states are too many for arrays, or for values of diagrams read one by one."""
+        if self.options.exact or index_states(self.model.manager, states).total <= self.MANY:
+            return False
+        return self.options.engine == "symbolic" or not self.model.is_numbered
+
+    def _states_on_diagrams(self, formula: Expression) -> Node | None:
+        """Return the states that satisfy a formula with operators; None where that takes arrays."""
+        if isinstance(formula, Binary) and formula.operator in LOGIC:
+            left, right, every = self.states(formula.left), self.states(formula.right), self.model.reachable
+            if formula.operator == "&":
+                return left & right
+            if formula.operator == "|":
+                return left | right
+            missed = left & ~right
+            return every & ~(missed if formula.operator == "=>" else missed | (right & ~left))
+        if not isinstance(formula, (Probability, Reward)) or formula.comparison is None:
+            return None
+        from hybrid.analysis.on_diagrams import diagram_values
+
+        scope, comparison = Scope.every(self.model), formula.comparison
+        found = diagram_values(self.model, formula, self.states, self.options, self._work, scope)
+        return found.where(lambda values: self._compared(formula, comparison, values)[0])
 
     @contextmanager
     def _within(self, scope: Scope) -> Iterator[None]:
@@ -212,7 +244,7 @@ class FormulaChecker:
             return apply_arithmetic(formula.operator, self._number(formula.left), self._number(formula.right))
         left, right = self.evaluate(formula.left), self.evaluate(formula.right)
         if isinstance(left, StateTruth) and isinstance(right, StateTruth):
-            if formula.operator in _LOGIC:
+            if formula.operator in LOGIC:
                 return apply_logic(formula.operator, left, right)
             same = equivalent(left, right)
             return same if formula.operator == "=" else same.negated()
@@ -345,15 +377,22 @@ class FormulaChecker:
         scope: Scope,
     ) -> StateTruth:
         """Compare values in a scope with the operator's bound."""
+        truth, bound = self._compared(formula, comparison, found)
+        assert formula.threshold is not None
+        sides = (formula, found), (formula.threshold, bound)
+        return self._settled(truth, comparison, *sides, scope.positions)
+
+    def _compared(
+        self, formula: Probability | SteadyState | Reward, comparison: str, found: StateValues
+    ) -> tuple[StateTruth, StateValues]:
+        """Compare values with the operator's bound, and return that as well."""
         from hybrid.checking.arithmetic import compare, constant_values
 
         if not isinstance(formula.threshold, Literal):
             raise UnsupportedError("the operator's bound is not a constant")
         threshold = float(formula.threshold.value)
         bound = constant_values(formula.threshold.value, found.values.size)
-        truth = compare(comparison, found, bound, f"{formula.letter}{comparison}{threshold!r}")
-        sides = (formula, found), (formula.threshold, bound)
-        return self._settled(truth, comparison, *sides, scope.positions)
+        return compare(comparison, found, bound, f"{formula.letter}{comparison}{threshold!r}"), bound
 
     def _asked_for(self, found: StateValues, scope: Scope) -> StateValues:
         """Return, of values in a scope with all states of the present one, those in the present one."""

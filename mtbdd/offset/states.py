@@ -62,12 +62,13 @@ class StateIndex(Record):
         """Number of states that are numbered: of the own ones, where processes share the states."""
         return int(self.counts[0][0]) if self.counts[0].size else 0
 
-    def require_numbers(self) -> None:
-        """Raise NumberingError where there are more than 2^62 states."""
+    def require_numbers(self, advice: str | None = None) -> None:
+        """Raise NumberingError where there are more than 2^62 states; `advice` says what else to do."""
         if self.size > MAX_COUNT:
+            advice = advice or f"choose {option('engine', 'symbolic')}"
             raise NumberingError(
                 "the model has more than 2^62 states, which 64-bit indices cannot number: expected fewer; "
-                f"give variables smaller ranges, or choose {option('engine', 'symbolic')}"
+                f"give variables smaller ranges, or {advice}"
             )
 
     @property

@@ -20,10 +20,12 @@ def run(options: argparse.Namespace, console: Console) -> int:
         if file is not None:
             draw_diagram(model, file, console)
     record = model_record(model)
-    offsets = [model.layer_transitions(layer) for layer in range(len(model.layers))]
-    record["offset_nodes"] = sum(sum(offset.nodes) for offset in offsets)
-    record["offset_bytes"] = sum(offset.nbytes for offset in offsets)
-    record["layers"] = len(offsets)
+    record["offset_nodes"] = record["offset_bytes"] = None
+    if model.is_numbered:
+        offsets = [model.layer_transitions(layer) for layer in range(len(model.layers))]
+        record["offset_nodes"] = sum(sum(offset.nodes) for offset in offsets)
+        record["offset_bytes"] = sum(offset.nbytes for offset in offsets)
+    record["layers"] = len(model.layers)
     record["row_bits"] = model.encoding.n_bits
     if options.json:
         console.print(json.dumps({"model": record}))
@@ -31,8 +33,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.print(model_text(record))
         if model.is_mdp:
             console.print(f"layers       {record['layers']}, each with at most one choice of every state")
-        console.print(
-            f"offset-labelled {record['offset_nodes']:,} nodes on {2 * record['row_bits']} levels, "
-            f"{bytes_text(record['offset_bytes'])}"
-        )
+        if record["offset_nodes"] is None:
+            told = "not at all: more than 2^62 states or transitions are counted, and not numbered"
+        else:
+            told = f"{record['offset_nodes']:,} nodes on {2 * record['row_bits']} levels, "
+            told += bytes_text(record["offset_bytes"])
+        console.print(f"offset-labelled {told}")
     return 0

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 import hybrid
+from hybrid.analysis.run.options import CheckOptions
 from hybrid.base.directed_rounding import rounded_down, rounded_up
+from hybrid.checking.checker import Checker
+from hybrid.properties import parse_properties, resolve_properties
 from hybrid.solvers.diagram_iteration import DiagramChoice, DiagramSystem, _power, rounded_values
 from mtbdd.diagrams.node_store import DOWN, UP, Diagram, NodeStore
 from tests.attack.cases import draw_case
@@ -213,7 +216,7 @@ def test_what_keeps_arrays_is_refused(asked, tmp_path) -> None:
 
 def test_filters_over_many_states_need_no_list_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     model = hybrid.parse(CHAIN)
-    monkeypatch.setattr("hybrid.checking.checker._MANY", 2)
+    monkeypatch.setattr("hybrid.checking.formulas.FormulaChecker.MANY", 2)
     for operator in ("min", "max", "range"):
         question = f"filter({operator}, P=? [ F s=6 ], s<5 | s=6)"
         wanted, found = hybrid.check(model, question), hybrid.check(model, question, engine="symbolic")
@@ -266,6 +269,10 @@ def many() -> hybrid.Model:
         ('Pmax=? [ F "there" ]', 1.0),
         ('Pmin=? [ F "there" ]', 0.0),
         ('E [ F "there" ]', True),
+        ('P>=1 [ F (P>0 [ F "there" ] & p1=3) ]', False),
+        ('P>=1 [ F (!P>=1 [ F "there" ] & p1=0) ]', True),
+        ('filter(exists, P>0 [ F "there" ] => p1=3)', True),
+        ('filter(forall, P<1 [ F "there" ] <=> p1=3)', False),
     ],
 )
 def test_what_the_graph_decides_needs_no_numbers_of_states(many, engine, question, value) -> None:
@@ -287,3 +294,46 @@ def test_values_of_more_states_than_numbers_are_diagrams(many) -> None:
     ):
         with pytest.raises(hybrid.HybridError, match=r"2\^62 states.*engine='symbolic'"):
             hybrid.check(many, question, engine="hybrid")
+    with pytest.raises(hybrid.HybridError, match=r"2\^62 states.* or ask for P and R with bounds"):
+        hybrid.check(many, "P>=1 [ F Pmax=? [ X p1=1 ] > Pmax=? [ X p2=1 ] ]", engine="symbolic")
+
+
+@pytest.mark.parametrize("text", [CHAIN, CHOICES])
+@pytest.mark.parametrize("few", [0, 1 << 20])
+def test_sets_are_found_on_diagrams_as_on_arrays(
+    text: str, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = hybrid.parse(text)
+    # Bounds alone do not tell what is 0 or 1, and the graph tells it of formulas without steps.
+    asked = [f"P{own} [ F s=4 ]" for own in (">0", ">=1", "<1", "<=0", ">0.7", "<0.004")]
+    asked += ["P>=1 [ G s<5 ] | s=2", "P>0.7 [ F<=3 s=4 ]", "P<=0.487 [ X s=5 ] & s<2"]
+    asked += ["!(P<0.26 [ F>=2 s=4 ]) => s=3", '(R{"r"}>=1.26 [ C<=2 ]) <=> s>4']
+    asked += [
+        "filter(exists, P>0 [ F P>0.7 [ F s=4 ] ], s=1)",
+        "P>0 [ G (P<0.9 [ X s=5 ] | P>=1 [ F s=4 ]) ]",
+    ]
+    formulas = [
+        p.formula for p in resolve_properties(parse_properties(";".join(asked)), model.source).properties
+    ]
+    known = [Checker(model, CheckOptions()).states(own) for own in formulas]
+    monkeypatch.setattr("hybrid.checking.formulas.FormulaChecker.MANY", 0)
+    monkeypatch.setattr("hybrid.analysis.on_diagrams._FEW", few)
+    found = [Checker(model, CheckOptions(engine="symbolic")).states(own) for own in formulas]
+    assert [own == other for own, other in zip(found, known, strict=True)] == [True] * len(asked)
+    for text in asked[:2]:
+        some, every = (
+            hybrid.check(model, f"filter({q}, {text})", engine="symbolic") for q in ("exists", "forall")
+        )
+        states = known[asked.index(text)]
+        assert some.value is (states != model.manager.false) and every.value is (states == model.reachable)
+
+
+# lemma: comparison
+def test_sets_that_bounds_do_not_tell_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The value is 1/3, which no double is."""
+    text = "dtmc module m s:[0..2]; [] s=0 -> 1/3:(s'=1) + 1/3:(s'=2) + 1/3:(s'=0); [] s>0 -> true; endmodule"
+    monkeypatch.setattr("hybrid.checking.formulas.FormulaChecker.MANY", 0)
+    model = hybrid.parse(text)
+    for bound, value in (("0.4999", 1.0), ("0.5", None), ("0.5001", 0.0)):
+        answer = hybrid.check(model, f"P=? [ F<=0 P>{bound} [ F s=1 ] ]", engine="symbolic", throw=False)
+        assert answer.value == value and (value is not None or "unknown at this precision" in answer.error)

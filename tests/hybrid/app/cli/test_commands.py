@@ -341,6 +341,18 @@ def test_info(capsys, queue):
     assert "choices" not in out
 
 
+def test_info_of_more_states_than_numbers(capsys, tmp_path):
+    path = tmp_path / "many.prism"
+    text = "".join(f"module m{k} b{k}: bool; [] true -> (b{k}'=!b{k}); endmodule " for k in range(63))
+    path.write_text(f"mdp {text}")
+    status, record, _ = run_json(capsys, "info", str(path))
+    assert status == 0
+    assert record["model"]["states"] == 2**63 and record["model"]["layers"] == 63
+    assert record["model"]["offset_nodes"] is record["model"]["offset_bytes"] is None
+    _, out, _ = run(capsys, "info", str(path))
+    assert "9,223,372,036,854,775,808" in out and "counted, and not numbered" in out
+
+
 def test_info_of_an_mdp(capsys, tmp_path):
     path = tmp_path / "choices.prism"
     path.write_text(
