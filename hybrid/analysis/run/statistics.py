@@ -37,7 +37,7 @@ class Reduction(Record):
     rounds : int
         Of refinement.
     seconds : float
-        Wall time of listing, refining, proving and compressing.
+        Wall time of listing, refining, proving and compressing, without compiling kernels at their first use.
     made_from : "diagrams" or "list"
         Of the matrix, or of all its transitions.
     """

@@ -8,7 +8,6 @@ Their difference is part of the error of the quotient's entries.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from gpu_kernels.runtime.coded import pointers
 from hybrid.analysis.run.statistics import Reduction
 from hybrid.base.errors import HybridError
+from hybrid.matrix.space.base import Clock
 from hybrid.models.interchange.compressing import compressed
 from hybrid.models.interchange.compressing.compress import with_loops
 from hybrid.models.interchange.explicit_model import (
@@ -146,14 +146,14 @@ def quotient_by_sets(
     Time: O(transitions log states), compiled; then that of compressing the quotient.  Memory: some 50 bytes a
     transition, 60 a choice and 100 a state.
     """
-    started = time.perf_counter()
+    clock = Clock(None)
     names = tuple(labels if labels is not None else (f"set {k + 1}" for k in range(len(sets))))
     if model.n_states > listed:
-        found = _of_diagrams(model, sets, rewards, names, keep_loops, share, started)
+        found = _of_diagrams(model, sets, rewards, names, keep_loops, share, clock)
         if found is not None:
             return found
     rows = WrittenChoices(model) if written is None else written()
-    return _of_list(model, rows, sets, rewards, names, keep_loops, share, started)
+    return _of_list(model, rows, sets, rewards, names, keep_loops, share, clock)
 
 
 def _of_diagrams(
@@ -163,7 +163,7 @@ def _of_diagrams(
     labels: tuple[str, ...],
     keep_loops: bool,
     share: float,
-    started: float,
+    clock: Clock,
 ) -> ModelQuotient | None:
     """Return the quotient of a model by its diagrams; None where a list may do better."""
     from hybrid.models.lumping.diagrams import listed_quotient
@@ -173,7 +173,7 @@ def _of_diagrams(
     except TooManyBlocksError as fault:
         found = Reduction(
             model.n_states, model.n_transitions, fault.blocks, None, fault.rounds,
-            time.perf_counter() - started, "diagrams",
+            clock.seconds, "diagrams",
         )  # fmt: skip
         return _the_model(model, found)
     except (CoarseningError, MemoryError) as fault:
@@ -188,7 +188,7 @@ def _of_diagrams(
         found = blocks.of_states(model.index)
         return found if made.numbering is None else made.numbering[found]
 
-    seconds = time.perf_counter() - started
+    seconds = clock.seconds
     reduction = Reduction(
         model.n_states, model.n_transitions, blocks.count, made.n_transitions, blocks.rounds, seconds,
         "diagrams",
@@ -209,7 +209,7 @@ def _of_list(
     names: tuple[str, ...],
     keep_loops: bool,
     share: float,
-    started: float,
+    clock: Clock,
 ) -> ModelQuotient:
     """Return the quotient of a model that is written out."""
     skip_own = model.type is ModelType.CTMC and not keep_loops
@@ -224,7 +224,7 @@ def _of_list(
     for seed in _SEEDS:
         blocks = written.stable(states, choices, skip_own, seed)
         if blocks.count >= share * model.n_states:
-            return _the_model(model, _reduction(model, blocks, None, started))
+            return _the_model(model, _reduction(model, blocks, None, clock))
         try:
             listed = _listed(model, written, blocks, choices, masks, names, earned, skip_own)
             break
@@ -239,13 +239,13 @@ def _of_list(
     block_of = for_diagram(model, blocks.of_state)
     if made.numbering is not None:
         block_of = made.numbering[block_of]
-    return ModelQuotient(made, names, _reduction(model, blocks, made, started), lambda: block_of)
+    return ModelQuotient(made, names, _reduction(model, blocks, made, clock), lambda: block_of)
 
 
-def _reduction(model: SymbolicModel, blocks: Blocks, made: SymbolicModel | None, started: float) -> Reduction:
+def _reduction(model: SymbolicModel, blocks: Blocks, made: SymbolicModel | None, clock: Clock) -> Reduction:
     """Return what became of a model; `made` is its quotient, if there is one."""
     transitions = None if made is None else made.n_transitions
-    seconds = time.perf_counter() - started
+    seconds = clock.seconds
     return Reduction(
         model.n_states, model.n_transitions, blocks.count, transitions, blocks.rounds, seconds, "list"
     )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 import hybrid
+from hybrid.models.interchange import ExplicitModel
 from hybrid.models.interchange.compressing import compressed
+from mtbdd.base.budget import add_seconds_compiling
 from tests.builders.explicit_models import random_explicit_model
 
 WALK = """dtmc
@@ -60,6 +64,21 @@ def test_a_model_without_states_that_are_alike_is_its_own_quotient() -> None:
     text = "dtmc module m s:[0..2]; [] s<2 -> (s'=s+1); [] s=2 -> true; endmodule"
     small = hybrid.quotient(hybrid.parse(text), "P=? [ F s=2 ]; P=? [ F<=1 s=2 ]")
     assert small.block_of.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("listed", [1 << 62, 0], ids=["list", "diagrams"])
+def test_the_time_of_a_quotient_is_not_that_of_compiling(
+    listed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compiling(model: ExplicitModel) -> object:
+        add_seconds_compiling(1000.0)
+        return compressed(model)
+
+    monkeypatch.setattr(sys.modules["hybrid.models.lumping.quotient"], "compressed", compiling)
+    monkeypatch.setattr("hybrid.models.lumping.checker.LISTED", listed)
+    monkeypatch.setattr("hybrid.models.lumping.checker._SHARE", 1.0)
+    found = hybrid.check(hybrid.parse(WALK), PROPERTIES[0], bisimulation=True).reduction
+    assert found is not None and found.block_transitions is not None and found.seconds < 0
 
 
 def test_refusals_name_what_is_wrong() -> None:
