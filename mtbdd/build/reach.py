@@ -416,10 +416,12 @@ def search_rounds(
             work += leaps.work - before
             next_leap += rounds if further == found else _FIRST_LEAP
             found = further
+        # Counted once a round: every count walks all nodes.
+        whole = manager.size(found)
         for i, relation in enumerate(relations):
             if done[i] == found:
                 continue
-            sources, size = _pending(manager, found, done[i])
+            sources, size = _pending(manager, found, done[i], whole)
             work += size
             done[i] = found
             new = direction(relation, sources)
@@ -427,8 +429,8 @@ def search_rounds(
         yield Round(found, work, grouped=True)
 
 
-def _pending(manager: Manager, found: Node, done: Node) -> tuple[Node, int]:
-    """Return the states not done, or all found if that diagram is smaller; and its number of nodes."""
+def _pending(manager: Manager, found: Node, done: Node, whole: int) -> tuple[Node, int]:
+    """Return the states not done, or all found if these have fewer nodes, about `whole`; and the nodes."""
     new = found & ~done
-    whole, part = manager.size(found), manager.size(new)
+    part = manager.size(new)
     return (found, whole) if whole < part else (new, part)
