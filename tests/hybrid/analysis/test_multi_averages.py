@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -13,9 +14,12 @@ import pytest
 import hybrid
 from hybrid.analysis.long_run_choices import BestAverages, EndComponentAverages
 from hybrid.analysis.multi import long_run
+from hybrid.analysis.multi.memory import Endings, ObjectiveProduct
 from hybrid.analysis.multi.weighted_sum import WeightedSumSolver
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
+from hybrid.matrix.operators.layer_choices import RewardOf
+from hybrid.matrix.space.bounded_solution import UNIT
 from tests.builders.models import build_mdp
 from tests.builders.random_mdps import random_mdp
 from tests.exploring import rounds
@@ -153,22 +157,39 @@ GOING, STAYING = (1.0, -0.75, -1.0, 1.0, 0.5), (0.0, -0.5, 0.0, 0.0, 0.0)
 OFF = 2.0**-10
 
 
+WEIGHTS = [
+    (1, 0, 0, 0, 0),
+    (1, 1, 0, 0, 1),
+    (1, 1, 3, 0, 1),
+    (0, 1, 0.5, 0, 1),
+    (0.5, 1, 1, 1, 1),
+    (0, 1, 0, 1, 0),
+]
+
+
+@functools.cache
+def _endings() -> Endings:
+    several = hybrid.check(hybrid.parse(BESIDE), f"multi({FIVE})", pareto_epsilon=0.99).several
+    assert several is not None and several.found.ends is not None
+    return several.found.ends
+
+
+def assert_sum_in_bounds(weights: tuple[float, ...]) -> None:
+    """Check the half-space of a sum of the five objectives, and the point."""
+    found = WeightedSumSolver(_endings(), CheckOptions.of(), SolveStatistics()).solve(weights)
+    exact = max(float(np.dot(weights, values)) for values in (GOING, STAYING))
+    assert exact <= found.most <= exact + 0.02
+    other = (1.0, -1.25, -1.0, 1.0, 0.5)  # by [d] in place of [c], where that is as good
+    low, high = found.point.lower, found.point.upper
+    assert any((np.less_equal(low, x) & np.less_equal(x, high)).all() for x in (GOING, other, STAYING))
+    assert max(np.subtract(high, low)) < 0.01
+
+
 # lemma: staying
-@pytest.mark.parametrize(
-    "weights",
-    [
-        (1, 0, 0, 0, 0),
-        (1, 1, 0, 0, 1),
-        (1, 1, 3, 0, 1),
-        (0, 1, 0.5, 0, 1),
-        (0.5, 1, 1, 1, 1),
-        (0, 1, 0, 1, 0),
-    ],
-)
-def test_sums_allow_for_what_averages_are_off_by(
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_sums_allow_for_averages_that_are_not_known_better(
     weights: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Averages of components and of chains are known less well than they could be; all bounds hold."""
     best, average = EndComponentAverages.best, long_run.average_reward
 
     def loose(self: EndComponentAverages, *given: Any) -> BestAverages:
@@ -181,16 +202,27 @@ def test_sums_allow_for_what_averages_are_off_by(
 
     monkeypatch.setattr(EndComponentAverages, "best", loose)
     monkeypatch.setattr(long_run, "average_reward", loose_average)
-    several = hybrid.check(hybrid.parse(BESIDE), f"multi({FIVE})", pareto_epsilon=0.99).several
-    ends = several.found.ends
-    assert ends is not None
-    found = WeightedSumSolver(ends, CheckOptions.of(), SolveStatistics()).solve(weights)
-    exact = max(float(np.dot(weights, values)) for values in (GOING, STAYING))
-    assert exact <= found.most <= exact + 0.02
-    other = (1.0, -1.25, -1.0, 1.0, 0.5)  # by [d] in place of [c], where that is as good
-    low, high = found.point.lower, found.point.upper
-    assert any((np.less_equal(low, x) & np.less_equal(x, high)).all() for x in (GOING, other, STAYING))
-    assert max(np.subtract(high, low)) < 0.01
+    assert_sum_in_bounds(weights)
+
+
+# lemma: staying, entry-units
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_sums_allow_for_rewards_of_averages_that_are_off(
+    weights: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rewards of averages are too small by what they may be off by where more is better, else too great."""
+    averaged, units = ObjectiveProduct.averaged, ObjectiveProduct.units
+
+    def off(self: ObjectiveProduct, objective: int) -> RewardOf:
+        earned, sign = averaged(self, objective), -1.0 if self.objectives[objective].maximise else 1.0
+        return lambda layer, rows: earned(layer, rows) * (1.0 + sign * OFF)
+
+    def units_off(self: ObjectiveProduct, objective: int) -> float:
+        return 1.01 * OFF / UNIT if objective in self.averages else units(self, objective)
+
+    monkeypatch.setattr(ObjectiveProduct, "averaged", off)
+    monkeypatch.setattr(ObjectiveProduct, "units", units_off)
+    assert_sum_in_bounds(weights)
 
 
 def test_averages_beside_other_objectives() -> None:
