@@ -23,7 +23,7 @@ from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.matrix.space.base import Clock, Status
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.properties import registry
-from hybrid.properties.registry import Capability, asked_quantity, refuse_decision_process, without_negations
+from hybrid.properties.registry import Capability, asked_quantity, without_negations
 from hybrid.properties.tree import Probability, Reward, SteadyState
 from hybrid.solvers.diagram_iteration import (
     UNREACHED,
@@ -236,7 +236,6 @@ def diagram_values(
 
     Raises UnsupportedError for what the engine does not answer, and NotConvergedError.
     """
-    refuse_decision_process(formula, model.type)
     function = VALUES.of(formula)
     path, negations = formula.path if isinstance(formula, Probability) else None, 0
     if path is not None and asked_quantity(formula) is not registry.NOW:

@@ -10,7 +10,6 @@ longer to load than a small model to solve.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -19,16 +18,15 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
-from hybrid.base.directed_rounding import divided
 from hybrid.base.errors import PropertyError, UnsupportedError
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.properties import registry
-from hybrid.properties.registry import Capability, asked_quantity, refuse_decision_process, without_negations
+from hybrid.properties.registry import Capability, asked_quantity, without_negations
 from hybrid.properties.tree import Path, Probability, Reward, SteadyState
 from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
-from mtbdd.language.syntax import Binary, Expression, Literal
+from mtbdd.language.syntax import Expression, Literal
 from mtbdd.offset.states import StateIndex, index_states
 
 if TYPE_CHECKING:
@@ -134,7 +132,7 @@ VALUES = Capability[StateValues](
 VALUES.found_in(
     {
         registry.AUTOMATON: "hybrid.analysis.ltl:hoa_probabilities",
-        registry.CONDITIONAL: "hybrid.analysis.operator_values:conditional_probabilities",
+        registry.CONDITIONAL: "hybrid.analysis.conditional:conditional_probabilities",
         registry.LTL: "hybrid.analysis.ltl:ltl_probabilities",
         registry.REPEATED: "hybrid.analysis.ctl:repeated_probabilities",
         registry.NEXT: "hybrid.analysis.until:next_probabilities",
@@ -213,7 +211,6 @@ def operator_values(
             scope
         )
         return values
-    refuse_decision_process(formula, model.type)
     quantity, function = asked_quantity(formula), VALUES.of(formula)
     if quantity not in _BY_GRAPH:
         model.index.require_numbers()
@@ -266,46 +263,3 @@ def maximises(formula: Probability | Reward | SteadyState) -> bool:
     if formula.optimum is not None:
         return formula.optimum == "max"
     return formula.comparison in ("<", "<=")
-
-
-# Conditional probabilities of path formulas: P(A and B) / P(B), of chains.
-#
-# Both are probabilities of a formula of linear temporal logic; their bounds are divided with directed
-# rounding.
-
-_SHARE = 0.25  # of epsilon for each of the two probabilities: the distances of their bounds add up
-
-
-def conditional_probabilities(a: OperatorQuery) -> StateValues:
-    """Return the probability of a path formula of a chain under the condition of another one.
-
-    NaN where the condition has probability 0.
-    """
-    path = a.path
-    finer = replace(a.options, epsilon=_SHARE * a.options.epsilon)
-
-    def probability(path: Expression) -> StateValues:
-        asked = Probability(path.position, None, None, None, path)
-        return operator_values(a.model, asked, a.states, finer, a.work)
-
-    condition = probability(path.condition)
-    both = probability(Binary(path.position, "&", path.path, path.condition))
-    return a.scope.of_values(_quotient(both, condition))
-
-
-def _quotient(both: StateValues, condition: StateValues) -> StateValues:
-    """Return the bounds of ``P(A and B) / P(B)``, the first being no greater than the second."""
-    with np.errstate(all="ignore"):
-        never = condition.upper == 0.0
-        never |= np.isnan(condition.upper) & (condition.values == 0.0)
-        values = np.minimum(both.values / condition.values, 1.0)
-        lower = divided(both.lower, condition.upper)[0]
-        upper = divided(both.upper, condition.lower)[1]
-    # States of which only the possibility of the condition is known.
-    upper = np.where((condition.lower == 0.0) & ~np.isnan(lower), 1.0, np.minimum(upper, 1.0))
-    values = np.where(np.isnan(values) & ~never, 0.5, values)
-    values = np.where(np.isnan(lower) | np.isnan(upper), values, np.clip(values, lower, upper))
-    for part in (values, lower, upper):
-        part[never] = np.nan
-    opened = both.open_lower
-    return StateValues(values, lower, upper, None if opened is None else opened & (lower == 0.0))

@@ -20,7 +20,7 @@ from hybrid.checking.filters import decided_by_all, selected_by_all, summarise
 from hybrid.matrix.space.base import ProgressMonitor
 from hybrid.matrix.space.bounded_solution import TINY
 from hybrid.properties import registry
-from hybrid.properties.registry import Capability, has_operator
+from hybrid.properties.registry import Capability, asked_quantity, has_operator
 from hybrid.properties.tree import (
     STATE_OPERATORS,
     Filter,
@@ -350,7 +350,9 @@ class FormulaChecker:
     )
     def _operator(self, formula: Probability | SteadyState | Reward) -> StateValues | StateTruth:
         """Return the values of P, S or R in the present scope, compared with the operator's bound if any."""
-        is_kept = self._keeps and formula is self._top
+        # Values of the states that are not asked for would take a system each.
+        is_one_by_one = self.model.is_mdp and asked_quantity(formula) is registry.CONDITIONAL
+        is_kept = self._keeps and formula is self._top and not is_one_by_one
         scope = Scope.every(self.model) if is_kept else self._scope
         before, self._unproven = self._unproven, False
         found = self._values(formula, scope)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Generic, TypeVar, cast
 
-from hybrid.base.errors import UnsupportedError
 from hybrid.properties.path_parser import ADDITIVE, PathParser
 from hybrid.properties.tree import (
     OPERATORS,
@@ -35,7 +34,7 @@ from hybrid.properties.tree import (
     SteadyState,
 )
 from mtbdd.base.records import Record
-from mtbdd.language.syntax import Expression, ModelType, Position, Type, Unary
+from mtbdd.language.syntax import Expression, Position, Type, Unary
 from mtbdd.language.walk import children, walk
 
 Found = TypeVar("Found")
@@ -60,8 +59,6 @@ class PropertyQuantity(Record, eq=False):
         Returns the part of P, S or R in brackets that has a type.
     read : callable, optional
         Reads what stands in the brackets of R, or returns None where something else stands there.
-    only_chains : str
-        Why a decision process has no value of it; empty if it has.
     """
 
     name: str
@@ -69,7 +66,6 @@ class PropertyQuantity(Record, eq=False):
     asks: Callable[[Any], bool] = lambda e: True
     part: Callable[[Any], Part] = lambda e: (None, None, "")
     read: Callable[[PathParser, Position], Expression | None] | None = None
-    only_chains: str = ""
 
 
 def asked_quantity(formula: Expression) -> PropertyQuantity | None:
@@ -78,13 +74,6 @@ def asked_quantity(formula: Expression) -> PropertyQuantity | None:
         if isinstance(formula, quantity.operator) and quantity.asks(formula):
             return quantity
     return None
-
-
-def refuse_decision_process(formula: Expression, kind: ModelType) -> None:
-    """Refuse to ask of a decision process what chains alone have a value of."""
-    quantity = asked_quantity(formula)
-    if kind is ModelType.MDP and quantity is not None and quantity.only_chains:
-        raise UnsupportedError(quantity.only_chains)
 
 
 class Capability(Generic[Found]):
@@ -196,26 +185,17 @@ def _is_ltl(path: Expression) -> bool:
     return any(operand is not None and has_path(operand) for operand in operands)
 
 
-def _probability(
-    name: str, asks: Callable[[Any], bool] = lambda path: True, only_chains: str = ""
-) -> PropertyQuantity:
+def _probability(name: str, asks: Callable[[Any], bool] = lambda path: True) -> PropertyQuantity:
     """Return the quantity of P whose path formula, negations aside, is of some kind."""
 
     def asked(e: Probability) -> bool:
         return asks(without_negations(e.path)[0])
 
-    return PropertyQuantity(
-        name, Probability, asked, lambda e: (e.path, Type.BOOL, "what P asks about"), only_chains=only_chains
-    )
+    return PropertyQuantity(name, Probability, asked, lambda e: (e.path, Type.BOOL, "what P asks about"))
 
 
 AUTOMATON = _probability("P [ HOA: ... ]", lambda path: isinstance(path, AutomatonPath))
-CONDITIONAL = _probability(
-    "a conditional probability",
-    lambda path: isinstance(path, ConditionalPath),
-    "conditional probabilities, P [ path || path ], are not checked on an MDP by this version: they depend "
-    "on the scheduler; ask for the chain that a scheduler leaves",
-)
+CONDITIONAL = _probability("a conditional probability", lambda path: isinstance(path, ConditionalPath))
 LTL = _probability("LTL", _is_ltl)
 REPEATED = _probability("P [ G F states ]", lambda path: repeated_form(path) is not None)
 NEXT = _probability("P [ X states ]", lambda path: isinstance(path, Path) and path.operator == "X")

@@ -144,8 +144,6 @@ class PropertyTypeChecker(TypeChecker):
         is_objective = id(e) in self._objectives
         if e.comparison is not None or e.optimum is not None or not (self._is_mdp or is_objective):
             return
-        if quantity.only_chains:
-            return  # refused on an MDP with min and max as well
         letter = e.letter
         if is_objective:
             message = f"an objective without a bound says min or max: {letter}max=?"

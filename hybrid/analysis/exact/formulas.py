@@ -25,7 +25,6 @@ from hybrid.properties import registry
 from hybrid.properties.registry import (
     Capability,
     has_operator,
-    refuse_decision_process,
     repeated_form,
     without_negations,
 )
@@ -419,7 +418,6 @@ class ExactFormulas:
     def _values(self, formula: Expression) -> list[Exact]:
         """Work out a formula's value in every state."""
         if isinstance(formula, STATE_OPERATORS):
-            refuse_decision_process(formula, self.model.type)
             return EXACT.of(formula)(self, formula)
         if not has_operator(formula):
             return list(self._numbers_of_model().values(formula))
@@ -505,7 +503,7 @@ class ExactFormulas:
             budgets = self.budgets(safe, target, split, maximise)
             found: list[Exact] = list(budgets.at(units_of(path.bound.most, split.unit, path.bound.is_strict)))
         else:
-            assert not isinstance(path.bound, RewardBounds)  # refused by name before
+            assert not isinstance(path.bound, RewardBounds)  # which are refused by name
             found = self._until(safe, target, path.bound, maximise)
         return [1 - value for value in found] if complement else found
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.analysis.operator_values import _quotient
+from hybrid.analysis.conditional import _quotient
 from hybrid.base.errors import HybridError
 from hybrid.base.state_values import StateValues
 from hybrid.properties import parse_properties
@@ -142,8 +142,11 @@ def test_what_is_read() -> None:
     [
         ("dtmc", "P=? [ F d=1 || F d=7 ]", "the condition after '||' has probability 0 in (s=0, d=0)"),
         ("dtmc", "P=? [ F d=1 || d ]", "the condition after '||'"),
-        ("mdp", "Pmax=? [ F d=1 || F d=1 ]", "are not checked on an MDP"),
-        ("mdp", "P=? [ F d=1 || F d=1 ]", "are not checked on an MDP"),
+        ("mdp", "Pmax=? [ X s=1 || F d=1 ]", "those of F, G, U, W and R without bounds"),
+        ("mdp", "Pmax=? [ F d=1 || F<=2 d=1 ]", "those of F, G, U, W and R without bounds"),
+        ("mdp", "Pmin=? [ F d=1 || G d!=1 ]", "has to be F or U on an MDP"),
+        ("mdp", "Pmin=? [ F d=1 || F d=7 ]", "the condition after '||' has probability 0 in (s=0, d=0)"),
+        ("mdp", "P=? [ F d=1 || F d=1 ]", "write Pmin=? or Pmax=?"),
         ("mdp", "multi(Pmax=? [ F d=1 || F d=1 ], P>=0.1 [ F d=1 ])", "conditional probabilities are no"),
         ("ctmc", "P=? [ F<=2 d=1 || F d=1 ]", "bounds on time"),
     ],
