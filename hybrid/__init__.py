@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hybrid.analysis.scheduler import Scheduler
     from hybrid.app import explorer as explorer
     from hybrid.app.api import check, check_all
+    from hybrid.app.distributions import Distribution, distribution
     from hybrid.app.experiments import ExperimentTable, experiment
     from hybrid.checking import simulation as simulation
     from hybrid.checking.answer import Answer
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "CheckOptions",
+    "Distribution",
     "ExperimentTable",
     "HybridError",
     "HybridMatrix",
@@ -88,6 +90,7 @@ __all__ = [
     "Witness",
     "check",
     "check_all",
+    "distribution",
     "experiment",
     "explicit_matrix",
     "export",
@@ -109,6 +112,7 @@ DISTRIBUTION = "hybrid-model-checker"
 _HOMES = {
     "Answer": "checking.answer",
     "CheckOptions": "analysis.run.options",
+    "Distribution": "app.distributions",
     "ExperimentTable": "app.experiments",
     "HybridError": "mtbdd.base.errors",
     "HybridMatrix": "matrix.operators.hybrid_matrix",
@@ -130,6 +134,7 @@ _HOMES = {
     "Witness": "analysis.ctl",
     "check": "app.api",
     "check_all": "app.api",
+    "distribution": "app.distributions",
     "experiment": "app.experiments",
     "explicit_matrix": "matrix.explicit.extract",
     "export": "models.interchange.formats",

@@ -64,6 +64,7 @@ found = hybrid.transient(matrix, np.ones(4), 0.5, exit_rates="row sums")
 assert_type(found, hybrid.analysis.linear.Transient)
 assert_type(found.error, float)
 
+assert_type(hybrid.distribution(model, 'R{"x"}=? [ F s=1 ]', epsilon=1e-6), hybrid.Distribution)
 assert_type(hybrid.simulate(model, paths=10, steps=5, seed=1), hybrid.SamplePaths)
 assert_type(hybrid.quotient(model, "P=? [ F s=1 ]").lift([1.0]), NDArray[Any])
 assert_type(hybrid.solve(matrix, [1.0, 2.0]), hybrid.Solution)

@@ -1,4 +1,4 @@
-"""Conditional probabilities: quotients of chains, and of decision processes a model that begins anew.
+"""Conditional probabilities: quotients of chains, and of decision processes a model that returns.
 
 A run of a decision process that does not meet the condition does not count.  So a scheduler that gives the
 condition up may as well return to the beginning.  In the product with what the run has decided already, a
@@ -76,7 +76,7 @@ def _quotient(both: StateValues, condition: StateValues) -> StateValues:
     return StateValues(values, lower, upper, None if opened is None else opened & (lower == 0.0))
 
 
-# Of decision processes: the greatest probability of both in a product that begins anew.
+# Of decision processes: the greatest probability of both in a product with a return to the beginning.
 
 _OPEN, _MET, _MISSED = range(3)
 """What a run has decided of an until."""
@@ -125,10 +125,10 @@ def _optimal_probabilities(a: OperatorQuery) -> StateValues:
         first = product.first & product.lifted(states_from(model.manager, index, own))
         if first & possible == pairs.manager.false:
             continue
-        anew = _returning(pairs, given_up, first)
+        returning = _returning(pairs, given_up, first)
         # lemma: conditions
-        value = until_probabilities(anew, anew.reachable, reached & met, True, a.options, a.work)
-        value = value.at(anew.indicator(first))
+        value = until_probabilities(returning, returning.reachable, reached & met, True, a.options, a.work)
+        value = value.at(returning.indicator(first))
         value = value if a.maximise else value.complement()
         found[:, i] = value.values[0], value.lower[0], value.upper[0]
     return StateValues(*found)

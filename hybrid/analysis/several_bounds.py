@@ -23,7 +23,7 @@ from mtbdd.build.reward_split import split_by_rewards
 
 
 class _Range(Record):
-    """What a counter has to be, in units: at least `least`, and at most `most` unless that is None."""
+    """Numbers that a counter may have, in units: at least `least`, and at most `most` unless that is None."""
 
     least: int
     most: int | None

@@ -350,7 +350,7 @@ class FormulaChecker:
     )
     def _operator(self, formula: Probability | SteadyState | Reward) -> StateValues | StateTruth:
         """Return the values of P, S or R in the present scope, compared with the operator's bound if any."""
-        # Values of the states that are not asked for would take a system each.
+        # Every state takes a system of its own.
         is_one_by_one = self.model.is_mdp and asked_quantity(formula) is registry.CONDITIONAL
         is_kept = self._keeps and formula is self._top and not is_one_by_one
         scope = Scope.every(self.model) if is_kept else self._scope

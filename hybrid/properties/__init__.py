@@ -18,6 +18,7 @@ from hybrid.properties.tree import (
     Quantile,
     Reward,
     RewardBound,
+    RewardBounds,
     SteadyState,
     TimeBound,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "Quantile",
     "Reward",
     "RewardBound",
+    "RewardBounds",
     "SteadyState",
     "TimeBound",
     "load_properties",

@@ -182,7 +182,7 @@ class RewardBound(Expression):
 
 
 class RewardBounds(Expression):
-    """Bounds on rewards that hold at once, `{"x"}<=b,{"y"}>=c`, or a single one that is no upper bound."""
+    """Several `bounds` on rewards at once, `{"x"}<=b,{"y"}>=c`, or a single one that is no upper bound."""
 
     bounds: tuple[RewardBound, ...]
 

@@ -144,6 +144,48 @@ def model_of_export(files: list[str]) -> str | None:
     return found
 
 
+def add_distribution(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `hybrid distribution`."""
+    add_model(parser)
+    parser.add_argument("property", metavar="PROPERTY", help='the mean, R{"name"}=? [ F states ], of a chain')
+    parser.add_argument(
+        "--quantiles",
+        type=_probabilities,
+        default=[],
+        metavar="P,...",
+        help="the least rewards that are enough with these probabilities",
+    )
+    parser.add_argument(
+        "--tail-means",
+        type=_probabilities,
+        default=[],
+        metavar="P,...",
+        help="the means of what is beyond these quantiles (conditional value at risk)",
+    )
+    parser.add_argument(
+        "--tail",
+        type=float,
+        default=1e-6,
+        metavar="P",
+        help="probability beyond which the table may end (default 1e-6)",
+    )
+    parser.add_argument("--csv", metavar="FILE", help="write the whole table")
+    parser.add_argument("--plot", metavar="FILE", help="draw the distribution, as .png, .svg or .pdf")
+    for keyword in ("engine", "backend", "epsilon", "max_iterations"):
+        add_option(parser, keyword)
+
+
+def _probabilities(text: str) -> list[float]:
+    """Read probabilities; argparse turns the error into a usage message."""
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if found and all(0.0 < p < 1.0 for p in found):
+        return found
+    raise argparse.ArgumentTypeError(f"expected numbers between 0 and 1 with commas, got {text!r}")
+
+
 def add_plot_matrix(parser: argparse.ArgumentParser) -> None:
     """Add the options of `hybrid plot-matrix`."""
     add_model(parser)
@@ -383,6 +425,18 @@ COMMANDS: dict[str, _Command] = {
             (
                 "an estimate of the first property of a file",
                 "hybrid simulate examples/brp.prism examples/brp.props --prop 1 --const N=4,MAX=2",
+            ),
+        ),
+    ),
+    "distribution": _Command(
+        "how likely each reward of a chain is, quantiles and tails",
+        "MODEL PROPERTY",
+        add_distribution,
+        (
+            (
+                "how many parts come in until the first one is ready in the fourth cell",
+                "hybrid distribution examples/kanban.prism 'R{\"throughput\"}=? [ F z4=1 ]' --const t=1 "
+                "--quantiles 0.5,0.99 --tail-means 0.9",
             ),
         ),
     ),
