@@ -118,7 +118,7 @@ class _EndComponentRatios(EndComponentAverages):
 
         `most` is what a choice earns at most, `low` and `high` what it spends at least, and at most.
 
-        Lemma: ratios (docs/bounds.md).
+        Lemma: ratios (docs/averages.md).
         """
         criterion = self._options.criterion
         self._index, self._component, self._matrices = self._open(is_open)

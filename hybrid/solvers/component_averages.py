@@ -180,7 +180,7 @@ class AverageIteration:
 
         Returns the greatest distance of bounds that the step gives, and the greatest element.
 
-        Lemma: end-component-averages (docs/bounds.md).
+        Lemma: end-component-averages (docs/averages.md).
         """
         operator, space, xp, low, high = self._operator, self._space, self._space.xp, self._low, self._high
         xp.copyto(low, x)

@@ -34,7 +34,7 @@ from pathlib import Path
 
 from tests.mutants.mutations import FOLDER, ROOT, Mutation, read_mutations
 
-PAGES = ("bounds", "multi", "lumping", "certificates")
+PAGES = ("bounds", "averages", "multi", "lumping", "certificates")
 TREES = ("hybrid", "mtbdd")
 ROOMS = {
     "multi": ("hybrid/analysis/multi/",),
