@@ -23,7 +23,7 @@ from hybrid.analysis.rewards import reward_units
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.analysis.scheduler import SchedulerBuilder
-from hybrid.base.errors import NotConvergedError, PropertyError, UnsupportedError
+from hybrid.base.errors import NotConvergedError, PropertyError
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.operators.layer_choices import RewardOf
 from hybrid.matrix.operators.rounding import scaled_bounds
@@ -32,6 +32,7 @@ from hybrid.matrix.space.bounded_solution import middle_of
 from hybrid.matrix.space.choice_operator import ChoiceOperator, Policy
 from hybrid.solvers import Status
 from hybrid.solvers.component_averages import AverageIteration, ComponentAverages
+from mtbdd.base.communicator import Communicator
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import reward_rates
 from mtbdd.diagrams.manager import Node
@@ -56,7 +57,8 @@ def optimal_rewards(a: OperatorQuery) -> StateValues:
     model, structure = a.model, a.formula.place
     earned = unsigned_rewards(model, structure)
     found = best_averages(model, earned, a.maximise, a.options, a.work, a.maker)
-    units = 0.0 if np.isnan(found.lower).any() else reward_units(model, structure)
+    is_estimate = model.communicator.any(np.isnan(found.lower).any())
+    units = 0.0 if is_estimate else reward_units(model, structure)
     return a.scope.of_values(scaled_bounds(found, units))  # lemma: entry-units
 
 
@@ -100,17 +102,10 @@ def state_share(model: SymbolicModel, inside: Node) -> RewardOf:
 
 
 def unsigned_rewards(model: SymbolicModel, structure: int) -> RewardOf:
-    """Return what a reward structure gives choices; what is below zero is refused."""
+    """Return what a reward structure gives choices; `EndNumbers.extremes` refuses what is below zero."""
 
     def earned(layer: int, rows: StateIndex) -> Vector:
-        rewards = reward_rates(model, structure, rows, layer)
-        least = float(rewards.min(initial=0.0))
-        if least < 0.0:
-            raise PropertyError(
-                f"R: expected no negative rewards in an MDP, got {least}: add a number to the rewards of all "
-                "states, by which long-run averages grow"
-            )
-        return rewards
+        return reward_rates(model, structure, rows, layer)
 
     return earned
 
@@ -120,7 +115,8 @@ class EndNumbers:
     """End components of a model, their states and choices in numbers.
 
     `index` numbers their states, `component` has the number of each one's component, `choices` has for every
-    layer the states whose choice stays inside.
+    layer the states whose choice stays inside. Where processes share the states, components of several states
+    come first, with the same numbers in all processes; then come the own states that are components.
     """
 
     model: SymbolicModel
@@ -141,9 +137,15 @@ class EndNumbers:
         component[single] = len(ends.components) + np.arange(int(single.sum()))
         return cls(model, ends, index, component, inside_choices(ends, len(model.layers)))
 
+    @property
+    def common(self) -> int:
+        """Number of components of several states, which come first."""
+        return len(self.components.components)
+
     def extremes(self, earned: RewardOf) -> tuple[Vector, Vector]:
-        """Return the least and the greatest reward of each component's choices."""
-        count = int(self.component.max(initial=-1)) + 1
+        """Return the least and the greatest reward of each component's choices; refuse those below zero."""
+        alike, common = self.model.communicator, self.common
+        count = max(int(self.component.max(initial=-1)) + 1, common)
         least, most = np.full(count, np.inf), np.full(count, -np.inf)
         for layer, states in enumerate(self.choices):
             rows = index_states(self.model.manager, states)
@@ -152,6 +154,17 @@ class EndNumbers:
                 rewards = earned(layer, rows)
                 np.minimum.at(least, own, rewards)
                 np.maximum.at(most, own, rewards)
+        if alike.size > 1:
+            # lemma: end-component-averages
+            least[:common] = alike.gather(least[:common]).min(axis=0)
+            # lemma: end-component-averages
+            most[:common] = alike.gather(most[:common]).max(axis=0)
+        lowest = alike.least(float(least.min(initial=0.0)))
+        if lowest < 0.0:
+            raise PropertyError(
+                f"R: expected no negative rewards in an MDP, got {lowest}: add a number to the rewards of "
+                "all states, by which long-run averages grow"
+            )
         return least, most
 
     def attaining(self, earned: RewardOf, best: Vector) -> EndComponents:
@@ -224,7 +237,7 @@ class EndComponentAverages:
         work: SolveStatistics,
         components: EndComponents | None = None,
     ) -> None:
-        self._model, self._options, self._work = model, _own_options(model, options), work
+        self._model, self._options, self._work = model, _own_options(options), work
         self.ends = EndNumbers.of(model, components)
         self._laid_out: tuple[NDArray[np.bool_], StateIndex, ChoiceMatrices] | None = None
 
@@ -235,11 +248,12 @@ class EndComponentAverages:
         tight, decided = self._attained(earned, best)
         lower, upper = np.where(decided, best, least), np.where(decided, best, most)
         policy = None
-        if not decided.all():
+        if not self._model.communicator.all(decided.all()):
             index, component, matrices = self._open(~decided)
             operator = matrices.system(earned, maximise, None)
             least, most = least[~decided], most[~decided]
-            averages = self._iterated(operator, component, least, most, self._options.criterion)
+            common = int(np.count_nonzero(~decided[: self.ends.common]))
+            averages = self._iterated(operator, component, least, most, self._options.criterion, common)
             lower[~decided], upper[~decided] = averages.lower, averages.upper
             policy = (index, policy_at(operator, averages.bias)) if choosing else None
         return BestAverages(self.ends, lower, upper, ~decided, tight, policy)
@@ -249,12 +263,16 @@ class EndComponentAverages:
         tight = self.ends.attaining(earned, best)
         decided = np.zeros(len(best), np.bool_)
         decided[self.ends.component[self._model.indicator(tight.states, self.ends.index)]] = True
+        alike, common = self._model.communicator, self.ends.common
+        if alike.size > 1:
+            decided[:common] = alike.gather(decided[:common]).any(axis=0)
         return tight, decided
 
     def _open(self, is_open: NDArray[np.bool_]) -> tuple[StateIndex, Places, ChoiceMatrices]:
         """Return the states of open components, the number of each one's component, and the matrices."""
         ends = self.ends
-        if self._laid_out is None or not np.array_equal(self._laid_out[0], is_open):
+        known = self._laid_out is not None and np.array_equal(self._laid_out[0], is_open)
+        if self._laid_out is None or not self._model.communicator.all(known):
             index = index_states(self._model.manager, ends.within(is_open))
             allowed = [states & index.states for states in ends.choices]
             self._laid_out = is_open, index, ChoiceMatrices(self._model, index, allowed, self._options)
@@ -263,11 +281,17 @@ class EndComponentAverages:
         return index, numbers[ends.component[is_open[ends.component]]], matrices
 
     def _iterated(
-        self, operator: ChoiceOperator, component: Places, least: Vector, most: Vector, criterion: Criterion
+        self,
+        operator: ChoiceOperator,
+        component: Places,
+        least: Vector,
+        most: Vector,
+        criterion: Criterion,
+        common: int = 0,
     ) -> ComponentAverages:
         """Return the best averages of the open components, between `least` and `most`."""
         work = self._work
-        method = AverageIteration(operator, component, least, most, criterion)
+        method = AverageIteration(operator, component, least, most, criterion, common)
         found = method.solve(work.following(None))
         work.note(method.name, operator, found.iterations, found.seconds, 8 * method.vectors * operator.size)
         work.products += operator.products
@@ -289,7 +313,7 @@ class _Averages:
         maker: SchedulerBuilder | None,
     ) -> None:
         self._model, self._maximise, self._work, self._maker = found.ends.model, maximise, work, maker
-        self._options = _own_options(self._model, options)
+        self._options = _own_options(options)
         self._found, self._ends, self._lower, self._upper = found, found.ends, found.lower, found.upper
 
     # ------------------------------------------------------------------ the way to components
@@ -301,21 +325,24 @@ class _Averages:
 
     def _weighed(self) -> StateValues:
         lower, upper, size = self._lower, self._upper, self._model.index.size
-        middle = middle_of(lower, upper)
-        if len(set(zip(lower.tolist(), upper.tolist(), strict=True))) == 1:
+        alike, middle = self._model.communicator, middle_of(lower, upper)
+        (least, greatest), (lowest, highest) = (_extremes(alike, bounds) for bounds in (lower, upper))
+        if least == greatest and lowest == highest:
             self._settle(self._ends.index.states)
-            return StateValues.constant(float(middle[0]), float(lower[0]), float(upper[0]), size)
+            value = middle_of(np.array([least]), np.array([highest]))
+            return StateValues.constant(float(value[0]), least, highest, size)
         # States that surely reach the best component of all need no weighing.
-        end = float(upper.max() if self._maximise else lower.min())
+        end = highest if self._maximise else least
         is_top = (lower == end) & (upper == end)
         top = self._ends.within(is_top)
-        sure = prob1e(self._model, self._model.reachable, top) if is_top.any() else top
+        sure = prob1e(self._model, self._model.reachable, top) if alike.any(is_top.any()) else top
         # lemma: end-component-averages
-        off = float(np.max(np.maximum(upper - middle, middle - lower) / np.where(middle > 0.0, middle, 1.0)))
+        errors = np.maximum(upper - middle, middle - lower) / np.where(middle > 0.0, middle, 1.0)
+        off = alike.greatest(float(errors.max(initial=0.0)))
         found = None
         if sure != self._model.reachable:
-            most = upper.max() if self._options.absolute else 1.0
-            if bool((middle > 0.0)[upper > 0.0].all()) and off * most <= self._options.epsilon:
+            most = highest if self._options.absolute else 1.0
+            if alike.all((middle > 0.0)[upper > 0.0].all()) and off * most <= self._options.epsilon:
                 found = self._solved(middle, top, sure, end)
                 # lemma: end-component-averages
                 found = scaled_bounds(found, off * 2.0**53 * (1.0 + 2.0**-50))
@@ -329,7 +356,7 @@ class _Averages:
         inside = self._model.indicator(sure)
         parts = [np.full(size, end)] * 3 if found is None else [found.values, found.lower, found.upper]
         # No average is beyond those of all components.
-        parts = [np.where(inside, end, np.clip(part, lower.min(), upper.max())) for part in parts]
+        parts = [np.where(inside, end, np.clip(part, least, highest)) for part in parts]
         return StateValues.exact(parts[0]) if found is None else StateValues(*parts)
 
     def _solved(self, averages: Vector, top: Node, sure: Node, end: float) -> StateValues:
@@ -344,7 +371,7 @@ class _Averages:
         operator = choice_operator(
             model, model.index, _nothing, self._maximise, options, components=components, stop=stop
         )
-        most = float(averages.max(initial=end))
+        most = model.communicator.greatest(float(averages.max(initial=end)))
         found = solve_choices(operator, most, options, self._work, _WHAT, model.index)
         bound = found.lower if self._maximise else found.upper
         is_safe = averages is not (self._upper if self._maximise else self._lower)
@@ -384,16 +411,18 @@ def policy_at(operator: ChoiceOperator, x: Vector) -> Policy:
     return policy
 
 
+def _extremes(alike: Communicator, numbers: Vector) -> tuple[float, float]:
+    """Return the least and the greatest number of all processes."""
+    return alike.least(float(numbers.min(initial=np.inf))), alike.greatest(
+        float(numbers.max(initial=-np.inf))
+    )
+
+
 def _nothing(layer: int, rows: StateIndex) -> Vector:
     return np.zeros(rows.size)
 
 
-def _own_options(model: SymbolicModel, options: CheckOptions) -> CheckOptions:
-    """Return the options of the systems, each with its share of epsilon; refuse what there is not yet."""
+def _own_options(options: CheckOptions) -> CheckOptions:
+    """Return the options of the systems, each with its share of epsilon."""
     check_method(options)
-    if model.communicator.size > 1:
-        raise UnsupportedError(
-            "long-run averages of an MDP are not found in parts by this version: choose one process without "
-            "parts"
-        )
     return replace(options, epsilon=_SHARE * options.epsilon)

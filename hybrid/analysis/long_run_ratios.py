@@ -26,7 +26,7 @@ from hybrid.analysis.long_run_choices import (
 from hybrid.analysis.operator_values import OperatorQuery
 from hybrid.analysis.rewards import no_ratio, refuse_free_components, reward_units
 from hybrid.base.directed_rounding import GREATEST, added, divided
-from hybrid.base.errors import NotConvergedError
+from hybrid.base.errors import NotConvergedError, UnsupportedError
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.operators.layer_choices import RewardOf
 from hybrid.matrix.operators.rounding import TINIEST, scaled_bounds
@@ -52,6 +52,11 @@ def ratio_averages(a: OperatorQuery) -> StateValues:
     model, options, work = a.model, replace(a.options, epsilon=_SHARE * a.options.epsilon), a.work
     places = a.formula.place, a.formula.target.divisor.place
     if model.is_mdp:
+        if model.communicator.size > 1:
+            raise UnsupportedError(
+                "long-run ratios of an MDP are not found in parts by this version: choose one process "
+                "without parts"
+            )
         refuse_free_components(model, places[1])
         above, below = (unsigned_rewards(model, place) for place in places)
         ratios = _EndComponentRatios(model, a.options, a.work).ratios(

@@ -16,6 +16,7 @@ the steps of the trip.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -85,6 +86,9 @@ class AverageIteration:
         What a choice of each component earns at least, and at most.
     criterion : Criterion
         `epsilon` bounds the distance of the bounds, relative to the value unless `absolute`.
+    common : int
+        Where processes share the states: how many components, the first ones, have the same number in all of
+        them. The others have states of one process.
 
     Notes
     -----
@@ -96,16 +100,23 @@ class AverageIteration:
     vectors = 7
 
     def __init__(
-        self, operator: ChoiceOperator, component: Places, least: Vector, most: Vector, criterion: Criterion
+        self,
+        operator: ChoiceOperator,
+        component: Places,
+        least: Vector,
+        most: Vector,
+        criterion: Criterion,
+        common: int = 0,
     ) -> None:
         self._operator, self._component, self._criterion = operator, component, criterion
+        self._common, self._alike = common, operator.problem.communicator
         order: Places = np.argsort(component, kind="stable")
         sizes = np.bincount(component, minlength=len(least))
-        self._first: Places = order[np.cumsum(sizes) - sizes]  # a state of each component
+        self._has_states = sizes > 0  # here, and not in other processes alone
+        self._first: Places = order[(np.cumsum(sizes) - sizes)[self._has_states]]  # a state of each of these
         self._space = space = operator.space
         operator.reserve(self.vectors)
-        self._to_least = space.joining(order, sizes, False)
-        self._to_greatest = space.joining(order, sizes, True)
+        self._to_least, self._to_greatest = (self._joining(order, sizes, up) for up in (False, True))
         self._lower, self._upper = space.vector(least[component]), space.vector(most[component])
         self._low, self._high = operator.zeros(), operator.zeros()  # of the last step, and scratch
         self._bias = operator.zeros()
@@ -120,9 +131,35 @@ class AverageIteration:
         clock = Clock(progress, self._criterion.epsilon)
         with clock.cancellable(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             status = self._iterated(clock)
-        lower, upper, bias = map(self._space.to_host, (self._lower, self._upper, self._bias))
-        lower, upper = lower[self._first], upper[self._first]
+        lower, upper = self._of_components(self._lower, True), self._of_components(self._upper, False)
+        bias = self._space.to_host(self._bias)
         return ComponentAverages(lower, upper, bias, status, self._made, clock.seconds, self._difference())
+
+    # ------------------------------------------------------------------ components
+
+    def _joining(self, order: Places, sizes: Places, maximise: bool) -> Callable[[Array], None]:
+        """Return what gives all states of a component the best value of any of them, in place."""
+        own = self._space.joining(order, sizes[sizes > 0], maximise)
+        if self._alike.size == 1:
+            return own
+
+        def join(values: Array) -> None:
+            if values.size:
+                own(values)
+            best = self._of_components(values, maximise)
+            self._space.xp.copyto(values, self._space.xp.asarray(best[self._component]))
+
+        return join
+
+    def _of_components(self, values: Array, maximise: bool) -> Vector:
+        """Return a number a component, on the host: its first state's, the best of those of all processes."""
+        found = np.full(len(self._has_states), -math.inf if maximise else math.inf)
+        found[self._has_states] = self._space.to_host(values)[self._first]
+        if self._alike.size > 1:
+            reduce = np.maximum if maximise else np.minimum
+            # lemma: end-component-averages
+            found[: self._common] = reduce.reduce(self._alike.gather(found[: self._common]))
+        return found
 
     def _iterated(self, clock: Clock) -> Status:
         """Make steps and try policies until the bounds are close, or as close as rounding lets them come."""

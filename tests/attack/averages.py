@@ -11,10 +11,13 @@ from hybrid.models.model import Model
 from mtbdd.build.model import SymbolicModel
 from tests.attack.cases import Case, Finding, Record, build, random_options, run_case
 from tests.attack.formulas import LongRun, Reward
+from tests.attack.in_parts import run_in_parts
 from tests.attack.judge import ENCLOSING
 from tests.attack.questions import Question, average_questions
 
 __all__ = ["average_case", "run_averages"]
+
+_IN_PARTS = 10  # cases of which one is asked in parts, too
 
 
 def average_case(seed: int, number: int, backend: str | None = None) -> Case:
@@ -28,6 +31,11 @@ def run_averages(case: Case) -> Record:
     """Draw a process of the same seed and number in the place of a case, and judge the answers about it."""
     own = average_case(case.seed, case.number, "gpu" if case.options["backend"] == "gpu" else None)
     record = run_case(own)
+    if own.number % _IN_PARTS == 0:
+        shared = run_in_parts(own)
+        record.findings += shared.findings
+        for verdict, count in shared.verdicts.items():
+            record.verdicts[verdict] = record.verdicts.get(verdict, 0) + count
     model, text = build(own.spec.text()), own.spec.text()
     for question in own.questions:
         kinds = (_exact_fault, _scheduler_fault)

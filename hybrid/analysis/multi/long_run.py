@@ -22,6 +22,7 @@ from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.analysis.scheduler import SchedulerBuilder
 from hybrid.base.directed_rounding import rounded_down, rounded_up
+from hybrid.base.errors import UnsupportedError
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.operators.layer_choices import RewardOf
 from hybrid.matrix.operators.rounding import scaled_bounds
@@ -51,6 +52,11 @@ class LongRunSums:
         # Averages of classes have bounds whatever the method, and optimistic iteration has none to offer.
         self.options = replace(closer, method="auto")
         space, model = ends.space, ends.space.model
+        if model.communicator.size > 1:
+            raise UnsupportedError(
+                "long-run averages among several objectives are not found in parts by this version: choose one "
+                "process without parts"
+            )
         self._earned = {i: _kept(space.averaged(i)) for i in space.averages}
         self._averages = [EndComponentAverages(model, closer, work, home) for home, _ in ends.homes]
         self.places = []

@@ -147,10 +147,32 @@ def test_rewards_below_zero_are_refused() -> None:
         hybrid.check(model, "Rmax=? [ S ]")
 
 
+# States of a component in several parts, components of one state, parts without any, and ways that meet.
+@pytest.mark.parametrize(
+    ("ranks", "text", "options"),
+    each(
+        [(2, PAIRS), (3, WAY), (5, PAIRS)], [{}, {"method": "interval"}, {"method": "jacobi"}, ON_DEVICE[0]]
+    ),
+)
+def test_averages_in_parts(ranks: int, text: str, options: dict[str, Any]) -> None:
+    model = hybrid.parse(text)
+    for prop in ("Smax=? [ x=2 ]", "Smin=? [ x>=2 ]", "Rmax=? [ S ]", "filter(sum, Rmin=? [ LRA ])"):
+        right = hybrid.check(model, prop, exact=True).exact
+        with use_device(HostDevice()):
+            answer = hybrid.check(model, prop, ranks=ranks, **options)
+        if options.get("method") == "jacobi":
+            assert answer.lower is None and answer.value == pytest.approx(float(right), abs=1e-6)
+        else:
+            assert answer.lower <= right <= answer.upper <= answer.lower + 1e-6, prop
+
+
 def test_other_places_are_refused_by_name() -> None:
     model = hybrid.parse(PAIRS)
-    with pytest.raises(hybrid.HybridError, match="not found in parts by this version: choose one process"):
-        hybrid.check(model, 'Smax=? [ "up" ]', ranks=2)
+    for prop in ('R{"r"}/{"r"}max=? [ S ]', 'multi(R{"r"}max=? [ S ], Smax=? [ "up" ])'):
+        with pytest.raises(
+            hybrid.HybridError, match="not found in parts by this version: choose one process"
+        ):
+            hybrid.check(model, prop, ranks=2)
 
 
 def test_a_device_that_nobody_asked_for_is_left_alone() -> None:
