@@ -69,6 +69,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "kernel_counters": _CARD,
     "logic": ("hybrid/properties/automata", "mtbdd/build/automaton_product.py"),
     "ltl_products": ("hybrid/properties/automata", "hybrid/analysis", "mtbdd/build/automaton_product.py"),
+    "long_run": _HOST,
     "lumping": ("hybrid/models/lumping",),
     "many_vectors": ("hybrid/matrix/cpu",),
     "many_vectors_gpu": _CARD,

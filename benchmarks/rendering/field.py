@@ -1,4 +1,7 @@
-"""Section on the field's benchmark set: ours, Storm and PRISM side by side; and a table of huge models."""
+"""Sections on the field's benchmark set and on averages of decision processes; and a table of huge models.
+
+Ours, Storm and PRISM stand side by side.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from benchmarks.rendering.markdown import Column, Row, measured, section, source, table, table_of
 
-__all__ = ["HUGE", "field", "first_answered", "huge"]
+__all__ = ["HUGE", "field", "first_answered", "huge", "long_run"]
 
 HUGE = 10**8
 """States from which a model is huge."""
@@ -24,21 +27,25 @@ _SIZES: tuple[tuple[str, float, float], ...] = (
 )
 
 
-def field(record: Row) -> str:
-    """Return the section on the field's questions."""
+def long_run(record: Row) -> str:
+    """Return the section on averages of decision processes."""
+    return field(record, "Averages of decision processes")
+
+
+def field(record: Row, title: str = "Questions of the field's benchmark set") -> str:
+    """Return the section on the field's questions; columns that no question fills are left out."""
     rows = measured(record)
     tools = list(dict.fromkeys(name for row in rows for name in row["answers"]))
     columns: list[Column] = [("question", "name"), ("type", lambda r: r["type"].upper()), ("states", _states)]
     for tool in tools:
         columns.append((_title(tool), _taken_by(tool)))
-    columns += [
-        ("bounds", lambda r: _bounds(_own(r))),
-        ("value of the set", _reference),
-        ("inside", _inside),
-        ("elsewhere, wall s", _elsewhere),
-    ]
+    columns.append(("bounds", lambda r: _bounds(_own(r))))
+    if any(row["reference"] is not None for row in rows):
+        columns += [("value of the set", _reference), ("inside", _inside)]
+    if any("elsewhere" in row for row in rows):
+        columns.append(("elsewhere, wall s", _elsewhere))
     return section(
-        "Questions of the field's benchmark set",
+        title,
         record,
         _conditions(record, rows),
         _counts(rows, tools),
@@ -224,9 +231,13 @@ def _conditions(record: Row, rows: list[Row]) -> str:
         f"between bounds, to {_power(record['epsilon'])} relative; kernels had been compiled before.  Storm "
         "answers by its sound methods through `stormpy`, to its own precision of 1e-6.  `\\>`: ended at "
         "this limit of wall time.  States are those that the set tells, or those built where it tells none; "
-        "bounds are those of our quicker answer.  `inside`: the value of the set lies between them, compared "
-        "in rational numbers; where one that is no exact number does not, its distance is told."
+        "bounds are those of our quicker answer."
     )
+    if any(row["reference"] is not None for row in rows):
+        text += (
+            "  `inside`: the value of the set lies between them, compared in rational numbers; where one "
+            "that is no exact number does not, its distance is told."
+        )
     if loads:
         text += (
             f"  {_runs(runs)}.  **The machine was shared**: the load of its "
