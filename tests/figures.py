@@ -87,6 +87,11 @@ def _percent(source: str) -> Callable[[], str]:
     return lambda: f"{100 * float(str(value_of(source))) - 100:.0f}"
 
 
+def _hundredths(source: str) -> Callable[[], str]:
+    """Return what tells a share in per cent."""
+    return lambda: f"{100 * float(str(value_of(source))):.0f}"
+
+
 def _limit(name: str) -> Callable[[], int]:
     return lambda: DEFAULT_LIMITS[name]
 
@@ -281,8 +286,13 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "of up to {:,} transitions": ("hybrid.analysis.exact.reading:MAX_TRANSITIONS",),
     },
     "docs/parts.md": {
-        "more than {} times the mean work for it": ("hybrid.matrix.parts.plan:_MOST_SHARE",),
-        "at most {} % longer": (_percent("hybrid.matrix.parts.plan:_ALIKE"),),
+        "none gains half a percent. Where no sum gains {} %": (
+            _hundredths("hybrid.matrix.parts.cuts:_PLAIN"),
+        ),
+        "takes as long as {:.0f} entries": ("hybrid.matrix.parts.cuts:_EXCHANGED",),
+        "Up to {} of the exchange": ("hybrid.matrix.parts.cuts:_HIDDEN",),
+        "among blocks of {} rows": ("hybrid.matrix.parts.sample:BLOCK_ROWS",),
+        "doubles the nodes costs {} % of the": (_hundredths("hybrid.matrix.parts.cuts:_GROWTH"),),
         "at most {} times as many": ("hybrid.matrix.parts.plan:_FEWER_NODES",),
     },
     "docs/pictures.md": {
@@ -445,7 +455,6 @@ GIVEN: dict[str, tuple[str, ...]] = {
         "or at least 2.23e-308",
         "three times `0.333333` means three times a third",
     ),
-    "docs/parts.md": ("Eight times some groups change places",),
     "docs/properties.md": (
         "at most 1,000 distinct ones",
         "printed as `[0, 1e-290]`",

@@ -23,7 +23,7 @@ from benchmarks.library.arguments import parser
 from benchmarks.library.models import ROOT, example
 from benchmarks.library.records import Records
 from benchmarks.programs.cards import MODELS
-from hybrid.matrix.parts.plan import fields_of, plan_parts
+from hybrid.matrix.parts.plan import MatrixPart, measure_parts, plan_parts
 from mtbdd.build.model import SymbolicModel
 
 PARTS = 2, 4, 8, 16, 32, 64
@@ -62,50 +62,53 @@ def measured() -> tuple[dict[str, float], float, float]:
     return alone, kanban["alone_seconds"] / kanban["transitions"], rate
 
 
+def parts_of(model: SymbolicModel, parts: int) -> tuple[MatrixPart, ...]:
+    """Return what the planned parts of a model have and receive."""
+    return measure_parts(model, plan_parts(model, parts))
+
+
 def measure(
     row: dict[str, Any], model: SymbolicModel, parts: int, alone: float, rate: float, network: float
 ) -> None:
     """Fill a row with what the parts of a model would do."""
-    matrices = [model.layer_transitions(layer) for layer in range(len(model.layers))]
-    plan = plan_parts(model.index, matrices, parts, fields_of(model))
-    received = max(part.received for part in plan.parts)
-    own = alone * max(part.share for part in plan.parts) / parts
+    found = parts_of(model, parts)
+    received = max(part.received for part in found)
+    own = alone * max(part.share for part in found) / parts
     link = rate if parts <= _CARDS_OF_A_MACHINE else network
     exchange = 8 * received / link
     row.update(
         states=model.n_states,
         transitions=model.n_transitions,
         received=received,
-        halo=max(part.received / part.states for part in plan.parts if part.states),
+        halo=max(part.received / part.states for part in found if part.states),
         own_seconds=own,
         exchange_seconds=exchange,
         least_efficiency=alone / parts / (own + exchange),
         most_efficiency=alone / parts / max(own, exchange),
-        card_bytes=max(_ITERATES * part.states + 8 * part.received for part in plan.parts) + 8 * received,
+        card_bytes=max(_ITERATES * part.states + 8 * part.received for part in found) + 8 * received,
     )
 
 
 def measure_eight(row: dict[str, Any], model: SymbolicModel, name: str) -> None:
     """Fill a row with what eight cards would do, by what four did; of a larger kanban as of t=10."""
     alone, four, stepping, exchanging, hidden = FOUR.get(name, FOUR["kanban t=10"])
-    matrices = [model.layer_transitions(layer) for layer in range(len(model.layers))]
-    fewer, plan = (plan_parts(model.index, matrices, parts, fields_of(model)) for parts in (4, 8))
+    fewer, found = (parts_of(model, parts) for parts in (4, 8))
     grown = 1.0 if name in FOUR else model.n_transitions / example("kanban", 10).n_transitions
     seconds = 1e-3 * alone * grown
-    received = [max(part.received for part in each.parts) for each in (fewer, plan)]
-    own = seconds * (stepping / alone) * 4 * max(part.share for part in plan.parts) / 8
+    received = [max(part.received for part in each) for each in (fewer, found)]
+    own = seconds * (stepping / alone) * 4 * max(part.share for part in found) / 8
     exchange = max(1e-3 * exchanging * grown * received[1] / received[0], _LEAST_EXCHANGE)
     step = own + (1.0 - hidden) * exchange
     row.update(
         states=model.n_states,
         transitions=model.n_transitions,
-        halo_of_four=max(part.received / part.states for part in fewer.parts if part.states),
-        halo=max(part.received / part.states for part in plan.parts if part.states),
+        halo_of_four=max(part.received / part.states for part in fewer if part.states),
+        halo=max(part.received / part.states for part in found if part.states),
         own_seconds=own,
         exchange_seconds=exchange,
         seconds=step,
         efficiency=seconds / 8 / step,
-        card_bytes=max(_ITERATES * part.states + 8 * part.received for part in plan.parts),
+        card_bytes=max(_ITERATES * part.states + 8 * part.received for part in found),
     )
     if name in FOUR:
         row["efficiency_of_four"] = alone / 4 / four

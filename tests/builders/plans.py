@@ -1,4 +1,4 @@
-"""Random matrices over sets of codes, and what parts of them receive, by definition."""
+"""Random matrices over sets of codes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from hybrid.matrix.parts.plan import PartPlan
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.states import StateIndex
 from tests.builders.matrices import from_dense, random_codes, random_sparse
@@ -36,16 +35,3 @@ def random_case(seed: int, layers: int) -> tuple[StateIndex, list[OffsetMTBDD], 
     codes = random_codes(rng, BITS, size)
     dense = [random_sparse(rng, size, size, rng.uniform(0.02, 0.3)) for _ in range(layers)]
     return index_of(codes, BITS), [from_dense(d, codes, codes, BITS) for d in dense], dense
-
-
-def received(plan: PartPlan, dense: list[np.ndarray]) -> list[set[int]]:
-    """Columns of others that the rows of every part have entries in, by definition."""
-    n = dense[0].shape[0]
-    part = plan.part[plan.groups.of(np.arange(n))]
-    found = []
-    for p in range(len(plan.parts)):
-        used = np.zeros(n, bool)
-        for matrix in dense:
-            used |= (matrix[part == p] != 0).any(axis=0)
-        found.append(set(np.flatnonzero(used & (part != p)).tolist()))
-    return found

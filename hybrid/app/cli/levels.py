@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from hybrid.app.cli.building import built_model, model_record, model_text
 from hybrid.app.cli.console import Console, Screen
 from hybrid.app.cli.output_file import OutputFile, output_of, refuse_overwriting
-from hybrid.app.explorer.report import LevelReport, matrix_held, report_levels, square_matrices
+from hybrid.app.explorer.report import LevelReport, matrix_held, report_levels
 from hybrid.base.drawing.figures import check_ending
 from hybrid.base.units import bytes_text, seconds_text
 from hybrid.matrix.backends import choose_backend
@@ -17,14 +18,14 @@ from hybrid.matrix.backends import choose_backend
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hybrid.matrix.parts.plan import PartPlan
+    from hybrid.matrix.parts.plan import MatrixPart, PartPlan
 
 # The table of `hybrid levels --parts`: what every part holds and receives.
 
 
-def part_table(plan: PartPlan) -> str:
+def part_table(plan: PartPlan, parts: Sequence[MatrixPart]) -> str:
     """Return the parts as lines of text, and how they were cut."""
-    heads = ("part", "states", "transitions", "work", "a vector", "receives", "halo/own", "pieces", "from")
+    heads = ("part", "states", "transitions", "work", "a vector", "receives", "halo/own", "from")
     rows = [
         (
             str(number + 1),
@@ -34,10 +35,9 @@ def part_table(plan: PartPlan) -> str:
             bytes_text(8 * part.states),
             bytes_text(8 * part.received),
             f"{part.received / part.states:.3f}" if part.states else "-",
-            f"{part.pieces:,}",
             f"{part.partners}",
         )
-        for number, part in enumerate(plan.parts)
+        for number, part in enumerate(parts)
     ]
     widths = [max(len(row[i]) for row in (heads, *rows)) for i in range(len(heads))]
     lines = [
@@ -179,12 +179,14 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
         from hybrid.app.explorer.measure import measure_levels
 
         seconds = measure_levels(matrix, backend, console.progress, held)
-    plan = None
+    plan: PartPlan | None = None
+    parts_held: Sequence[MatrixPart] = ()
     if options.parts is not None:
-        from hybrid.matrix.parts.plan import fields_of, plan_parts
+        from hybrid.matrix.parts.plan import measure_parts, plan_parts
 
         console.progress("choosing the parts")
-        plan = plan_parts(model.index, square_matrices(model), options.parts, fields_of(model))
+        plan = plan_parts(model, options.parts)
+        parts_held = measure_parts(model, plan)
     # Levels are built for their bytes where that is requested; all else is counted on the diagram.
     weighed = None
     if options.measure or options.level == "min-memory":
@@ -208,7 +210,7 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
         plot.publish(console)
     record = model_record(model)
     if options.json:
-        parts = {} if plan is None else {"parts": plan.record()}
+        parts = {} if plan is None else {"parts": plan.record(parts_held)}
         console.print(json.dumps({"model": record, **report.record(), **parts}))
     else:
         console.print(model_text(record))
@@ -216,7 +218,7 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
         console.print(_table(report, console.screen))
         if plan is not None:
             console.print()
-            console.print(part_table(plan))
+            console.print(part_table(plan, parts_held))
     return 0
 
 

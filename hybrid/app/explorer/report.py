@@ -25,19 +25,6 @@ if TYPE_CHECKING:
     from hybrid.matrix.operators.layer_choices import LayerChoices
 
 
-def square_matrices(model: SymbolicModel) -> list[OffsetMTBDD]:
-    """Return the matrix of a chain, or the matrices of an MDP's layers, with a row for every state."""
-    from hybrid.matrix.operators.layer_choices import layer_choices_of
-
-    if not model.is_mdp:
-        return [model.transitions]
-    enabled = [layer.enabled for layer in model.layers]
-    choices = layer_choices_of(
-        model, model.index, enabled, lambda _, rows: np.zeros(rows.size), True, whole=True
-    )
-    return [layer.matrix for layer in choices if layer.matrix is not None]
-
-
 def matrix_held(model: SymbolicModel, backend: str, representation: str) -> OffsetMTBDD | list[LayerChoices]:
     """Return the matrix of a chain, or an MDP's choices as a backend holds them in a representation.
 

@@ -16,7 +16,7 @@ KANBAN = str(ROOT / "examples/kanban.prism")
 def test_table_and_record(capsys: pytest.CaptureFixture[str]) -> None:
     _, text, _ = run(capsys, "levels", KANBAN, "--const", "t=2", "--parts", "3")
     table = text[text.index("part ") :].splitlines()
-    assert table[0].split() == "part states transitions work a vector receives halo/own pieces from".split()
+    assert table[0].split() == "part states transitions work a vector receives halo/own from".split()
     status, record, _ = run(capsys, "levels", KANBAN, "--const", "t=2", "--parts", "3", "--json")
     assert status == 0
     found = json.loads(record)
