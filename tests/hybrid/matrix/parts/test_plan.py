@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,10 +12,11 @@ from hypothesis import strategies as st
 import hybrid
 from examples.generate import polling
 from hybrid.base.errors import OptionError
-from hybrid.matrix.parts import cuts
+from hybrid.matrix.parts import cuts, plan
 from hybrid.matrix.parts.cuts import Bisection, Cut
 from hybrid.matrix.parts.plan import MatrixPart, PartPlan, measure_parts, plan_parts, planned_owners
 from hybrid.matrix.parts.sample import (
+    RowCounts,
     StateSample,
     count_rows,
     entries_in_rows,
@@ -49,15 +52,15 @@ def entries_of(model: hybrid.SymbolicModel) -> list[np.ndarray]:
     return [to_dense(model.layer_transitions(layer)) != 0 for layer in range(len(model.layers))]
 
 
-def check(model: hybrid.SymbolicModel, plan: PartPlan) -> tuple[MatrixPart, ...]:
+def check(model: hybrid.SymbolicModel, of: PartPlan) -> tuple[MatrixPart, ...]:
     """Compare a plan and what it says of its parts with the definition."""
-    layers, parts = entries_of(model), measure_parts(model, plan)
+    layers, parts = entries_of(model), measure_parts(model, of)
     owner = np.full(model.n_states, -1)
-    for number, states in enumerate(plan.owners):
+    for number, states in enumerate(of.owners):
         inside = numbers_of(model, states)
         assert (owner[inside] == -1).all()
         owner[inside] = number
-    assert (owner >= 0).all() and len(parts) == len(plan.owners)
+    assert (owner >= 0).all() and len(parts) == len(of.owners)
     for number, part in enumerate(parts):
         own = owner == number
         used = np.logical_or.reduce([layer[own].any(axis=0) for layer in layers]) & ~own
@@ -211,11 +214,11 @@ def test_rows_that_wait_are_those_with_the_sum_of_one_that_does() -> None:
 def test_sums_of_variables_are_received_less_than_consecutive_states(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kanban's cells are ordered one after the other, so consecutive parts would receive much."""
     model = loaded("kanban", t=3)
-    plan = plan_parts(model, 4)
-    parts = measure_parts(model, plan)
+    found = plan_parts(model, 4)
+    parts = measure_parts(model, found)
     assert max(part.share for part in parts) < 1.02  # counted, where the sample has a part of the states
-    assert plan.sampled < model.n_states
-    assert planned_owners(model, 4) == plan.owners
+    assert found.sampled < model.n_states
+    assert planned_owners(model, 4) == found.owners
     monkeypatch.setattr(cuts, "_PLAIN", 2.0)
     consecutive = measure_parts(model, plan_parts(model, 4))
     assert max(part.received for part in parts) < 0.65 * max(part.received for part in consecutive)
@@ -224,12 +227,24 @@ def test_sums_of_variables_are_received_less_than_consecutive_states(monkeypatch
 def test_parts_of_a_ring_are_turned_to_share_nodes_that_few_rows_have() -> None:
     """Blocks differ where the server is at a station of the last bits: these have most of the nodes."""
     model = hybrid.parse(polling(12))
-    plan = plan_parts(model, 2)
+    found = plan_parts(model, 2)
     first = Cut((1,), 5, model.n_states - 1).states(model)
     stations = [model.reachable & first, model.reachable & ~first]
-    most = max(count_rows(model, owner, 10).nodes for owner in plan.owners)
+    most = max(count_rows(model, owner, 10).nodes for owner in found.owners)
     assert most <= 0.8 * max(count_rows(model, half, 10).nodes for half in stations)
-    assert max(part.share for part in measure_parts(model, plan)) < 1.02
-    # A walk has two ends: parts that go round would receive more.
-    line = walk(24)
+    assert max(part.share for part in measure_parts(model, found)) < 1.02
+
+
+def test_parts_that_receive_more_are_not_turned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A walk has two ends: parts that went round would receive more, however few nodes they had."""
+    line, ring = (
+        walk(24),
+        hybrid.parse(f"dtmc module m x : [0..{24}]; [] true -> (x'=mod(x+1,25)); endmodule"),
+    )
+    straight = {model: plan_parts(model, 3).owners for model in (line, ring)}
+    counted, fewer = plan.count_rows, itertools.count(10**6, -(10**5))
+    monkeypatch.setattr(plan, "count_rows", lambda *_: RowCounts(1, next(fewer), 1))
+    turned = {model: plan_parts(model, 3).owners for model in (line, ring)}
+    assert turned[line] == straight[line] and turned[ring] != straight[ring]
+    monkeypatch.setattr(plan, "count_rows", counted)
     assert sorted(part.received for part in measure_parts(line, plan_parts(line, 3))) == [1, 1, 2]
