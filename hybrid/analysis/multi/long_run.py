@@ -54,8 +54,8 @@ class LongRunSums:
         space, model = ends.space, ends.space.model
         if model.communicator.size > 1:
             raise UnsupportedError(
-                "long-run averages among several objectives are not found in parts by this version: choose one "
-                "process without parts"
+                "long-run averages among several objectives are not found in parts by this version: choose "
+                "one process without parts"
             )
         self._earned = {i: _kept(space.averaged(i)) for i in space.averages}
         self._averages = [EndComponentAverages(model, closer, work, home) for home, _ in ends.homes]
