@@ -20,6 +20,7 @@ import numpy as np
 from hybrid.analysis.operator_values import Scope
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
+from hybrid.base.check_options import OPTIONS
 from hybrid.base.communicators.threads import failure_of_all
 from hybrid.base.errors import (
     HybridError,
@@ -30,10 +31,12 @@ from hybrid.base.errors import (
 )
 from hybrid.base.option_types import CheckEngine
 from hybrid.base.state_values import StateTruth, StateValues
+from hybrid.base.units import counted
 from hybrid.checking.answer import Answer, EveryState
 from hybrid.checking.filters import OF_ENDS, Summary, summarise, summarise_ends
 from hybrid.checking.formulas import LOGIC, FormulaChecker
 from hybrid.checking.in_parts import failure_of, refuse_options
+from hybrid.matrix.backends import FEW_EQUATIONS
 from hybrid.properties.tree import (
     Filter,
     MultiObjective,
@@ -95,10 +98,11 @@ def with_engine(
 ) -> tuple[CheckOptions, str | None]:
     """Return the options with an engine chosen where that was left open, and why, else None.
 
-    Where there is no room for vectors these are diagrams, unless the request `needs_arrays`. Else the
-    diagram of the transitions decides: lists of states without structure have about as many nodes as
-    transitions, and then blocks of them are no smaller than the matrix, and take longer to find. Time:
-    O(levels), once the model is numbered.
+    Where there is no room for vectors these are diagrams, unless the request `needs_arrays`. Few states stay
+    compressed, for NumPy solves those at once. Of more the diagram of the transitions decides: lists of
+    states without structure have about as many nodes as transitions, and then blocks of them are no smaller
+    than the matrix, and take longer to find. A decision process of few transitions is written out as well:
+    that takes less time than to choose a level. Time: O(levels), once the model is numbered.
     """
     if options.engine != "auto":
         return options, None
@@ -107,19 +111,34 @@ def with_engine(
         return replace(options, engine="symbolic"), reason
     if not model.is_numbered:
         return replace(options, engine="hybrid"), "what was asked for besides is its alone"
+    if options.backend == options.method == "auto" and model.n_states <= FEW_EQUATIONS:
+        few = f"NumPy solves {counted(model.n_states, 'state')} before compiled kernels are loaded"
+        return replace(options, engine="hybrid"), few
     matrices = [model.layer_transitions(layer) for layer in range(len(model.layers))]
     entries = sum(matrix.n_entries for matrix in matrices)
     nodes = sum(level.low.size for matrix in matrices for level in matrix.levels)
     ratio = nodes / max(entries, 1)
     told = f"the diagram has {ratio:.2g} nodes a transition"
     needed = _ENTRY_BYTES * entries + _ROW_BYTES * sum(matrix.n_rows for matrix in matrices)
+    why = f"{told}, and saves little"
     if not saves_little(nodes, entries):
-        return replace(options, engine="hybrid"), f"{told}, and saves memory"
+        if not _is_soon_written(options, model, entries):
+            return replace(options, engine="hybrid"), f"{told}, and saves memory"
+        why = f"{counted(entries, 'transition')} of choices are written out before a level is chosen"
     if options.backend == "reference" or options.representation != "row-types":
         return replace(options, engine="hybrid"), "what was asked for besides is its alone"
     if needed > _SHARE * free_memory_bytes():
         return replace(options, engine="hybrid"), f"{told}, but there is no room for a list of {entries:,}"
-    return replace(options, engine="explicit"), f"{told}, and saves little"
+    return replace(options, engine="explicit"), why
+
+
+def _is_soon_written(options: CheckOptions, model: SymbolicModel, entries: int) -> bool:
+    """Whether the choices of a process are written out in less time than a level takes to choose."""
+    from hybrid.matrix.explicit.operators import MOST_WRITTEN
+
+    is_plain = options.level == OPTIONS["level"].default and model.communicator.size == 1
+    is_few = model.is_mdp and entries <= MOST_WRITTEN
+    return is_few and is_plain and options.matrix_backend().name == "cpu"
 
 
 def may_be_symbolic(options: CheckOptions, model: SymbolicModel) -> bool:
@@ -265,17 +284,22 @@ class Checker(FormulaChecker):
 
     def _by_another_engine(self, formula: Expression, fault: Exception) -> Summary:
         """Return the answer's value by another engine, where the one that was chosen has failed."""
-        other = self._other_engine(fault)
-        if other is None:
-            raise fault
-        why = f"{self._engine_reason}, but the engine {self.options.engine} failed: {fault}"
-        _log.info("going on with the engine %s: %s", other, why)
-        self._work.engine_reason = why
-        self.options = replace(self.options, engine=other)
-        try:
-            return self._summary(formula)
-        except UnknownError as unknown:
-            return self._patient_summary(formula, unknown)
+        tried = [self.options.engine]
+        while True:
+            other = self._other_engine(fault)
+            if other is None or other in tried:
+                raise fault
+            why = f"{self._work.engine_reason}, but the engine {self.options.engine} failed: {fault}"
+            _log.info("going on with the engine %s: %s", other, why)
+            self._work.engine_reason = why
+            self.options = replace(self.options, engine=other)
+            tried.append(other)
+            try:
+                return self._summary(formula)
+            except UnknownError as unknown:
+                return self._patient_summary(formula, unknown)
+            except (UnsupportedError, MemoryError, OverflowError) as again:
+                fault = again
 
     def _other_engine(self, fault: Exception) -> CheckEngine | None:
         """Return the engine to go on with behind the one that was chosen; None where there is none."""
@@ -283,6 +307,8 @@ class Checker(FormulaChecker):
             return None
         if self.options.engine == "symbolic":
             return "hybrid" if why_no_vectors(self.model, 1.0) is None else None
+        if self.options.engine == "explicit":
+            return "hybrid"
         if isinstance(fault, UnsupportedError) or self._needs_arrays:
             return None
         return "symbolic" if may_be_symbolic(self.options, self.model) else None

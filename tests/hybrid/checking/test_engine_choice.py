@@ -30,6 +30,20 @@ def structured() -> hybrid.Model:
     return hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 2})
 
 
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No number of states is small."""
+    monkeypatch.setattr(engine_choice, "FEW_EQUATIONS", 0)
+
+
+def test_few_states_stay_compressed(flat: hybrid.Model) -> None:
+    found = hybrid.check(flat, AGREED, engine="auto")
+    assert found.engine == "hybrid"
+    assert "NumPy solves" in found.record()["engine_reason"]
+    assert hybrid.check(flat, AGREED, engine="auto", backend="cpu").engine == "explicit"
+
+
+@pytest.mark.usefixtures("many")
 def test_what_diagrams_do_not_compress_is_written_out(flat: hybrid.Model) -> None:
     found = hybrid.check(flat, AGREED, engine="auto")
     expected = hybrid.check(flat, AGREED)
@@ -42,20 +56,47 @@ def test_what_diagrams_do_not_compress_is_written_out(flat: hybrid.Model) -> Non
     assert found.lower <= expected.upper and expected.lower <= found.upper
 
 
+@pytest.mark.usefixtures("many")
 def test_what_they_compress_is_not(structured: hybrid.Model) -> None:
     found = hybrid.check(structured, 'R{"throughput"}=? [ S ]', engine="auto")
     assert found.engine == "hybrid" and found.statistics.level is not None
     assert "and saves memory" in found.record()["engine_reason"]
 
 
-def test_a_decision_process_is_chosen_for_as_well() -> None:
-    model = hybrid.load(ROOT / "examples/coin.prism", constants={"K": 2})
-    found = hybrid.check(model, "Pmax=? [ F counter=0 ]", engine="auto")
-    expected = hybrid.check(model, "Pmax=? [ F counter=0 ]")
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("size", [2, 12])
+def test_decision_processes_of_few_transitions_are_written_out(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = hybrid.load(ROOT / "examples/coin.prism", constants={"K": size})
+    question, loose = "Pmax=? [ F counter=0 ]", 1e-2
+    found = hybrid.check(model, question, engine="auto", epsilon=loose)
+    expected = hybrid.check(model, question, epsilon=loose)
     assert found.engine == "explicit"
-    assert found.value == pytest.approx(expected.value)
+    assert found.lower <= expected.upper and expected.lower <= found.upper
+    reason = {2: "saves little", 12: "transitions of choices are written out before a level is chosen"}
+    assert reason[size] in found.record()["engine_reason"]
+    if size == 12:
+        assert hybrid.check(model, question, engine="auto", epsilon=loose, level=4).engine == "hybrid"
+        monkeypatch.setattr("hybrid.matrix.explicit.operators.MOST_WRITTEN", 10)
+        assert hybrid.check(model, question, engine="auto", epsilon=loose).engine == "hybrid"
 
 
+@pytest.mark.usefixtures("many")
+def test_a_list_that_fails_gives_way_to_a_compressed_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = hybrid.load(ROOT / "examples/coin.prism", constants={"K": 2})
+    expected = hybrid.check(model, "Pmax=? [ F counter=0 ]")
+
+    def full(*_: Any, **__: Any) -> None:
+        raise MemoryError("no room for a list of so many choices: expected fewer of them")
+
+    monkeypatch.setattr("hybrid.matrix.operators.explicit_choices.write_choices", full)
+    found = hybrid.check(model, "Pmax=? [ F counter=0 ]", engine="auto")
+    assert (found.engine, found.value) == ("hybrid", expected.value)
+    assert "the engine explicit failed: no room for a list" in found.record()["engine_reason"]
+
+
+@pytest.mark.usefixtures("many")
 def test_without_room_for_a_list_it_stays_compressed(
     flat: hybrid.Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,6 +159,7 @@ def test_what_was_asked_for_besides_counts(flat: hybrid.Model) -> None:
     assert hybrid.check(flat, AGREED, engine="auto", ranks=2).engine == "hybrid"
 
 
+@pytest.mark.usefixtures("many")
 def test_the_command_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "flat.prism").write_text(opinions(20))
     given = ["check", str(tmp_path / "flat.prism"), "-pf", AGREED, "--engine", "auto"]
