@@ -68,7 +68,6 @@ class _PassedOn:
         return self.trial(LinearTrial(self.method, (matrix, diagonal, b, start)))
 
 
-@dataclass(frozen=True)
 class _TrialOptions(CheckOptions):
     trial: Trial = LinearTrial.solve
 

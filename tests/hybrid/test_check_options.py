@@ -16,6 +16,7 @@ from hybrid.analysis.run.options import CheckKeywords, CheckOptions, SolutionKey
 from hybrid.app.cli.arguments import add_check
 from hybrid.base.check_options import OPTIONS, options_table
 from hybrid.base.errors import OptionError
+from mtbdd.base import records
 from mtbdd.base.errors import option
 from tests.source_tree import ROOT
 
@@ -30,7 +31,9 @@ def coin() -> Any:
 
 def test_keywords_are_the_fields_and_the_types_are_theirs() -> None:
     fields = {field.name: field for field in dataclasses.fields(CheckOptions)}
-    hints = get_type_hints(CheckOptions, vars(run_options) | {"SolutionKeywords": SolutionKeywords})
+    hints = get_type_hints(
+        CheckOptions, vars(records) | vars(run_options) | {"SolutionKeywords": SolutionKeywords}
+    )
     assert get_type_hints(SolutionKeywords) == {name: hints[name] for name in fields}
     for name, field in fields.items():
         assert field.metadata["option"] is OPTIONS[name]
