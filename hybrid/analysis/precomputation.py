@@ -117,9 +117,18 @@ def predecessor_lists(model: SymbolicModel) -> PredecessorLists | None:
     """Return the lists of a model, made once; None where a search on sets is called for.
 
     That is where states, transitions or layers are very many, or where no level keeps the lists below what a
-    solver's vectors take.
+    solver's vectors take. Chains are searched on sets unless states and transitions are few.
     """
+    if not (model.is_mdp or _is_short(model)):
+        return None
     return model.once(_smallest_lists)
+
+
+def _is_short(model: SymbolicModel) -> bool:
+    """Return whether the interpreter lists and searches a chain sooner than diagrams are searched."""
+    if "numba" in sys.modules or not _has_time(_FEWEST) or model.n_states > _FEWEST:
+        return False
+    return model.n_states + model.n_transitions <= _FEWEST
 
 
 def _smallest_lists(model: SymbolicModel) -> PredecessorLists | None:
@@ -254,15 +263,29 @@ Words = NDArray[Any]
 _FEW_TRANSITIONS = 1 << 16
 """Transitions and states up to which the interpreter is done, in 0.05 s or so, before Numba is imported."""
 
+_FEWEST = 1 << 14
+"""Transitions and states of a chain up to which lists are made and searched sooner than diagrams."""
+
 _MOST_INTERPRETED = 1 << 18
 """The same of all searches of a process: some sets are found by one search for every state."""
 
 
 def never_reached(model: SymbolicModel, safe: Node, target: Node, maximise: bool) -> Node:
     """Return where the probability of ``safe U target``, of an MDP the greatest or the least, is 0."""
-    if not model.is_mdp:
-        return graph.prob0(model, safe, target)
-    return prob0a(model, safe, target) if maximise else prob0e(model, safe, target)
+    return prob0a(model, safe, target) if maximise or not model.is_mdp else prob0e(model, safe, target)
+
+
+def reaching(model: SymbolicModel, target: Node, through: Node | None = None) -> Node:
+    """Return the reachable states with a path to a target, all before it in a set.
+
+    Time: O(states + transitions), or that of :func:`mtbdd.graph.prob01.backward`.
+    """
+    lists = predecessor_lists(model)
+    if lists is None:
+        return graph.backward(model, target, through)
+    allowed = lists.enabled if through is None else np.where(model.indicator(through), lists.enabled, 0)
+    found = _search(lists, allowed.astype(lists.enabled.dtype), model.indicator(target))
+    return states_from(model.manager, model.index, found)
 
 
 def staying_choices(model: SymbolicModel, states: Node) -> list[Node]:
@@ -279,7 +302,10 @@ def staying_choices(model: SymbolicModel, states: Node) -> list[Node]:
 
 
 def decided_states(model: SymbolicModel, safe: Node, target: Node, maximise: bool) -> tuple[Node, Node]:
-    """Return where the greatest or least probability of `safe U target` is 0, and where it is 1."""
+    """Return where the probability of `safe U target`, of an MDP the greatest or least, is 0, and where 1."""
+    if not model.is_mdp:
+        zero = prob0a(model, safe, target)
+        return zero, prob1a(model, safe, target, zero)
     if maximise:
         return prob0a(model, safe, target), prob1e(model, safe, target)
     zero = prob0e(model, safe, target)
@@ -412,10 +438,15 @@ def _is_little(lists: PredecessorLists) -> bool:
     """Return whether the interpreter has searched lists before compiled code is ready."""
     global _interpreted
     work = lists.n_transitions + lists.n_states
-    if work > _FEW_TRANSITIONS or work > _MOST_INTERPRETED - _interpreted or "numba" in sys.modules:
+    if work > _FEW_TRANSITIONS or not _has_time(work) or "numba" in sys.modules:
         return False
     _interpreted += work
     return True
+
+
+def _has_time(work: int) -> bool:
+    """Return whether the interpreter may still search some transitions and states."""
+    return work <= _MOST_INTERPRETED - _interpreted
 
 
 def _run(search: Callable[..., None], lists: PredecessorLists, choices: Words, start: Mask) -> Mask:

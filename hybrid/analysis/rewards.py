@@ -10,6 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.operator_values import OperatorQuery, Scope
+from hybrid.analysis.precomputation import (
+    decided_states,
+    end_components,
+    prob1a,
+    prob1e,
+    reaching,
+    staying_choices,
+)
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.analysis.systems import expected_place, is_constant, is_zero, recompute_on, solve_linear
@@ -22,7 +30,6 @@ from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import enclosed_rewards, relative_units, reward_rates
 from mtbdd.diagrams.manager import Node
-from mtbdd.graph.prob01 import backward, prob0, prob1
 from mtbdd.language.model_syntax import ELAPSED
 from mtbdd.language.syntax import ModelType
 from mtbdd.offset.places import is_any
@@ -60,8 +67,6 @@ class RewardSystem(Record, eq=False):
 
 def reward_system(model: SymbolicModel, structure: int, target: Node, maximise: bool) -> RewardSystem:
     """Return what the graph decides of a reward until a set is reached, and what it leaves."""
-    from hybrid.analysis.precomputation import end_components, prob1a, prob1e, staying_choices
-
     finite = (prob1a if maximise else prob1e)(model, model.reachable, target)
     unknown = index_states(model.manager, finite & ~target)
     if maximise or unknown.total == 0:
@@ -73,8 +78,6 @@ def reward_system(model: SymbolicModel, structure: int, target: Node, maximise: 
 
 def zero_reward_mecs(model: SymbolicModel, structure: int) -> Node:
     """Return the states where a scheduler may stay for ever and earn nothing."""
-    from hybrid.analysis.precomputation import end_components
-
     enabled = [layer.enabled for layer in model.layers]
     free = free_choices(model, model.reachable, enabled, [rewards_of(model, structure)])
     return end_components(model, model.reachable, free).states
@@ -110,8 +113,8 @@ def greatest_totals(model: SymbolicModel, structure: int) -> tuple[Node, Node]:
 
     # Those of one state come together, each of which stands for itself.
     endless = [earning(ends.single), *(c.states for c in ends.components if earning(c) != manager.false)]
-    infinite = backward(model, manager.disjunction(endless))
-    return infinite, backward(model, manager.disjunction(paid)) & ~infinite
+    infinite = reaching(model, manager.disjunction(endless))
+    return infinite, reaching(model, manager.disjunction(paid)) & ~infinite
 
 
 def paid_choices(model: SymbolicModel, structure: int) -> list[Node]:
@@ -217,15 +220,14 @@ def _on_chain(
     scope: Scope,
 ) -> StateValues:
     """Solve the linear system of the states that reach the set almost surely."""
-    zero = prob0(model, model.reachable, target)
-    sure = prob1(model, model.reachable, target, zero)
+    _, sure = decided_states(model, model.reachable, target, True)
     known = np.where(scope.indicator(sure), 0.0, np.inf)
     if sure != model.reachable:
         every = model.index.at(expected_place(options, model.index.size))
         losing = reward_rates(model, structure, every) < 0
         if model.communicator.any(is_any(losing)):
             own = states_from(model.manager, model.index, to_host(losing)) & ~target
-            loses = backward(model, own, model.reachable & ~target)
+            loses = reaching(model, own, model.reachable & ~target)
             known[scope.indicator(loses & ~sure)] = np.nan
     maybe_states = sure & ~target
     if not scope.meets(maybe_states):
@@ -262,7 +264,6 @@ def total_rewards(a: OperatorQuery) -> StateValues:
     it costs to get there.
     """
     from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
-    from hybrid.analysis.precomputation import end_components
 
     model, structure, options, work, scope = a.model, a.formula.place, a.options, a.work, a.scope
     if not model.is_mdp:
@@ -293,7 +294,7 @@ def _total_on_chain(
     earning = states_from(model.manager, model.index, rewards != 0)
     if earning == model.manager.false:
         return StateValues.exact(np.zeros(scope.index.size))
-    over = model.reachable & ~backward(model, earning)
+    over = model.reachable & ~reaching(model, earning)
     return _on_chain(model, structure, over, options, work, scope)
 
 
@@ -375,7 +376,7 @@ def discounted_rewards(a: OperatorQuery) -> StateValues:
     none = np.zeros(model.index.size)
     if not model.is_mdp:
         return a.scope.of_values(_discounted_on_chain(model, structure, d, options, work))
-    earning = backward(model, model.manager.disjunction(paid_choices(model, structure)))
+    earning = reaching(model, model.manager.disjunction(paid_choices(model, structure)))
     unknown = index_states(model.manager, earning)
     if unknown.total == 0:
         return a.scope.of_values(StateValues.exact(none))
@@ -402,7 +403,7 @@ def _discounted_on_chain(
     """Solve the linear system of the states from which something can be earned."""
     rewards, error = enclosed_rewards(model, structure, model.index)
     none = np.zeros(model.index.size)
-    earning = backward(model, states_from(model.manager, model.index, rewards != 0))
+    earning = reaching(model, states_from(model.manager, model.index, rewards != 0))
     maybe = index_states(model.manager, earning)
     if maybe.total == 0:
         return StateValues.exact(none)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.operator_values import OperatorQuery, Scope, until_form
+from hybrid.analysis.precomputation import decided_states, end_components, never_reached, reaching
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.analysis.systems import flow_into, solve_linear
@@ -29,7 +30,6 @@ from mtbdd.base.communicator import ALONE, Communicator
 from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
-from mtbdd.graph.prob01 import backward, prob0, prob1
 from mtbdd.language.syntax import Literal, ModelType
 from mtbdd.offset.offset import SCALED_UNITS, row_entries
 from mtbdd.offset.states import StateIndex, index_states, states_from
@@ -100,18 +100,10 @@ class UntilSystem(Record, eq=False):
 
 def until_system(model: SymbolicModel, safe: Node, target: Node, maximise: bool) -> UntilSystem:
     """Return what the graph decides of ``safe U target`` and what it leaves."""
-    if model.is_mdp:
-        from hybrid.analysis.precomputation import decided_states
-
-        zero, one = decided_states(model, safe, target, maximise)
-    else:
-        zero = prob0(model, safe, target)
-        one = prob1(model, safe, target, zero)
+    zero, one = decided_states(model, safe, target, maximise)
     unknown = model.reachable & ~zero & ~one
     components = None
     if model.is_mdp and maximise and unknown != model.manager.false:
-        from hybrid.analysis.precomputation import end_components
-
         components = end_components(model, unknown)
     return UntilSystem(zero, one, index_states(model.manager, unknown), components)
 
@@ -249,7 +241,6 @@ def _before(
     a: OperatorQuery, safe: Node, target: Node, window: TimeWindow, later: StateValues, maximise: bool
 ) -> StateValues:
     """Return the values of all states when the window is ahead of them, from those when it begins."""
-    from hybrid.analysis.precomputation import never_reached
     from hybrid.analysis.transient import TransientAnalysis
 
     model, nowhere = a.model, np.zeros(a.model.index.size)
@@ -257,7 +248,7 @@ def _before(
     if model.communicator.any(np.isnan(later.upper).any()):
         later_states = model.reachable & ~never_reached(model, safe, target, maximise)
     # Elsewhere the probability is zero, which truncation would blur.
-    first_states = backward(model, later_states, safe) & safe
+    first_states = reaching(model, later_states, safe) & safe
     first = index_states(model.manager, first_states)
     inside = model.indicator(first_states)
     if first.total == 0:
@@ -282,7 +273,6 @@ def _within(
     a: OperatorQuery, safe: Node, target: Node, length: float, maximise: bool, scope: Scope
 ) -> StateValues:
     """Return the probability of ``safe U target`` within some steps or time, in the states of a scope."""
-    from hybrid.analysis.precomputation import never_reached
     from hybrid.analysis.transient import TransientAnalysis
 
     model, options = a.model, a.options

@@ -29,7 +29,7 @@ class Alone(Record, eq=False):
     values: tuple[float, ...]
 
 
-class Plain(Record):
+class Plain(Record, frozen=False):
     first: int
     second: int = 4
 

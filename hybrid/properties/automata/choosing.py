@@ -6,6 +6,7 @@ An automaton from outside is taken if it has the language of our own: programs h
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import logging
 import os
 import shlex
@@ -312,11 +313,13 @@ class ChosenAutomaton(Record):
 
 def has_spot() -> bool:
     """Return whether the package `spottl` is installed."""
-    import importlib.metadata
+    if importlib.util.find_spec("spot") is None:
+        return False  # what knows of distributions takes long to be loaded
+    from importlib.metadata import PackageNotFoundError, version
 
     try:
-        importlib.metadata.version(_PACKAGE)
-    except importlib.metadata.PackageNotFoundError:
+        version(_PACKAGE)
+    except PackageNotFoundError:
         return False
     return True
 

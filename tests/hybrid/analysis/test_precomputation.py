@@ -18,11 +18,13 @@ from hybrid.analysis.precomputation import (
     decided_states,
     end_components,
     list_predecessors,
+    never_reached,
     predecessor_lists,
     prob0a,
     prob0e,
     prob1a,
     prob1e,
+    reaching,
     staying_states,
 )
 from hybrid.analysis.until import until_system
@@ -104,6 +106,7 @@ def test_lists_and_searches_on_sets_agree(
     text: str, interpreted: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(precomputation, "_is_little", lambda lists: interpreted)
+    monkeypatch.setattr(precomputation, "_is_short", lambda model: True)
     model = build(text)
     assert predecessor_lists(model) is not None
     for target in random_sets(model, rng):
@@ -144,6 +147,7 @@ def test_staying_states_hold_all_end_components(
     text: str, with_lists: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(precomputation, "_is_little", lambda lists: with_lists == "interpreted")
+    monkeypatch.setattr(precomputation, "_is_short", lambda model: True)
     if not with_lists:
         monkeypatch.setattr(predecessors, "_MOST_TRANSITIONS", 0)
     model = build(text)
@@ -219,6 +223,24 @@ def test_little_is_searched_without_numba() -> None:
         "assert 'numba' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, timeout=60)
+
+
+def test_few_states_of_a_chain_are_listed(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    model = build(WALK)
+    monkeypatch.setitem(sys.modules, "numba", sys)
+    assert predecessor_lists(model) is None
+    monkeypatch.delitem(sys.modules, "numba")
+    monkeypatch.setattr(precomputation, "_interpreted", 0)
+    assert predecessor_lists(model) is not None
+    for target in random_sets(model, rng):
+        safe = model.reachable & ~random_sets(model, rng)[0] | target
+        zero = graph.prob0(model, safe, target)
+        assert decided_states(model, safe, target, True) == (zero, graph.prob1(model, safe, target, zero))
+        assert never_reached(model, safe, target, False) == zero
+        assert reaching(model, target, safe) == graph.backward(model, target, safe)
+        assert reaching(model, target) == graph.backward(model, target)
+    monkeypatch.setattr(precomputation, "_FEWEST", model.n_states)
+    assert predecessor_lists(model) is None
 
 
 @pytest.mark.parametrize("listed", [True, False], ids=["lists", "sets"])
