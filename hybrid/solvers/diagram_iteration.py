@@ -40,6 +40,9 @@ _NEARER = 0.1
 _EVERY = 8
 """Terms of a series from one look at where they are positive to the next one."""
 
+_MANY_NODES = 1 << 18
+"""Nodes of the first term of a series from which on states are solved in layers, each once."""
+
 _NODE_BYTES = 16
 
 _ROUNDED = 2.0**-51  # lemma: diagram-series
@@ -135,7 +138,7 @@ class DiagramSystem:
             else:
                 best = (store.maximum if self.maximise else store.minimum)(best, found)
         y = self.known if best is None else store.sum(best, self.known, rounding)
-        self._refuse_large(y)
+        self.refuse_large(y)
         return y
 
     def image(self, x: int, rounding: int) -> int:
@@ -145,7 +148,7 @@ class DiagramSystem:
         """
         (choice,) = self.choices
         y = self.store.matrix_product(choice.matrix[int(rounding == UP)], x, rounding)
-        self._refuse_large(y)
+        self.refuse_large(y)
         return y
 
     def settle(self, *vectors: int) -> tuple[int, ...]:
@@ -169,7 +172,7 @@ class DiagramSystem:
                 choice.barred = next(kept)
         return tuple(kept)
 
-    def _refuse_large(self, x: int) -> None:
+    def refuse_large(self, x: int) -> None:
         """Refuse to go on with a diagram that takes more than an array of all states would."""
         most = max(8 * self.n_states, _SMALL_VECTOR)
         if _NODE_BYTES * self.store.n_nodes <= most:
@@ -269,7 +272,7 @@ class DiagramIteration:
     def run(self) -> DiagramBounds:
         """Return bounds; their status says how it ended."""
         with self.clock.cancellable():
-            if len(self.system.choices) != 1 or not self._added_up():
+            if len(self.system.choices) != 1 or not (self._in_layers() or self._added_up()):
                 self._rise()
             if self.upper is not None:
                 self._narrow()
@@ -285,6 +288,62 @@ class DiagramIteration:
         )
 
     # ------------------------------------------------------------------
+
+    def _in_layers(self) -> bool:
+        """Solve a large chain without circles from its ends on; return whether it is one.
+
+        A layer has the states that lead to known ones alone. Each state is solved once, and products go by
+        the nodes of its layer. What is found of another chain is a lower bound.
+
+        Lemma: diagram-layers (docs/bounds.md).
+        """
+        system, store = self.system, self.system.store
+        if store.size(system.step(0, DOWN)) < _MANY_NODES:
+            return False
+        (choice,) = system.choices
+        left = self._leading_to(choice.matrix[1], store.constant(1.0))
+        layer = store.without(left, self._leading_to(choice.matrix[1], left))  # lemma: diagram-layers
+        lower = upper = system.known
+        while layer:
+            lower, upper = self._solved(layer, lower, upper)
+            system.refuse_large(lower)
+            left = store.without(left, layer)
+            self.iterations += 1
+            if self._spent():
+                break
+            near = store.product(self._leading_to(choice.matrix[1], layer), left)
+            rows = store.product(choice.matrix[1], near)
+            layer = store.without(near, self._leading_to(rows, left))  # lemma: diagram-layers
+            lower, upper, left, layer = system.settle(lower, upper, left, layer)
+        self.lower = lower
+        if left:  # lemma: diagram-layers
+            return False
+        self.upper = upper
+        return True
+
+    def _leading_to(self, matrix: int, states: int) -> int:
+        """Return 1 in the rows that have an entry in some columns; entries are at least the exact ones."""
+        return self._support(self.system.store.matrix_product(matrix, states, UP))
+
+    def _solved(self, layer: int, lower: int, upper: int) -> tuple[int, int]:
+        """Return bounds that have the values of a layer as well, which leads to known states alone.
+
+        Lemma: diagram-layers (docs/bounds.md).
+        """
+        store = self.system.store
+        (choice,) = self.system.choices
+        store.begin_exact()
+        found = [lower, upper]
+        for place, rounding in enumerate((DOWN, UP)):
+            value = store.matrix_product(store.product(choice.matrix[place], layer), found[place], rounding)
+            if choice.gain is not None:
+                value = store.sum(value, store.product(choice.gain[place], layer), rounding)
+            is_exact = len({*choice.matrix}) == len({*(choice.gain or (0,))}) == 1 and lower == upper
+            found[place] = store.sum(found[place], value, rounding)
+            self.products += 1
+            if is_exact and not store.was_rounded:  # lemma: diagram-layers
+                return found[0], found[0]
+        return found[0], found[1]
 
     def _added_up(self) -> bool:
         """Begin with the sum of the terms ``A^k b`` from below; return whether these are all there are.

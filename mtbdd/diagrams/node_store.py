@@ -260,6 +260,10 @@ class NodeStore:
         """Return the lesser of two functions, value by value."""
         return self.apply(self._kernels.LESS, a, b)
 
+    def without(self, a: int, b: int) -> int:
+        """Return a function, and 0 where another one has the same value."""
+        return self.apply(self._kernels.EXCEPT, a, b)
+
     def modular_product(self, matrix: int, vector: int) -> int:
         """Return the product of a matrix and a vector of residues."""
         operation = self._kernels.MATRIX + self._kernels.MODULAR

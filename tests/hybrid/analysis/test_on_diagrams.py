@@ -118,6 +118,35 @@ def test_a_series_whose_terms_vanish_is_added_up_from_above() -> None:
     assert Fraction(answer.lower) < Fraction(1, 10**400) < Fraction(answer.upper)
 
 
+# lemma: diagram-layers
+def test_a_large_chain_without_circles_is_solved_in_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hybrid.solvers.diagram_iteration._MANY_NODES", 0)
+    answer = hybrid.check(hybrid.parse(TREE), 'R{"r"}=? [ F s>=8 ]', engine="symbolic")
+    assert (answer.lower, answer.value, answer.upper) == (9.0, 9.0, 9.0)
+    assert answer.statistics.iterations == answer.statistics.products == 3
+    far = """dtmc module m s:[0..4]; [] s=0 -> 0.5:(s'=1) + 0.5:(s'=2); [] s=1 -> (s'=2);
+      [] s=2 -> 0.5:(s'=3) + 0.5:(s'=4); [] s>2 -> true; endmodule"""
+    answer = hybrid.check(hybrid.parse(far), "P=? [ F s=3 ]", engine="symbolic")
+    assert (answer.lower, answer.value, answer.upper) == (0.5, 0.5, 0.5)
+    answer = hybrid.check(hybrid.parse(line("0.333251953125", 40)), "P=? [ F s=40 ]", engine="symbolic")
+    assert answer.lower is not None and answer.upper is not None
+    assert Fraction(answer.lower) < Fraction(1365, 4096) ** 40 < Fraction(answer.upper)
+    assert answer.upper - answer.lower <= 1e-13 * answer.upper
+    assert answer.statistics.iterations == 40
+
+
+# lemma: diagram-layers
+def test_chains_with_circles_are_not_solved_in_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """State 2 leads to states of both kinds."""
+    monkeypatch.setattr("hybrid.solvers.diagram_iteration._MANY_NODES", 0)
+    circle = """dtmc module m s:[0..5]; [] s=0 -> 0.5:(s'=1) + 0.5:(s'=2); [] s=1 -> 0.5:(s'=0) + 0.5:(s'=5);
+      [] s=2 -> 0.25:(s'=1) + 0.75:(s'=3); [] s=3 -> 0.5:(s'=4) + 0.5:(s'=5); [] s>3 -> true; endmodule"""
+    found = hybrid.check(hybrid.parse(circle), "P=? [ F s=5 ]", engine="symbolic")
+    assert found.lower is not None and found.upper is not None
+    wanted = hybrid.check(hybrid.parse(circle), "P=? [ F s=5 ]", exact=True)
+    assert found.lower <= wanted.value <= found.upper < 1 and found.upper - found.lower < 1e-6
+
+
 # lemma: diagram-rounding
 @pytest.mark.parametrize("bound", ["<=100000", "[90000,100000]"])
 def test_many_steps_of_few_states_are_powers(bound: str) -> None:
