@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import hybrid
+from hybrid.__main__ import main
 from hybrid.properties import parse_properties
 from hybrid.properties.tree import RewardBound, RewardBounds
 from tests.exploring import each, rounds
@@ -123,11 +126,21 @@ def test_one_upper_bound_is_the_budget_s_own() -> None:
         assert isinstance(found.formula.path.bound, RewardBounds)
 
 
-def test_states_that_settle_a_bound_from_below_have_successors() -> None:
-    """The target may be passed too early, so that the model is built beyond it."""
-    model = hybrid.parse(WALK.format(kind="dtmc"))
-    early = hybrid.check(model, 'P=? [ F{"a"}>=2 s=2 ]')
-    assert early.lower <= Fraction(2, 3) <= early.upper and early.lower > 0.6
+def test_states_that_settle_a_bound_from_below_have_successors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The target may be passed too early, so that the command builds the model beyond it."""
+    model = tmp_path / "walk.prism"
+    model.write_text(WALK.format(kind="dtmc"))
+    for path, right, states in (
+        ('F{"a"}>=2 s=2', Fraction(2, 3), 4),
+        ('F{"a"}<=2,{"b"}<=100 s=2', Fraction(8, 9), 3),
+    ):
+        assert main(["check", str(model), f"P=? [ {path} ]", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        (answer,) = found["results"]
+        assert answer["lower"] <= right <= answer["upper"]
+        assert found["model"]["states"] == states
 
 
 @pytest.mark.parametrize(
