@@ -40,7 +40,10 @@ _PLAIN = 0.02
 """Gain from which states are not cut by their order."""
 
 _STARTS = 3
-"""Variables that sums begin with, the best by themselves; the order of states is another begin."""
+"""Variables that sums begin with at most, the best by themselves; the order of states is another begin."""
+
+_SEARCHES = 24
+"""Begins for all parts together, but for one each: with many parts there are many cuts to seek."""
 
 _ROUNDS = 12
 """Changes of a sum at most."""
@@ -189,14 +192,16 @@ class Bisection:
             np.zeros(len(users), kind),
         )
 
-    def best(self) -> Cut:
-        """Return the best cut that a few changes of a sum lead to, from several begins.
+    def best(self, starts: int) -> Cut:
+        """Return the best cut that a few changes of a sum lead to.
+
+        Begins are the order of states, and so many variables by themselves.
 
         Time: O(rounds * variables * (k log k + u)).
         """
         none = (0,) * len(self._span)
         useful = np.flatnonzero(self._span > 0).tolist()
-        first = sorted(useful, key=lambda v: self.cost(_changed(none, v, 1)))[:_STARTS]
+        first = sorted(useful, key=lambda v: self.cost(_changed(none, v, 1)))[:starts]
         best, least = none, (1.0 - _PLAIN) * self.cost(none)
         for signs in (none, *(_changed(none, v, 1) for v in first)):
             own = self.cost(signs)
@@ -341,6 +346,7 @@ def bisect(model: SymbolicModel, sample: StateSample, parts: int) -> tuple[tuple
     every = np.arange(len(sample.number)), np.arange(len(sample.user))
     begin = *every, np.zeros(len(sample.number), bool), np.ones(len(sample.names))
     owners: list[Node] = [model.manager.false] * parts
+    starts = min(_STARTS, max(1, _SEARCHES // parts))
     cuts, left = [], [(0, parts, model.reachable, count_rows(model, model.reachable).work, begin)]
     while left:
         first, end, whole, work, of = left.pop()
@@ -349,7 +355,7 @@ def bisect(model: SymbolicModel, sample: StateSample, parts: int) -> tuple[tuple
             continue
         middle = (first + end) // 2
         bisection = Bisection(sample, *of, (middle - first, end - middle))
-        cut, wanted, more = bisection.best(), (middle - first) / (end - first), 0.0
+        cut, wanted, more = bisection.best(starts), (middle - first) / (end - first), 0.0
         for _ in range(_MOVES + 1):
             low = whole & cut.states(model)
             own = count_rows(model, low).work
