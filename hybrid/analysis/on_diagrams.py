@@ -317,6 +317,29 @@ def _products(store: NodeStore, f: Enclosure, g: Enclosure) -> Enclosure:
     return store.product(f[0], g[0], DOWN), store.product(f[1], g[1], UP)
 
 
+def _earned(
+    store: NodeStore, model: SymbolicModel, structure: int, rows: Node, layer: int | None = None
+) -> list[tuple[int, float]]:
+    """Return the diagrams of what some states earn, by one layer or by all, with their errors in units.
+
+    Rewards below zero are refused.
+    """
+    if structure == ELAPSED:
+        return []
+    reward = symbolic_reward(model, structure)
+    choices = reward.choices if layer is None else reward.choices[layer : layer + 1]
+    found = []
+    for part in (m.only(rows) for m in (reward.states, *choices) if m is not None):
+        own = _loaded(store, part)
+        if bool((store.values(own) < 0).any()) or not np.isfinite(part.units):
+            raise UnsupportedError(
+                f"rewards below zero are not answered by the engine symbolic: choose "
+                f"{option('engine', 'hybrid')}"
+            )
+        found.append((own, part.units))
+    return found
+
+
 def _gain(
     store: NodeStore,
     model: SymbolicModel,
@@ -333,17 +356,9 @@ def _gain(
         one = _indicator(store, model, rows)
         found = (one, one)
     else:
-        reward = symbolic_reward(model, structure)
-        parts = [m.only(rows) for m in (reward.states, reward.choices[layer]) if m is not None]
         found = (0, 0)
-        for part in parts:
-            own = _loaded(store, part)
-            if bool((store.values(own) < 0).any()) or not np.isfinite(part.units):
-                raise UnsupportedError(
-                    f"rewards below zero are not answered by the engine symbolic: choose "
-                    f"{option('engine', 'hybrid')}"
-                )
-            below, above = _widened(store, own, part.units)  # lemma: entry-units
+        for own, units in _earned(store, model, structure, rows, layer):
+            below, above = _widened(store, own, units)  # lemma: entry-units
             found = (store.sum(found[0], below, DOWN), store.sum(found[1], above, UP))
     if model.type is ModelType.CTMC and inverse is not None:
         return _products(store, found, inverse)
@@ -540,6 +555,8 @@ def _reached(a: OperatorQuery) -> DiagramValues:
         finite = prob1e(model, model.reachable, target)
         allowed = staying_choices(model, finite)
     unknown, infinite = finite & ~target, model.reachable & ~finite
+    if a.scope.meets(infinite):
+        _earned(_store(model), model, structure, model.reachable)  # refuses what need not add up to anything
     if not a.scope.meets(unknown):
         return _decided(model, manager.false, infinite, np.inf)
     if allowed is not None:
