@@ -43,13 +43,13 @@ from hybrid.base.halo import ArrivingVector
 from hybrid.base.option_types import Engine, StorageName
 from hybrid.checking.in_parts import part_of
 from hybrid.matrix.explicit import explicit_matrix
-from hybrid.matrix.gpu.distributed_workspace import DistributedDeviceWorkspace, run_distributed
+from hybrid.matrix.gpu.distributed_space import DistributedDeviceSpace, run_distributed
 from hybrid.matrix.gpu.halo import ArrivingOnDevice, DeviceHalo, DevicePlace
 from hybrid.matrix.gpu.product import DistributedGpuProduct
 from hybrid.matrix.gpu.transports import VARIABLE
 from hybrid.matrix.operators.hybrid_matrix import DistributedMatrix
-from hybrid.matrix.space.host import workspace_of
-from hybrid.matrix.space.workspace import Workspace
+from hybrid.matrix.space.host import space_of
+from hybrid.matrix.space.vector_space import VectorSpace
 from mtbdd.build.model import SymbolicModel
 from mtbdd.offset.distributed import DistributedMTBDD
 
@@ -116,11 +116,11 @@ def steps_of(own: SymbolicModel, engine: Engine = "hybrid") -> tuple[Any, Any, S
     matrix = build_operator(symbolic, CheckOptions.of(engine, "gpu", storage=storage), True)
     place = matrix.place
     rates = place.compressed(own.exit_rates(own.index.at(place)))
-    return matrix, rates, in_space(workspace_of(matrix), rates)
+    return matrix, rates, in_space(space_of(matrix), rates)
 
 
-def in_space(space: Workspace, rates: Any) -> Steps:
-    """Return what makes steps of JOR in a workspace."""
+def in_space(space: VectorSpace, rates: Any) -> Steps:
+    """Return what makes steps of JOR in a vector space."""
     steps = space.system(rates, None).relaxation(0.9)
     pair = space.xp.ones(len(rates)), space.xp.ones(len(rates))
 
@@ -235,7 +235,7 @@ def explicit_steps(own: SymbolicModel) -> tuple[ExplicitPart, DeviceHalo, Any, S
     assert isinstance(divided, DistributedMTBDD)
     product, halo = ExplicitPart(divided), DeviceHalo(device, divided)
     run = run_distributed(device, cast(DistributedGpuProduct, product), halo)
-    space = DistributedDeviceWorkspace(device, run, own.communicator, halo.host_waits)
+    space = DistributedDeviceSpace(device, run, own.communicator, halo.host_waits)
     rates = DevicePlace(device).compressed(own.exit_rates(own.index.at(DevicePlace(device))))
     return product, halo, rates, in_space(space, rates)
 
@@ -272,7 +272,7 @@ def _together(own: SymbolicModel, engine: Engine) -> tuple[tuple[int, ...], dict
         for _ in range(number // _RECORDED):
             repeated()
 
-    silent = in_space(DistributedDeviceWorkspace(current_device(), run, alike, False), rates)
+    silent = in_space(DistributedDeviceSpace(current_device(), run, alike, False), rates)
     together, stepping, exchanging = (seconds(w, alike.greatest) for w in (make, silent, exchanges))
     numbers = {
         "seconds": together,

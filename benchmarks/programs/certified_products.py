@@ -20,7 +20,7 @@ from benchmarks.library.device import require_device
 from benchmarks.library.models import example_of
 from benchmarks.library.records import Records, Row
 from hybrid.base.option_types import BackendName
-from hybrid.matrix.gpu.workspace import DeviceSystem
+from hybrid.matrix.gpu.device_space import DeviceSystem
 from hybrid.matrix.operators.matrix_block_rows import MatrixBlockRows
 from hybrid.matrix.space.bellman import BoundAccelerator
 from hybrid.matrix.space.host import HostSystem

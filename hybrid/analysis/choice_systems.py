@@ -41,7 +41,7 @@ from hybrid.matrix.space.choice_operator import (
     ChoiceSteps,
     Quotient,
 )
-from hybrid.matrix.space.workspace import Array
+from hybrid.matrix.space.vector_space import Array
 from mtbdd.base.memory import free_memory_bytes
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
@@ -232,11 +232,11 @@ class ChoiceMatrices:
             found.backend_reason = self._built.backend_reason
         if found.write is None and alike.size == 1:
             from hybrid.matrix.operators.hybrid_choices import HybridChoices
-            from hybrid.matrix.space.host import HostWorkspace
+            from hybrid.matrix.space.host import HostSpace
 
             assert self._layers is not None
             whole, own = self._layers
-            if isinstance(found, HybridChoices) and isinstance(found.space, HostWorkspace):
+            if isinstance(found, HybridChoices) and isinstance(found.space, HostSpace):
                 held = found.layer_choices
                 found.write = lambda: _written(held(), problem.size)
             else:

@@ -29,7 +29,7 @@ from hybrid.base.state_values import StateValues
 from hybrid.matrix.operators.rounding import step_slack
 from hybrid.matrix.space.base import Status
 from hybrid.matrix.space.bounded_solution import NEGLIGIBLE, TINY, middle_of, underflow_of
-from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.host import space_of
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import enclosed_rewards
 from mtbdd.diagrams.manager import Node
@@ -95,7 +95,7 @@ def transient_distribution(
     matrix = build_operator(
         model.submatrix(model.index, model.index, diagonal=not continuous).transpose(), options
     )
-    space = workspace_of(matrix)
+    space = space_of(matrix)
     if continuous:
         rates = leaving_rates(model, model.index, options).rates
         rate = _ABOVE * float(rates.max(initial=0.0))

@@ -37,9 +37,9 @@ from hybrid.matrix.operators.rounding import TINIEST
 from hybrid.matrix.space.base import Clock, ProgressMonitor
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceProblem, Quotient
-from hybrid.matrix.space.distributed import DistributedWorkspace
-from hybrid.matrix.space.host import HostWorkspace
-from hybrid.matrix.space.workspace import Array, Workspace
+from hybrid.matrix.space.distributed import DistributedHostSpace
+from hybrid.matrix.space.host import HostSpace
+from hybrid.matrix.space.vector_space import Array, VectorSpace
 from mtbdd.base.errors import option
 from mtbdd.base.memory import require_memory
 from mtbdd.build.model import SymbolicModel
@@ -283,7 +283,7 @@ class BudgetSystem:
         rows = self._model.manager.exists(columns, part.only(self.states).support())
         return self._model.indicator(rows, self.unknown)
 
-    def _find_space(self) -> Workspace:
+    def _find_space(self) -> VectorSpace:
         """Return where vectors live: beside the first matrix that has entries, else on the host."""
         for reward in self._split.parts:
             if reward not in self._waiting:
@@ -292,8 +292,8 @@ class BudgetSystem:
                 if flow.inner is not None:
                     return flow.inner.space
         nothing, alike = EmptyMatrix(self.unknown.size), self._model.communicator
-        space = HostWorkspace(nothing)
-        return space if alike.size == 1 else DistributedWorkspace(nothing, space.passes, alike)
+        space = HostSpace(nothing)
+        return space if alike.size == 1 else DistributedHostSpace(nothing, space.passes, alike)
 
     def _allowed(self, maximise: bool) -> tuple[list[Array], Quotient | None]:
         """Return where every layer has a choice that may be taken, and which states are one.
@@ -342,7 +342,7 @@ _VECTORS = 12  # of bounds, gains and products beside those of the budgets
 
 @dataclass(frozen=True, eq=False)
 class BudgetValues:
-    """Values of one budget in the unknown states; arrays of the workspace, shape (n,), float64.
+    """Values of one budget in the unknown states; arrays of the vector space, shape (n,), float64.
 
     `lower` and `upper` bound the probability; `some` and `missed` are 1 where it is above 0, below 1; else 0.
     """
@@ -450,7 +450,7 @@ class BudgetSweep:
         return self._all.operator
 
     @property
-    def _space(self) -> Workspace:
+    def _space(self) -> VectorSpace:
         return self._all.space
 
     def _equal(self, a: Array, b: Array) -> bool:

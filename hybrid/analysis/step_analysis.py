@@ -27,7 +27,7 @@ from hybrid.base.arrays import elements, extremes, to_host
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.space.base import Clock, Criterion, Numbers, State
 from hybrid.matrix.space.bounded_solution import positive_after
-from hybrid.matrix.space.workspace import Array, Pair, Steps, Workspace
+from hybrid.matrix.space.vector_space import Array, Pair, Steps, VectorSpace
 from mtbdd.offset.states import StateIndex
 
 Vector = NDArray[np.float64]
@@ -46,7 +46,7 @@ class RecordedSteps:
     """
 
     def __init__(
-        self, clock: Clock, space: Workspace, pair: Pair, course: ErrorTerms, result: Array | None = None
+        self, clock: Clock, space: VectorSpace, pair: Pair, course: ErrorTerms, result: Array | None = None
     ) -> None:
         self._clock, self._pair, self._course, self._result = clock, pair, course, result
         self.made, self.is_finished = 0, False
@@ -85,7 +85,7 @@ class StepAnalysis(ABC):
 
     Parameters
     ----------
-    space : Workspace
+    space : VectorSpace
     within : StateIndex or None
         The states, for records.
     criterion : Criterion
@@ -101,7 +101,7 @@ class StepAnalysis(ABC):
 
     def __init__(
         self,
-        space: Workspace,
+        space: VectorSpace,
         within: StateIndex | None,
         criterion: Criterion,
         work: SolveStatistics,
@@ -150,7 +150,7 @@ class StepAnalysis(ABC):
         return self._errors.bounds(told, course, greatest, positive=known)
 
     def _vectors(self, start: Array) -> Pair:
-        """Return the start and room for the value after a step, in the workspace."""
+        """Return the start and room for the value after a step, in the vector space."""
         return self._space.vector(self._placed(start)), self._space.xp.empty(start.size)
 
     def _placed(self, x: Array) -> Array:

@@ -25,8 +25,8 @@ from hybrid.matrix.operators.rounding import Discount, step_slack
 from hybrid.matrix.space.base import Clock, Solution, Status
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
 from hybrid.matrix.space.directed_system import DirectedSystem
-from hybrid.matrix.space.host import workspace_of
-from hybrid.matrix.space.workspace import OPERANDS
+from hybrid.matrix.space.host import space_of
+from hybrid.matrix.space.vector_space import OPERANDS
 from mtbdd.base.communicator import Communicator
 from mtbdd.base.errors import option
 from mtbdd.base.memory import require_memory
@@ -416,7 +416,7 @@ def solve_gain(
     """
     matrix = build_operator(model.submatrix(component, component, diagonal=False), options, beside=True)
     there = component.at(matrix.place)
-    workspace_of(matrix).reserve(_SET_UP_VECTORS, matrix.shape[0])
+    space_of(matrix).reserve(_SET_UP_VECTORS, matrix.shape[0])
     # Nothing leaves a bottom component: its matrix has all entries of its rows.
     diagonal, shared = moving_rates(matrix, there)
     has_room = method.has_room(matrix)
@@ -486,7 +486,7 @@ def _refuse_infinite(what: str, solution: Solution, communicator: Communicator) 
 
 def _next_change(matrix: Matrix, diagonal: Vector, b: Vector | None, x: Vector) -> float:
     """Return the greatest change of an element in one more step from x, relative to the element."""
-    space = workspace_of(matrix)
+    space = space_of(matrix)
     steps = space.system(diagonal, b).relaxation()
     steps.sweep((space.operand(x), space.xp.empty(x.size)), 0, 1)
     return space.read(steps.changes)[1]

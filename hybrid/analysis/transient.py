@@ -32,8 +32,8 @@ from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.rounding import far_from_underflow, step_slack, widened
 from hybrid.matrix.space.base import Clock, Status
 from hybrid.matrix.space.bounded_solution import UNIT, underflow_of
-from hybrid.matrix.space.host import workspace_of
-from hybrid.matrix.space.workspace import Array, Pair
+from hybrid.matrix.space.host import space_of
+from hybrid.matrix.space.vector_space import Array, Pair
 from hybrid.solvers.poisson import poisson_weights
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language.syntax import ModelType
@@ -182,7 +182,7 @@ class TransientAnalysis(StepAnalysis):
         entered = model.submatrix(within, within, diagonal=not self.continuous)
         self._matrix = build_operator(entered, options, beside=True, steps=math.inf)
         self.there = within.at(self._matrix.place)
-        super().__init__(workspace_of(self._matrix), within, options.criterion, work, places)
+        super().__init__(space_of(self._matrix), within, options.criterion, work, places)
         terminals = np.abs(self._matrix.symbolic.terminals)
         alike = self._alike
         self._least_entry = alike.least(float(terminals.min(initial=1.0)))
@@ -240,7 +240,7 @@ class TransientAnalysis(StepAnalysis):
         return None if self._may_stop(there, change, steps - FEWEST_STEPS // 2, ErrorTerms()) else leaps
 
     def _vectors(self, start: Array) -> Pair:
-        """Return the start and room for the value after a step, in the workspace."""
+        """Return the start and room for the value after a step, in the vector space."""
         self._space.reserve(self._space.more(_VECTORS, self._divisor), start.size)
         return super()._vectors(start)
 

@@ -13,7 +13,7 @@ from hybrid.base.errors import NotConvergedError
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.space.base import Criterion, Status
 from hybrid.matrix.space.bounded_solution import UNIT
-from hybrid.matrix.space.workspace import Array, Workspace
+from hybrid.matrix.space.vector_space import Array, VectorSpace
 from mtbdd.base.communicator import ALONE, Communicator
 from mtbdd.base.records import Record
 
@@ -70,11 +70,11 @@ class StepErrors(Record):
     communicator: Communicator = ALONE
 
     def of_steps_left_out(
-        self, space: Workspace, x: Array, change: float, remaining: int, criterion: Criterion
+        self, space: VectorSpace, x: Array, change: float, remaining: int, criterion: Criterion
     ) -> float | None:
         """Return the error of leaving out the steps that remain; None if it would count.
 
-        The array x lies in the workspace; `change` is the greatest one of the last step.
+        The array x lies in the vector space; `change` is the greatest one of the last step.
 
         Lemma: steps-left-out (docs/bounds.md).
         """

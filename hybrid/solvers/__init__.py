@@ -8,7 +8,7 @@ from mtbdd.base.lazy_loading import lazy_names
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from hybrid.matrix.space.base import Criterion, MatrixOperator, Solution, Status
+    from hybrid.matrix.space.base import Criterion, LinearOperator, Solution, Status
     from hybrid.matrix.space.bounded_solution import BoundedSolution
     from hybrid.solvers.average_krylov import GainResult
     from hybrid.solvers.average_reward import AverageReward
@@ -32,7 +32,7 @@ __all__ = [
     "Power",
     "Solution",
     "Status",
-    "MatrixOperator",
+    "LinearOperator",
     "Topological",
 ]
 
@@ -45,7 +45,7 @@ _HOMES = {
     "GaussSeidel": "gauss_seidel",
     "Interval": "interval",
     "Jacobi": "iteration",
-    "MatrixOperator": "hybrid.matrix.space.base",
+    "LinearOperator": "hybrid.matrix.space.base",
     "Optimistic": "optimistic",
     "Power": "iteration",
     "Solution": "hybrid.matrix.space.base",
@@ -53,6 +53,9 @@ _HOMES = {
     "Topological": "topological",
 }
 
+_GONE = {"MatrixOperator": "it is LinearOperator"}
+"""Names of the release before."""
+
 if not TYPE_CHECKING:  # type checkers have the imports above
     # On first use: an answer takes one method.
-    __getattr__ = lazy_names(__name__, _HOMES)
+    __getattr__ = lazy_names(__name__, _HOMES, gone=_GONE)

@@ -22,7 +22,7 @@ from hybrid.base.arrays import extremes
 from hybrid.matrix.space.base import Clock, Criterion, Numbers, RecordedState, Status, Vector
 from hybrid.matrix.space.idr import BICGSTAB_VECTORS
 from hybrid.matrix.space.recurrence import Recurrence, RecurrenceStatus
-from hybrid.matrix.space.workspace import OPERANDS, Array, Workspace
+from hybrid.matrix.space.vector_space import OPERANDS, Array, VectorSpace
 from hybrid.solvers.forecast import relative_width, steps_to_check
 from mtbdd.base.records import Record
 
@@ -30,7 +30,7 @@ from mtbdd.base.records import Record
 
 
 def average_bounds(
-    space: Workspace, h: Array, rewards: Array, diagonal: Array, rho: Array, error: Array, slack: float
+    space: VectorSpace, h: Array, rewards: Array, diagonal: Array, rho: Array, error: Array, slack: float
 ) -> tuple[Array, Array]:
     """Return the least and greatest element of ``r + M h - d * h``, widened by the errors of computing it.
 
@@ -46,7 +46,7 @@ def average_bounds(
     Returns
     -------
     tuple of two arrays, shape ()
-        In the workspace, so that nothing waits for them.
+        In the vector space, so that nothing waits for them.
 
     Lemma: gain (docs/bounds.md).
     """
@@ -72,7 +72,7 @@ def average_bounds(
     return space.least(h), space.greatest(rho)
 
 
-def _write_out(space: Workspace, operand: Array, out: Array) -> None:
+def _write_out(space: VectorSpace, operand: Array, out: Array) -> None:
     """Write an operand to a vector: times one, which changes no bit."""
     out.fill(1.0)
     space.weigh(operand, out, out)
@@ -148,11 +148,11 @@ class AnchoredSolution:
 
     Parameters
     ----------
-    space : Workspace
+    space : VectorSpace
     recurrence : Recurrence
         Of the system with an anchor and the rewards on its right; not begun.
     diagonal : array, shape (n,)
-        In the workspace, or an operand there.
+        In the vector space, or an operand there.
     anchor : int
     criterion : Criterion
         Of the bounds.
@@ -172,7 +172,7 @@ class AnchoredSolution:
 
     def __init__(
         self,
-        space: Workspace,
+        space: VectorSpace,
         recurrence: Recurrence,
         diagonal: Array,
         anchor: int,
@@ -323,7 +323,7 @@ class LowMemoryAverage:
 
     Attributes
     ----------
-    space : Workspace
+    space : VectorSpace
     diagonal, rewards : vector or CodedVector, shape (n,)
         Operands of the space.
     products, probes : int
@@ -332,7 +332,7 @@ class LowMemoryAverage:
         Always 0: `nbytes` counts the memory.
     """
 
-    space: Workspace
+    space: VectorSpace
     diagonal: Vector
     rewards: Vector
     products: int = 0

@@ -15,7 +15,7 @@ Where the matrix has a preconditioner that is worth it (:mod:`hybrid.matrix.spac
 with that. Else, where the widths of the bounds promise a gain, IDR(s) goes on from h
 (:mod:`hybrid.solvers.average_krylov`). BiCGStab does where there is no room for its vectors. Where it fails,
 h goes on as before. IDR(s) has vectors of single precision at first, where few digits get lost and the
-workspace has products with them. They move half as much memory, and the bounds are those of the iterate.
+vector space has products with them. They move half as much memory, and the bounds are those of the iterate.
 Where there is no room for h and w either, BiCGStab begins (:mod:`hybrid.solvers.average_krylov`). Last come
 damped steps of the uniformised chain, which have the fewest vectors.
 """
@@ -35,7 +35,7 @@ from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.space.base import (
     Clock,
     Criterion,
-    MatrixOperator,
+    LinearOperator,
     Numbers,
     Progress,
     RecordedState,
@@ -43,10 +43,10 @@ from hybrid.matrix.space.base import (
     Vector,
 )
 from hybrid.matrix.space.bounded_solution import underflow_of
-from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.host import space_of
 from hybrid.matrix.space.idr import IDR_VECTORS, SINGLE_VECTORS
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
-from hybrid.matrix.space.workspace import Array, Steps, Workspace
+from hybrid.matrix.space.vector_space import Array, Steps, VectorSpace
 from hybrid.solvers.forecast import AGAIN, Forecast, relative_width, steps_to_check
 from hybrid.solvers.traffic import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, traffic_ratio
 from mtbdd.base.records import Record
@@ -63,7 +63,7 @@ _UNLIKE = 0.125  # of the distance of the bounds: where a front is on its way so
 
 
 class BiasIteration:
-    """The two iterations; all vectors and numbers stay in the workspace.
+    """The two iterations; all vectors and numbers stay in the vector space.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class BiasIteration:
     _pacing: Steps | None
     _moving: Steps | None
 
-    def __init__(self, space: Workspace, diagonal: Vector, rewards: Vector, omega: float) -> None:
+    def __init__(self, space: VectorSpace, diagonal: Vector, rewards: Vector, omega: float) -> None:
         self.space, self._omega = space, omega
         self.diagonal, self._rewards = space.plain(diagonal), space.plain(rewards)
         self._system = space.system(diagonal, space.ones(len(rewards)))
@@ -317,7 +317,7 @@ class AverageReward(Record):
 
     def solve(
         self,
-        matrix: MatrixOperator,
+        matrix: LinearOperator,
         diagonal: Vector,
         rewards: Vector,
         slack: float,
@@ -327,7 +327,7 @@ class AverageReward(Record):
 
         Parameters
         ----------
-        matrix : MatrixOperator
+        matrix : LinearOperator
             Rates between the states of one closed class, shape (n, n), n > 1, without diagonal.
         diagonal : ndarray of float64, shape (n,)
             Its row sums.
@@ -339,7 +339,7 @@ class AverageReward(Record):
 
         Notes
         -----
-        Seven vectors besides the operands, where the matrix has its workspace, one more now and then while
+        Seven vectors besides the operands, where the matrix has its space, one more now and then while
         nothing is known of the pace, if there is room, and up to eight while IDR(s) is at work; a look in ten
         products or more.
         If rounding keeps the bounds further apart than epsilon, they are returned as close as they come.
@@ -348,12 +348,12 @@ class AverageReward(Record):
         with clock.cancellable():
             return self._solved(matrix, diagonal, rewards, slack, clock)
 
-    def has_room(self, matrix: MatrixOperator) -> bool:
+    def has_room(self, matrix: LinearOperator) -> bool:
         """Whether there is room for all the vectors, in every process that has a part of the matrix."""
-        return workspace_of(matrix).has_room(self.vectors, matrix.shape[0])
+        return space_of(matrix).has_room(self.vectors, matrix.shape[0])
 
     def _lean(
-        self, space: Workspace, diagonal: Vector, rewards: Vector, by_steps: bool = False
+        self, space: VectorSpace, diagonal: Vector, rewards: Vector, by_steps: bool = False
     ) -> LowMemoryAverage:
         """Return an iteration with fewer vectors, and tell that it takes the place of another one.
 
@@ -373,13 +373,13 @@ class AverageReward(Record):
         return DampedAverage(space, diagonal, rewards)
 
     def _solved(
-        self, matrix: MatrixOperator, diagonal: Vector, rewards: Vector, slack: float, clock: Clock
+        self, matrix: LinearOperator, diagonal: Vector, rewards: Vector, slack: float, clock: Clock
     ) -> GainResult:
         """Iterate, and return the bounds that h gives in the end, wherever that is."""
         from hybrid.matrix.space.distributed import place_of_greatest
         from hybrid.solvers.average_krylov import GainResult, LowMemoryAverage
 
-        space = workspace_of(matrix)
+        space = space_of(matrix)
         alike = space.communicator
         course: BiasIteration | LowMemoryAverage | None = None
         if self.has_room(matrix):
@@ -539,7 +539,7 @@ class AverageReward(Record):
         most : float
             Products after which it gives up.
         is_single : bool
-            Whether to begin with single precision, where the workspace takes it.
+            Whether to begin with single precision, where the vector space takes it.
         preconditioner : Preconditioner, optional
         """
         from hybrid.solvers.average_krylov import AnchoredSolution

@@ -26,17 +26,17 @@ from hybrid.base.arrays import inner
 from hybrid.matrix.space.base import (
     Clock,
     Criterion,
-    MatrixOperator,
+    LinearOperator,
     Numbers,
     Progress,
     Solution,
     Status,
     Vector,
 )
-from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.host import space_of
 from hybrid.matrix.space.idr import BICGSTAB_VECTORS
 from hybrid.matrix.space.recurrence import Recurrence
-from hybrid.matrix.space.workspace import OPERANDS, Array, Workspace
+from hybrid.matrix.space.vector_space import OPERANDS, Array, VectorSpace
 from mtbdd.base.records import Record
 
 _RESTARTS = 20
@@ -62,7 +62,7 @@ class BiCGStab(Record):
 
     def solve(
         self,
-        matrix: MatrixOperator,
+        matrix: LinearOperator,
         diagonal: Vector,
         b: Vector | None,
         start: Vector,
@@ -77,13 +77,13 @@ class BiCGStab(Record):
 
         Notes
         -----
-        Six vectors besides the operands, where the matrix has its workspace; nothing is allocated inside the
+        Six vectors besides the operands, where the matrix has its space; nothing is allocated inside the
         loop.
         """
         if b is None:
             raise ValueError("bicgstab solves systems with a right-hand side; choose jor for steady states")
         clock = Clock(progress)
-        space = workspace_of(matrix)
+        space = space_of(matrix)
         space.reserve(self.vectors, b.size)
         system = space.system(diagonal, b)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -171,6 +171,6 @@ class _BiCGStabRun:
         self.difference = norm / self.scale
 
 
-def _norm(space: Workspace, x: Vector) -> float:
+def _norm(space: VectorSpace, x: Vector) -> float:
     """Return the length of a vector, wherever it lies."""
     return float(np.hypot.reduce(space.communicator.gather([math.sqrt(inner(x, x))]).reshape(-1)))

@@ -21,7 +21,7 @@ import numpy as np
 from hybrid.matrix.space.base import Clock, Criterion, RecordedState
 from hybrid.matrix.space.bellman import BellmanOperator, BoundAccelerator, LowerIterationState
 from hybrid.matrix.space.bounded_solution import WIDEST, width_of
-from hybrid.matrix.space.workspace import Array, Pair, Steps
+from hybrid.matrix.space.vector_space import Array, Pair, Steps
 
 if TYPE_CHECKING:
     from hybrid.matrix.gpu.repeated_steps import DeviceBlockRows

@@ -64,7 +64,7 @@ class SingleBlockRow:
 
     Parameters
     ----------
-    matrix : MatrixOperator or ChoiceRows
+    matrix : LinearOperator or ChoiceRows
         On the host.
 
     Raises

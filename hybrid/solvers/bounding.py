@@ -10,7 +10,7 @@ from typing import ClassVar
 from hybrid.matrix.space.base import (
     Clock,
     Criterion,
-    MatrixOperator,
+    LinearOperator,
     Numbers,
     Progress,
     RecordedState,
@@ -19,7 +19,7 @@ from hybrid.matrix.space.base import (
 )
 from hybrid.matrix.space.bellman import BellmanOperator, Outcome
 from hybrid.matrix.space.bounded_solution import BoundedSolution, width_of
-from hybrid.matrix.space.workspace import Array, Pair
+from hybrid.matrix.space.vector_space import Array, Pair
 from mtbdd.base.records import Record
 
 
@@ -39,7 +39,7 @@ class BoundingMethod(ABC):
 
     def solve(
         self,
-        matrix: MatrixOperator,
+        matrix: LinearOperator,
         diagonal: Vector,
         b: Vector,
         slack: float,
@@ -50,7 +50,7 @@ class BoundingMethod(ABC):
 
         Parameters
         ----------
-        matrix : MatrixOperator
+        matrix : LinearOperator
             M, shape (n, n), without diagonal.
         diagonal, b : ndarray of float64, shape (n,)
             `diagonal` positive.
@@ -87,11 +87,11 @@ class BoundingMethod(ABC):
         """Do as `bounds` does after room has been reserved."""
 
 
-# Bounds of all values as vectors of a workspace, and in the record of a solution.
+# Bounds of all values as vectors of a space, and in the record of a solution.
 
 
 class BoundVectors(Record, eq=False):
-    """Bounds in the workspace.
+    """Bounds in the vector space.
 
     Attributes
     ----------

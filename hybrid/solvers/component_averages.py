@@ -29,7 +29,7 @@ from hybrid.matrix.space.base import Clock, Criterion, Progress, Status, Vector
 from hybrid.matrix.space.bounded_solution import WIDEST
 from hybrid.matrix.space.choice_operator import ChoiceOperator, Policy
 from hybrid.matrix.space.direct import FEW, FactoredSystem, factored_system, nanoseconds_to_write
-from hybrid.matrix.space.workspace import Array
+from hybrid.matrix.space.vector_space import Array
 
 Places = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -92,7 +92,7 @@ class AverageIteration:
 
     Notes
     -----
-    Seven vectors besides the operator's, where it has its workspace: bounds have an element a state, the same
+    Seven vectors besides the operator's, where it has its space: bounds have an element a state, the same
     in a component. Time: one sweep over all choices a step. Policies are evaluated on the host.
     """
 

@@ -27,7 +27,7 @@ from hybrid.matrix.space.bellman import BellmanOperator, BoundAccelerator, Lower
 from hybrid.matrix.space.bounded_solution import WIDEST
 from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator
 from hybrid.matrix.space.direct import FEW, FactoredSystem, nanoseconds_to_write
-from hybrid.matrix.space.workspace import Array
+from hybrid.matrix.space.vector_space import Array
 from hybrid.solvers.bounding import DOUBLINGS, verify_enclosure
 from mtbdd.base.memory import free_memory_bytes
 

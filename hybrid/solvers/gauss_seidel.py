@@ -21,14 +21,14 @@ from hybrid.matrix.injection.injected import TaskList
 from hybrid.matrix.reference import relax_in_place
 from hybrid.matrix.space.base import (
     Criterion,
-    MatrixOperator,
+    LinearOperator,
     Progress,
     Solution,
     Vector,
     true_residual,
 )
-from hybrid.matrix.space.host import HostWorkspace, workspace_of
-from hybrid.matrix.space.workspace import Pair
+from hybrid.matrix.space.host import HostSpace, space_of
+from hybrid.matrix.space.vector_space import Pair
 from hybrid.solvers.iteration import iterate, repeated
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class GaussSeidel:
 
     def solve(
         self,
-        matrix: MatrixOperator,
+        matrix: LinearOperator,
         diagonal: Vector,
         b: Vector | None,
         start: Vector,
@@ -83,7 +83,7 @@ class GaussSeidel:
         if coloured is not None and getattr(matrix, "backend", None) == "gpu":
             return self._by_colours(coloured(), diagonal, b, start, progress)
         sweep = _sweep_of(matrix)
-        space, size = HostWorkspace(matrix), diagonal.size
+        space, size = HostSpace(matrix), diagonal.size
         space.reserve(self.vectors, size)
 
         def begin(kept: Vector | None) -> Pair:
@@ -110,7 +110,7 @@ class GaussSeidel:
         progress: Progress | None,
     ) -> Solution:
         """Sweep on a device; what is kept for a later run has the order of the colours."""
-        space = coloured.workspace()
+        space = coloured.vector_space()
         space.reserve(space.more(self.vectors, diagonal), diagonal.size)
         system = space.system(coloured.into(diagonal), None if b is None else coloured.into(b))
         steps = coloured.sweeps(system.relaxation(self.omega, criterion=self.criterion))
@@ -158,9 +158,9 @@ def _sweep_of(matrix: Any) -> Sweep:
         return lambda x, b, diagonal, omega: relax_by_tasks(matrix.tasks, x, b, diagonal, omega)
     if matrix.backend == "cpu" and getattr(matrix, "representation", None) == "tasks":
         return matrix.product.sweep().gauss_seidel_step  # type: ignore[no-any-return]
-    space = workspace_of(matrix)
+    space = space_of(matrix)
     sweeps = None
-    if isinstance(space, HostWorkspace) and space.communicator.size == 1:
+    if isinstance(space, HostSpace) and space.communicator.size == 1:
         sweeps = space.sweeps
     if sweeps is None and matrix.backend == "cpu":
         raise ValueError(

@@ -16,7 +16,7 @@ from typing import ClassVar
 from hybrid.matrix.space.base import CheckInterval, Clock, Criterion, Numbers, Progress, Status
 from hybrid.matrix.space.bellman import BellmanOperator, Outcome
 from hybrid.matrix.space.bounded_solution import ENCLOSING_VECTORS, BoundedSolution, SearchEndedError
-from hybrid.matrix.space.workspace import Array
+from hybrid.matrix.space.vector_space import Array
 from hybrid.solvers.bounding import BoundingMethod, BoundVectors, record_bounds, recorded_bounds
 from hybrid.solvers.optimistic import Optimistic
 from mtbdd.base.records import Record
@@ -45,7 +45,7 @@ class Interval(Record, BoundingMethod):
 
         Notes
         -----
-        Eight vectors besides the operands, where the matrix has its workspace.  Bounds that stand still short
+        Eight vectors besides the operands, where the matrix has its space.  Bounds that stand still short
         of epsilon are what double precision allows for, and are returned.
         """
         clock = Clock(progress, self.criterion.epsilon)

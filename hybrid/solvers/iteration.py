@@ -12,7 +12,7 @@ from hybrid.matrix.space.base import (
     CheckInterval,
     Clock,
     Criterion,
-    MatrixOperator,
+    LinearOperator,
     Numbers,
     Progress,
     ProgressMonitor,
@@ -20,8 +20,8 @@ from hybrid.matrix.space.base import (
     Status,
     Vector,
 )
-from hybrid.matrix.space.host import workspace_of
-from hybrid.matrix.space.workspace import Array, Pair, Steps, System, Workspace
+from hybrid.matrix.space.host import space_of
+from hybrid.matrix.space.vector_space import Array, Pair, Steps, System, VectorSpace
 from mtbdd.base.records import Record
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ ITERATE_VECTORS = 4
 
 
 def iterate(
-    space: Workspace,
+    space: VectorSpace,
     system: System,
     steps: Steps,
     criterion: Criterion,
@@ -45,7 +45,7 @@ def iterate(
 
     Parameters
     ----------
-    space : Workspace
+    space : VectorSpace
     system : System
         For the residual.
     steps : Steps
@@ -76,7 +76,7 @@ def iterate(
 
 
 def repeated(
-    space: Workspace,
+    space: VectorSpace,
     size: int,
     begin: Callable[[Array | None], Pair],
     advance: Callable[[Pair, int, int], Sequence[float]],
@@ -90,7 +90,7 @@ def repeated(
 
     Parameters
     ----------
-    space : Workspace
+    space : VectorSpace
         Of vectors of `size` elements.
     begin : callable
         Returns the first iterate, or the one given that an earlier run has left, and room for the next one;
@@ -238,7 +238,7 @@ class Jacobi:
 
     def solve(
         self,
-        matrix: MatrixOperator,
+        matrix: LinearOperator,
         diagonal: Vector,
         b: Vector | None,
         start: Vector,
@@ -248,7 +248,7 @@ class Jacobi:
 
         Parameters
         ----------
-        matrix : MatrixOperator
+        matrix : LinearOperator
             M, shape (n, n), without diagonal.
         diagonal, start : ndarray of float64, shape (n,)
             `diagonal` positive; `start` is not changed.
@@ -259,10 +259,10 @@ class Jacobi:
 
         Notes
         -----
-        Two vectors besides the operands, where the matrix has its workspace; nothing is allocated inside the
+        Two vectors besides the operands, where the matrix has its space; nothing is allocated inside the
         loop.
         """
-        space = workspace_of(matrix)
+        space = space_of(matrix)
         space.reserve(space.more(self.vectors, diagonal), diagonal.size)
         system = space.system(diagonal, b)
         steps = system.relaxation(self.omega, criterion=self.criterion)
@@ -290,14 +290,14 @@ class Power(Record):
 
     def solve(
         self,
-        matrix: MatrixOperator,
+        matrix: LinearOperator,
         diagonal: Vector,
         b: Vector | None,
         start: Vector,
         progress: Progress | None = None,
     ) -> Solution:
         """Iterate from `start`; parameters as for `Jacobi.solve`."""
-        space = workspace_of(matrix)
+        space = space_of(matrix)
         rate = 1.02 * space.communicator.greatest(max(0.0, extremes(diagonal)[1])) or 1.0
         space.reserve(space.more(self.vectors, diagonal), diagonal.size)
         system = space.system(diagonal, b)

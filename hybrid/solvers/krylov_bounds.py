@@ -24,7 +24,7 @@ from hybrid.matrix.space.bounded_solution import WIDEST, width_of
 from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.idr import IDR_VECTORS
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
-from hybrid.matrix.space.workspace import OPERANDS, Array, Workspace
+from hybrid.matrix.space.vector_space import OPERANDS, Array, VectorSpace
 from hybrid.solvers.bounding import DOUBLINGS, verify_enclosure
 from hybrid.solvers.forecast import AGAIN, ForetoldLeap
 
@@ -109,7 +109,7 @@ def follow(
 _UNLIKE = 0.25  # of the greatest change: in a front that passes row after row some change is off by half
 
 
-def is_steady(space: Workspace, iterate: LowerIterationState, difference: float) -> bool:
+def is_steady(space: VectorSpace, iterate: LowerIterationState, difference: float) -> bool:
     """Return whether the last change of every row is that of all steps, beside the greatest of them.
 
     Rows that changed by d in all k steps have ``sum over j < k of (x_k - x_j) = d k (k + 1) / 2``, and rows
@@ -117,7 +117,7 @@ def is_steady(space: Workspace, iterate: LowerIterationState, difference: float)
 
     Parameters
     ----------
-    space : Workspace
+    space : VectorSpace
     iterate : LowerIterationState
         Its `spare` and `y` are overwritten; y is the iterate before.
     difference : float
@@ -306,7 +306,7 @@ def recurrence_of(
     return system.idr(start, 0.0, None, weights)
 
 
-def start_supersolution(space: Workspace, iterate: LowerIterationState) -> None:
+def start_supersolution(space: VectorSpace, iterate: LowerIterationState) -> None:
     """Write the start of w: the sum of ``x - x_j`` over all iterates x_j before.
 
     Its image is x but for a change.
@@ -319,7 +319,7 @@ def start_supersolution(space: Workspace, iterate: LowerIterationState) -> None:
 
 
 MORE_VECTORS = IDR_VECTORS + 2
-"""Vectors held besides those of the iteration: the recurrence's, the diagonal in the workspace, a shape."""
+"""Vectors held besides those of the iteration: the recurrence's, the diagonal in the space, a shape."""
 
 _OPERANDS = 2
 _LEAST = 40  # products that the first w may take at least

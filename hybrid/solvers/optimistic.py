@@ -29,7 +29,7 @@ from hybrid.matrix.space.bounded_solution import (
     width_of,
 )
 from hybrid.matrix.space.directed_system import DirectedSystem
-from hybrid.matrix.space.workspace import Array, Pair, Steps
+from hybrid.matrix.space.vector_space import Array, Pair, Steps
 from hybrid.solvers.bounding import (
     BoundingMethod,
     BoundVectors,
@@ -426,7 +426,7 @@ class Optimistic(Record, BoundingMethod):
 
         Notes
         -----
-        Six vectors besides the operands, where the matrix has its workspace, three more where some value is
+        Six vectors besides the operands, where the matrix has its space, three more where some value is
         near the smallest doubles, and thirteen more while IDR(s) is at work.  Status `NO_BOUND` if the
         iterates stand still and no guess passes, which takes chains of some 10^13 steps, or if values are
         lost to underflow.
@@ -446,7 +446,7 @@ class Optimistic(Record, BoundingMethod):
     def bracket(
         self, operator: BellmanOperator, clock: Clock, kept: RecordedState | None = None
     ) -> BoundVectors:
-        """Iterate in the workspace; vectors stay there.
+        """Iterate in the vector space; vectors stay there.
 
         Parameters
         ----------

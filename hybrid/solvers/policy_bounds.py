@@ -28,7 +28,7 @@ from hybrid.matrix.space.choice_operator import ChoiceOperator
 from hybrid.matrix.space.idr import IDR_VECTORS
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from hybrid.matrix.space.repeated import STEPS
-from hybrid.matrix.space.workspace import Array, Pair, System
+from hybrid.matrix.space.vector_space import Array, Pair, System
 from hybrid.solvers.bounding import DOUBLINGS, Guess, verify_enclosure
 from hybrid.solvers.forecast import AGAIN, POLICIES, ForetoldLeap
 

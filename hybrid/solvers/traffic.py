@@ -7,7 +7,7 @@ row are a measure of time, on the host and on a device. No clock is read: runs r
 
 from __future__ import annotations
 
-from hybrid.matrix.space.base import MatrixOperator
+from hybrid.matrix.space.base import LinearOperator
 from mtbdd.base.communicator import Communicator
 
 SUMMED_STEPS = 8.0
@@ -26,12 +26,12 @@ BICGSTAB_PRODUCT = 16.0
 _USUAL = 8.0  # entries of a row where the matrix does not count them
 
 
-def traffic_ratio(matrix: MatrixOperator, communicator: Communicator, product: float, step: float) -> float:
+def traffic_ratio(matrix: LinearOperator, communicator: Communicator, product: float, step: float) -> float:
     """Return the time of a Krylov method's product in steps of an iteration.
 
     Parameters
     ----------
-    matrix : MatrixOperator
+    matrix : LinearOperator
         Its entries count if it has `nnz`, those of the own rows.
     communicator : Communicator
         All processes call this together, with the same result.

@@ -166,7 +166,7 @@ ALONE = Communicator()
 
 
 def communicator_of(holder: object) -> Communicator:
-    """Return the communicator that a matrix or a workspace has; that of a process alone where it has none."""
+    """Return the communicator that a matrix or a space has; that of a process alone where it has none."""
     found: Communicator = getattr(holder, "communicator", ALONE)
     return found
 

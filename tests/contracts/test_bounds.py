@@ -25,7 +25,7 @@ CLOSENESS = [
     for absolute in [k % 2 == 0]
 ]
 
-# What a step gives is the contract of the equations; of methods one matrix of every workspace is enough.
+# What a step gives is the contract of the equations; of methods one matrix of every vector space is enough.
 some_matrices = pytest.mark.parametrize(
     "make", matrix_parameters("reference", "cpu", "compiled rows", "gpu", "gpu, msr"), indirect=True
 )

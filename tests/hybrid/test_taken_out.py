@@ -44,3 +44,10 @@ def test_models_as_npz(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert main(["export", str(text), "--to", str(path)]) == 2
     assert main(["check", str(path), "P=? [ F x=1 ]"]) == 2
     assert capsys.readouterr().err.count("which takes less room") == 2
+
+
+def test_matrix_operators() -> None:
+    with pytest.raises(
+        ImportError, match=r"^hybrid\.solvers\.MatrixOperator was taken out: it is LinearOperator"
+    ):
+        from hybrid.solvers import MatrixOperator  # type: ignore[attr-defined]  # noqa: F401

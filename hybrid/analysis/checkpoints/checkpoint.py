@@ -143,7 +143,7 @@ class SolutionRecord(IterationRecord):
         return Description.of(text, self._path())
 
     def _read(self, told: Description, xp: Any, vectors: Mapping[str, Array]) -> None:
-        """Fill vectors of the workspace, from this process's file or, if parts have changed, from all."""
+        """Fill vectors of the space, from this process's file or, if parts have changed, from all."""
         part = told.parts[self._communicator.rank] if len(told.parts) == self._communicator.size else None
         is_same = part is not None and part.states == self._digest and part.size == self._states.size
         if part is not None and self._communicator.all(is_same):

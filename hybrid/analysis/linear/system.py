@@ -48,7 +48,7 @@ class LinearSystem:
 
     Attributes
     ----------
-    matrix : HybridMatrix, ExplicitOperator or any other MatrixOperator
+    matrix : HybridMatrix, ExplicitOperator or any other LinearOperator
         M, shape (n, n), without diagonal.
     diagonal : ndarray, shape (n,), float64
         Of A; no element is zero.

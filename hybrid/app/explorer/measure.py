@@ -106,7 +106,7 @@ def _products(matrix: OffsetMTBDD, backend: BackendName, representation: Represe
     from hybrid.matrix.operators.inject import inject
 
     operator = inject(matrix, level, backend, representation=representation)
-    space = operator.workspace()
+    space = operator.vector_space()
     x, out = space.vector(_random(operator.shape[1])), space.xp.empty(operator.shape[0])
 
     def products() -> None:

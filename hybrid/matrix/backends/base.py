@@ -1,4 +1,4 @@
-"""The interface of backends: predictions, representations of matrices, workspaces."""
+"""The interface of backends: predictions, representations of matrices, vector spaces."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hybrid.matrix.injection.injected import TaskList, cut_tasks, inject_level
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.policy import LevelChoice
 from hybrid.matrix.levels.task_table import TaskTable
-from hybrid.matrix.space.base import MatrixOperator, Product
-from hybrid.matrix.space.host import HostWorkspace
-from hybrid.matrix.space.workspace import Workspace
+from hybrid.matrix.space.base import LinearOperator, Product
+from hybrid.matrix.space.host import HostSpace
+from hybrid.matrix.space.vector_space import VectorSpace
 from mtbdd.base.communicator import Communicator
 from mtbdd.base.errors import option
 from mtbdd.base.memory import require_memory
@@ -101,14 +101,14 @@ class Backend(Record, ABC):
         """Hold a level as submatrices and instances in tasks of 256 rows ([Tealdi13] §4.4.1.2)."""
 
     @abstractmethod
-    def workspace(self, product: Product, operator: MatrixOperator) -> Workspace:
+    def vector_space(self, product: Product, operator: LinearOperator) -> VectorSpace:
         """Return memory and operations for a solution.
 
         Parameters
         ----------
         product : Product
             The matrix as this backend holds it.
-        operator : MatrixOperator
+        operator : LinearOperator
             The operator that has it.
         """
 
@@ -118,28 +118,28 @@ class Backend(Record, ABC):
 
         return HostHalo(divided)
 
-    def distributed_workspace(
-        self, product: Product | None, operator: MatrixOperator, halo: Halo, communicator: Communicator
-    ) -> Workspace:
+    def distributed_space(
+        self, product: Product | None, operator: LinearOperator, halo: Halo, communicator: Communicator
+    ) -> VectorSpace:
         """Return memory and operations for a solution of all processes.
 
         Parameters
         ----------
         product : Product or None
             Of the own rows; None where none has an entry.
-        operator : MatrixOperator
+        operator : LinearOperator
             Its products and steps are those of all processes.
         halo : Halo
             From `halo`.
         communicator : Communicator
         """
-        from hybrid.matrix.space.distributed import DistributedWorkspace, EmptySweeps
+        from hybrid.matrix.space.distributed import DistributedHostSpace, EmptySweeps
 
-        space: Workspace = HostWorkspace(operator, sweeps=EmptySweeps)
+        space: VectorSpace = HostSpace(operator, sweeps=EmptySweeps)
         if product is not None:
-            space = self.workspace(product, operator)
-        assert isinstance(space, HostWorkspace)
-        return DistributedWorkspace(operator, space.passes, communicator, halo, lambda: space.sweeps)
+            space = self.vector_space(product, operator)
+        assert isinstance(space, HostSpace)
+        return DistributedHostSpace(operator, space.passes, communicator, halo, lambda: space.sweeps)
 
     def is_scaled(self, table: MatrixTable, level: int) -> bool:
         """Return whether blocks are shared up to a scale at a level."""

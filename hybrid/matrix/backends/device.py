@@ -11,8 +11,8 @@ from hybrid.matrix.backends.host import CpuBackend
 from hybrid.matrix.injection.injected import TaskList
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.policy import LevelChoice
-from hybrid.matrix.space.base import MatrixOperator, Product
-from hybrid.matrix.space.workspace import Workspace
+from hybrid.matrix.space.base import LinearOperator, Product
+from hybrid.matrix.space.vector_space import VectorSpace
 from mtbdd.base.communicator import Communicator
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.places import VectorPlace
@@ -70,11 +70,11 @@ class GpuBackend(Backend):
 
         return isinstance(table, LevelCurve) and types_of_level(table.typed, level).classes.scaled
 
-    def workspace(self, product: Product, operator: MatrixOperator) -> Workspace:
-        """See `Backend.workspace`."""
+    def vector_space(self, product: Product, operator: LinearOperator) -> VectorSpace:
+        """See `Backend.vector_space`."""
         from hybrid.matrix.gpu.product import GpuProduct
 
-        return cast(GpuProduct, product).workspace()
+        return cast(GpuProduct, product).vector_space()
 
     def halo(self, divided: DistributedMTBDD) -> DeviceHalo:
         """See `Backend.halo`; on the device."""
@@ -82,11 +82,11 @@ class GpuBackend(Backend):
 
         return DeviceHalo(current_device(), divided)
 
-    def distributed_workspace(
-        self, product: Product | None, operator: MatrixOperator, halo: Halo, communicator: Communicator
-    ) -> Workspace:
-        """See `Backend.distributed_workspace`."""
-        from hybrid.matrix.gpu.distributed_workspace import DistributedDeviceWorkspace, run_distributed
+    def distributed_space(
+        self, product: Product | None, operator: LinearOperator, halo: Halo, communicator: Communicator
+    ) -> VectorSpace:
+        """See `Backend.distributed_space`."""
+        from hybrid.matrix.gpu.distributed_space import DistributedDeviceSpace, run_distributed
         from hybrid.matrix.gpu.product import DistributedGpuProduct
 
         own, device, there = (
@@ -94,7 +94,7 @@ class GpuBackend(Backend):
             current_device(),
             cast("DeviceHalo", halo),
         )
-        return DistributedDeviceWorkspace(
+        return DistributedDeviceSpace(
             device, run_distributed(device, own, there), communicator, there.host_waits
         )
 

@@ -12,8 +12,8 @@ from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.policy import LevelChoice, rank_by_time
 from hybrid.matrix.levels.table import BestLevel, weigh
 from hybrid.matrix.reference import ReferenceProduct
-from hybrid.matrix.space.base import MatrixOperator, Product
-from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.base import LinearOperator, Product
+from hybrid.matrix.space.host import HostSpace
 from mtbdd.base.communicator import ALONE
 from mtbdd.base.records import Record
 from mtbdd.offset.offset import OffsetMTBDD
@@ -141,8 +141,8 @@ class CpuBackend(Backend):
         """See `Backend.is_scaled`."""
         return table[level].scaled
 
-    def workspace(self, product: Product, operator: MatrixOperator) -> HostWorkspace:
-        """See `Backend.workspace`."""
+    def vector_space(self, product: Product, operator: LinearOperator) -> HostSpace:
+        """See `Backend.vector_space`."""
         from hybrid.matrix.cpu.passes import CpuPasses
 
         layout: CpuLayout | None = getattr(product, "layout", None)
@@ -155,7 +155,7 @@ class CpuBackend(Backend):
             return RowSweep(layout, n_rows, schedule_sweep(layout, n_rows, sharing=sharing))
 
         single = getattr(product, "multiply_single", None)
-        return HostWorkspace(operator, CpuPasses(), single, None if layout is None else sweeps)
+        return HostSpace(operator, CpuPasses(), single, None if layout is None else sweeps)
 
     def _in_row_types(self, curve: LevelCurve, level: int) -> Product:
         from hybrid.matrix.cpu.layout import build_cpu_layout
@@ -190,9 +190,9 @@ class ReferenceBackend(Backend):
 
     name = "reference"
 
-    def workspace(self, product: Product, operator: MatrixOperator) -> HostWorkspace:
-        """See `Backend.workspace`."""
-        return HostWorkspace(operator)
+    def vector_space(self, product: Product, operator: LinearOperator) -> HostSpace:
+        """See `Backend.vector_space`."""
+        return HostSpace(operator)
 
     def _in_row_types(self, curve: LevelCurve, level: int) -> Product:
         return ReferenceProduct(inject_level(curve.matrix, level))

@@ -19,8 +19,8 @@ from hybrid.matrix.cpu.csr import CsrMatrix, csr_of
 from hybrid.matrix.explicit.extract import ExplicitSizes
 from hybrid.matrix.reference import relax_in_place
 from hybrid.matrix.space.base import DEFAULT_VECTORS
-from hybrid.matrix.space.host import HostWorkspace
-from hybrid.matrix.space.workspace import Workspace
+from hybrid.matrix.space.host import HostSpace
+from hybrid.matrix.space.vector_space import VectorSpace
 from mtbdd.base.errors import option
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.places import HOST, VectorPlace
@@ -179,13 +179,13 @@ class RelaxingOperator(LinearProtocol):
     ) -> tuple[float, float]:
         """Write ``(1 - omega) x + omega (M x + b) / diagonal`` to `out`; return greatest differences.
 
-        Synchronises: yes, for the two numbers; iterations that leave them on the device have a workspace.
+        Synchronises: yes, for the two numbers; iterations that leave them on the device have a vector space.
         """
         if self.device is None:
             self.multiply(x, out)
             return relax_in_place(x, b, diagonal, omega, out)
+        from hybrid.matrix.gpu.device_space import relax_once
         from hybrid.matrix.gpu.repeated_steps import UnfusedSteps
-        from hybrid.matrix.gpu.workspace import relax_once
 
         run = UnfusedSteps(self.device, self.multiply, self.shape[0])
         return relax_once(self.device, run, x, b, diagonal, omega, out)
@@ -199,16 +199,16 @@ class RelaxingOperator(LinearProtocol):
 
         return DevicePlace(self.device)
 
-    def workspace(self) -> Workspace:
+    def vector_space(self) -> VectorSpace:
         """Return where the solvers keep their vectors: beside the matrix."""
         if self.device is None:
             held = csr_of(self)
-            return HostWorkspace(self, sweeps=None if held is None else held.sweeps)
+            return HostSpace(self, sweeps=None if held is None else held.sweeps)
+        from hybrid.matrix.gpu.device_space import DeviceSpace
         from hybrid.matrix.gpu.repeated_steps import UnfusedSteps
-        from hybrid.matrix.gpu.workspace import DeviceWorkspace
 
         device: Any = self.device if self.recorded else _Unrecorded(self.device)
-        return DeviceWorkspace(device, UnfusedSteps(device, self.multiply, self.shape[0]))
+        return DeviceSpace(device, UnfusedSteps(device, self.multiply, self.shape[0]))
 
     def row_sums(self) -> Vector:
         """Return the sums of the rows, shape (n_rows,), float64, on the host.

@@ -51,7 +51,7 @@ def build_bytes(types: RowTypes, k: int, layers: bool = False) -> int:
     """Return the peak memory of building level k and of the method that keeps the fewest vectors, in bytes.
 
     Methods that keep more vectors ask for them when they begin, by
-    :meth:`hybrid.matrix.space.workspace.Workspace.reserve`.
+    :meth:`hybrid.matrix.space.vector_space.VectorSpace.reserve`.
 
     ``layers``: whether the matrix is that of stacked layers, whose terms are sorted by layers.
     """

@@ -24,11 +24,11 @@ from hybrid.base.arrays import Array
 from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.gpu.build import build_layout
 from hybrid.matrix.gpu.cost import types_of_level
+from hybrid.matrix.gpu.device_space import DeviceSpace
 from hybrid.matrix.gpu.repeated_steps import DeviceSteps, UnfusedSteps
-from hybrid.matrix.gpu.workspace import DeviceWorkspace
 from hybrid.matrix.injection.row_types import enumerate_groups, group_arrows
 from hybrid.matrix.injection.typed_matrix import TypedMatrix
-from hybrid.matrix.space.workspace import Steps
+from hybrid.matrix.space.vector_space import Steps
 
 MOST_COLOURS = 16
 """A colour takes launches of its own, on a share of the rows."""
@@ -85,9 +85,9 @@ class ColouredTiles:
         """Bytes of the layout and of the colours."""
         return self._tiles.nbytes + sum(int(mask.nbytes) for mask in self._masks)
 
-    def workspace(self) -> DeviceWorkspace:
-        """Return the workspace of the layout: its products take all colours at once."""
-        return DeviceWorkspace(self._device, self._run)
+    def vector_space(self) -> DeviceSpace:
+        """Return the vector space of the layout: its products take all colours at once."""
+        return DeviceSpace(self._device, self._run)
 
     def into(self, x: Array) -> Array:
         """Return a vector over the rows as sweeps take it: the same."""
@@ -96,7 +96,7 @@ class ColouredTiles:
     back = into
 
     def sweeps(self, steps: Steps) -> DeviceSteps:
-        """Return steps of the workspace as sweeps over the colours."""
+        """Return steps of the vector space as sweeps over the colours."""
         assert isinstance(steps, DeviceSteps)
         return steps.over(self._sweep)
 
@@ -155,9 +155,9 @@ class ColouredRows:
     def _product(self) -> Array:
         return self._device.xp.empty(self._size)
 
-    def workspace(self) -> DeviceWorkspace:
-        """Return the workspace of the matrix in the order of its colours."""
-        return DeviceWorkspace(self._device, UnfusedSteps(self._device, self._multiply, self._size))
+    def vector_space(self) -> DeviceSpace:
+        """Return the vector space of the matrix in the order of its colours."""
+        return DeviceSpace(self._device, UnfusedSteps(self._device, self._multiply, self._size))
 
     def into(self, x: Array) -> Array:
         """Return a vector over the rows in the order of the colours, on the device."""
@@ -169,7 +169,7 @@ class ColouredRows:
         return x[self._rank if isinstance(x, np.ndarray) else self._device.xp.asarray(self._rank)]
 
     def sweeps(self, steps: Steps) -> DeviceSteps:
-        """Return steps of the workspace as sweeps over the colours."""
+        """Return steps of the vector space as sweeps over the colours."""
         assert isinstance(steps, DeviceSteps)
         return steps.over(self._sweep)
 

@@ -22,7 +22,7 @@ from hybrid.matrix.gpu.repeated_steps import Run, UnfusedSteps
 from hybrid.matrix.space.idr import IDR, KAPPA, LOST, ORTHOGONAL, fall_of
 from hybrid.matrix.space.recurrence import RecurrenceStatus
 from hybrid.matrix.space.repeated import OMEGA, REPEATED_CYCLES, STEPS, repeat
-from hybrid.matrix.space.workspace import Workspace
+from hybrid.matrix.space.vector_space import VectorSpace
 
 RECORDED_DIRECTIONS = 4
 """In a recording: enough to hide what starting a replay takes, few enough for short solutions."""
@@ -37,14 +37,14 @@ class DeviceIDR:
     Parameters
     ----------
     device : Device
-    space : Workspace
+    space : VectorSpace
         For synchronisations, their stride, and the iterate.
     run : callable
-        Queues a step over all rows; see :class:`hybrid.matrix.gpu.workspace.DeviceWorkspace`.
+        Queues a step over all rows; see :class:`hybrid.matrix.gpu.device_space.DeviceSpace`.
     diagonal, right : CodedVector
         Operands of the system.
     start, limit, anchor, weights
-        As for :meth:`hybrid.matrix.space.workspace.System.idr`.
+        As for :meth:`hybrid.matrix.space.vector_space.System.idr`.
     is_single : bool
         Whether `run` multiplies vectors of single precision, and the recurrence shall have them.
     directions : {4, 1}
@@ -64,7 +64,7 @@ class DeviceIDR:
     def __init__(
         self,
         device: Device,
-        space: Workspace,
+        space: VectorSpace,
         run: Run,
         diagonal: CodedVector,
         right: CodedVector,
@@ -229,7 +229,7 @@ class PolynomialIDR(DeviceIDR):
     def __init__(
         self,
         device: Device,
-        space: Workspace,
+        space: VectorSpace,
         run: Run,
         diagonal: CodedVector,
         right: CodedVector,
@@ -283,7 +283,7 @@ class PolynomialSystem:
     probes, more_vectors, is_worth_it = 0, 1, True
 
     def __init__(
-        self, device: Device, space: Workspace, run: Run, diagonal: CodedVector, right: CodedVector
+        self, device: Device, space: VectorSpace, run: Run, diagonal: CodedVector, right: CodedVector
     ) -> None:
         self._place, self._diagonal, self._right = (device, space, run), diagonal, right
 

@@ -23,8 +23,8 @@ from gpu_kernels import (
 )
 from hybrid.base.arrays import Array, to_host
 from hybrid.base.halo import ArrivingVector
+from hybrid.matrix.gpu.device_space import DeviceSpace, relax_once
 from hybrid.matrix.gpu.halo import ArrivingOnDevice
-from hybrid.matrix.gpu.workspace import DeviceWorkspace, relax_once
 from hybrid.matrix.injection.injected import TaskList, cut_tasks, inject_level
 from hybrid.matrix.space.base import Product
 from mtbdd.offset.offset import OffsetMTBDD
@@ -97,9 +97,9 @@ class GpuProduct(Product):
         """Write ``(1 - omega) x + omega (b + M x) / diagonal`` to ``out``, as :func:`relax_once` does."""
         return relax_once(self.device, self.run, x, b, diagonal, omega, out)
 
-    def workspace(self) -> DeviceWorkspace:
+    def vector_space(self) -> DeviceSpace:
         """Return memory and operations for a solution on the device."""
-        return DeviceWorkspace(self.device, self.run, isinstance(self.matrix, TileMatrix))
+        return DeviceSpace(self.device, self.run, isinstance(self.matrix, TileMatrix))
 
 
 # The representation of [Tealdi13] on the device: injected submatrices and tasks for the block kernel.

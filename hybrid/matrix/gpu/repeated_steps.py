@@ -29,7 +29,7 @@ from hybrid.matrix.gpu.cost import layout_items
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.tuning import LayoutOptions
 from hybrid.matrix.injection.row_types import RowTypes
-from hybrid.matrix.space.workspace import Steps
+from hybrid.matrix.space.vector_space import Steps
 
 # Steps of matrices whose products relax nothing on the way.
 

@@ -36,10 +36,10 @@ from hybrid.matrix.backends import Backend
 from hybrid.matrix.explicit.extract import explicit_sizes
 from hybrid.matrix.gpu.admission import SMALL_ENTRIES
 from hybrid.matrix.gpu.build import code_gains, gain_items
-from hybrid.matrix.gpu.distributed_workspace import DistributedDeviceWorkspace
+from hybrid.matrix.gpu.device_space import DeviceSpace
+from hybrid.matrix.gpu.distributed_space import DistributedDeviceSpace
 from hybrid.matrix.gpu.halo import DeviceHalo
 from hybrid.matrix.gpu.repeated_steps import DeviceSteps, UnfusedSteps
-from hybrid.matrix.gpu.workspace import DeviceWorkspace
 from hybrid.matrix.levels.curve import MOST_LAYERS
 from hybrid.matrix.levels.probe import build_choices
 from hybrid.matrix.operators.explicit_choices import merged_gains, write_choices
@@ -51,7 +51,7 @@ from hybrid.matrix.operators.hybrid_choices import (
 )
 from hybrid.matrix.operators.layer_choices import LayerChoices
 from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator, ChoiceProblem, Improvement
-from hybrid.matrix.space.workspace import Array, Pair
+from hybrid.matrix.space.vector_space import Array, Pair
 from mtbdd.base.errors import option
 from mtbdd.offset.distributed import DistributedMTBDD
 
@@ -68,7 +68,7 @@ class DeviceOperator(ChoiceOperator):
     ----------
     device : Device
     problem : ChoiceProblem
-    space : DeviceWorkspace, optional
+    space : DeviceSpace, optional
         Where processes share the states.
 
     Notes
@@ -79,13 +79,13 @@ class DeviceOperator(ChoiceOperator):
     """
 
     backend = "gpu"
-    space: DeviceWorkspace
+    space: DeviceSpace
 
-    def __init__(self, device: Device, problem: ChoiceProblem, space: DeviceWorkspace | None = None) -> None:
+    def __init__(self, device: Device, problem: ChoiceProblem, space: DeviceSpace | None = None) -> None:
         self._device = device
         self._state = IterationState.create(device)
         self._repeated: dict[float, DeviceSteps] = {}
-        super().__init__(problem, DeviceWorkspace(device, refuse_product) if space is None else space)
+        super().__init__(problem, DeviceSpace(device, refuse_product) if space is None else space)
 
     @abstractmethod
     def _run(self, step: ChoiceStep, x: Array, out: Array) -> None:
@@ -126,14 +126,14 @@ class DeviceOperator(ChoiceOperator):
         """Whether a step waits for members of groups that other processes have."""
         return self.groups is not None and self.groups.n_shared > 0
 
-    def of_policy(self, policy: Array) -> DeviceWorkspace:
+    def of_policy(self, policy: Array) -> DeviceSpace:
         """See `ChoiceOperator.of_policy`."""
         step = ChoiceStep(self.maximise, plain=True, policy=policy)
 
         def multiply(x: Array, out: Array) -> None:
             self._queue(step, x, out)
 
-        return DeviceWorkspace(self._device, UnfusedSteps(self._device, multiply, self.size))
+        return DeviceSpace(self._device, UnfusedSteps(self._device, multiply, self.size))
 
     def repeat(self, pair: Pair, done: int, count: int, factor: float = 1.0) -> None:
         """See `ChoiceOperator.repeat`; from a recorded graph of launches where there are many."""
@@ -290,7 +290,7 @@ class DeviceChoices(DeviceOperator):
     level : int
         Injection level.
     problem : ChoiceProblem
-    space : DeviceWorkspace, optional
+    space : DeviceSpace, optional
         See `DeviceOperator`.
     """
 
@@ -301,7 +301,7 @@ class DeviceChoices(DeviceOperator):
         gains: ChoiceGains,
         level: int,
         problem: ChoiceProblem,
-        space: DeviceWorkspace | None = None,
+        space: DeviceSpace | None = None,
     ) -> None:
         super().__init__(device, problem, space)
         self._tiles, self._gains = tiles, gains
@@ -356,7 +356,7 @@ class DistributedDeviceChoices(DeviceChoices):
         self._halo = halo
         super().__init__(
             device, tiles, gains, level, problem,
-            DistributedDeviceWorkspace(device, refuse_product, alike, halo.host_waits),
+            DistributedDeviceSpace(device, refuse_product, alike, halo.host_waits),
         )  # fmt: skip
         self.backend_reason = f"{alike.size} parts share the states, elements are carried {halo.way}"
         # All processes have to record what one of them records.

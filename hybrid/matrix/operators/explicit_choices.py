@@ -21,8 +21,8 @@ from hybrid.matrix.operators.hybrid_choices import (
 )
 from hybrid.matrix.operators.layer_choices import LayerChoices
 from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator, ChoiceProblem, Improvement
-from hybrid.matrix.space.host import HostWorkspace
-from hybrid.matrix.space.workspace import Array, Pair
+from hybrid.matrix.space.host import HostSpace
+from hybrid.matrix.space.vector_space import Array, Pair
 from mtbdd.base.errors import option
 from mtbdd.base.memory import free_memory_bytes
 
@@ -57,7 +57,7 @@ class ExplicitChoices(ChoiceOperator):
     storage = "csr"
 
     def __init__(self, rows: ChoiceRows, problem: ChoiceProblem) -> None:
-        super().__init__(problem, HostWorkspace(EmptyMatrix(problem.size), CpuPasses()))
+        super().__init__(problem, HostSpace(EmptyMatrix(problem.size), CpuPasses()))
         self.rows = rows
         self.write, self.writable = (lambda: rows), len(rows.columns)
         self.nbytes, self.operand_bytes = self.rows.matrix_bytes, self.rows.operand_bytes

@@ -23,8 +23,8 @@ from hybrid.matrix.operators.inject import inject_transposed
 from hybrid.matrix.operators.layer_choices import LayerChoices
 from hybrid.matrix.space.base import Product
 from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator, ChoiceProblem
-from hybrid.matrix.space.host import HostWorkspace
-from hybrid.matrix.space.workspace import Array, Workspace
+from hybrid.matrix.space.host import HostSpace
+from hybrid.matrix.space.vector_space import Array, VectorSpace
 from mtbdd.base.communicator import Communicator
 from mtbdd.base.records import Record
 from mtbdd.base.sorting import sorted_values
@@ -257,7 +257,7 @@ class LayerOperands(Record, eq=False):
     ----------
     layer : int
     matrix : HybridMatrix, DistributedMatrix or None
-    space : Workspace or None
+    space : VectorSpace or None
         The matrix's own.
     place : array or None
     codes : array, unsigned, or None
@@ -269,7 +269,7 @@ class LayerOperands(Record, eq=False):
 
     layer: int
     matrix: HybridMatrix | DistributedMatrix | None
-    space: Workspace | None
+    space: VectorSpace | None
     place: Array | None
     codes: Array | None
     gains: Array
@@ -383,8 +383,8 @@ class HybridChoices(ChoiceOperator):
         problem: ChoiceProblem,
         engine: Backend,
     ) -> None:
-        spaces = {layer: matrix.workspace() for layer, matrix in injected.items()}
-        space: Workspace = next(iter(spaces.values())) if spaces else _space_of_none(problem)
+        spaces = {layer: matrix.vector_space() for layer, matrix in injected.items()}
+        space: VectorSpace = next(iter(spaces.values())) if spaces else _space_of_none(problem)
         super().__init__(problem, space)
         self.backend, self.backend_reason = engine.name, engine.reason
         self._injected, self._engine = injected, engine
@@ -547,14 +547,14 @@ class HybridChoices(ChoiceOperator):
         self.changes = np.zeros(2) if self.space.is_empty(self.size) else self.space.distance(out, x)
 
 
-def _space_of_none(problem: ChoiceProblem) -> Workspace:
-    """Return the workspace of a system without a matrix."""
-    from hybrid.matrix.space.distributed import DistributedWorkspace
+def _space_of_none(problem: ChoiceProblem) -> VectorSpace:
+    """Return the vector space of a system without a matrix."""
+    from hybrid.matrix.space.distributed import DistributedHostSpace
 
-    space = HostWorkspace(EmptyMatrix(problem.size))
+    space = HostSpace(EmptyMatrix(problem.size))
     if problem.communicator.size == 1:
         return space
-    return DistributedWorkspace(EmptyMatrix(problem.size), space.passes, problem.communicator)
+    return DistributedHostSpace(EmptyMatrix(problem.size), space.passes, problem.communicator)
 
 
 def _entries(offer: LayerChoices) -> float:

@@ -29,7 +29,7 @@ from mtbdd.offset.places import HOST, VectorPlace
 if TYPE_CHECKING:
     from hybrid.base.halo import ArrivingVector, Halo
     from hybrid.matrix.gpu.colours import ColouredTiles
-    from hybrid.matrix.space.workspace import Workspace
+    from hybrid.matrix.space.vector_space import VectorSpace
     from mtbdd.offset.distributed import DistributedMTBDD
 
 
@@ -235,7 +235,7 @@ class HybridMatrix(TransposedProtocol):
         if lies_on_device(x):
             if not self.engine.holds(x):
                 return through_host(self._multiply_many, x)  # type: ignore[no-any-return]
-            from hybrid.matrix.gpu.workspace import multiply_columns
+            from hybrid.matrix.gpu.device_space import multiply_columns
 
             product: Float64Array = multiply_columns(self.product, x)
             return product
@@ -275,7 +275,7 @@ class HybridMatrix(TransposedProtocol):
                         "leave out away, or inject with backend='gpu'"
                     )
                 return through_host(self.multiply, x)  # type: ignore[no-any-return]
-            from hybrid.matrix.gpu.workspace import multiply
+            from hybrid.matrix.gpu.device_space import multiply
 
             product: Float64Array = multiply(self.product, x, out)
             return product
@@ -329,9 +329,9 @@ class HybridMatrix(TransposedProtocol):
         result = check_out(out, size, vector)
         return self.product.relax(vector, right_side, divisor, float(omega), result)
 
-    def workspace(self) -> Workspace:
+    def vector_space(self) -> VectorSpace:
         """Return memory and operations for a solution where the backend has the matrix."""
-        return self.engine.workspace(self.product, self)
+        return self.engine.vector_space(self.product, self)
 
     def coloured(self) -> ColouredTiles:
         """Return the rows by colours, for sweeps of Gauss-Seidel on a device; of tasks a ValueError."""
@@ -404,7 +404,7 @@ def operator_of(
 class DistributedMatrix:
     """The own rows of a symbolic matrix; vectors have the own elements.
 
-    All processes call `multiply`, `jacobi_step` and what a workspace measures in the same order.
+    All processes call `multiply`, `jacobi_step` and what a vector space measures in the same order.
 
     Parameters
     ----------
@@ -473,7 +473,7 @@ class DistributedMatrix:
     ) -> tuple[float, float]:
         """Write a relaxation step to `out`; return the greatest differences of the own elements.
 
-        The workspace's steps have those of all processes.  Vectors are contiguous, and do not overlap.
+        The vector space's steps have those of all processes.  Vectors are contiguous, and do not overlap.
         """
         with self.halo.exchange(x) as arriving:
             if self.matrix is None:
@@ -481,10 +481,10 @@ class DistributedMatrix:
                 return relax_in_place(x, b, diagonal, float(omega), out)
             return self.matrix.product.relax_overlapped(arriving, b, diagonal, float(omega), out)
 
-    def workspace(self) -> Workspace:
+    def vector_space(self) -> VectorSpace:
         """Return memory and operations for a solution of all processes."""
         product = None if self.matrix is None else self.matrix.product
-        return self._engine.distributed_workspace(product, self, self.halo, self.communicator)
+        return self._engine.distributed_space(product, self, self.halo, self.communicator)
 
     def multiply_arriving(self, x: ArrivingVector, out: Vector) -> Vector:
         """Write the own elements of ``M x`` to `out`, those first that need nothing of others."""

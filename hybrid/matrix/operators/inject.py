@@ -19,8 +19,8 @@ from hybrid.matrix.explicit.extract import ModelTransitions
 from hybrid.matrix.levels.curve import level_curve
 from hybrid.matrix.operators.hybrid_matrix import Float64Array, HybridMatrix
 from hybrid.matrix.space.base import Product
-from hybrid.matrix.space.host import HostWorkspace
-from hybrid.matrix.space.workspace import Workspace
+from hybrid.matrix.space.host import HostSpace
+from hybrid.matrix.space.vector_space import VectorSpace
 from mtbdd.offset.offset import OffsetMTBDD
 
 # A model's whole matrix over vectors that go by the states' numbers, where the diagram has another order.
@@ -89,9 +89,9 @@ class NumberedMatrix(HybridMatrix):
         out[...] = turned[self.places]
         return changes
 
-    def workspace(self) -> Workspace:
-        """Return a workspace on the host, which asks for products alone."""
-        return HostWorkspace(self)
+    def vector_space(self) -> VectorSpace:
+        """Return a vector space on the host, which asks for products alone."""
+        return HostSpace(self)
 
     def diagonal(self) -> Float64Array:
         """Return the diagonal as `HybridMatrix` does."""

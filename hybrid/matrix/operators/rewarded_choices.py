@@ -17,14 +17,14 @@ from hybrid.matrix.backends import Backend
 from hybrid.matrix.explicit.operators import ExplicitOperator
 from hybrid.matrix.operators.hybrid_matrix import DistributedMatrix, HybridMatrix
 from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator, ChoiceProblem
-from hybrid.matrix.space.host import workspace_of
-from hybrid.matrix.space.workspace import Array, Workspace
+from hybrid.matrix.space.host import space_of
+from hybrid.matrix.space.vector_space import Array, VectorSpace
 
 Vector = NDArray[np.float64]
 
 
 class BufferedProduct:
-    """A matrix whose products lie where it has its workspace.
+    """A matrix whose products lie where it has its space.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class BufferedProduct:
 
     def __init__(self, matrix: HybridMatrix | DistributedMatrix | ExplicitOperator) -> None:
         self.matrix = matrix
-        self.space: Workspace = workspace_of(matrix)
+        self.space: VectorSpace = space_of(matrix)
         self._product = self.space.xp.empty(matrix.shape[0])
 
     def __call__(self, x: Array) -> Array:
@@ -69,14 +69,14 @@ class RewardedChoices(ChoiceOperator):
     layers : sequence of RewardedLayer
         At most 65,534.
     problem : ChoiceProblem
-    space : Workspace
+    space : VectorSpace
         Where vectors live, beside all matrices.
     engine : Backend
         Where matrices are held.
     """
 
     def __init__(
-        self, layers: Sequence[RewardedLayer], problem: ChoiceProblem, space: Workspace, engine: Backend
+        self, layers: Sequence[RewardedLayer], problem: ChoiceProblem, space: VectorSpace, engine: Backend
     ) -> None:
         super().__init__(problem, space)
         self._layers = tuple(layers)

@@ -1,7 +1,7 @@
 """Foundations of iterative methods: stopping criterion, solution, status, progress, checkpoints.
 
 The methods solve ``diagonal * x = M x + b`` for a matrix M with non-negative entries and no diagonal, by
-repeated products with M. The matrix may be held in any form that offers the `MatrixOperator` protocol.
+repeated products with M. The matrix may be held in any form that offers the `LinearOperator` protocol.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def parts(size: int) -> Iterator[slice]:
 # Checkpoint of an iteration while it runs, from which another run can continue.
 
 Array = Any
-"""An array of a workspace."""
+"""An array of a vector space."""
 
 Numbers = Mapping[str, float]
 """Data of a method besides its vectors."""
@@ -310,11 +310,11 @@ class Solution(Record):
         return self.seconds / self.iterations if self.iterations else None
 
 
-class MatrixOperator(Protocol):
+class LinearOperator(Protocol):
     """The interface of a matrix that methods iterate with.
 
-    A matrix whose vectors had better live elsewhere offers ``workspace()`` besides, see
-    :mod:`hybrid.matrix.space.workspace`.
+    A matrix whose vectors had better live elsewhere offers ``vector_space()`` besides, see
+    :mod:`hybrid.matrix.space.vector_space`.
     """
 
     @property
@@ -469,7 +469,7 @@ class Clock:
 
 
 def true_residual(
-    matrix: MatrixOperator, x: Vector, b: Vector | None, diagonal: Vector, scratch: Vector
+    matrix: LinearOperator, x: Vector, b: Vector | None, diagonal: Vector, scratch: Vector
 ) -> float:
     """Return ``max |M x + b - diagonal x|`` from a fresh product; `scratch` is overwritten."""
     communicator = communicator_of(matrix)

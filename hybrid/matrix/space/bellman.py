@@ -23,7 +23,7 @@ from hybrid.matrix.space.bounded_solution import (
     middle_of,
 )
 from hybrid.matrix.space.direct import FactoredSystem
-from hybrid.matrix.space.workspace import Array, Pair, Steps, Workspace
+from hybrid.matrix.space.vector_space import Array, Pair, Steps, VectorSpace
 from mtbdd.base.records import Record
 
 
@@ -134,11 +134,11 @@ class BoundAccelerator:
 
 
 class BellmanOperator(ABC):
-    """``x -> f(x)`` where its matrix has its workspace, rounded down and rounded up.
+    """``x -> f(x)`` where its matrix has its vector space, rounded down and rounded up.
 
     Parameters
     ----------
-    space : Workspace
+    space : VectorSpace
     size : int
         n
     slack : float
@@ -159,7 +159,7 @@ class BellmanOperator(ABC):
     """
 
     def __init__(
-        self, space: Workspace, size: int, slack: float, underflow: float, is_far: bool = False
+        self, space: VectorSpace, size: int, slack: float, underflow: float, is_far: bool = False
     ) -> None:
         self.space, self.size, self.slack, self.underflow, self.is_far = space, size, slack, underflow, is_far
         self.negligible, self.floor = NEGLIGIBLE * underflow, FLOOR * underflow  # lemma: next-to-underflow
@@ -250,7 +250,7 @@ class BellmanOperator(ABC):
         raise NotImplementedError
 
     def reserve(self, vectors: int) -> None:
-        """Ask for the room that a method with so many vectors takes; see `Workspace.reserve`."""
+        """Ask for the room that a method with so many vectors takes; see `VectorSpace.reserve`."""
         self.space.reserve(vectors, self.size)
 
     def zeros(self) -> Array:
@@ -295,7 +295,7 @@ class BellmanOperator(ABC):
         self.space.xp.maximum(lower, 0.0, out=lower)
 
     def result(self, x: Array) -> Array:
-        """Return a vector of the workspace as results are given; it may be the same one."""
+        """Return a vector of the space as results are given; it may be the same one."""
         return self.space.to_host(x)
 
     def enclosure(

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from gpu_kernels.runtime.coded import array_module
 from hybrid.base.arrays import extremes
 from hybrid.matrix.space.base import Criterion, Solution, Vector
-from hybrid.matrix.space.workspace import Array, Workspace
+from hybrid.matrix.space.vector_space import Array, VectorSpace
 from mtbdd.base.communicator import ALONE, Communicator
 from mtbdd.offset.places import is_any
 
@@ -72,7 +72,7 @@ class BoundedSolution(Solution):
 
 
 def positive_after(
-    space: Workspace, inside: Array, step: Callable[[Array, Array], None], steps: int, most: int
+    space: VectorSpace, inside: Array, step: Callable[[Array, Array], None], steps: int, most: int
 ) -> NDArray[np.bool_] | None:
     """Return where values are positive after some steps, on the host; None if that takes too long.
 
@@ -99,7 +99,7 @@ def positive_after(
     return found
 
 
-def width_of(criterion: Criterion, gap: Array, x: Array, space: Workspace | None = None) -> Array:
+def width_of(criterion: Criterion, gap: Array, x: Array, space: VectorSpace | None = None) -> Array:
     """Return the greatest element of `gap`, relative to x unless the criterion is absolute.
 
     Parameters
@@ -107,13 +107,13 @@ def width_of(criterion: Criterion, gap: Array, x: Array, space: Workspace | None
     criterion : Criterion
     gap, x : array, shape (n,), float64
         Not negative; where both are zero nothing is missing.
-    space : Workspace, optional
+    space : VectorSpace, optional
         Where both are; default the host.
 
     Returns
     -------
     array, shape (), float64
-        In the workspace, so that nothing waits for it.
+        In the vector space, so that nothing waits for it.
     """
     xp = np if space is None else space.xp
     if gap.size == 0 and (space is None or space.is_empty(0)):
@@ -139,7 +139,7 @@ class SearchEndedError(Exception):
 
 
 def least_closure(
-    space: Workspace,
+    space: VectorSpace,
     inside: Array,
     step: Callable[[Array, Array], None],
     is_over: Callable[[], bool] | None = None,

@@ -20,9 +20,9 @@ from hybrid.matrix.space.base import Numbers, Vector
 from hybrid.matrix.space.bellman import BellmanOperator
 from hybrid.matrix.space.bounded_solution import least_closure, underflow_of
 from hybrid.matrix.space.direct import FactoredSystem, factored_system
-from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.host import HostSpace
 from hybrid.matrix.space.sweep_direction import SweepDirection
-from hybrid.matrix.space.workspace import Array, Pair, Steps, Workspace
+from hybrid.matrix.space.vector_space import Array, Pair, Steps, VectorSpace
 from mtbdd.base.communicator import ALONE, Communicator
 from mtbdd.base.records import Record
 
@@ -101,7 +101,7 @@ class Improvement(Record, eq=False):
 
 
 class ChoiceSteps(Steps):
-    """Steps of a choice operator with one rounding; see :class:`hybrid.matrix.space.workspace.Steps`.
+    """Steps of a choice operator with one rounding; see :class:`hybrid.matrix.space.vector_space.Steps`.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class ChoiceSteps(Steps):
 
 
 class GaussSeidelSteps(Steps):
-    """Steps of a choice operator that rise; see :class:`hybrid.matrix.space.workspace.Steps`.
+    """Steps of a choice operator that rise; see :class:`hybrid.matrix.space.vector_space.Steps`.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ class ChoiceOperator(BellmanOperator):
     Parameters
     ----------
     problem : ChoiceProblem
-    space : Workspace
+    space : VectorSpace
         Where vectors live.
 
     Attributes
@@ -240,7 +240,7 @@ class ChoiceOperator(BellmanOperator):
     write: Callable[[], ChoiceRows] | None = None
     writable: int | None = None
 
-    def __init__(self, problem: ChoiceProblem, space: Workspace) -> None:
+    def __init__(self, problem: ChoiceProblem, space: VectorSpace) -> None:
         slack = problem.slack
         super().__init__(space, problem.size, slack, underflow_of(np.ones(1), slack))
         self.problem = problem
@@ -315,7 +315,7 @@ class ChoiceOperator(BellmanOperator):
     @property
     def entries(self) -> int | None:
         """See `BellmanOperator.entries`."""
-        is_here = isinstance(self.space, HostWorkspace) and self.problem.communicator.size == 1
+        is_here = isinstance(self.space, HostSpace) and self.problem.communicator.size == 1
         return self.writable if is_here else None
 
     def written(self, policy: Array | None = None) -> FactoredSystem:
@@ -400,10 +400,10 @@ class ChoiceOperator(BellmanOperator):
     @property
     def has_policies(self) -> bool:
         """Whether `of_policy` is there: on the host, and on a device that has all states."""
-        return isinstance(self.space, HostWorkspace)
+        return isinstance(self.space, HostSpace)
 
-    def of_policy(self, policy: Array) -> Workspace:
-        """Return the workspace beside the matrix of the rows that a policy chooses.
+    def of_policy(self, policy: Array) -> VectorSpace:
+        """Return the vector space beside the matrix of the rows that a policy chooses.
 
         Parameters
         ----------
@@ -414,7 +414,7 @@ class ChoiceOperator(BellmanOperator):
         -----
         On a device a product allocates nothing, so that recurrences can be recorded.
         """
-        assert isinstance(self.space, HostWorkspace)
+        assert isinstance(self.space, HostSpace)
         return self.space.over(FixedPolicy(self, policy))
 
     @property
@@ -519,7 +519,7 @@ class ChoiceOperator(BellmanOperator):
 
 
 class FixedPolicy(ChoiceOperator):
-    """``x -> A x + r`` with the rows A of a policy, on the matrices of another operator; a `MatrixOperator`.
+    """``x -> A x + r`` with the rows A of a policy, on the matrices of another operator; a `LinearOperator`.
 
     Parameters
     ----------

@@ -9,12 +9,12 @@ import numpy as np
 
 from gpu_kernels.runtime.coded import array_module
 from hybrid.base.arrays import extremes
-from hybrid.matrix.space.base import MatrixOperator, Vector
+from hybrid.matrix.space.base import LinearOperator, Vector
 from hybrid.matrix.space.bellman import BellmanOperator
 from hybrid.matrix.space.bounded_solution import NEGLIGIBLE, least_closure, underflow_of
 from hybrid.matrix.space.direct import FactoredSystem, factored_system
-from hybrid.matrix.space.host import workspace_of
-from hybrid.matrix.space.workspace import Array, Steps
+from hybrid.matrix.space.host import space_of
+from hybrid.matrix.space.vector_space import Array, Steps
 from mtbdd.offset.places import is_all
 
 _PART = 1 << 20  # elements compared together: bounds the temporary memory
@@ -41,9 +41,9 @@ class DirectedSystem(BellmanOperator):
     """
 
     def __init__(
-        self, matrix: MatrixOperator, diagonal: Vector, b: Vector, slack: float, vectors: int
+        self, matrix: LinearOperator, diagonal: Vector, b: Vector, slack: float, vectors: int
     ) -> None:
-        space = workspace_of(matrix)
+        space = space_of(matrix)
         space.reserve(space.more(vectors, b), b.size)
         super().__init__(space, b.size, slack, underflow_of(diagonal, slack, space.communicator))
         alike = space.communicator

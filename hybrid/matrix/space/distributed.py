@@ -9,16 +9,16 @@ import numpy as np
 from hybrid.base.arrays import extremes, to_host
 from hybrid.base.halo import Halo
 from hybrid.matrix.reference import relax_in_place
-from hybrid.matrix.space.base import MatrixOperator, Vector
-from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.base import LinearOperator, Vector
+from hybrid.matrix.space.host import HostSpace
 from hybrid.matrix.space.passes import Passes
 from hybrid.matrix.space.swept import RowSweeps
-from hybrid.matrix.space.workspace import Array, Workspace
+from hybrid.matrix.space.vector_space import Array, VectorSpace
 from mtbdd.base.communicator import Communicator
 
 
-class DistributedReductions(Workspace):
-    """Reductions over all processes, to be put before a workspace of the own parts of vectors.
+class DistributedReductions(VectorSpace):
+    """Reductions over all processes, to be put before a vector space of the own parts of vectors.
 
     Attributes
     ----------
@@ -28,50 +28,50 @@ class DistributedReductions(Workspace):
     together: DistributedPasses
 
     def stretch(self, most: int) -> int:
-        """See `Workspace.stretch`."""
+        """See `VectorSpace.stretch`."""
         return min(self.stride, most)
 
     def distance(self, x: Array, y: Array) -> Vector:
-        """See `Workspace.distance`."""
+        """See `VectorSpace.distance`."""
         return self.together.greatest_changes(x, y)
 
     def extremes(self, x: Array) -> tuple[np.float64, np.float64]:
-        """See `Workspace.extremes`."""
+        """See `VectorSpace.extremes`."""
         return self.together.extremes(x)
 
     def all(self, mask: Array) -> bool:
-        """See `Workspace.all`."""
+        """See `VectorSpace.all`."""
         return self.communicator.all(to_host(super().all(mask)))
 
     def any(self, mask: Array) -> bool:
-        """See `Workspace.any`."""
+        """See `VectorSpace.any`."""
         return self.communicator.any(to_host(super().any(mask)))
 
     def least(self, x: Array) -> np.float64:
-        """See `Workspace.least`; infinite where no process has an element."""
+        """See `VectorSpace.least`; infinite where no process has an element."""
         own = float(to_host(super().least(x))) if x.size else np.inf
         return np.float64(self.communicator.least(own))
 
     def greatest(self, x: Array) -> np.float64:
-        """See `Workspace.greatest`; 0 at least, for numbers that are not negative."""
+        """See `VectorSpace.greatest`; 0 at least, for numbers that are not negative."""
         own = np.maximum(to_host(super().greatest(x)), 0.0) if x.size else 0.0
         return np.float64(self.communicator.greatest(float(own)))
 
     def agreed(self, changes: Array) -> Vector:
-        """See `Workspace.agreed`."""
+        """See `VectorSpace.agreed`."""
         return self.together.agreed(to_host(changes))
 
     def element(self, x: Array, place: int) -> Vector:
-        """See `Workspace.element`."""
+        """See `VectorSpace.element`."""
         return np.array([self.together.element(x, place)])
 
 
-class DistributedWorkspace(DistributedReductions, HostWorkspace):
-    """See `Workspace`; of the own part of a matrix and of all vectors.
+class DistributedHostSpace(DistributedReductions, HostSpace):
+    """See `VectorSpace`; of the own part of a matrix and of all vectors.
 
     Parameters
     ----------
-    matrix : MatrixOperator
+    matrix : LinearOperator
         Its products and steps are those of all processes.
     passes : Passes
         Of the own parts.
@@ -87,7 +87,7 @@ class DistributedWorkspace(DistributedReductions, HostWorkspace):
 
     def __init__(
         self,
-        matrix: MatrixOperator,
+        matrix: LinearOperator,
         passes: Passes,
         communicator: Communicator,
         halo: Halo | None = None,
@@ -104,13 +104,13 @@ class DistributedWorkspace(DistributedReductions, HostWorkspace):
         super().__init__(matrix, self.together, sweeps=agreed)
         self.communicator, self._own_passes = communicator, passes
 
-    def over(self, matrix: MatrixOperator) -> DistributedWorkspace:
-        """See `HostWorkspace.over`."""
-        return DistributedWorkspace(matrix, self._own_passes, self.communicator)
+    def over(self, matrix: LinearOperator) -> DistributedHostSpace:
+        """See `HostSpace.over`."""
+        return DistributedHostSpace(matrix, self._own_passes, self.communicator)
 
     def reserve(self, vectors: int, size: int) -> None:
-        """See `Workspace.reserve`: refused in all processes, which call it at once, if some has no room."""
-        self.communicator.with_room(lambda: HostWorkspace.reserve(self, vectors, size))
+        """See `VectorSpace.reserve`: refused in all processes, which call it at once, if some has no room."""
+        self.communicator.with_room(lambda: HostSpace.reserve(self, vectors, size))
 
 
 class DistributedSweeps:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hybrid.base.shadow_signs import DIRECTIONS
-from hybrid.matrix.space.base import Criterion, MatrixOperator, Vector, true_residual
+from hybrid.matrix.space.base import Criterion, LinearOperator, Vector, true_residual
 from hybrid.matrix.space.passes import NumPyPasses, Passes
-from hybrid.matrix.space.workspace import Pair, Steps, Workspace
+from hybrid.matrix.space.vector_space import Pair, Steps, VectorSpace
 from mtbdd.base.errors import option
 from mtbdd.base.memory import require_memory
 
@@ -131,12 +131,12 @@ _OPERANDS = 2
 """Of a method's vectors, those that it is called with: diagonal and right-hand side."""
 
 
-class HostWorkspace(Workspace):
-    """The workspace of a matrix whose vectors are NumPy arrays.
+class HostSpace(VectorSpace):
+    """The vector space of a matrix whose vectors are NumPy arrays.
 
     Parameters
     ----------
-    matrix : MatrixOperator
+    matrix : LinearOperator
     passes : Passes, optional
         How vectors are worked on; by default in plain NumPy.
     single : callable, optional
@@ -151,7 +151,7 @@ class HostWorkspace(Workspace):
 
     def __init__(
         self,
-        matrix: MatrixOperator,
+        matrix: LinearOperator,
         passes: Passes | None = None,
         single: Multiply | None = None,
         sweeps: Callable[[], RowSweeps | None] | None = None,
@@ -165,9 +165,9 @@ class HostWorkspace(Workspace):
         """Passes over vectors."""
         return self._passes
 
-    def over(self, matrix: MatrixOperator) -> HostWorkspace:
-        """Return the workspace of another matrix over the same vectors, without sweeps."""
-        return HostWorkspace(matrix, self._passes)
+    def over(self, matrix: LinearOperator) -> HostSpace:
+        """Return the vector space of another matrix over the same vectors, without sweeps."""
+        return HostSpace(matrix, self._passes)
 
     def reserve(self, vectors: int, size: int) -> None:
         """Refuse a solution whose vectors do not fit in what is free now; the operands are there already."""
@@ -180,7 +180,7 @@ class HostWorkspace(Workspace):
         )
 
     def takes_single(self, size: int) -> bool:
-        """See `Workspace.takes_single`; short vectors lie in caches, and doubles have kernels already."""
+        """See `VectorSpace.takes_single`; short vectors lie in caches, and doubles have kernels already."""
         return self._single is not None and size > _SHORT
 
     def vector(self, values: ArrayLike) -> Vector:
@@ -192,7 +192,7 @@ class HostWorkspace(Workspace):
         return values
 
     def ones(self, size: int) -> Vector:
-        """See `Workspace.ones`."""
+        """See `VectorSpace.ones`."""
         return np.ones(size)
 
     def multiply(self, x: Vector, out: Vector) -> None:
@@ -228,7 +228,7 @@ class HostWorkspace(Workspace):
     def joining(
         self, members: NDArray[np.int64], sizes: NDArray[np.int64], maximise: bool
     ) -> Callable[[Vector], None]:
-        """See `Workspace.joining`."""
+        """See `VectorSpace.joining`."""
         starts, reduce = np.cumsum(sizes) - sizes, np.maximum if maximise else np.minimum
 
         def join(values: Vector) -> None:
@@ -259,7 +259,7 @@ class HostSystem:
 
     def __init__(
         self,
-        matrix: MatrixOperator,
+        matrix: LinearOperator,
         passes: Passes,
         diagonal: Vector,
         b: Vector | None,
@@ -356,10 +356,10 @@ def _copy(values: ArrayLike) -> Vector:
     return np.array(values, dtype=np.float64, order="C")
 
 
-def workspace_of(matrix: MatrixOperator) -> Workspace:
-    """Return the workspace that a matrix offers by a method of this name, or else one on the host."""
-    own = getattr(matrix, "workspace", None)
+def space_of(matrix: LinearOperator) -> VectorSpace:
+    """Return the vector space that a matrix offers by a method of this name, or else one on the host."""
+    own = getattr(matrix, "vector_space", None)
     if own is not None:
-        offered: Workspace = own()
+        offered: VectorSpace = own()
         return offered
-    return HostWorkspace(matrix, sweeps=getattr(matrix, "sweeps", None))
+    return HostSpace(matrix, sweeps=getattr(matrix, "sweeps", None))

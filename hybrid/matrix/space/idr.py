@@ -43,7 +43,7 @@ from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.space.base import Vector
 from hybrid.matrix.space.passes import Passes
 from hybrid.matrix.space.recurrence import RecurrenceStatus
-from hybrid.matrix.space.workspace import Steps
+from hybrid.matrix.space.vector_space import Steps
 
 IDR_VECTORS = 3 + 2 * DIRECTIONS
 """Vectors of the recurrence, its operands and weights not among them."""
@@ -339,7 +339,7 @@ class HostImages:
     relaxation : Steps
         The step ``x <- (M x + b) / diagonal``.
     anchor : int, optional
-        As for :meth:`hybrid.matrix.space.workspace.System.idr`.
+        As for :meth:`hybrid.matrix.space.vector_space.System.idr`.
 
     Attributes
     ----------

@@ -13,7 +13,7 @@ from hybrid.matrix.space.base import PART, Vector, parts
 
 
 class Passes(Protocol):
-    """Passes of a workspace on the host, and of recurrences, over whole vectors, besides products.
+    """Passes of a vector space on the host, and of recurrences, over whole vectors, besides products.
 
     IDR(s) holds directions and their images together: `u` and `g`, shape (s, n), float64, where s is 4 or 1.
     `weights`, shape (n,), are what the elements of a vector are multiplied with before it is measured; None

@@ -79,7 +79,7 @@ class Recurrence(Protocol):
         """Go on with the residual of x, from a fresh product, and return its norm; a look."""
 
     def advance(self, most: int) -> RecurrenceStatus:
-        """Make some iterations, as many as the workspace makes between two looks but at most `most`; a look.
+        """Make some iterations, as many as the space makes between two looks but at most `most`; a look.
 
         To be called of a recurrence that has begun, with `most` at least 1. Less are made if it ends.
         """
@@ -124,10 +124,10 @@ class Preconditioner(Protocol):
         weights: Array | None = None,
         directions: int = DIRECTIONS,
     ) -> Recurrence:
-        """Return the recurrence of IDR(s) from a copy of `start`, as `System.idr` of a workspace does.
+        """Return the recurrence of IDR(s) from a copy of `start`, as `System.idr` of a vector space does.
 
         Parameters
         ----------
         b : array, shape (n,), or None
-            In the workspace, not copied; None for that of the system.
+            In the vector space, not copied; None for that of the system.
         """

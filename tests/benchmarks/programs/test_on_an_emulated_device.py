@@ -41,7 +41,7 @@ from gpu_kernels import (
 from hybrid.base.communicators.threads import in_threads
 from hybrid.checking.in_parts import part_of
 from hybrid.matrix.explicit import explicit_matrix
-from hybrid.matrix.gpu.distributed_workspace import run_distributed
+from hybrid.matrix.gpu.distributed_space import run_distributed
 from mtbdd.base.communicator import Communicator
 from tests.benchmarks.support import NEEDS_COMPILER, ROOT, WHERE, options, rendered
 from tests.gpu_kernels.devices import to_numpy

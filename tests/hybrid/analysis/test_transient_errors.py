@@ -10,7 +10,7 @@ import pytest
 from hybrid.analysis.transient_errors import ErrorTerms, StepErrors
 from hybrid.matrix.space.base import Criterion
 from hybrid.matrix.space.bounded_solution import UNIT
-from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.host import HostSpace
 from tests.builders.linear_systems import Dense
 
 NONE = StepErrors(0.0, 0.0, 0.0)
@@ -117,7 +117,7 @@ def test_steps_left_out_make_no_lower_bound_worse_where_values_rise() -> None:
 def test_steps_are_left_out_where_they_would_change_hardly_anything(absolute: bool) -> None:
     """A hundredth of epsilon of the greatest value, or of the least one that is positive."""
     errors, criterion = StepErrors(0.0, 0.0, 1e-300), Criterion(1e-4, absolute)
-    x, space = np.array([4.0, 0.0, 0.25]), HostWorkspace(Dense(np.eye(3)))
+    x, space = np.array([4.0, 0.0, 0.25]), HostSpace(Dense(np.eye(3)))
     limit = 1e-6 * (4.0 if absolute else 0.25)
     for share, is_left_out in ((0.9, True), (1.1, False)):
         change = share * limit / 50
@@ -133,7 +133,7 @@ def test_steps_are_left_out_where_they_would_change_hardly_anything(absolute: bo
 
 def test_steps_are_left_out_that_are_below_the_rounding_of_those_made() -> None:
     errors, criterion = StepErrors(0.0, 2.0**-30, 1e-300), Criterion(1e-12, True)
-    x, space = np.array([4.0]), HostWorkspace(Dense(np.eye(1)))
+    x, space = np.array([4.0]), HostSpace(Dense(np.eye(1)))
     limit = 2.0**-30 * 4.0  # a step
     assert errors.of_steps_left_out(space, x, 0.9 * limit, 50, criterion) == 50 * 0.9 * limit
     assert errors.of_steps_left_out(space, x, 1.1 * limit, 50, criterion) is None

@@ -20,7 +20,7 @@ from hybrid.checking.checker import Checker
 from hybrid.checking.filters import gathered
 from hybrid.checking.in_parts import in_parts, part_of
 from hybrid.matrix.operators.rounding import step_slack
-from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.host import space_of
 from hybrid.properties import load_properties, parse_properties, resolve_properties
 from mtbdd.base.communicator import ALONE, Communicator
 from mtbdd.build.model import SymbolicModel
@@ -204,7 +204,7 @@ def test_what_holds_in_one_part_alone_does_not_hold_in_all() -> None:
     model, _ = asked("walk")
 
     def told(own: SymbolicModel) -> list[list[float]]:
-        space = workspace_of(build_operator(own.submatrix(own.index, own.index), CheckOptions(backend="cpu")))
+        space = space_of(build_operator(own.submatrix(own.index, own.index), CheckOptions(backend="cpu")))
         here = np.full(own.index.size, own.communicator.rank == 0)
         masks = (here, here | True, here & False)
         truths = [float(of(mask)) for mask in masks for of in (space.all, space.any)]

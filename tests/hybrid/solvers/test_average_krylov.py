@@ -13,7 +13,7 @@ from hybrid.analysis.run.options import CheckOptions
 from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.base import ProgressMonitor, Status
-from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.host import HostSpace
 from hybrid.matrix.space.idr import IDR, IDR_VECTORS
 from hybrid.matrix.space.recurrence import RecurrenceStatus
 from hybrid.solvers import AverageReward, Criterion
@@ -149,14 +149,14 @@ def test_what_fails_is_gone_on_with(monkeypatch: pytest.MonkeyPatch, directions:
 
 def no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave room for the vectors that a method counts, and for no more."""
-    reserve = HostWorkspace.reserve
+    reserve = HostSpace.reserve
 
-    def refuse(self: HostWorkspace, vectors: int, size: int) -> None:
+    def refuse(self: HostSpace, vectors: int, size: int) -> None:
         if vectors != AverageReward.vectors:
             raise MemoryError
         reserve(self, vectors, size)
 
-    monkeypatch.setattr(HostWorkspace, "reserve", refuse)
+    monkeypatch.setattr(HostSpace, "reserve", refuse)
 
 
 def test_bicgstab_takes_over_where_there_is_no_room_for_more(monkeypatch: pytest.MonkeyPatch) -> None:

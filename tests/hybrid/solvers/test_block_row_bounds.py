@@ -12,7 +12,7 @@ import pytest
 
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
 from hybrid.matrix.space.directed_system import DirectedSystem
-from hybrid.matrix.space.workspace import Pair, Steps
+from hybrid.matrix.space.vector_space import Pair, Steps
 from hybrid.solvers import Criterion, Optimistic, Status
 from hybrid.solvers.block_row_bounds import BlockRowBounds
 from tests.builders.linear_systems import Dense, exact_solution

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid.matrix.gpu.workspace import DeviceWorkspace
+from hybrid.matrix.gpu.device_space import DeviceSpace
 from hybrid.matrix.operators.device_choices import refuse_product
 from hybrid.matrix.operators.hybrid_choices import EmptyMatrix
 from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem
-from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.host import HostSpace
 from hybrid.solvers import Criterion, Status
 from hybrid.solvers.component_averages import AverageIteration
 from tests.gpu_kernels.host_device import HostDevice
@@ -32,9 +32,7 @@ class Perturbed(ChoiceOperator):
         on_device: bool = False,
     ):
         size = len(rows)
-        space = (
-            DeviceWorkspace(HostDevice(), refuse_product) if on_device else HostWorkspace(EmptyMatrix(size))
-        )
+        space = DeviceSpace(HostDevice(), refuse_product) if on_device else HostSpace(EmptyMatrix(size))
         super().__init__(ChoiceProblem(size, maximise, None, slack), space)
         self.underflow, self._rows, self._rng = lost, rows, np.random.default_rng(1)
 

@@ -12,7 +12,7 @@ import hybrid
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.systems import build_operator
 from hybrid.checking.in_parts import in_parts
-from hybrid.matrix.space.base import MatrixOperator
+from hybrid.matrix.space.base import LinearOperator
 from hybrid.solvers.forecast import CHAINS, POLICIES, Forecast
 from hybrid.solvers.traffic import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, SUMMED_STEPS, traffic_ratio
 from mtbdd.base.communicator import ALONE, communicator_of
@@ -163,7 +163,7 @@ class Told(Dense):
 def test_full_rows_make_the_vectors_of_a_krylov_method_cheap() -> None:
     thin, full, usual = Told(np.eye(100)), Told(np.ones((100, 100))), Dense(np.eye(100))
 
-    def idr(matrix: MatrixOperator) -> float:
+    def idr(matrix: LinearOperator) -> float:
         return traffic_ratio(matrix, ALONE, IDR_PRODUCT, SUMMED_STEPS)
 
     assert idr(thin) == pytest.approx(25 / 9)

@@ -20,7 +20,7 @@ from hybrid.matrix.space.choice_operator import (
     Quotient,
 )
 from hybrid.matrix.space.sweep_direction import last_trial
-from hybrid.matrix.space.workspace import Pair
+from hybrid.matrix.space.vector_space import Pair
 from hybrid.solvers import Criterion, Optimistic, Status
 from tests.builders.choice_systems import Choices, random_choices
 from tests.builders.linear_systems import exact_solution

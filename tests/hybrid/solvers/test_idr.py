@@ -7,7 +7,7 @@ import pytest
 
 from hybrid.base.operands import PIECE
 from hybrid.matrix.cpu.passes import CpuPasses
-from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.host import space_of
 from hybrid.matrix.space.idr import IDR, Space
 from hybrid.matrix.space.passes import DIRECTIONS, NumPyPasses, signs
 from tests.builders.linear_systems import Dense, linear_system
@@ -21,7 +21,7 @@ def recurrence(
     limit: float = 1e-12,
     weights: np.ndarray | None = None,
 ) -> IDR:
-    found = workspace_of(Dense(dense)).system(diagonal, b).idr(start, limit, None, weights)
+    found = space_of(Dense(dense)).system(diagonal, b).idr(start, limit, None, weights)
     assert isinstance(found, IDR)
     return found
 

@@ -14,7 +14,7 @@ from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.base import ProgressMonitor
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
 from hybrid.matrix.space.directed_system import DirectedSystem
-from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.host import HostSpace
 from hybrid.matrix.space.idr import IDR
 from hybrid.solvers import Criterion, Optimistic, Status
 from hybrid.solvers.bounding import verify_enclosure
@@ -273,14 +273,14 @@ def test_it_is_not_tried_next_to_underflow() -> None:
 
 
 def test_it_is_not_tried_where_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    system, reserve = walk(25, 0.5, 0.5), HostWorkspace.reserve
+    system, reserve = walk(25, 0.5, 0.5), HostSpace.reserve
 
-    def refuse(self: HostWorkspace, vectors: int, size: int) -> None:
+    def refuse(self: HostSpace, vectors: int, size: int) -> None:
         if vectors > Optimistic.vectors:
             raise MemoryError
         reserve(self, vectors, size)
 
-    monkeypatch.setattr(HostWorkspace, "reserve", refuse)
+    monkeypatch.setattr(HostSpace, "reserve", refuse)
     plain, found = found_by(system, "never"), found_by(system, "auto")
     assert found.more_vectors == 0
     assert (found.products, found.status) == (plain.products, Status.CONVERGED)

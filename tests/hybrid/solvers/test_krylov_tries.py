@@ -11,7 +11,7 @@ from hybrid.matrix.space.base import Clock
 from hybrid.matrix.space.bellman import LowerIterationState
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
 from hybrid.matrix.space.directed_system import DirectedSystem
-from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.host import HostSpace
 from hybrid.solvers import Criterion, Optimistic, Status
 from hybrid.solvers.krylov_bounds import MORE_VECTORS, KrylovBounds
 from tests.builders.linear_systems import Dense, exact_solution
@@ -113,7 +113,7 @@ def test_a_pace_is_seen_as_soon_where_looks_are_dear(monkeypatch: pytest.MonkeyP
     b = np.append(np.zeros(39), 0.5)
     system = dense, dense.sum(axis=1) + b, b
     soon = found_by(system, "auto")
-    monkeypatch.setattr(HostWorkspace, "stride", 20)
+    monkeypatch.setattr(HostSpace, "stride", 20)
     late = found_by(system, "auto")
     assert soon.more_vectors == late.more_vectors == MORE_VECTORS
     assert late.products < 1.5 * soon.products < 400

@@ -12,12 +12,12 @@ from scipy.sparse import csr_matrix
 import hybrid
 from gpu_kernels import Device
 from hybrid.matrix.cpu.csr import CsrMatrix
+from hybrid.matrix.gpu.device_space import DeviceSpace
 from hybrid.matrix.gpu.halo import DevicePlace
 from hybrid.matrix.gpu.idr import DeviceIDR, PolynomialIDR
-from hybrid.matrix.gpu.workspace import DeviceWorkspace
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.base import Status
-from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.host import HostSpace
 from hybrid.matrix.space.idr import IDR
 from hybrid.matrix.space.swept import PROBES
 from hybrid.solvers import AverageReward, Criterion
@@ -46,7 +46,7 @@ def chain(size: int, arrive: float = 1.0, serve: float = 1.01) -> np.ndarray:
 @pytest.fixture
 def pressed(monkeypatch: pytest.MonkeyPatch) -> list[LowMemoryAverage]:
     """Room for the fewest vectors alone; the courses that are made of it."""
-    for space in (HostWorkspace, DeviceWorkspace):
+    for space in (HostSpace, DeviceSpace):
 
         def reserve(self: Any, vectors: int, size: int) -> None:
             if vectors > LEAN_VECTORS:
@@ -100,7 +100,7 @@ def test_bounds_hold_where_it_fails(rng: np.random.Generator, pressed: list[LowM
 
 def test_a_course_goes_on_where_another_one_was(pressed: list[LowMemoryAverage]) -> None:
     rates, rewards = chain(40, 1.0, 1.3), np.arange(40.0)
-    space, anchor = HostWorkspace(Dense(rates)), 3
+    space, anchor = HostSpace(Dense(rates)), 3
     first = LowMemoryAverage(space, rates.sum(axis=1), rewards)
 
     class Silent:
@@ -144,7 +144,7 @@ def room_for(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
         if vectors > most:
             raise MemoryError(f"no room for {vectors} vectors")
 
-    for space in (HostWorkspace, DeviceWorkspace):
+    for space in (HostSpace, DeviceSpace):
         monkeypatch.setattr(space, "reserve", reserve)
 
 
@@ -195,14 +195,14 @@ def test_damped_steps_go_on_where_a_run_was_and_end_without_numbers(monkeypatch:
             return lambda *given: None
 
     clock: Any = Silent()
-    first = DampedAverage(HostWorkspace(Dense(rates)), rates.sum(axis=1), rewards)
+    first = DampedAverage(HostSpace(Dense(rates)), rates.sum(axis=1), rewards)
     assert first.run(0, Criterion(1e-9), lambda *_: 0.0, clock) is Status.CONVERGED
     vectors, numbers = first.state()
-    second = DampedAverage(HostWorkspace(Dense(rates)), rates.sum(axis=1), rewards)
+    second = DampedAverage(HostSpace(Dense(rates)), rates.sum(axis=1), rewards)
     second.take(cast("Any", SimpleNamespace(vectors={"h": vectors["h"].copy()}, numbers=numbers)))
     assert second.run(0, Criterion(1e-9), lambda *_: 0.0, clock) is Status.CONVERGED
     assert second.products == first.products + 10
-    lost = DampedAverage(HostWorkspace(Dense(rates)), rates.sum(axis=1), np.full(20, 1e308))
+    lost = DampedAverage(HostSpace(Dense(rates)), rates.sum(axis=1), np.full(20, 1e308))
     assert lost.run(0, Criterion(1e-9), lambda *_: 0.0, clock) in (Status.DIVERGED, Status.CONVERGED)
 
 
@@ -278,19 +278,19 @@ def test_checks_answer_with_the_room_there_is(
 @pytest.mark.parametrize("pressed_rank", [0, 2])
 def test_processes_choose_alike(monkeypatch: pytest.MonkeyPatch, pressed_rank: int) -> None:
     made: list[int] = []
-    begin, reserve = LowMemoryAverage.__post_init__, HostWorkspace.reserve
+    begin, reserve = LowMemoryAverage.__post_init__, HostSpace.reserve
 
     def noted(self: LowMemoryAverage) -> None:
         made.append(self.space.communicator.rank)
         begin(self)
 
-    def refuse(self: HostWorkspace, vectors: int, size: int) -> None:
+    def refuse(self: HostSpace, vectors: int, size: int) -> None:
         if vectors > LEAN_VECTORS and self.communicator.rank == pressed_rank:
             raise MemoryError(f"no room for {vectors} vectors")
         reserve(self, vectors, size)
 
     monkeypatch.setattr(LowMemoryAverage, "__post_init__", noted)
-    monkeypatch.setattr(HostWorkspace, "reserve", refuse)
+    monkeypatch.setattr(HostSpace, "reserve", refuse)
     model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
     found = hybrid.check(model, 'R{"throughput"}=? [ S ]', ranks=3)
     assert sorted(made) == [0, 1, 2]

@@ -14,7 +14,7 @@ from hybrid.matrix.space.base import Clock
 from hybrid.matrix.space.bellman import Outcome
 from hybrid.matrix.space.bounded_solution import ENCLOSING_VECTORS, UNIT
 from hybrid.matrix.space.directed_system import DirectedSystem
-from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.host import space_of
 from hybrid.solvers import AverageReward, Criterion, Interval, Optimistic, Status
 from hybrid.solvers.average_krylov import average_bounds
 from hybrid.solvers.poisson import poisson_weights
@@ -149,7 +149,7 @@ def test_each_term_of_the_averages_bounds_has_its_error(rates, diagonal, rewards
     rho = r + matrix @ x - d * x
     error = 0.125 * (np.abs(r) + matrix @ np.abs(x) + d * np.abs(x))
     room = np.empty(2), np.empty(2)
-    low, high = average_bounds(workspace_of(Dense(matrix)), x.copy(), r, d, *room, 0.125)
+    low, high = average_bounds(space_of(Dense(matrix)), x.copy(), r, d, *room, 0.125)
     assert (float(low), float(high)) == (min(rho - error), max(rho + error))
 
 

@@ -19,7 +19,7 @@ from hybrid.matrix.space.base import Clock
 from hybrid.matrix.space.bellman import LowerIterationState, Outcome
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
 from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator, FixedPolicy, Quotient
-from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.host import HostSpace
 from hybrid.matrix.space.idr import IDR
 from hybrid.matrix.space.recurrence import RecurrenceStatus
 from hybrid.matrix.space.repeated import STEPS, RepeatedIDR, RepeatedSystem
@@ -393,14 +393,14 @@ def test_states_of_no_value_stay_at_zero(maximise: bool) -> None:
 
 
 def test_it_is_not_tried_where_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    reserve = HostWorkspace.reserve
+    reserve = HostSpace.reserve
 
-    def refuse(self: HostWorkspace, vectors: int, size: int) -> None:
+    def refuse(self: HostSpace, vectors: int, size: int) -> None:
         if vectors > BOUND_VECTORS:
             raise MemoryError
         reserve(self, vectors, size)
 
-    monkeypatch.setattr(HostWorkspace, "reserve", refuse)
+    monkeypatch.setattr(HostSpace, "reserve", refuse)
     plain, found = (solved(operator_of(True), krylov) for krylov in ("never", "auto"))
     assert found.more_vectors == 0
     assert (found.products, found.status) == (plain.products, Status.CONVERGED)

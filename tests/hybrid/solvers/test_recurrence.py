@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hybrid.matrix.space.base import PART, parts
-from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.host import space_of
 from hybrid.matrix.space.idr import BICGSTAB_VECTORS, IDR
 from tests.builders.linear_systems import Dense, linear_system
 
@@ -14,7 +14,7 @@ from tests.builders.linear_systems import Dense, linear_system
 def recurrence(
     dense: np.ndarray, diagonal: np.ndarray, b: np.ndarray, start: np.ndarray, limit: float = 1e-12
 ) -> IDR:
-    found = workspace_of(Dense(dense)).system(diagonal, b).idr(start, limit, directions=1)
+    found = space_of(Dense(dense)).system(diagonal, b).idr(start, limit, directions=1)
     assert isinstance(found, IDR)
     return found
 
@@ -67,7 +67,7 @@ def test_long_vectors_are_worked_on_in_parts() -> None:
         def multiply(self, x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
             return np.multiply(values, x, out=out)
 
-    ours = workspace_of(Diagonal(np.zeros((1, 1)))).system(np.ones(size), np.ones(size))
+    ours = space_of(Diagonal(np.zeros((1, 1)))).system(np.ones(size), np.ones(size))
     found = ours.idr(np.zeros(size), 1e-12, directions=1)
     found.restart()
     a = 1.0 - values

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hybrid.matrix.explicit import CsrArrays, ExplicitOperator
-from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.host import space_of
 from hybrid.matrix.space.repeated import OMEGA, STEPS, RepeatedIDR, RepeatedSystem
 from tests.builders.linear_systems import linear_system
 
@@ -27,7 +27,7 @@ def anchored(dense: np.ndarray, diagonal: np.ndarray, anchor: int | None) -> np.
 
 def repeated_of(dense: np.ndarray, diagonal: np.ndarray, b: np.ndarray) -> tuple[Any, RepeatedSystem]:
     matrix = ExplicitOperator(CsrArrays.from_scipy(scipy_sparse.csr_matrix(dense)))
-    space = workspace_of(matrix)
+    space = space_of(matrix)
     system: Any = space.system(diagonal, b)
     found = system.repeated()
     assert isinstance(found, RepeatedSystem)

@@ -131,9 +131,9 @@ def test_where_single_precision_fails_double_precision_goes_on(
 def test_on_a_device(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     rates, rewards = queue(60, 1.0, 1.1), np.arange(61.0)
     value, found = exact_average(rates, rewards), []
-    monkeypatch.setattr("hybrid.matrix.gpu.workspace.DeviceSystem.preconditioner", lambda *_: None)
+    monkeypatch.setattr("hybrid.matrix.gpu.device_space.DeviceSystem.preconditioner", lambda *_: None)
     for short in (1 << 22, 0):
-        monkeypatch.setattr("hybrid.matrix.gpu.workspace._SHORT", short)
+        monkeypatch.setattr("hybrid.matrix.gpu.device_space._SHORT", short)
         found.append(averaged(rates, rewards, backend="gpu"))
         assert found[-1].status is Status.CONVERGED
         assert found[-1].lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found[-1].upper
@@ -146,7 +146,7 @@ def test_the_course_on_a_device_is_that_of_the_host(device: Device, rng: np.rand
     rates = random_class(rng, 40)
     rates[rates > 0] = 1.0 + rng.random(int((rates > 0).sum()))
     diagonal, b, start = rates.sum(axis=1), rng.random(40), rng.random(40)
-    spaces: list[Any] = [inject(from_dense(rates), backend=name).workspace() for name in ("gpu", "cpu")]
+    spaces: list[Any] = [inject(from_dense(rates), backend=name).vector_space() for name in ("gpu", "cpu")]
     ours, host = (
         space.system(diagonal, b).idr(space.vector(start), 1e-4, 7, is_single=True) for space in spaces
     )

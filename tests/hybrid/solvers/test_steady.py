@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hybrid.matrix.space.base import MatrixOperator
+from hybrid.matrix.space.base import LinearOperator
 from hybrid.matrix.space.bellman import LowerIterationState
-from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.host import HostSpace
 from hybrid.solvers.krylov_bounds import is_steady
 from tests.builders.linear_systems import Dense
 
@@ -23,8 +23,8 @@ def after(matrix: np.ndarray, b: np.ndarray, steps: int) -> tuple[LowerIteration
 
 
 def steady_after(matrix: np.ndarray, b: np.ndarray, steps: int) -> bool:
-    space: MatrixOperator = Dense(matrix)
-    return is_steady(HostWorkspace(space), *after(matrix, b, steps))
+    space: LinearOperator = Dense(matrix)
+    return is_steady(HostSpace(space), *after(matrix, b, steps))
 
 
 def rare(leaving: float) -> np.ndarray:
@@ -60,8 +60,8 @@ def test_a_front_is_not_steady(steps: int, power: int) -> None:
 
 def test_every_row_counts() -> None:
     held, change = after(rare(1e-9), np.ones(5), 100)
-    assert is_steady(HostWorkspace(Dense(np.eye(5))), held, change)
+    assert is_steady(HostSpace(Dense(np.eye(5))), held, change)
     for row in range(3):
         held, change = after(rare(1e-9), np.ones(5), 100)
         held.y[row] = held.x[row]
-        assert not is_steady(HostWorkspace(Dense(np.eye(5))), held, change)
+        assert not is_steady(HostSpace(Dense(np.eye(5))), held, change)

@@ -14,7 +14,7 @@ from hybrid.matrix.cpu.threads import set_thread_count
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.base import Status
 from hybrid.matrix.space.bounded_solution import UNIT
-from hybrid.matrix.space.host import HostWorkspace, workspace_of
+from hybrid.matrix.space.host import HostSpace, space_of
 from hybrid.matrix.space.idr import IDR
 from hybrid.matrix.space.swept import PROBES, SweptImages, SweptSystem
 from hybrid.solvers import AverageReward, Criterion, Optimistic
@@ -35,7 +35,7 @@ def held(dense: np.ndarray, name: str) -> Any:
 
 
 def swept(matrix: Any, diagonal: np.ndarray, shape: np.ndarray | None = None) -> SweptSystem:
-    found = workspace_of(matrix).system(diagonal, None).preconditioner(shape)
+    found = space_of(matrix).system(diagonal, None).preconditioner(shape)
     assert isinstance(found, SweptSystem)
     return found
 
@@ -46,8 +46,8 @@ def test_sweeps_multiply_with_a_matrix_that_has_the_same_solution(
     rng: np.random.Generator, name: str, anchor: int | None
 ) -> None:
     dense, diagonal, b = linear_system(rng, 40)
-    space = workspace_of(held(dense, name))
-    assert isinstance(space, HostWorkspace) and space.sweeps is not None
+    space = space_of(held(dense, name))
+    assert isinstance(space, HostSpace) and space.sweeps is not None
     images = SweptImages(space.passes, space.sweeps, diagonal, b, True, anchor)
     system = np.diag(diagonal) - dense
     if anchor is not None:
@@ -93,7 +93,7 @@ def test_an_order_that_follows_nothing_is_not_worth_it() -> None:
 
 def test_a_residual_is_that_of_the_system_as_it_is(rng: np.random.Generator) -> None:
     dense, diagonal, b = linear_system(rng, 30)
-    space, start = workspace_of(held(dense, "explicit")), rng.random(30)
+    space, start = space_of(held(dense, "explicit")), rng.random(30)
     found = swept(held(dense, "explicit"), diagonal).idr(b, start, 0.0, 7)
     wanted = (b + dense @ start - start[7]) / diagonal - start
     np.testing.assert_allclose(found.plain_residual(), wanted, atol=1e-13)

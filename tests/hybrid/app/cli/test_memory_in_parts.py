@@ -10,13 +10,13 @@ _COMMAND = """
 import sys
 from mpi4py import MPI
 from hybrid.__main__ import main
-from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.host import HostSpace
 
 def reserve(self, vectors, size):
     if MPI.COMM_WORLD.Get_rank() and self.communicator.size > 1:
         raise MemoryError(f"{vectors} vectors of {size} elements find no room on this card")
 
-HostWorkspace.reserve = reserve
+HostSpace.reserve = reserve
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -11,7 +11,7 @@ from hybrid.matrix.cpu.passes import CpuPasses
 from hybrid.matrix.cpu.pool import run_in_parts
 from hybrid.matrix.cpu.threads import set_thread_count
 from hybrid.matrix.space.passes import NumPyPasses
-from hybrid.matrix.space.workspace import Array
+from hybrid.matrix.space.vector_space import Array
 
 THREADS = {1: 1, 7: 5, 16_384: 2, 16_385: 5, 19_999: 2, 20_000: 2, 70_001: 1, 300_007: 5}
 """By the size of the vectors."""

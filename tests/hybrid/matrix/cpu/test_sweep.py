@@ -16,7 +16,7 @@ from hybrid.matrix.cpu.threads import set_thread_count
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.injection.submatrices import find_block_classes
 from hybrid.matrix.operators.inject import inject
-from hybrid.matrix.space.host import HostWorkspace
+from hybrid.matrix.space.host import HostSpace
 from hybrid.solvers.gauss_seidel import _sweep_of as solver_sweep
 from hybrid.solvers.gauss_seidel import relax_by_tasks
 from tests.builders.matrices import from_dense, random_codes, random_sparse
@@ -253,6 +253,6 @@ def test_rows_in_another_order_are_refused(rng):
     dense, *_ = system(rng, 20, 0.3)
     matrix = inject(from_dense(dense, n_bits=5), 3, "cpu")
     # As of a model whose states are numbered by a file: products alone are its own.
-    matrix.workspace = lambda: HostWorkspace(matrix)
+    matrix.vector_space = lambda: HostSpace(matrix)
     with pytest.raises(ValueError, match="another order than its diagram"):
         solver_sweep(matrix)

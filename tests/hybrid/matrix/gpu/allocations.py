@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid.matrix.gpu.workspace import DeviceWorkspace
+from hybrid.matrix.gpu.device_space import DeviceSpace
 
 __all__ = ["CountingModule", "memory_at_looks"]
 
@@ -39,12 +39,12 @@ class CountingModule:
 def memory_at_looks(monkeypatch: pytest.MonkeyPatch, used: Callable[[], int]) -> Iterator[list[int]]:
     """Record how much memory is in use whenever a method looks at numbers on the device."""
     found: list[int] = []
-    read = DeviceWorkspace.read
+    read = DeviceSpace.read
 
-    def recorded(space: DeviceWorkspace, *arrays: Any) -> list[float]:
+    def recorded(space: DeviceSpace, *arrays: Any) -> list[float]:
         found.append(used())
         return read(space, *arrays)
 
     with monkeypatch.context() as patch:
-        patch.setattr(DeviceWorkspace, "read", recorded)
+        patch.setattr(DeviceSpace, "read", recorded)
         yield found

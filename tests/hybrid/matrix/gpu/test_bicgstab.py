@@ -15,7 +15,7 @@ from gpu_kernels.runtime._loader import Kernel, Macros
 from hybrid.matrix.explicit import CsrArrays, ExplicitOperator, FunctionOperator
 from hybrid.matrix.gpu.idr import RECORDED_DIRECTIONS as RECORDED
 from hybrid.matrix.operators.inject import inject
-from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.host import space_of
 from hybrid.solvers import BiCGStab, Criterion, Solution, Status
 from tests.builders.linear_systems import Dense
 from tests.builders.matrices import banded, from_dense
@@ -133,7 +133,7 @@ def test_iterates_are_those_of_the_host(device: Device, form: str) -> None:
     dense, diagonal, b = system("banded")
     b = b + np.random.default_rng(31).random(b.size)
     start = np.linspace(-1.0, 1.0, b.size)
-    spaces = [workspace_of(matrix) for matrix in (FORMS[form](dense, device), Dense(dense))]
+    spaces = [space_of(matrix) for matrix in (FORMS[form](dense, device), Dense(dense))]
     spaces[0].stride = 1
     ours, host = (space.system(diagonal, b).idr(start, 1e-12, directions=1) for space in spaces)
     fresh = (dense @ start + b) / diagonal - start
@@ -193,7 +193,7 @@ def watched(form: str, name: str, criterion: Criterion) -> tuple[Watched, Soluti
     dense, diagonal, b = system(name)
     with use_device(Watched()) as device:
         matrix = FORMS[form](dense, device)
-        matrix.workspace()  # built by now
+        matrix.vector_space()  # built by now
         device.launches.clear()
         return device, BiCGStab(criterion).solve(matrix, diagonal, b, np.zeros(b.size))
 
@@ -260,7 +260,7 @@ def test_products_beyond_the_end_are_not_made() -> None:
     dense, diagonal, b = system("ring")
     with use_device(HostDevice()):
         matrix = inject(from_dense(dense), backend="gpu")
-        recurrence = matrix.workspace().system(diagonal, b).idr(np.zeros(9), 1e-9, directions=1)
+        recurrence = matrix.vector_space().system(diagonal, b).idr(np.zeros(9), 1e-9, directions=1)
         recurrence.restart()
         standing = recurrence.advance(20)
         assert standing.ended

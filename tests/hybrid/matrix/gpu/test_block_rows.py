@@ -55,7 +55,7 @@ def test_steps_of_block_rows_are_those_of_all_rows(device: Device, rng: np.rando
     block_rows = block_rows_of(TypedMatrix(matrix).plain, 6)
     assert isinstance(block_rows._tiles, TileMatrix) and block_rows.nbytes > 0
     assert len(block_rows.shares) == SIZE // BLOCK and sum(block_rows.shares) == pytest.approx(1.0, abs=0.1)
-    space, xp = operator.workspace(), device.xp
+    space, xp = operator.vector_space(), device.xp
     # Sums are exact in any order.
     right, start = (rng.integers(1, 64, SIZE) / 8 for _ in range(2))
     steps = space.system(rng.random(SIZE) + dense.sum(axis=1) + 0.5, right).relaxation()
@@ -78,7 +78,7 @@ def test_steps_of_block_rows_are_those_of_all_rows(device: Device, rng: np.rando
 def test_block_rows_refer_to_themselves_and_to_those_before(device: Device, rng: np.random.Generator) -> None:
     dense = in_blocks(rng)
     block_rows = block_rows_of(TypedMatrix(from_dense(dense)).plain, 6)
-    space, xp = inject(from_dense(dense), backend="gpu").workspace(), device.xp
+    space, xp = inject(from_dense(dense), backend="gpu").vector_space(), device.xp
     steps = space.system(np.ones(SIZE), np.ones(SIZE)).relaxation()
     known = np.zeros(SIZE, bool)
     for block_row in block_rows.steps(steps):
@@ -90,7 +90,7 @@ def test_block_rows_refer_to_themselves_and_to_those_before(device: Device, rng:
 
 def test_a_block_row_is_iterated_in_recordings(device: Device, rng: np.random.Generator) -> None:
     dense = in_blocks(rng)
-    space, xp = inject(from_dense(dense), backend="gpu").workspace(), device.xp
+    space, xp = inject(from_dense(dense), backend="gpu").vector_space(), device.xp
     diagonal, right = dense.sum(axis=1) + 0.5, rng.random(SIZE)
     steps = space.system(diagonal, right).relaxation()
     pair = xp.zeros(SIZE), xp.zeros(SIZE)
@@ -103,7 +103,7 @@ def test_a_block_row_is_iterated_in_recordings(device: Device, rng: np.random.Ge
 
 def test_steps_over_other_rows_share_their_state(device: Device) -> None:
     operator = inject(from_dense(np.eye(4)[::-1] * 0.5), backend="gpu")
-    steps = operator.workspace().system(np.ones(4), np.ones(4)).relaxation()
+    steps = operator.vector_space().system(np.ones(4), np.ones(4)).relaxation()
     assert isinstance(steps, DeviceSteps)
     made: list[Mode] = []
 

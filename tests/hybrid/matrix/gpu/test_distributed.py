@@ -39,13 +39,13 @@ from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.in_parts import in_parts
 from hybrid.matrix.gpu.admission import least_vector_bytes
-from hybrid.matrix.gpu.distributed_workspace import DevicePasses, DistributedDeviceWorkspace
+from hybrid.matrix.gpu.distributed_space import DevicePasses, DistributedDeviceSpace
 from hybrid.matrix.gpu.product import DistributedGpuProduct
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.transports import Neighbours, gather, joined_neighbours, leaving_elements
 from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.operators.hybrid_matrix import DistributedMatrix
-from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.host import space_of
 from hybrid.matrix.space.passes import DIRECTIONS, NumPyPasses
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.solvers.average_krylov import DAMPED_VECTORS, LEAN_VECTORS, DampedAverage, LowMemoryAverage
@@ -206,14 +206,14 @@ def test_elements_go_out_and_come_in(device: Device, outgoing: int, incoming: in
 
 
 def everything(own: SymbolicModel, options: CheckOptions) -> list[list[float]]:
-    """Return what a workspace of a part's matrix makes of vectors."""
+    """Return what a vector space of a part's matrix makes of vectors."""
     matrix = build_operator(own.submatrix(own.index, own.index), options)
     assert isinstance(matrix, DistributedMatrix)
     n, first, place = own.index.size, own.communicator.rank == 0, matrix.place
     numbers = np.random.default_rng(n).random((3, n))
     x, start, right = (place.array(vector) for vector in numbers)
     d = place.array(numbers[0] + 2.0 * to_host(matrix.row_sums()))
-    space = workspace_of(matrix)
+    space = space_of(matrix)
     found = [matrix.row_sums(), matrix.multiply(x)]
     y, z = space.vector(x), space.xp.empty(n)
     found.append(matrix.jacobi_step(x, z, right, d, 0.9))
@@ -240,7 +240,7 @@ def everything(own: SymbolicModel, options: CheckOptions) -> list[list[float]]:
         found += [recurrence.x.copy(), [recurrence.refresh() < 1e-11]]
     found.append(space.element(x, n - 1 if first else -1))
     found += [[float(f)] for f in (space.least(x), space.greatest(x), space.all(x > 0.5), space.any(x > 0.5))]
-    # Told here and not by the host's workspace alone, which shares these with a device's.
+    # Told here and not by the host's vector space alone, which shares these with a device's.
     alike, own_x = own.communicator, to_host(x)
     assert float(space.least(x)) == alike.gather([own_x.min()]).min()
     assert float(space.greatest(x)) == alike.gather([own_x.max()]).max()
@@ -270,7 +270,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "constants", "more"), CASES, ids=["tiles", "tasks", "default"])
-def test_workspaces_in_parts_do_what_those_of_the_host_do(
+def test_spaces_in_parts_do_what_those_of_the_host_do(
     device: Device, name: str, constants: dict[str, Any], more: dict[str, Any], rng: np.random.Generator
 ) -> None:
     model = hybrid.load(ROOT / f"examples/{name}.prism", constants=constants)
@@ -299,7 +299,7 @@ def test_a_part_without_entries_takes_part(device: Device) -> None:
             assert (matrix.matrix is None) == (own_part == 1)
             x = matrix.place.array(np.arange(5) + 10.0 * own_part)
             d, z = matrix.place.array(np.full(5, 5.0)), matrix.place.xp.empty(5)
-            space = workspace_of(matrix)
+            space = space_of(matrix)
             steps = space.system(d, x).relaxation()
             steps.sweep((x, z), 0, 1)
             numbers = [matrix.multiply(x), z, space.read(steps.changes), [own.communicator.rank]]
@@ -608,7 +608,7 @@ def test_kanban_14_on_eight_cards_of_80_gb() -> None:
 
     def run(alike: Communicator) -> list[str]:
         halo_and_operands = 8 * received + 2 * own
-        space = DistributedDeviceWorkspace(
+        space = DistributedDeviceSpace(
             HostDevice(card - halo_and_operands - (alike.rank == 3)), lambda *_: None, alike, False
         )
         space.reserve(2, own)  # damped steps: an estimate
@@ -900,7 +900,7 @@ def test_steps_by_windows_are_those_by_the_hosts(
         assert isinstance(matrix, DistributedMatrix)
         ways.add(matrix.halo.way)
         x = np.random.default_rng(own.communicator.rank).random(own.index.size)
-        space = workspace_of(matrix)
+        space = space_of(matrix)
         steps = space.system(np.full(len(x), 9.0), x).relaxation(0.8)
         pair = space.vector(x), space.xp.empty(len(x))
         steps.sweep(pair, 0, 20)

@@ -14,22 +14,22 @@ from hybrid.analysis.systems import build_operator
 from hybrid.base.arrays import to_host
 from hybrid.checking.in_parts import in_parts
 from hybrid.matrix.operators.hybrid_matrix import DistributedMatrix
-from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.host import space_of
 from hybrid.matrix.space.repeated import OMEGA, STEPS, RepeatedIDR, RepeatedSystem
 from mtbdd.build.model import SymbolicModel
 from tests.builders.part_questions import asked
 from tests.source_tree import ROOT
 
 
-def space_of(own: SymbolicModel) -> tuple[Any, Any]:
-    """Return the own part of a model's matrix on a device, and its workspace."""
+def own_space(own: SymbolicModel) -> tuple[Any, Any]:
+    """Return the own part of a model's matrix on a device, and its vector space."""
     matrix = build_operator(own.submatrix(own.index, own.index), CheckOptions(backend="gpu"))
     assert isinstance(matrix, DistributedMatrix)
-    return matrix, workspace_of(matrix)
+    return matrix, space_of(matrix)
 
 
 def steps_from(space: Any, diagonal: Any, b: Any, x: Any) -> Any:
-    """Return what damped steps make of x, by the workspace's own steps."""
+    """Return what damped steps make of x, by the vector space's own steps."""
     pair = space.vector(x), space.vector(x)
     space.system(diagonal, b).relaxation(OMEGA).sweep(pair, 0, STEPS)
     return pair[STEPS % 2]
@@ -41,7 +41,7 @@ def test_images_are_those_of_several_steps(device: Device, parts: int, anchored_
     model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
 
     def compare(own: SymbolicModel) -> int:
-        matrix, space = space_of(own)
+        matrix, space = own_space(own)
         n, rank, xp = own.index.size, own.communicator.rank, device.xp
         numbers = np.random.default_rng(n).random((3, n))
         x, b = (matrix.place.array(vector) for vector in numbers[:2])
@@ -84,7 +84,7 @@ def test_both_recurrences_arrive_where_the_system_is_solved(
     model, _ = asked("walk")
 
     def solve(own: SymbolicModel) -> None:
-        matrix, space = space_of(own)
+        matrix, space = own_space(own)
         n, rank = own.index.size, own.communicator.rank
         numbers = np.random.default_rng(n + rank).random((4, n))
         start, b, other = (matrix.place.array(vector) for vector in numbers[:3])

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 from gpu_kernels import Device
 from hybrid.matrix.explicit import CsrArrays, ExplicitOperator, FunctionOperator
 from hybrid.matrix.operators.inject import inject
-from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.host import space_of
 from tests.builders.linear_systems import Dense
 from tests.builders.matrices import banded, from_dense
 from tests.exploring import pairs
@@ -44,10 +44,10 @@ def test_the_course_is_that_of_the_host(
     if weighed:
         diagonal = diagonal + rng.random(size)  # many values: a diagonal without dictionary
     b, start, weights = rng.random((3, size)) + 0.5
-    space: Any = FORMS[form](dense, device).workspace()
+    space: Any = FORMS[form](dense, device).vector_space()
     scale = (space.vector(weights), weights) if weighed else (None, None)
     ours = space.system(diagonal, b).idr(space.vector(start), 1e-11, anchor, scale[0])
-    host = workspace_of(Dense(dense)).system(diagonal, b).idr(start, 1e-11, anchor, scale[1])
+    host = space_of(Dense(dense)).system(diagonal, b).idr(start, 1e-11, anchor, scale[1])
     assert ours.restart() == pytest.approx(host.restart(), rel=1e-12)
     for _ in range(3):
         found, expected = ours.advance(1), host.advance(1)

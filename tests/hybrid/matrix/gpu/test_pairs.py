@@ -157,7 +157,7 @@ def test_relaxation_matches_numpy(device: Device, options: PairOptions, with_b: 
     state.status[0] = 1
     product.run(step, xp.asarray(2.0 * x), result)
     np.testing.assert_allclose(to_numpy(result), x + 0.25 * residual, rtol=1e-13)
-    space = product.workspace()
+    space = product.vector_space()
     (found,) = space.read(space.system(diagonal, b).residual(xp.asarray(x), xp.empty(size)))
     assert found == pytest.approx(np.abs(residual).max(), rel=1e-12)
 

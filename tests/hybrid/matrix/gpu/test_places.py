@@ -134,7 +134,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, device: Device) -> list[int]:
         to_host = counting(arrays.to_host)
         for name in (
             "hybrid.base.arrays.to_host",
-            "hybrid.matrix.gpu.workspace.to_host",
+            "hybrid.matrix.gpu.device_space.to_host",
             "hybrid.matrix.explicit.operators.to_host",
             "hybrid.analysis.step_analysis.to_host",
             "hybrid.analysis.transient.to_host",

@@ -11,14 +11,14 @@ from scipy.sparse import csr_matrix
 from gpu_kernels import CodedVector, Device, IterationState, Mode, Step, compress
 from hybrid.matrix.explicit import CsrArrays, ExplicitOperator, FunctionOperator
 from hybrid.matrix.gpu.build import PairOptions, build_pairs
+from hybrid.matrix.gpu.device_space import DeviceSystem
 from hybrid.matrix.gpu.idr import DeviceIDR, PolynomialIDR, PolynomialSystem, RepeatedSteps
 from hybrid.matrix.gpu.product import GpuProduct
-from hybrid.matrix.gpu.workspace import DeviceSystem
 from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.base import Status
 from hybrid.matrix.space.bounded_solution import UNIT
-from hybrid.matrix.space.host import workspace_of
+from hybrid.matrix.space.host import space_of
 from hybrid.matrix.space.recurrence import RecurrenceStatus
 from hybrid.matrix.space.repeated import OMEGA, STEPS
 from hybrid.solvers import AverageReward, Criterion, Optimistic
@@ -53,7 +53,7 @@ FORMS = {
 
 
 def system_of(form: str, device: Device, dense: np.ndarray, diagonal: np.ndarray, b: np.ndarray) -> Any:
-    return workspace_of(FORMS[form](dense, device)).system(diagonal, b)
+    return space_of(FORMS[form](dense, device)).system(diagonal, b)
 
 
 def iteration(dense: np.ndarray, diagonal: np.ndarray, anchor: int | None) -> np.ndarray:
@@ -71,7 +71,7 @@ def test_a_product_is_several_steps(
     dense, diagonal, b = linear_system(rng, 40)
     xp, x, start = device.xp, rng.normal(size=40), rng.random(40)
     held = FORMS[form](dense, device)
-    space: Any = workspace_of(held)
+    space: Any = space_of(held)
     step = np.linalg.matrix_power(iteration(dense, diagonal, anchor), STEPS)
     repeated = RepeatedSteps(space._run, xp.zeros(40), anchor)
     nothing, out = CodedVector(0, 0, None, None), xp.zeros(40)

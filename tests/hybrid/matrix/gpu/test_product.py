@@ -139,7 +139,7 @@ def test_relaxation_matches_numpy(device: Device, options: LayoutOptions, with_b
     residual = dense @ x + (b if b is not None else 0.0) - diagonal * x
     np.testing.assert_allclose(to_numpy(result), x + 0.25 * residual, rtol=1e-13)
     scratch = xp.empty(size)
-    space = product.workspace()
+    space = product.vector_space()
     (found,) = space.read(space.system(diagonal, b).residual(xp.asarray(x), scratch))
     assert found == pytest.approx(np.abs(residual).max(), rel=1e-12)
 

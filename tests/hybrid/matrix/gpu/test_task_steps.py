@@ -69,7 +69,7 @@ def test_steps_are_those_of_the_reference(
     result = device.xp.empty(size)
     product.run(step, device.xp.asarray(x), result)
     np.testing.assert_allclose(to_numpy(result), x + 0.25 * residual, rtol=1e-12)
-    space = product.workspace()
+    space = product.vector_space()
     (found,) = space.read(space.system(diagonal, b).residual(device.xp.asarray(x), device.xp.empty(size)))
     assert found == pytest.approx(np.abs(residual).max(), rel=1e-11)
 

@@ -12,8 +12,8 @@ from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.systems import build_operator
 from hybrid.base.halo import ArrivingVector
 from hybrid.checking.in_parts import in_parts
-from hybrid.matrix.space.distributed import DistributedSweeps, DistributedWorkspace, EmptySweeps
-from hybrid.matrix.space.host import HostSystem, workspace_of
+from hybrid.matrix.space.distributed import DistributedHostSpace, DistributedSweeps, EmptySweeps
+from hybrid.matrix.space.host import HostSystem, space_of
 from hybrid.matrix.space.swept import SweptSystem
 from mtbdd.build.model import SymbolicModel
 from tests.builders.part_questions import dealt
@@ -22,12 +22,12 @@ from tests.source_tree import ROOT
 MODELS: dict[str, dict[str, Any]] = {"kanban": {"t": 2}, "fms": {"n": 2}, "tandem": {"c": 31}}
 
 
-def swept_part(own: SymbolicModel) -> tuple[Any, DistributedWorkspace, np.ndarray]:
-    """The own part of the rates, its workspace, and a diagonal that is greater than its rows."""
+def swept_part(own: SymbolicModel) -> tuple[Any, DistributedHostSpace, np.ndarray]:
+    """The own part of the rates, its vector space, and a diagonal that is greater than its rows."""
     rates = own.submatrix(own.index, own.index)
     matrix: Any = build_operator(rates, CheckOptions(backend="cpu"))
-    space = workspace_of(matrix)
-    assert isinstance(space, DistributedWorkspace) and isinstance(space.sweeps, DistributedSweeps)
+    space = space_of(matrix)
+    assert isinstance(space, DistributedHostSpace) and isinstance(space.sweeps, DistributedSweeps)
     return matrix, space, 1.2 * matrix.row_sums() + 0.1
 
 

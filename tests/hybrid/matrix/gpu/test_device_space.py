@@ -9,8 +9,8 @@ import pytest
 
 from gpu_kernels import Device, compress, use_device
 from hybrid.base.arrays import extremes
+from hybrid.matrix.gpu.device_space import DeviceSpace
 from hybrid.matrix.gpu.repeated_steps import UnfusedSteps
-from hybrid.matrix.gpu.workspace import DeviceWorkspace
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power, Status
@@ -42,9 +42,9 @@ class Plain:
     def __init__(self, dense: np.ndarray, device: Device) -> None:
         self.device, self.product, self.shape = device, inject(from_dense(dense), backend="gpu"), dense.shape
 
-    def workspace(self) -> DeviceWorkspace:
+    def vector_space(self) -> DeviceSpace:
         run = UnfusedSteps(self.device, lambda x, out: self.product.multiply(x, out), self.shape[0])
-        return DeviceWorkspace(self.device, run)
+        return DeviceSpace(self.device, run)
 
 
 @pytest.mark.parametrize("method", [Optimistic, Interval])
@@ -111,7 +111,7 @@ def test_steps_that_nothing_ends_are_measured_at_the_last_one(count: int) -> Non
     for _ in range(count):
         before, x = x, (dense @ x + b) / diagonal
     with use_device(HostDevice()) as host:
-        space = inject(from_dense(dense), backend="gpu").workspace()
+        space = inject(from_dense(dense), backend="gpu").vector_space()
         steps = space.system(diagonal, b).relaxation()
         pair = space.xp.ones(SIZE), space.xp.ones(SIZE)
         for _ in range(3):  # the third time from recordings
@@ -137,7 +137,7 @@ def test_nothing_is_copied_while_iterating(monkeypatch: pytest.MonkeyPatch) -> N
         copies.append(array.size)
         return array
 
-    monkeypatch.setattr("hybrid.matrix.gpu.workspace.to_host", counted)
+    monkeypatch.setattr("hybrid.matrix.gpu.device_space.to_host", counted)
     dense, diagonal, b = system(0.2)
     with use_device(HostDevice()) as host:
         found = Interval(Criterion(1e-8)).solve(
@@ -155,8 +155,8 @@ def test_nothing_is_copied_while_iterating(monkeypatch: pytest.MonkeyPatch) -> N
 def test_extremes_of_long_vectors_are_found_in_parts(
     device: Device, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hybrid.matrix.gpu.workspace._PART", 16)
-    space = DeviceWorkspace(device, lambda *given: None)
+    monkeypatch.setattr("hybrid.matrix.gpu.device_space._PART", 16)
+    space = DeviceSpace(device, lambda *given: None)
     for size in (1, 16, 17, 100):
         x = rng.normal(size=size)
         assert space.read(*space.extremes(device.xp.asarray(x))) == [x.min(), x.max()]
@@ -179,8 +179,8 @@ def test_extremes_are_those_of_all_parts(
 
 
 def test_short_operands_on_a_device_stay_as_they_are(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.matrix.gpu.workspace._SHORT", 100)
-    space = DeviceWorkspace(device, lambda *given: None)
+    monkeypatch.setattr("hybrid.matrix.gpu.device_space._SHORT", 100)
+    space = DeviceSpace(device, lambda *given: None)
     for size, bits in ((100, 64), (101, 8)):
         there = device.xp.full(size, 3.0)
         diagonal, right = space._coded(there, None)

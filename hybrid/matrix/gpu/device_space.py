@@ -34,7 +34,7 @@ from hybrid.matrix.gpu.idr import DeviceIDR, PolynomialSystem
 from hybrid.matrix.gpu.repeated_steps import RECORDED, DeviceSteps, Run
 from hybrid.matrix.space.base import Criterion, Vector
 from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
-from hybrid.matrix.space.workspace import OPERANDS, Workspace
+from hybrid.matrix.space.vector_space import OPERANDS, VectorSpace
 from mtbdd.base.errors import option
 
 # Products and steps of operators on the device, for vectors that lie there and for those of the host.
@@ -119,7 +119,7 @@ def relax_once(
 
     Notes
     -----
-    Synchronises: yes, for the two numbers. Iterations that leave them on the device have a workspace.
+    Synchronises: yes, for the two numbers. Iterations that leave them on the device have a vector space.
     """
     xp = device.xp
     state = IterationState.create(device)
@@ -149,8 +149,8 @@ _MEASURE_ONLY = -1.0
 """An epsilon with which nothing ends a sequence of steps."""
 
 
-class DeviceWorkspace(Workspace):
-    """The workspace of a matrix that lies on a device.
+class DeviceSpace(VectorSpace):
+    """The vector space of a matrix that lies on a device.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ class DeviceWorkspace(Workspace):
         )
 
     def takes_single(self, size: int) -> bool:
-        """See `Workspace.takes_single`; short vectors lie in the second-level cache."""
+        """See `VectorSpace.takes_single`; short vectors lie in the second-level cache."""
         return self._has_single and size > _SHORT
 
     def vector(self, values: ArrayLike) -> Array:
@@ -291,7 +291,7 @@ class DeviceWorkspace(Workspace):
     def joining(
         self, members: NDArray[np.int64], sizes: NDArray[np.int64], maximise: bool
     ) -> Callable[[Array], None]:
-        """See `Workspace.joining`."""
+        """See `VectorSpace.joining`."""
         device, groups = self.device, Groups.create(self.device, members, sizes)
         return lambda values: join_groups(device, groups, maximise, values)
 
@@ -336,7 +336,7 @@ class DeviceWorkspace(Workspace):
 class DeviceSystem:
     """``diagonal * x = M x + b``, the operands on the device."""
 
-    def __init__(self, space: DeviceWorkspace, run: Run, diagonal: CodedVector, right: CodedVector) -> None:
+    def __init__(self, space: DeviceSpace, run: Run, diagonal: CodedVector, right: CodedVector) -> None:
         self._space, self._run, self._diagonal, self._right = space, run, diagonal, right
 
     def relaxation(

@@ -26,10 +26,10 @@ from hybrid.base.arrays import Array, extremes, to_host
 from hybrid.base.halo import Halo
 from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.gpu.admission import cards_advice
+from hybrid.matrix.gpu.device_space import DeviceSpace, DeviceSystem
 from hybrid.matrix.gpu.idr import RepeatedSteps
 from hybrid.matrix.gpu.product import DistributedGpuProduct
 from hybrid.matrix.gpu.repeated_steps import RECORDED, DeviceSteps, Run
-from hybrid.matrix.gpu.workspace import DeviceSystem, DeviceWorkspace
 from hybrid.matrix.space.base import Criterion, Vector
 from hybrid.matrix.space.distributed import DistributedPasses, DistributedReductions
 from hybrid.matrix.space.idr import IDR
@@ -309,8 +309,8 @@ def run_distributed(device: Device, product: DistributedGpuProduct | None, halo:
     return run
 
 
-class DistributedDeviceWorkspace(DistributedReductions, DeviceWorkspace):
-    """See `DeviceWorkspace` and `hybrid.matrix.space.distributed.DistributedWorkspace`.
+class DistributedDeviceSpace(DistributedReductions, DeviceSpace):
+    """See `DeviceSpace` and `hybrid.matrix.space.distributed.DistributedHostSpace`.
 
     Parameters
     ----------
@@ -335,7 +335,7 @@ class DistributedDeviceWorkspace(DistributedReductions, DeviceWorkspace):
         self.passes = self.together = DistributedPasses(DevicePasses(device), communicator)
 
     def reserve(self, vectors: int, size: int) -> None:
-        """See `Workspace.reserve`: refused in all processes, which call it at once, if some has no room."""
+        """See `VectorSpace.reserve`: refused in all processes, which call it at once, if some has no room."""
         alike = self.communicator
         needs = alike.gather([8.0 * vectors * size, self.device.free_bytes()])
         required, available = int(needs[:, 0].sum()), int(needs[:, 1].min())
@@ -348,7 +348,7 @@ class DistributedDeviceWorkspace(DistributedReductions, DeviceWorkspace):
             raise AgreedMemoryError(told)
 
     def system(self, diagonal: Vector, b: Vector | None) -> DistributedSystem:
-        """See `Workspace.system`."""
+        """See `VectorSpace.system`."""
         return DistributedSystem(self, self._run, *self._coded(diagonal, b))
 
     def steps(self, step: Step, criterion: Criterion | None, run: Run | None = None) -> DeviceSteps:
@@ -359,7 +359,7 @@ class DistributedDeviceWorkspace(DistributedReductions, DeviceWorkspace):
         )  # fmt: skip
 
     def read(self, *arrays: Array) -> list[float]:
-        """See `Workspace.read`; most of them lie on the host."""
+        """See `VectorSpace.read`; most of them lie on the host."""
         self.synchronisations += 1
         return [float(number) for array in arrays for number in np.ravel(to_host(array))]
 
@@ -367,7 +367,7 @@ class DistributedDeviceWorkspace(DistributedReductions, DeviceWorkspace):
 class DistributedSystem(DeviceSystem):
     """See `DeviceSystem`; recurrences have their numbers on the host, where sums of all processes meet."""
 
-    _space: DistributedDeviceWorkspace
+    _space: DistributedDeviceSpace
 
     def idr(
         self,

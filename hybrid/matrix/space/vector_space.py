@@ -1,8 +1,8 @@
-"""Workspaces, which hold the vectors of a solution: a method is written once, for host and device.
+"""Vector spaces, which hold the vectors of a solution: a method is written once, for host and device.
 
-A method asks the matrix for a workspace, puts its vectors there, queues steps, and reads numbers now and
-then. Only `Workspace.read` waits: on a device the host may run ahead by as many steps as a method can do
-without a result. Arrays of a workspace belong to its array module `xp`, which is NumPy on the host. A method
+A method asks the matrix for a vector space, puts its vectors there, queues steps, and reads numbers now and
+then. Only `VectorSpace.read` waits: on a device the host may run ahead by as many steps as a method can do
+without a result. Arrays of a space belong to its array module `xp`, which is NumPy on the host. A method
 uses of it what NumPy and CuPy have in common, and writes to existing arrays.
 """
 
@@ -21,7 +21,7 @@ from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from mtbdd.base.communicator import ALONE, Communicator
 
 Array = Any
-"""An array of the workspace's module `xp`."""
+"""An array of the vector space's module `xp`."""
 
 OPERANDS = 2
 """Vectors that a method counts for the operands of a system: diagonal and right-hand side."""
@@ -103,9 +103,9 @@ class System(Protocol):
         anchor : int, optional
             Number of an element s of x: solve ``diagonal * x = M x - x[s] + b`` instead.
         weights : array, shape (n,), optional
-            In the workspace; what elements are multiplied with before they are measured.
+            In the vector space; what elements are multiplied with before they are measured.
         is_single : bool
-            Whether its vectors besides the iterate shall have single precision; see `Workspace.takes_single`.
+            Whether its vectors besides the iterate have single precision; see `VectorSpace.takes_single`.
         directions : {4, 1}
             s; with 1 it is BiCGStab, in the fewest vectors.
         """
@@ -127,7 +127,7 @@ class System(Protocol):
         """Return what has several steps for a product; see :mod:`hybrid.matrix.space.repeated`."""
 
     def sharing(self, b: Array) -> System:
-        """Return the system with another right-hand side, a vector of the workspace.
+        """Return the system with another right-hand side, a vector of the space.
 
         It is not copied, so that steps see its later changes.
         """
@@ -136,7 +136,7 @@ class System(Protocol):
         """Return ``max |M x + b - diagonal * x|``, shape (1,), from a fresh product written to `scratch`."""
 
 
-class Workspace(Protocol):
+class VectorSpace(Protocol):
     """Memory, array module and operations where the vectors of a solution live.
 
     Attributes
@@ -191,7 +191,7 @@ class Workspace(Protocol):
         """Return a copy of a vector, float64, contiguous."""
 
     def operand(self, values: Vector) -> Array:
-        """Return a vector in the workspace that nobody will write to; on the host the same one."""
+        """Return a vector in the vector space that nobody will write to; on the host the same one."""
 
     def plain(self, values: Array) -> Array:
         """Return an operand as a vector that array functions take; nobody will write to it."""
@@ -215,7 +215,7 @@ class Workspace(Protocol):
         """Return a system of equations; b None is zero."""
 
     def add_scaled(self, weight: float, x: Array, total: Array, factor: Array | None = None) -> None:
-        """Queue ``total += weight * factor * x``; the factor, shape (), lies in the workspace, or is 1."""
+        """Queue ``total += weight * factor * x``; the factor, shape (), lies in the vector space, or is 1."""
 
     def distance(self, x: Array, y: Array) -> Array:
         """Return the greatest ``|x - y|`` and ``|x - y| / |x|``, shape (2,), as `Steps.changes` counts."""
@@ -288,7 +288,7 @@ class Workspace(Protocol):
         """Return all elements of some small arrays; one look, however many they are."""
 
     def result(self, x: Array, like: Array) -> Array:
-        """Return a vector of the workspace where another one lies: NumPy's for NumPy's operands."""
+        """Return a vector of the space where another one lies: NumPy's for NumPy's operands."""
         return self.to_host(x)
 
     def more(self, vectors: int, operand: Array) -> int:
