@@ -253,6 +253,19 @@ def test_sums_that_are_zero_prove_nothing() -> None:
 
 
 # lemma: formal-sums
+def test_states_without_entries_prove_nothing() -> None:
+    """State 1 has none, and the word of no sum."""
+    matrix = np.zeros((4, 4))
+    matrix[0, 2] = matrix[2, 2] = 1.0
+    manager = Manager(2)
+    work = ValueDiagrams(manager.index_level)
+    classes = work.load(symbolic_vector(manager, np.array([1.0, 1.0, 2.0, 0.0])))
+    terms = Terms(np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64))
+    with pytest.raises(CoarseningError, match="could not be proved"):
+        coarsest_partition([symbolic_matrix(manager, matrix)], terms, work, classes)
+
+
+# lemma: formal-sums
 def test_residues_that_stand_for_two_entries_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def ones(self: object, terms: Terms, seed: int) -> np.ndarray:
         return np.ones(len(terms.counts), dtype=np.uint64)

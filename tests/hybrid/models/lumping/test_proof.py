@@ -344,7 +344,7 @@ module m
   [] x>1 -> true;
 endmodule
 init true endinit
-rewards [a] x<2 : 1; [b] x<2 : 0.1+0.2; endrewards
+rewards [a] x<2 : 1; [b] x<2 : 0.1*0.3*0.7*0.9; endrewards
 """
 
 
@@ -366,8 +366,8 @@ def test_choices_of_all_layers_are_as_uncertain_as_the_worst(monkeypatch: pytest
     earned = [0.0 if own is None else own.units for own in symbolic_reward(model, 0).choices]
     assert min(units) == min(earned) == 0 and max(units) > 0 and max(earned) > 0
     assert (found.n_states, found.n_choices) == (3, 4)
-    assert found.value_units >= 2 * max(units) and found.rewards[0].units >= 2 * max(earned)
-    assert np.unique(found.rewards[0].choices).tolist() == [0.0, 0.3, 1.0]
+    assert found.value_units >= 2 * max(units) and found.rewards[0].units >= 2 * max(earned) + 1
+    assert np.unique(found.rewards[0].choices).tolist() == [0.0, 0.0189, 1.0]
 
 
 def test_sums_below_normal_doubles_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
