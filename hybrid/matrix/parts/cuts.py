@@ -40,7 +40,7 @@ _PLAIN = 0.02
 """Gain from which states are not cut by their order."""
 
 _STARTS = 3
-"""Variables that sums begin with at most, the best by themselves; the order of states is another begin."""
+"""Variables that sums begin with at most, the best by themselves."""
 
 _SEARCHES = 24
 """Begins for all parts together, but for one each: with many parts there are many cuts to seek."""
@@ -195,7 +195,7 @@ class Bisection:
     def best(self, starts: int) -> Cut:
         """Return the best cut that a few changes of a sum lead to.
 
-        Begins are the order of states, and so many variables by themselves.
+        Begins are so many variables by themselves; the order of states is compared with what they lead to.
 
         Time: O(rounds * variables * (k log k + u)).
         """
@@ -203,7 +203,7 @@ class Bisection:
         useful = np.flatnonzero(self._span > 0).tolist()
         first = sorted(useful, key=lambda v: self.cost(_changed(none, v, 1)))[:starts]
         best, least = none, (1.0 - _PLAIN) * self.cost(none)
-        for signs in (none, *(_changed(none, v, 1) for v in first)):
+        for signs in (_changed(none, v, 1) for v in first):
             own = self.cost(signs)
             for _ in range(_ROUNDS):
                 self._base = signs, *self._sums(signs)
