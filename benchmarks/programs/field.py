@@ -1,7 +1,8 @@
 """Questions of the field's benchmark set: whole processes of `hybrid check` beside Storm and PRISM, in turn.
 
 The folder has the layout of the Quantitative Verification Benchmark Set (`benchmarks/library/field_set.py`);
-`benchmarks/library/long_run` has it for the examples about averages of decision processes.
+`benchmarks/library/long_run` has it for the examples about averages of decision processes, and
+`benchmarks/library/engines` for questions of all kinds, to ask with each of --engines.
 Ours are the command's own methods, between bounds; Storm's are its sound ones, in a Python that has stormpy;
 PRISM's are its defaults unless --prism-options says otherwise. Of a question all tools take a turn, then
 again in the opposite order until each has --repeat runs; medians count. A tool that took longer than

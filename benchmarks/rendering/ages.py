@@ -59,6 +59,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "cpu_iteration_16": ("hybrid/matrix/cpu", "hybrid/matrix/injection", "hybrid/matrix/levels"),
     "density_sweep": (*_FORMATS, "hybrid/solvers"),
     "device_lane": (*_ALL, "tests"),
+    "engines": _HOST,
     "explicit_formats": _FORMATS,
     "field": _HOST,
     "file_formats": ("hybrid/models/interchange",),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from benchmarks.rendering.markdown import Column, Row, measured, section, source, table, table_of
 
-__all__ = ["HUGE", "field", "first_answered", "huge", "long_run"]
+__all__ = ["HUGE", "engines", "field", "first_answered", "huge", "long_run"]
 
 HUGE = 10**8
 """States from which a model is huge."""
@@ -75,6 +75,37 @@ def huge(record: Row) -> str:
         source(record),
     )
     return "\n\n".join(part for part in parts if part)
+
+
+def engines(record: Row) -> str:
+    """Return the section on engines: the one that is chosen, in the first column, beside each by itself."""
+    rows = measured(record)
+    chosen, *fixed = dict.fromkeys(name for row in rows for name in row["answers"])
+    shares = {row["name"]: share for row in rows if (share := _of_best(row, chosen, fixed)) is not None}
+    columns: list[Column] = [("question", "name"), ("type", lambda r: r["type"].upper()), ("states", _states)]
+    columns += [(_title(engine), _taken_by(engine)) for engine in (chosen, *fixed)]
+    columns += [
+        ("chosen", lambda r: r["answers"][chosen].get("engine", "")),
+        ("of the best", lambda r: f"{shares[r['name']]:.2f}" if r["name"] in shares else ""),
+    ]
+    told = ""
+    if shares:
+        worst = max(shares, key=lambda name: shares[name])
+        mean = statistics.geometric_mean(shares.values())
+        told = (
+            f"Processor seconds of {_title(chosen)} over those of the best engine by itself, "
+            f"of {len(shares)} questions: geometric mean {mean:.2f}, at most {shares[worst]:.2f} ({worst})."
+        )
+    conditions = _conditions(record, rows)
+    return section("The engine that is chosen", record, conditions, told, table_of(rows, *columns))
+
+
+def _of_best(row: Row, chosen: str, fixed: list[str]) -> float | None:
+    """Return the processor seconds of a tool over the fewest of others; None where one side has no answer."""
+    others = [row["answers"][tool]["cpu_seconds"] for tool in fixed if _answered(row, tool)]
+    if not others or not _answered(row, chosen):
+        return None
+    return float(row["answers"][chosen]["cpu_seconds"]) / min(map(float, others))
 
 
 # ------------------------------------------------------------------ answers
@@ -228,15 +259,16 @@ def _conditions(record: Row, rows: list[Row]) -> str:
     text = (
         "Whole processes from start to exit, tools in turn: processor seconds of all threads, wall seconds "
         "in brackets, greatest resident memory.  Ours are `hybrid check` with the engine of the column, "
-        f"between bounds, to {_power(record['epsilon'])} relative; kernels had been compiled before.  Storm "
-        "answers by its sound methods through `stormpy`, to its own precision of 1e-6.  `\\>`: ended at "
-        "this limit of wall time.  States are those that the set tells, or those built where it tells none; "
-        "bounds are those of our quicker answer."
+        f"between bounds, to {_power(record['epsilon'])} relative; kernels had been compiled before.  `\\>`: "
+        "ended at this limit of wall time.  States are those that the set tells, or those built where it "
+        "tells none."
     )
+    if any(tool in row["answers"] for row in rows for tool in _PEERS):
+        text += "  Storm answers by its sound methods through `stormpy`, to its own precision of 1e-6."
     if any(row["reference"] is not None for row in rows):
         text += (
-            "  `inside`: the value of the set lies between them, compared in rational numbers; where one "
-            "that is no exact number does not, its distance is told."
+            "  Bounds are those of our quicker answer.  `inside`: the value of the set lies between them, "
+            "compared in rational numbers; where one that is no exact number does not, its distance is told."
         )
     if loads:
         text += (

@@ -28,7 +28,7 @@ from benchmarks.rendering.answers import (
 )
 from benchmarks.rendering.components import auto_choice, scc_mec
 from benchmarks.rendering.decision_processes import mdp_agreement, mdp_sweep, symbolic_components
-from benchmarks.rendering.field import field, huge, long_run
+from benchmarks.rendering.field import engines, field, huge, long_run
 from benchmarks.rendering.figures import Difference, figure_differences, with_figures
 from benchmarks.rendering.formats import byte_traffic, explicit_formats, structure_table
 from benchmarks.rendering.gpu import gpu_product, kernel_counters, limits
@@ -109,6 +109,7 @@ SECTIONS: dict[str, Renderer] = {
     "whole_answers_cpu": whole_answers,
     "field": field,
     "long_run": long_run,
+    "engines": engines,
     "whole_run": whole_run,
     "whole_run_certified": whole_run,
     "whole_run_certified_large": whole_run,

@@ -106,6 +106,14 @@ def test_questions_about_the_long_run_are_those_of_examples() -> None:
         assert f'"{question.prop}": ' in question.properties.read_text(encoding="utf-8")
 
 
+def test_questions_to_compare_engines_with_are_those_of_examples_where_no_other_models_are_there() -> None:
+    found = field_questions(ROOT / "benchmarks/library/engines")
+    own = [question for question in found if question.source.resolve().is_relative_to(ROOT / "examples")]
+    assert {question.type for question in own} == {"dtmc", "ctmc", "mdp"}
+    for question in own:
+        assert f'"{question.prop}": ' in question.properties.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("value", "reference"),
     [
@@ -257,6 +265,25 @@ def row(name: str, reference: float | None, exact: bool | None = True, **answers
         "reference_exact": exact,
     }
     return told | {"answers": answers}
+
+
+def test_the_engine_that_is_chosen_beside_the_best() -> None:
+    def took(seconds: float, **more: Any) -> Any:
+        return answered(0.5, 0.4, 0.6, seconds, **more)
+
+    ended, refused = {"over_seconds": 60.0, "loads": []}, {"refused": "no", "loads": []}
+    rows = [
+        row("a", None, auto=took(3.0, engine="hybrid"), hybrid=took(2.0), symbolic=took(9.0)),
+        row("b", None, auto=took(1.0, engine="explicit"), hybrid=refused, symbolic=took(1.5)),
+        row("c", None, auto=ended, hybrid=took(1.5)),
+    ]
+    where = {"date": "2026-01-01", "commit": "abc", "processor": "a processor", "cores": 2}
+    record = {"benchmark": "field", "environment": where, "device": None, "epsilon": 1e-6, "rows": rows}
+    text = page.engines(record)
+    assert "of 2 questions: geometric mean 1.00, at most 1.50 (a)" in text
+    assert "| 3.00 (3.00), 100 MB | 2.00 (2.00), 100 MB | 9.00 (9.00), 100 MB | hybrid | 1.50 |" in text
+    assert "| explicit | 0.67 |" in text and "| \\> 60 | 1.50 (1.50), 100 MB |  |  |  |" in text
+    assert "Storm" not in text and "inside" not in text
 
 
 def test_places_and_ratios() -> None:
