@@ -264,11 +264,14 @@ def _conditions(record: Row, rows: list[Row]) -> str:
         "tells none."
     )
     if any(tool in row["answers"] for row in rows for tool in _PEERS):
-        text += "  Storm answers by its sound methods through `stormpy`, to its own precision of 1e-6."
+        text += (
+            "  Storm answers by its sound methods through `stormpy`, to its own precision of 1e-6.  Bounds "
+            "are those of our quicker answer."
+        )
     if any(row["reference"] is not None for row in rows):
         text += (
-            "  Bounds are those of our quicker answer.  `inside`: the value of the set lies between them, "
-            "compared in rational numbers; where one that is no exact number does not, its distance is told."
+            "  `inside`: the value of the set lies between our bounds, compared in rational numbers; where "
+            "one that is no exact number does not, its distance is told."
         )
     if loads:
         text += (

@@ -324,28 +324,19 @@ class AverageIteration:
     def _anchored(self, policy: Policy) -> tuple[Policy, Places] | None:
         """Return a policy under which each component comes back to its anchor, and the anchors; or None.
 
-        A recurrent class of the policy is kept in each component, one that states lead to where a step
-        gains most. States that do not reach it take choices that do.
+        A recurrent class of the policy is kept in each component, the one with the state where a step gains
+        most. States that do not reach it take choices that do.
+
+        Time: O(transitions) for the classes, and a pass over all for each step of the longest way to them.
         """
         rows = self._rows
         assert rows is not None
         states, targets, _ = rows.of_policy(policy)
         sign = 1.0 if self._operator.maximise else -1.0
-        worth, allowed = sign * self._space.to_host(self._gained), np.ones(len(policy), np.bool_)
-        while True:
-            anchors = self._first_best(np.where(allowed, worth, -np.inf))
-            ahead = _closure(anchors, states, targets, len(policy))
-            back = None if ahead is None else _closure(anchors, targets, states, len(policy))
-            if ahead is None or back is None:
-                return None
-            gone = ahead & ~back
-            if not gone.any():
-                break
-            # States that cannot return to the anchor never do: another anchor is among them.
-            is_open = np.zeros(len(self._first), np.bool_)
-            is_open[self._component[gone]] = True
-            allowed = np.where(is_open[self._component], gone, _marked(anchors, len(policy)))
-        return self._led(policy, back), anchors
+        worth = sign * self._space.to_host(self._gained)
+        anchors = self._first_best(np.where(_recurrent(states, targets, len(policy)), worth, -np.inf))
+        back = _closure(anchors, targets, states, len(policy))
+        return None if back is None else (self._led(policy, back), anchors)
 
     def _first_best(self, worth: Vector) -> Places:
         """Return the first state of each component that has the greatest worth."""
@@ -398,6 +389,29 @@ def _marked(places: Places, size: int) -> Mask:
     found = np.zeros(size, np.bool_)
     found[places] = True
     return found
+
+
+def _recurrent(sources: Places, targets: Places, size: int) -> Mask:
+    """Return which states of a chain are in a recurrent class."""
+    if size <= FEW:
+        ways = np.eye(size, dtype=np.float32)
+        ways[sources, targets] = 1.0
+        known = 0
+        while known < (known := int(np.count_nonzero(ways))):
+            ways = np.minimum(ways @ ways, 1.0)
+        leads = ways > 0.0
+        found: Mask = np.all(leads <= leads.T, axis=1)  # all that they lead to leads back
+        return found
+    from scipy.sparse import csr_array  # which small answers do not load
+    from scipy.sparse.csgraph import connected_components
+
+    # Of two transitions to one state one is left: the search would not end.
+    graph = csr_array((np.ones(len(sources)), (sources, targets)), shape=(size, size))
+    count, label = connected_components(graph, directed=True, connection="strong")
+    is_closed = np.ones(count, np.bool_)
+    is_closed[label[sources[label[sources] != label[targets]]]] = False
+    closed: Mask = is_closed[label]
+    return closed
 
 
 def _closure(start: Places, sources: Places, targets: Places, size: int) -> Mask | None:
