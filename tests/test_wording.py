@@ -186,7 +186,7 @@ SHORT = ("README.md", "SECURITY.md", "docs/index.md")
 """Texts without a sentence of more than 25 words."""
 
 # How many there may be: these numbers only fall. Lower one when fewer are left.
-MOST_LONG_ON_PAGES = 250
+MOST_LONG_ON_PAGES = 249
 MOST_LONG_IN_MODULES = 31
 MOST_RIDDLES_ON_PAGES = 3
 MOST_RIDDLES_IN_CODE = 7
