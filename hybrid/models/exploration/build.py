@@ -102,7 +102,7 @@ class ListedStates:
             self._require(item.value, where, "a reward")
             found = enclose(item.value, self._environment, (self.n,), where)
             values = np.where(where, found.values.astype(np.float64), 0.0)
-            self._refuse(item, np.isfinite(values), "expected a reward that is a finite number, got none")
+            self.refuse(item, np.isfinite(values), "expected a reward that is a finite number, got none")
             error = np.zeros(self.n) if found.error is None else np.where(where, found.error, 0.0)
             wide = np.abs(values) >= 2.0**53  # integers that doubles may not hold
             total = total.plus(Numbers(values, np.where(wide, error + np.abs(values) * _UNIT, error)))
@@ -115,12 +115,8 @@ class ListedStates:
         doubles.
         """
         sure = np.isfinite(found.values) & ((found.error == 0) | (np.abs(found.values) > found.error))
-        if not sure.all():
-            state = self._variables.text(self._states[:, int(np.argmin(sure))])
-            message = "expected rewards that add up to a number of known sign, got none"
-            raise BuildError(
-                [Fault(structure.position, f"{message} in state {state}; write them as one item")]
-            )
+        message = "expected rewards that add up to a number of known sign, got none"
+        self.refuse(structure, sure, message, "; write them as one item")
         return relative_units(found.values, found.error)
 
     def _require(self, expression: Expression, where: Mask, what: str) -> None:
@@ -131,10 +127,14 @@ class ListedStates:
             state = self._variables.text(self._states[:, int(np.argmin(defined | ~where))])
             raise BuildError([Fault(expression.position, f"{what} has no value in state {state}")])
 
-    def _refuse(self, item: RewardItem, sound: Mask, message: str) -> None:
+    def refuse(self, item: RewardItem | RewardStructure, sound: Mask, message: str, advice: str = "") -> None:
+        """Refuse what is not sound in some state.
+
+        Raises BuildError: with the place in the text, and the first such state.
+        """
         if not sound.all():
             state = self._variables.text(self._states[:, int(np.argmin(sound))])
-            raise BuildError([Fault(item.position, f"{message} in state {state}")])
+            raise BuildError([Fault(item.position, f"{message} in state {state}{advice}")])
 
 
 def build_explicitly(
@@ -252,7 +252,10 @@ def model_of(source: ResolvedModel, found: Explored) -> ExplicitModel:
         labels={
             label.name: states.where(label.expression, f'the label "{label.name}"') for label in source.labels
         },
-        rewards=tuple(_reward(structure, states, found, taken) for structure in source.rewards),
+        rewards=tuple(
+            _reward(structure, states, found, taken, source.type is ModelType.CTMC)
+            for structure in source.rewards
+        ),
         value_units=units,
         source=source.file,
     )
@@ -318,7 +321,7 @@ class _Taken:
 
 
 def _reward(
-    structure: RewardStructure, states: ListedStates, found: Explored, taken: _Taken | None
+    structure: RewardStructure, states: ListedStates, found: Explored, taken: _Taken | None, is_timed: bool
 ) -> ExplicitReward:
     """Return a reward structure: what states earn, and what their choices do."""
     own = states.earned([item for item in structure.items if not item.is_transition])
@@ -339,6 +342,11 @@ def _reward(
             earned[held] = gained.values[taken.owners[held]]
     elif by_action:
         gained = _by_jumps(by_action, states, found)
+        if is_timed:
+            with np.errstate(over="ignore"):
+                rates = gained.values * np.bincount(found.sources, found.weights, minlength=states.n)
+            message = "expected rewards that add up to less than 1.79e308 in a unit of time, got more"
+            states.refuse(structure, np.isfinite(rates), message)
         units = max(units, states.units(structure, gained))
         earned = gained.values
     return ExplicitReward(

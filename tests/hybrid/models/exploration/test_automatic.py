@@ -78,11 +78,20 @@ def test_costly_commands_of_few_states_are_listed(name: str, monkeypatch: pytest
     assert other.value == pytest.approx(one.value, rel=1e-6)
 
 
-def test_states_that_make_no_model_leave_it_to_diagrams(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here a reward cancels, which diagrams tell once it is asked for."""
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        ("true : 1e17/3; true : -1e17/3;", "a number of known sign, got none in state"),
+        ("[] true : 1.7e308;", "less than 1.79e308 in a unit of time, got more in state"),
+    ],
+)
+def test_states_that_make_no_model_leave_it_to_diagrams(
+    items: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Diagrams tell of a reward that cancels, or of one beyond the doubles, once it is asked for."""
     text, constants, question = FLAT["gate"]
-    text += 'rewards "nothing" true : 1e17/3; true : -1e17/3; endrewards'
-    with pytest.raises(LanguageError, match="a number of known sign"):
+    text += f'rewards "nothing" {items} endrewards'
+    with pytest.raises(LanguageError, match=message):
         hybrid.parse(text, constants, build="explicit")
     monkeypatch.setattr(automatic, "_CHEAP", 1e4)
     model = hybrid.parse(text, constants)
