@@ -251,6 +251,7 @@ def everything(own: SymbolicModel, options: CheckOptions) -> list[list[float]]:
         assert bool(space.any(mask)) == (holds or not is_alone)
     found += [space.read(*space.extremes(x)), space.read(space.distance(x, start))]
     found.append(space.read(space.system(d, right).residual(x, z)))
+    assert (alike.gather(found[-1]) == found[-1][0]).all()  # the greatest of all rows, told to all
     space.add_scaled(0.5, x, z)
     passes = space.passes
     passes.uniformise(x, right, d, 0.1, y)
