@@ -65,7 +65,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "file_formats": ("hybrid/models/interchange",),
     "first_use": _ALL,
     "first_use_parts": _ALL,
-    "gauss_seidel": (*_CARD, "hybrid/solvers"),
+    "gauss_seidel": (),
     "gpu_product": _CARD,
     "kernel_counters": _CARD,
     "logic": ("hybrid/properties/automata", "mtbdd/build/automaton_product.py"),

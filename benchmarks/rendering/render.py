@@ -51,7 +51,7 @@ from benchmarks.rendering.parts import (
     whole_on_cards,
 )
 from benchmarks.rendering.processes import cold_start, first_use, whole_run
-from benchmarks.rendering.spmv_papers import density_sweep, gauss_seidel, paper_tables, streamed_parts
+from benchmarks.rendering.spmv_papers import density_sweep, paper_tables, streamed_parts
 from benchmarks.rendering.thesis import thesis_memory, thesis_tables
 from benchmarks.rendering.whole_answers import whole_answers
 
@@ -120,7 +120,6 @@ SECTIONS: dict[str, Renderer] = {
     "paper_tables": paper_tables,
     "cards_explicit": lambda record: explicit_on_cards(record, load("paper_tables")),
     "density_sweep": density_sweep,
-    "gauss_seidel": gauss_seidel,
     "streamed_parts": streamed_parts,
     "mdp_sweep": mdp_sweep,
     "scc_mec": scc_mec,

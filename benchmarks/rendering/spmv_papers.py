@@ -14,7 +14,7 @@ from benchmarks.rendering.markdown import (
     table_of,
 )
 
-__all__ = ["density_sweep", "gauss_seidel", "paper_tables", "streamed_parts"]
+__all__ = ["density_sweep", "paper_tables", "streamed_parts"]
 
 
 def paper_tables(record: Row) -> str:
@@ -209,39 +209,6 @@ def _plain(record: Row) -> str:
         "  `bicgstab` is preconditioned with the diagonal, `bicgstab-plain` is not, as [CB12]'s.  Means of "
         f"{record['trials']} trials{fewer}."
     )
-
-
-def gauss_seidel(record: Row) -> str:
-    """Return the section on sweeps by colours on a card."""
-    text = (
-        "Steady states, of herman the expected steps until its ring is stable, on a card, until no "
-        f"element changes by more than {record['epsilon']:g}, relative to it: Jacobi or JOR, and "
-        "Gauss-Seidel by colours with the same relaxation and with 1.  Seconds are of iterations "
-        "alone; `set-up` is colouring and the layout by colours, for every solution.  A solution is "
-        f"given {record['solve_seconds']:g} s.  `gain` is the time of Jacobi or JOR over the least of "
-        "Gauss-Seidel's."
-    )
-    lines = []
-    for row in measured(record):
-        for engine in dict.fromkeys(run["engine"] for run in row["runs"]):
-            plain, *sweeps = (run for run in row["runs"] if run["engine"] == engine)
-            ended = [run["seconds"] for run in sweeps if run["status"] == "converged"]
-            gain = plain["seconds"] / min(ended) if ended and plain["status"] == "converged" else None
-            line = [name_of(row), engine, f"{row['states']:,}", str(sweeps[0]["colours"])]
-            line += [f"{plain['method']} {plain['omega']:g}", _solved(plain)]
-            line += [_solved(run) for run in (*sweeps, *[None] * (2 - len(sweeps)))]
-            lines.append([*line, number(sweeps[0]["set_up_seconds"]), number(gain)])
-    heads = ["model", "matrix", "states", "colours", "method", "seconds (iterations)"]
-    heads += ["Gauss-Seidel, the same", "with 1", "set-up s", "gain"]
-    return section("Gauss-Seidel on a card", record, text, table(heads, lines))
-
-
-def _solved(run: Row | None) -> str:
-    """Return the time and the iterations of a solution, and how it ended where that is no convergence."""
-    if run is None:
-        return ""
-    odd = "" if run["status"] == "converged" else f" {run['status'].replace('_', ' ')}"
-    return f"{number(run['seconds'])} ({run['iterations']:,}){odd}"
 
 
 def _sweep(rows: list[Row]) -> str:

@@ -96,15 +96,14 @@ class MethodRecord:
     average in the long run, empty where it solves no equation of one. It holds at most so many `vectors` of
     the size of a linear system before guesses need more. It finds distributions in the long run, as estimates
     (`steady`), solves minima and maxima over the choices of a decision process (`choices`) and systems with
-    any matrix (`general`, `hybrid.analysis.linear`); processes that share the states may use it (`parts`); a
-    device solves by it above tasks, and not above row types alone (`device_tasks`); it takes a relaxation,
-    omega (`relaxed`); a checkpoint keeps all of its state (`resumes`), otherwise it begins again from the
-    iterate that is kept.
+    any matrix (`general`, `hybrid.analysis.linear`); processes that share the states may use it (`parts`);
+    it takes a relaxation, omega (`relaxed`); a checkpoint keeps all of its state (`resumes`), otherwise it
+    begins again from the iterate that is kept.
     """
 
     __slots__ = (
-        "advice", "average", "choices", "device_tasks", "general", "linear", "name", "parts", "relaxed",
-        "resumes", "steady", "vectors",
+        "advice", "average", "choices", "general", "linear", "name", "parts", "relaxed", "resumes", "steady",
+        "vectors",
     )  # fmt: skip
 
     def __init__(
@@ -119,13 +118,12 @@ class MethodRecord:
         choices: bool = False,
         general: bool = False,
         parts: bool = True,
-        device_tasks: bool = True,
         relaxed: bool = False,
         resumes: bool = True,
     ) -> None:
         self.name, self.advice, self.linear, self.average = name, advice, linear, average
         self.vectors, self.steady, self.choices, self.general = vectors, steady, choices, general
-        self.parts, self.device_tasks, self.relaxed, self.resumes = parts, device_tasks, relaxed, resumes
+        self.parts, self.relaxed, self.resumes = parts, relaxed, resumes
 
 
 METHODS = {
@@ -135,10 +133,7 @@ METHODS = {
         MethodRecord("jacobi", 5, ESTIMATE, ESTIMATE, 4, steady=True, choices=True, general=True),
         MethodRecord("jor", 4, ESTIMATE, ESTIMATE, 4, steady=True, general=True, relaxed=True),
         MethodRecord("power", 6, ESTIMATE, ESTIMATE, 4, steady=True, choices=True),
-        MethodRecord(
-            "gauss-seidel", 7, ESTIMATE, ESTIMATE, 5,
-            steady=True, parts=False, device_tasks=False, relaxed=True,
-        ),
+        MethodRecord("gauss-seidel", 7, ESTIMATE, ESTIMATE, 5, steady=True, parts=False, relaxed=True),
         MethodRecord("bicgstab", 3, ESTIMATE, WITH_BOUNDS, 9, general=True, resumes=False),
         MethodRecord("interval", 2, WITH_BOUNDS, WITH_BOUNDS, 10, choices=True),
         MethodRecord("optimistic", 1, WITH_BOUNDS, "", 8, choices=True),

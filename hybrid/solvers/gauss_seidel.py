@@ -4,16 +4,15 @@ On compressed sparse rows it goes row by row.  On the hybrid matrix it relaxes e
 Parker, with larger blocks, calls pseudo-Gauss-Seidel (D. Parker, Implementation of symbolic model checking
 for probabilistic systems, PhD thesis, University of Birmingham 2002): more than the cost of a Jacobi step,
 and fewer iterations.  Threads take up to eight parts of the rows, which see the old values of one another.
-The reference backend takes the tasks of 256 rows for blocks.  A device takes rows, or groups of rows, by
-colours (`hybrid.matrix.gpu.colours`).
+The reference backend takes the tasks of 256 rows for blocks.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,10 +28,7 @@ from hybrid.matrix.space.base import (
 )
 from hybrid.matrix.space.host import HostSpace, space_of
 from hybrid.matrix.space.vector_space import Pair
-from hybrid.solvers.iteration import iterate, repeated
-
-if TYPE_CHECKING:
-    from hybrid.matrix.gpu.colours import ColouredRows, ColouredTiles
+from hybrid.solvers.iteration import repeated
 
 Sweep = Callable[[Vector, "Vector | None", Vector, float], tuple[float, float]]
 
@@ -72,16 +68,12 @@ class GaussSeidel:
         Raises
         ------
         ValueError
-            The matrix has no sweeps, as where processes share its rows.
+            The matrix has no sweeps, as on a device, or where processes share its rows.
 
         Notes
         -----
-        The iterate and, on the hybrid matrix, its new values: two vectors.  On a device a layout by colours
-        besides.
+        The iterate and, on the hybrid matrix, its new values: two vectors.
         """
-        coloured = getattr(matrix, "coloured", None)
-        if coloured is not None and getattr(matrix, "backend", None) == "gpu":
-            return self._by_colours(coloured(), diagonal, b, start, progress)
         sweep = _sweep_of(matrix)
         space, size = HostSpace(matrix), diagonal.size
         space.reserve(self.vectors, size)
@@ -100,23 +92,6 @@ class GaussSeidel:
         return repeated(
             space, size, begin, advance, residual, space.to_host, self.criterion, progress, self.name
         )
-
-    def _by_colours(
-        self,
-        coloured: ColouredTiles | ColouredRows,
-        diagonal: Vector,
-        b: Vector | None,
-        start: Vector,
-        progress: Progress | None,
-    ) -> Solution:
-        """Sweep on a device; what is kept for a later run has the order of the colours."""
-        space = coloured.vector_space()
-        space.reserve(space.more(self.vectors, diagonal), diagonal.size)
-        system = space.system(coloured.into(diagonal), None if b is None else coloured.into(b))
-        steps = coloured.sweeps(system.relaxation(self.omega, criterion=self.criterion))
-        name, begun = f"{self.name} by colours", coloured.into(start)
-        found = iterate(space, system, steps, self.criterion, begun, progress, diagonal, name)
-        return replace(found, values=coloured.back(found.values))
 
 
 def relax_by_tasks(

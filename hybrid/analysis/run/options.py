@@ -140,7 +140,8 @@ class CheckOptions(Record):
         `hybrid.checking.checker`. With "symbolic" vectors are decision
         diagrams as well, always between bounds, see `hybrid.analysis.on_diagrams`.
     backend : {"auto", "cpu", "gpu", "reference"}
-        The explicit engine is not on "reference"; with it and with the method gauss-seidel "auto" is the cpu.
+        The explicit engine is not on "reference", and with it "auto" is the cpu. With the method gauss-seidel
+        "gpu" is the cpu, too.
         What was chosen, and why, is reported by ``answer.statistics``.
     storage : str
         Format of the explicit engine's matrices: on the gpu one of `gpu_kernels.FORMATS`, on the cpu "csr";
@@ -234,13 +235,6 @@ class CheckOptions(Record):
                 f"explicit: choose {option('engine', 'hybrid')}, or leave the representation out"
             )
         self._check_storage()
-        without_tasks = not METHODS[self.method].device_tasks
-        if without_tasks and (self.backend, self.representation) == ("gpu", "tasks"):
-            raise OptionError(
-                f"the method {self.method} on the gpu gives groups of row types colours, and tasks have "
-                f"none; choose {option('representation', 'row-types')}, {option('backend', 'cpu')}, or "
-                f"another {option('method')}"
-            )
         if not 0 < self.pareto_epsilon < 1:
             raise OptionError(
                 f"{option('pareto-epsilon')} must lie between 0 and 1, got {self.pareto_epsilon}"
@@ -307,7 +301,7 @@ class CheckOptions(Record):
         return AverageReward(self.criterion) if self.method in ENCLOSING else None
 
     def matrix_backend(self, equations: int | None = None, steps: float = 0.0) -> Backend:
-        """Return where matrices are held: rows one by one and the explicit engine keep "auto" off the gpu.
+        """Return where matrices are held: of Gauss-Seidel, and of the explicit engine by "auto", on the host.
 
         Parameters
         ----------
@@ -324,13 +318,11 @@ class CheckOptions(Record):
         return choose_backend("cpu").because(reason)
 
     def _reason_for_host(self) -> str | None:
-        """Say why "auto" is the cpu, in spite of a device; None if that is not so."""
-        if self.backend != "auto":
-            return None
-        if self.engine == "explicit":
+        """Say why matrices are on the cpu in spite of a device; None if that is not so."""
+        if self.method == "gauss-seidel" and self.backend in ("auto", "gpu"):
+            return "gauss-seidel takes one row after another, which the cpu does"
+        if self.engine == "explicit" and self.backend == "auto":
             return "auto is the cpu with the engine explicit, which takes the gpu only if it is asked for"
-        if self.method == "gauss-seidel":
-            return "auto is the cpu with gauss-seidel, which takes the gpu only if it is asked for"
         return None
 
     def _refuse_for_averages(self) -> None:

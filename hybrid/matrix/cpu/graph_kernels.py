@@ -1,4 +1,4 @@
-"""Compiled searches on graphs: strongly connected and maximal end components, orders, levels, colours."""
+"""Compiled searches on graphs: strongly connected and maximal end components, orders, levels."""
 
 from __future__ import annotations
 
@@ -236,30 +236,6 @@ def decompose_end_components(targets, choice_ptr, choice_offsets, out_labels, ou
         if out_labels[v] == v:
             count += 1
     return count
-
-
-@njit(cache=True, nogil=True)
-def first_fit_colours(row_starts, columns, most):  # type: ignore[no-untyped-def]
-    """Return a colour for each vertex: the least that no neighbour before it has, shape (n,), int64.
-
-    Parameters
-    ----------
-    row_starts, columns : ndarray, int64
-        Neighbours of every vertex; of a graph without directions.
-    most : int
-        Colours; a vertex whose neighbours have all of them gets one by its number.
-    """
-    n = len(row_starts) - 1
-    colour = np.full(n, most, np.int64)
-    taken = np.full(most + 1, -1, np.int64)
-    for v in range(n):
-        for i in range(row_starts[v], row_starts[v + 1]):
-            taken[colour[columns[i]]] = v
-        own = 0
-        while own < most and taken[own] == v:
-            own += 1
-        colour[v] = own if own < most else v % most
-    return colour
 
 
 @njit(cache=True, nogil=True)

@@ -28,7 +28,6 @@ from mtbdd.offset.places import HOST, VectorPlace
 if TYPE_CHECKING:
     # Loaded on first use: a matrix on the host needs no format of the device.
     from gpu_kernels import Device, ExplicitMatrix
-    from hybrid.matrix.gpu.colours import ColouredRows
 
 
 # In which format a device multiplies an explicit matrix fastest: the one place where that is decided.
@@ -345,14 +344,6 @@ class ExplicitOperator(RelaxingOperator, TransposedProtocol):
         if target is not out:
             out[:] = to_host(target)
         return out
-
-    def coloured(self) -> ColouredRows:
-        """Return the rows by colours, for sweeps of Gauss-Seidel on a device."""
-        from gpu_kernels import FORMATS
-        from hybrid.matrix.gpu.colours import ColouredRows
-
-        device: Any = self.device if self.recorded else _Unrecorded(self.device)
-        return ColouredRows(device, self.matrix, FORMATS[self.storage])
 
     @cached_property
     def T(self) -> ExplicitOperator:  # noqa: N802

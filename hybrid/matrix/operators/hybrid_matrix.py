@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gpu_kernels import current_device
 from hybrid.base.arrays import lies_on_device, on_host, through_host
 from hybrid.base.operands import TransposedProtocol, aligned_empty, as_columns, as_vector, check_out
 from hybrid.base.option_types import Representation
 from hybrid.matrix.backends import Backend, Product
 from hybrid.matrix.backends.base import MatrixTable
 from hybrid.matrix.injection.injected import InjectedMatrix, TaskList, cut_tasks, inject_level
-from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.policy import LevelChoice
 from hybrid.matrix.reference import ReferenceProduct, relax_in_place
 from mtbdd.base.communicator import Communicator
@@ -28,7 +26,6 @@ from mtbdd.offset.places import HOST, VectorPlace
 
 if TYPE_CHECKING:
     from hybrid.base.halo import ArrivingVector, Halo
-    from hybrid.matrix.gpu.colours import ColouredTiles
     from hybrid.matrix.space.vector_space import VectorSpace
     from mtbdd.offset.distributed import DistributedMTBDD
 
@@ -332,15 +329,6 @@ class HybridMatrix(TransposedProtocol):
     def vector_space(self) -> VectorSpace:
         """Return memory and operations for a solution where the backend has the matrix."""
         return self.engine.vector_space(self.product, self)
-
-    def coloured(self) -> ColouredTiles:
-        """Return the rows by colours, for sweeps of Gauss-Seidel on a device; of tasks a ValueError."""
-        from hybrid.matrix.gpu.colours import ColouredTiles
-
-        if not isinstance(self.curve, LevelCurve):
-            raise ValueError("matrix: groups of row types have colours, and tasks have none")
-        self._square("a sweep")
-        return ColouredTiles(current_device(), self.curve.typed, self.level)
 
     def row_sums(self) -> Float64Array:
         """Return the sums of the rows, shape (n_rows,)."""

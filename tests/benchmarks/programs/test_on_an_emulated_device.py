@@ -21,7 +21,6 @@ from benchmarks.library.models import example
 from benchmarks.programs import (
     cards,
     explicit_formats,
-    gauss_seidel,
     gpu_product,
     mdp_sweep,
     paper_tables,
@@ -232,30 +231,6 @@ def test_overlap_of_copies_and_products() -> None:
     assert found["traced_both_seconds"] == pytest.approx(2.5)
     assert found["products_within_copies"] == pytest.approx(0.5)
     assert streamed_parts.covered([]) == 0.0
-
-
-@pytest.mark.nightly
-def test_sweeps_by_colours_beside_jacobi(
-    record_of: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gauss_seidel, "WARM", 2)
-    monkeypatch.setattr(gauss_seidel, "PROBE", 4)
-    monkeypatch.setattr(gauss_seidel, "require_device", lambda *_: None)
-    monkeypatch.setattr(gauss_seidel, "free_device_memory", lambda **_: None)
-    with use_device(HostDevice()):
-        record = record_of(gauss_seidel, "--quick", "--solve-seconds", "20")
-    herman, tandem = record["rows"]
-    for row in (herman, tandem):
-        assert "error" not in row
-        for engine in gauss_seidel.ENGINES:
-            plain, *sweeps = (run for run in row["runs"] if run["engine"] == engine)
-            assert plain["status"] == sweeps[0]["status"] == "converged"
-            assert sweeps[0]["iterations"] <= plain["iterations"]
-            assert sweeps[0]["colours"] >= 1
-    assert [run["method"] for run in tandem["runs"][:3]] == ["jor", "gauss-seidel", "gauss-seidel"]
-    assert [run["omega"] for run in herman["runs"][:2]] == [1.0, 1.0]
-    text = rendered("gauss_seidel", record)
-    assert "| herman 5 | hybrid | " in text and "| tandem 7 | explicit | " in text
 
 
 @pytest.mark.nightly

@@ -16,7 +16,7 @@ PROGRAMS = sorted(p.stem for p in (ROOT / "benchmarks" / "programs").glob("*.py"
 ON_A_CARD = [
     "explicit_formats", "gpu_product", "kernel_counters", "mdp_sweep", "paper_tables", "scc_mec",
     "streamed_parts", "thesis_tables", "whole_run", "density_sweep", "first_use --backend gpu",
-    "gauss_seidel", "certified_pairs --backend gpu --base .", "whole_answers --backends cpu gpu",
+    "certified_pairs --backend gpu --base .", "whole_answers --backends cpu gpu",
 ]  # fmt: skip
 WITH_FILES = ["agreement --models {} --values {}", "mdp_agreement --models {}", "certified_pairs --base {}",
               "symbolic_build --models {} --prism {}", "cpu_iteration --prism {}", "scc_mec --models {}",

@@ -183,13 +183,3 @@ def test_f19_a_way_that_there_is_not_is_no_cell(ways: tuple[str, ...]) -> None:
     own = [seconds if way in ways else "-" for way in ("straight", "NCCL", "host")]
     assert [cells[4], *cells[9:]] == own
     assert (cells[5] == "-") == (cells[8] == "-") == ("straight" not in ways)
-
-
-def test_gauss_seidel_on_a_card_gains_most_where_docs_properties_says() -> None:
-    gains = {}
-    for row in load("gauss_seidel")["rows"]:
-        for engine in ("hybrid", "explicit"):
-            plain, *sweeps = (run for run in row["runs"] if run["engine"] == engine)
-            ended = [run["seconds"] for run in sweeps if run["status"] == "converged"]
-            gains[row["model"], engine] = max(plain["seconds"] / seconds for seconds in ended)
-    assert max(gains, key=lambda case: gains[case]) == ("cluster", "explicit")

@@ -67,7 +67,8 @@ def test_auto_says_why_a_device_is_taken_or_not(tmp_path: Path, monkeypatch: pyt
     ("options", "part"),
     [
         ({"engine": "explicit"}, "auto is the cpu with the engine explicit"),
-        ({"method": "gauss-seidel"}, "auto is the cpu with gauss-seidel"),
+        ({"method": "gauss-seidel"}, "gauss-seidel takes one row after another, which the cpu does"),
+        ({"method": "gauss-seidel", "backend": "gpu"}, "gauss-seidel takes one row after another"),
     ],
 )
 def test_auto_says_why_a_device_is_not_asked(tmp_path: Path, options: dict[str, object], part: str) -> None:
