@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels.runtime.coded import pointers
 from hybrid.checking.simulation.functions import Ints, Variables
-from hybrid.checking.simulation.rules import Rules
-from hybrid.models.exploration.explore import Explored, explore
-from hybrid.models.exploration.programs import UnsuitableError
+from hybrid.models.exploration.explore import Explored
 from hybrid.models.interchange.compressing import compressed
 from hybrid.models.interchange.explicit_model import ExplicitModel, ExplicitReward, StateVariable, unless_zero
 from mtbdd.build.model import SymbolicModel
@@ -190,13 +188,10 @@ def build_explicitly(
 
 
 def _explored(source: ResolvedModel, say: Callable[[str], None], search: CompiledSearch | None) -> Explored:
-    """Return the reachable states, found state by state, or by arrays what the machine does not take."""
+    """Return the reachable states, found state by state."""
     from hybrid.models.exploration.search import CompiledSearch  # Numba is loaded where it is needed
 
-    try:
-        search = search or CompiledSearch(source)
-    except UnsuitableError:
-        return explore(Rules(source), say)
+    search = search or CompiledSearch(source, takes_all=True)
     search.run(progress=say)
     return search.result()
 

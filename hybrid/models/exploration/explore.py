@@ -1,39 +1,32 @@
-"""The reachable states of a text and their transitions, by breadth-first search over arrays of states."""
+"""Codes of states, the transitions that a text gives some states, and what a search has found."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.checking.simulation.functions import NO_INTEGER, Columns, Ints, Variables
-from hybrid.checking.simulation.paths import initial_columns
 from hybrid.checking.simulation.rules import Alternative, Rules, SimulatedEvent, refuse_state, refuse_update
-from mtbdd.base.budget import check_budget
 from mtbdd.base.errors import option
-from mtbdd.base.memory import require_memory
-from mtbdd.build.events import synchronisations
 from mtbdd.language.errors import BuildError, Fault
 from mtbdd.language.limits import current, raised
 from mtbdd.language.model_syntax import Command
 from mtbdd.language.reals import Rounded
 from mtbdd.language.syntax import Literal, ModelType
 
-Codes = NDArray[Any]
-
 _WORD = 62
-"""Bits of a word, so that a model of one word has codes that are int64."""
+"""Bits of a word, an int64 that is not negative."""
 
 
 class StateCodes:
     """Codes of states: the values of all variables, the first one leading.
 
-    Up to 62 bits a code is an integer, beyond it is a string of bytes, eight for every further 62 bits.
+    A code has a word for every 62 bits.
 
     Attributes
     ----------
@@ -59,65 +52,12 @@ class StateCodes:
         self.places = [(word, words[word] - end) for word, end in ends]
         self.words = len(words)
 
-    def of(self, states: Ints) -> Codes:
-        """Return the codes of states, shape (count,), from a matrix of shape (variables, count)."""
-        words = [np.zeros(states.shape[1], dtype=np.int64) for _ in range(self.words)]
-        for row, (word, shift) in enumerate(self.places):
-            words[word] |= (states[row] - self._low[row]) << shift
-        if len(words) == 1:
-            return words[0]
-        joined = np.ascontiguousarray(np.stack(words, axis=1).astype(">i8"))
-        return joined.view(f"S{8 * len(words)}").reshape(-1)
-
-    def states(self, codes: Codes) -> Ints:
-        """Return the matrix of states of some codes, shape (variables, count), in C order."""
-        if self.words == 1:
-            return self.unpacked(codes.reshape(1, -1))
-        return self.unpacked(
-            np.ascontiguousarray(codes).view(">i8").reshape(codes.size, -1).T.astype(np.int64)
-        )
-
     def unpacked(self, words: Ints) -> Ints:
         """Return the matrix of states whose codes are given as words, shape (words, count)."""
         found = np.empty((len(self.places), words.shape[1]), dtype=np.int64)
         for row, (word, shift) in enumerate(self.places):
             found[row] = ((words[word] >> shift) & ((1 << self.widths[row]) - 1)) + self._low[row]
         return found
-
-
-class KnownStates:
-    """A growing set of codes.
-
-    Sorted runs, each more than twice as long as the next: a code is looked up in O(log^2 n), and moves to a
-    longer run O(log n) times.
-    """
-
-    def __init__(self) -> None:
-        self._runs: list[Codes] = []
-
-    def add_new(self, codes: Codes) -> Codes:
-        """Add codes; return those that were not there, ascending and once each."""
-        new = np.unique(codes)
-        for run in self._runs:
-            place = np.searchsorted(run, new)
-            place[place == run.size] = 0
-            new = new[run[place] != new]
-        if not new.size:
-            return new
-        self._runs.append(new)
-        while len(self._runs) > 1 and self._runs[-2].size <= 2 * self._runs[-1].size:
-            last = self._runs.pop()
-            self._runs[-1] = np.sort(np.concatenate([self._runs[-1], last]), kind="stable")
-        return new
-
-    @property
-    def size(self) -> int:
-        """Number of codes."""
-        return sum(run.size for run in self._runs)
-
-    def all(self) -> Codes:
-        """Return all codes, ascending."""
-        return np.sort(np.concatenate(self._runs), kind="stable")
 
 
 MOST_UNITS = 32.0
@@ -249,10 +189,6 @@ def _update_units(weight: object) -> float:
     return MOST_UNITS
 
 
-_BATCH = 1 << 18
-"""States whose successors are worked out at a time."""
-
-
 @dataclass(frozen=True)
 class Explored:
     """Reachable states in the order of the text, and their transitions in no order."""
@@ -272,84 +208,3 @@ class Explored:
     actions: tuple[str | None, ...]  # of every event
     # of every event the commands of each module that takes part: the digits of a choice are places in them
     commands: tuple[Sequence[Sequence[Command]], ...]
-
-
-@dataclass
-class _FoundTransitions:
-    """Transitions gathered by the search, a part an event and batch."""
-
-    sources: list[Codes]
-    targets: list[Codes]
-    weights: list[NDArray[np.float64]]
-    marks: list[tuple[int, int, int]]
-    entries: int = 0
-
-
-def explore(rules: Rules, progress: Callable[[str], None] | None = None) -> Explored:
-    """Return the reachable states of a model and their transitions.
-
-    `progress`: called with a line of text about every twentieth level. Time: O(events) array operations a
-    level of the search, O(entries log entries) in all.  Memory: 32 bytes a transition, and twice that while
-    they are numbered.
-
-    Raises
-    ------
-    BuildError
-        The text gives a reachable state no rate, or an update leads out of a variable's range.
-    BudgetError, MemoryError
-    """
-    codes, successors, known = StateCodes(rules.variables), Successors(rules), KnownStates()
-    start = codes.of(initial_columns(rules.model, rules.variables))
-    frontier = known.add_new(start)
-    found = _FoundTransitions([], [], [], [])
-    level = 0
-    while frontier.size:
-        if progress is not None and level % 20 == 0:
-            progress(f"level {level}: {known.size:,} states, {found.entries:,} transitions")
-        new = [_expand(frontier[k : k + _BATCH], codes, successors, known, found)
-               for k in range(0, frontier.size, _BATCH)]  # fmt: skip
-        frontier = np.concatenate(new)
-        level += 1
-    require_memory(64 * found.entries, f"a list of {found.entries:,} transitions", "choose smaller constants")
-    every = known.all()
-    events, choices = (
-        np.concatenate([np.full(m[0], m[k], dtype=np.int32) for m in found.marks] or [np.zeros(0, np.int32)])
-        for k in (1, 2)
-    )
-    return Explored(
-        codes.states(every),
-        np.searchsorted(every, np.unique(start)),
-        _numbers(every, found.sources),
-        _numbers(every, found.targets),
-        np.concatenate(found.weights) if found.weights else np.zeros(0),
-        events,
-        choices,
-        successors.units,
-        rules.variables,
-        tuple(event.action for event in rules.events),
-        tuple(s.parts for s in synchronisations(rules.model)),
-    )
-
-
-def _expand(
-    frontier: Codes, codes: StateCodes, successors: Successors, known: KnownStates, found: _FoundTransitions
-) -> Codes:
-    """Gather the transitions of some states; return the states that are new."""
-    check_budget()
-    targets = []
-    for moves in successors.of(codes.states(frontier)):
-        reached = codes.of(moves.targets)
-        found.sources.append(frontier[moves.sources])
-        found.targets.append(reached)
-        found.weights.append(moves.weights)
-        found.marks.append((reached.size, moves.event, moves.choice))
-        found.entries += reached.size
-        targets.append(reached)
-    if not targets:
-        return frontier[:0]
-    return known.add_new(np.concatenate(targets))
-
-
-def _numbers(every: Codes, parts: list[Codes]) -> Ints:
-    """Return the numbers of states of some codes."""
-    return np.searchsorted(every, np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)

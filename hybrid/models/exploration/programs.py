@@ -68,10 +68,12 @@ class Programs:
     Parameters
     ----------
     variables : Variables
+    takes_all : bool
+        Whether what the machine does not take becomes a program that gives up in every state.
     """
 
-    def __init__(self, variables: Variables) -> None:
-        self._variables = variables
+    def __init__(self, variables: Variables, takes_all: bool = False) -> None:
+        self._variables, self._takes_all = variables, takes_all
         self.interner = Interner()
         self._numbers: dict[object, int] = {}
         self._lines: list[tuple[int, int]] = []
@@ -87,7 +89,8 @@ class Programs:
         Raises
         ------
         UnsuitableError
-            There are more instructions than `MOST_INSTRUCTIONS`, or the expression needs more than the state.
+            There are more instructions than `MOST_INSTRUCTIONS`, or the expression needs more than the state;
+            not where all are taken.
 
         Notes
         -----
@@ -102,7 +105,13 @@ class Programs:
         known = self._numbers.get(key)
         if known is None:
             self._height = 0
-            self._kinds.append(int(self._of(expression)))
+            try:
+                kind = self._of(expression)
+            except UnsuitableError:
+                if not self._takes_all:
+                    raise
+                kind = self._none()
+            self._kinds.append(int(kind))
             known = self._numbers[key] = len(self._starts) - 1
             self._starts.append(len(self._lines))
         return known
@@ -117,6 +126,14 @@ class Programs:
             np.array(list(self._doubles), dtype=np.float64).reshape(-1, 2),
             self._depth,
         )
+
+    def _none(self) -> bool:
+        """Put a program that gives up in the place of one begun: a sum beyond the integers of the machine."""
+        del self._lines[self._starts[-1] :]
+        great = self._integers.setdefault(1 << 62, len(self._integers))
+        self._lines += [(INTEGER, great), (INTEGER, great), (ADD, 0)]
+        self._depth = max(self._depth, 2)
+        return False
 
     def _emit(self, instruction: int, argument: int = 0, grows: int = 0) -> int:
         """Add an instruction that makes the stack higher by so much; return its place."""

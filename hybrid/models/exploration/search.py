@@ -93,8 +93,10 @@ class CompiledCommands:
         An action can be taken in too many ways.
     """
 
-    def __init__(self, model: ResolvedModel, variables: Variables, codes: StateCodes) -> None:
-        self._variables, self._programs = variables, Programs(variables)
+    def __init__(
+        self, model: ResolvedModel, variables: Variables, codes: StateCodes, takes_all: bool = False
+    ) -> None:
+        self._variables, self._programs = variables, Programs(variables, takes_all)
         self._safe: dict[int, bool] = {}
         self._nodes: list[tuple[int, int, int, int]] = []
         self._children: list[int] = []
@@ -313,6 +315,12 @@ class _Gathered:
 class CompiledSearch:
     """A search that may be stopped, and goes on where it was.
 
+    Parameters
+    ----------
+    model : ResolvedModel
+    takes_all : bool
+        Whether to ask the text, state by state, what expressions are that are none for the machine.
+
     Attributes
     ----------
     explored, met, entries : int
@@ -326,11 +334,11 @@ class CompiledSearch:
         A range is too wide, or there is no initial state.
     """
 
-    def __init__(self, model: ResolvedModel) -> None:
+    def __init__(self, model: ResolvedModel, takes_all: bool = False) -> None:
         self._model = model
         self._variables = Variables(model)
         self._codes = StateCodes(self._variables)
-        self._commands = CompiledCommands(model, self._variables, self._codes)
+        self._commands = CompiledCommands(model, self._variables, self._codes, takes_all)
         self._is_chain = model.type is not ModelType.MDP
         self._found = _Gathered()
         self._units = np.zeros(2)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import hybrid
 from hybrid.analysis.exact.reading import ExactModel
 from hybrid.matrix.injection.injected import inject_level
-from hybrid.models.exploration.programs import UnsuitableError
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import enclosed_rewards, reward_rates
 from mtbdd.language.errors import BuildError
@@ -285,10 +284,7 @@ def test_f1_listed_states_keep_the_numbers_of_the_text(kind: str, system: str) -
 
 
 def test_f1_listed_states_without_the_compiled_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unsuitable(*_: object) -> None:
-        raise UnsuitableError
-
-    monkeypatch.setattr("hybrid.models.exploration.search.CompiledSearch", unsuitable)
+    monkeypatch.setattr("hybrid.models.exploration.programs.MOST_INSTRUCTIONS", 0)
     text = THIRDS.format(kind="mdp", system="")
     assert as_users_see(hybrid.parse(text, build="explicit")) == as_users_see(
         hybrid.parse(text, build="symbolic")
