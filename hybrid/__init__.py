@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from hybrid.models.interchange.from_arrays import from_scipy
     from hybrid.models.interchange.from_dd import from_dd
     from hybrid.models.loading import load, parse
-    from hybrid.models.lumping.quotient_model import QuotientModel, quotient
+    from hybrid.models.lumping.checker import QuotientModel, quotient
     from hybrid.models.model import Model
     from hybrid.models.modelling import ModelBuilder
     from mtbdd.base.errors import HybridError
@@ -121,7 +121,7 @@ _HOMES = {
     "Model": "models.model",
     "ModelBuilder": "models.modelling",
     "MultiObjectiveResult": "checking.multi_objective",
-    "QuotientModel": "models.lumping.quotient_model",
+    "QuotientModel": "models.lumping.checker",
     "Range": "checking.filters",
     "Reduction": "analysis.run.statistics",
     "SamplePaths": "checking.simulation.walk",
@@ -143,7 +143,7 @@ _HOMES = {
     "inject": "matrix.operators.inject",
     "load": "models.loading",
     "parse": "models.loading",
-    "quotient": "models.lumping.quotient_model",
+    "quotient": "models.lumping.checker",
     "simulate": "checking.simulation.paths",
     "solve": "analysis.linear.system",
     "transient": "analysis.linear.uniformisation",

@@ -229,7 +229,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         ),
         "{:,} states or more are unknown": ("hybrid.matrix.operators.hybrid_choices:_SMALL_STATES",),
         "have 2^{} non-zeros or more together": (_power("hybrid.matrix.gpu.admission:SMALL_ENTRIES"),),
-        "takes at most {} times the least": ("hybrid.matrix.levels.policy:_MOST_TIMES",),
+        "takes at most {} times the least": ("hybrid.matrix.levels.table:_MOST_TIMES",),
         "Where rows have {} entries on average, or one has {:,}": (
             "hybrid.matrix.gpu.cost:LONG_ROW",
             "hybrid.matrix.gpu.cost:LONGEST_ROW",
@@ -291,7 +291,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         ),
         "takes as long as {:.0f} entries": ("hybrid.matrix.parts.cuts:_EXCHANGED",),
         "Up to {} of the exchange": ("hybrid.matrix.parts.cuts:_HIDDEN",),
-        "among blocks of {} rows": ("hybrid.matrix.parts.sample:BLOCK_ROWS",),
+        "among blocks of {} rows": ("hybrid.matrix.parts.cuts:BLOCK_ROWS",),
         "doubles the nodes costs {} % of the": (_hundredths("hybrid.matrix.parts.cuts:_GROWTH"),),
         "at most {} times as many": ("hybrid.matrix.parts.plan:_FEWER_NODES",),
     },

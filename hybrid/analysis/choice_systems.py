@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
-from hybrid.analysis.step_analysis import StepAnalysis
-from hybrid.analysis.transient_errors import StepErrors
+from hybrid.analysis.step_analysis import StepAnalysis, StepErrors
 from hybrid.base.check_options import ENCLOSING, METHODS, advised
 from hybrid.base.errors import UnsupportedError
 from hybrid.base.state_values import StateValues

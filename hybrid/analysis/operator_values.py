@@ -137,7 +137,7 @@ VALUES.found_in(
         registry.REPEATED: "hybrid.analysis.ctl:repeated_probabilities",
         registry.NEXT: "hybrid.analysis.until:next_probabilities",
         registry.REWARD_BOUNDED: "hybrid.analysis.reward_bounded:reward_bounded_probabilities",
-        registry.REWARDS_BOUNDED: "hybrid.analysis.several_bounds:rewards_bounded_probabilities",
+        registry.REWARDS_BOUNDED: "hybrid.analysis.ltl:rewards_bounded_probabilities",
         registry.WINDOW: "hybrid.analysis.until:window_probabilities",
         registry.UNTIL: "hybrid.analysis.until:unbounded_probabilities",
         registry.STEADY: "hybrid.analysis.long_run:steady_probabilities",

@@ -33,8 +33,8 @@ from mtbdd.build.model import SymbolicModel
 from mtbdd.build.state_order import for_diagram, for_users
 from mtbdd.diagrams.manager import Node
 from mtbdd.graph.components import EndComponents
+from mtbdd.language.expression_parser import short_text
 from mtbdd.language.model_syntax import Command
-from mtbdd.language.text import short_text
 from mtbdd.offset.states import StateIndex, states_from
 
 # Tables of schedulers: files in CSV and JSON, and the first rows for a notebook.

@@ -21,9 +21,15 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
-from hybrid.analysis.step_analysis import CHECK_EVERY, RecordedSteps, StepAnalysis
+from hybrid.analysis.step_analysis import (
+    CHECK_EVERY,
+    ErrorTerms,
+    RecordedSteps,
+    StepAnalysis,
+    StepErrors,
+    least_positive,
+)
 from hybrid.analysis.systems import build_operator, leaving_rates
-from hybrid.analysis.transient_errors import ErrorTerms, StepErrors, least_positive
 from hybrid.base.arrays import extremes, to_host
 from hybrid.base.errors import NotConvergedError
 from hybrid.base.state_values import StateValues

@@ -26,8 +26,8 @@ from hybrid.properties.tree import (
     TimeBound,
 )
 from mtbdd.language.errors import FaultCollector, UsageFault, listed, suggestion
+from mtbdd.language.expression_parser import short_text
 from mtbdd.language.syntax import Expression, LabelReference, ModelType, Type
-from mtbdd.language.text import short_text
 from mtbdd.language.types import TypeChecker
 
 # Type of a filter's operand (None: any), and of its result (None: the same).

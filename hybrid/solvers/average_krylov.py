@@ -21,8 +21,7 @@ import numpy as np
 from hybrid.base.arrays import extremes
 from hybrid.matrix.space.base import Clock, Criterion, Numbers, RecordedState, Status, Vector
 from hybrid.matrix.space.idr import BICGSTAB_VECTORS
-from hybrid.matrix.space.recurrence import Recurrence, RecurrenceStatus
-from hybrid.matrix.space.vector_space import OPERANDS, Array, VectorSpace
+from hybrid.matrix.space.vector_space import OPERANDS, Array, Recurrence, RecurrenceStatus, VectorSpace
 from hybrid.solvers.forecast import relative_width, steps_to_check
 from mtbdd.base.records import Record
 

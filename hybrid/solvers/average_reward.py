@@ -11,8 +11,8 @@ h for r, and w for the constant reward 1, whose increments are the mean duration
 h - g w belongs to r - g. Once w's increments are nearly constant w is kept as it is, and h - g w goes on
 alone. The error of g is taken out of h with w now and then.
 
-Where the matrix has a preconditioner that is worth it (:mod:`hybrid.matrix.space.recurrence`), IDR(s) begins
-with that. Else, where the widths of the bounds promise a gain, IDR(s) goes on from h
+Where the matrix has a preconditioner that is worth it (:mod:`hybrid.matrix.space.vector_space`), IDR(s)
+begins with that. Else, where the widths of the bounds promise a gain, IDR(s) goes on from h
 (:mod:`hybrid.solvers.average_krylov`). BiCGStab does where there is no room for its vectors. Where it fails,
 h goes on as before. IDR(s) has vectors of single precision at first, where few digits get lost and the
 vector space has products with them. They move half as much memory, and the bounds are those of the iterate.
@@ -45,10 +45,17 @@ from hybrid.matrix.space.base import (
 from hybrid.matrix.space.bounded_solution import underflow_of
 from hybrid.matrix.space.host import space_of
 from hybrid.matrix.space.idr import IDR_VECTORS, SINGLE_VECTORS
-from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
-from hybrid.matrix.space.vector_space import Array, Steps, VectorSpace
-from hybrid.solvers.forecast import AGAIN, Forecast, relative_width, steps_to_check
-from hybrid.solvers.traffic import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, traffic_ratio
+from hybrid.matrix.space.vector_space import Array, Preconditioner, Recurrence, Steps, VectorSpace
+from hybrid.solvers.forecast import (
+    AGAIN,
+    AVERAGE_STEPS,
+    BICGSTAB_PRODUCT,
+    IDR_PRODUCT,
+    Forecast,
+    relative_width,
+    steps_to_check,
+    traffic_ratio,
+)
 from mtbdd.base.records import Record
 
 if TYPE_CHECKING:

@@ -35,8 +35,7 @@ from hybrid.matrix.space.base import (
 )
 from hybrid.matrix.space.host import space_of
 from hybrid.matrix.space.idr import BICGSTAB_VECTORS
-from hybrid.matrix.space.recurrence import Recurrence
-from hybrid.matrix.space.vector_space import OPERANDS, Array, VectorSpace
+from hybrid.matrix.space.vector_space import OPERANDS, Array, Recurrence, VectorSpace
 from mtbdd.base.records import Record
 
 _RESTARTS = 20

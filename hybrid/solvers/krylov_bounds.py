@@ -23,8 +23,7 @@ from hybrid.matrix.space.bellman import STAGE, BellmanOperator, LowerIterationSt
 from hybrid.matrix.space.bounded_solution import WIDEST, width_of
 from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.idr import IDR_VECTORS
-from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
-from hybrid.matrix.space.vector_space import OPERANDS, Array, VectorSpace
+from hybrid.matrix.space.vector_space import OPERANDS, Array, Preconditioner, Recurrence, VectorSpace
 from hybrid.solvers.bounding import DOUBLINGS, verify_enclosure
 from hybrid.solvers.forecast import AGAIN, ForetoldLeap
 

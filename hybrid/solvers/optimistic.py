@@ -38,7 +38,7 @@ from hybrid.solvers.bounding import (
     recorded_bounds,
     stands_below,
 )
-from hybrid.solvers.traffic import IDR_PRODUCT, SUMMED_STEPS, traffic_ratio
+from hybrid.solvers.forecast import IDR_PRODUCT, SUMMED_STEPS, traffic_ratio
 from mtbdd.base.records import Record
 
 if TYPE_CHECKING:

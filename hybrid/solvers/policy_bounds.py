@@ -26,9 +26,8 @@ from hybrid.matrix.space.bellman import LowerIterationState, Outcome
 from hybrid.matrix.space.bounded_solution import width_of
 from hybrid.matrix.space.choice_operator import ChoiceOperator
 from hybrid.matrix.space.idr import IDR_VECTORS
-from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
 from hybrid.matrix.space.repeated import STEPS
-from hybrid.matrix.space.vector_space import Array, Pair, System
+from hybrid.matrix.space.vector_space import Array, Pair, Preconditioner, Recurrence, System
 from hybrid.solvers.bounding import DOUBLINGS, Guess, verify_enclosure
 from hybrid.solvers.forecast import AGAIN, POLICIES, ForetoldLeap
 

@@ -27,7 +27,7 @@ from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.relation import Relation
-from mtbdd.graph.trimming import ChoicePeeling
+from mtbdd.graph.prob01 import ChoicePeeling
 from mtbdd.offset.states import index_states
 
 # Dividing a graph by what single parts of its states can do, before anything is searched.

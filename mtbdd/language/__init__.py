@@ -10,9 +10,8 @@ if TYPE_CHECKING:
     from mtbdd.language.check import resolve
     from mtbdd.language.constants import parse_constants
     from mtbdd.language.errors import EvaluationError, Fault, LanguageError, SourceError, SyntaxFaultError
-    from mtbdd.language.expression_parser import parse_expression
+    from mtbdd.language.expression_parser import parse_expression, to_text
     from mtbdd.language.parser import load_model, parse_model
-    from mtbdd.language.text import to_text
     from mtbdd.language.types import expression_type
     from mtbdd.language.walk import expression_variables, substitute
 
@@ -47,7 +46,7 @@ _HOMES = {
     "parse_model": "parser",
     "resolve": "check",
     "substitute": "walk",
-    "to_text": "text",
+    "to_text": "expression_parser",
 }
 
 if not TYPE_CHECKING:  # type checkers have the imports above

@@ -16,6 +16,7 @@ from mtbdd.language.errors import (
     shown_circle,
     suggestion,
 )
+from mtbdd.language.expression_parser import short_text
 from mtbdd.language.limits import current, raised
 from mtbdd.language.model_syntax import (
     ActionRenaming,
@@ -50,7 +51,6 @@ from mtbdd.language.names import (
 )
 from mtbdd.language.parser import paused_collector
 from mtbdd.language.syntax import Expression, Literal, Position, Type
-from mtbdd.language.text import short_text
 from mtbdd.language.types import TypeChecker
 from mtbdd.language.walk import expression_variables, walk_composition
 

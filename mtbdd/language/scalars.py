@@ -15,6 +15,7 @@ from typing import Any, NoReturn, cast
 
 from mtbdd.language import reals
 from mtbdd.language.errors import EvaluationError, Fault
+from mtbdd.language.expression_parser import value_text
 from mtbdd.language.reals import RealOverflowError, UndecidedError, as_double, from_real, real_of
 from mtbdd.language.syntax import (
     Binary,
@@ -27,7 +28,6 @@ from mtbdd.language.syntax import (
     Position,
     Unary,
 )
-from mtbdd.language.text import value_text
 from mtbdd.language.types import is_double
 from mtbdd.language.walk import Walk, map_children
 

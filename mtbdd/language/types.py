@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from mtbdd.language.errors import FaultCollector, listed, suggestion
-from mtbdd.language.expression_parser import FUNCTIONS
+from mtbdd.language.expression_parser import FUNCTIONS, short_text
 from mtbdd.language.syntax import (
     Binary,
     Call,
@@ -22,7 +22,6 @@ from mtbdd.language.syntax import (
     Type,
     Unary,
 )
-from mtbdd.language.text import short_text
 from mtbdd.language.walk import Walk
 
 _LOGIC = frozenset(("&", "|", "=>", "<=>"))

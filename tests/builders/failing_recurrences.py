@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hybrid.matrix.space.idr import IDR
-from hybrid.matrix.space.recurrence import RecurrenceStatus
+from hybrid.matrix.space.vector_space import RecurrenceStatus
 
 __all__ = ["FAILURES", "breaks", "is_lost", "stagnates"]
 

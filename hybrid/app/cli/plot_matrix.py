@@ -17,12 +17,12 @@ from hybrid.base.errors import OptionError
 from hybrid.base.units import bytes_text
 from hybrid.matrix.explicit.density import (
     StructureMeasures,
+    bfs_order,
     density_of_diagram,
     density_of_rows,
     measure_structure,
 )
 from hybrid.matrix.explicit.extract import explicit_matrix, renumbered
-from hybrid.matrix.explicit.reorder import bfs_order
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.state_order import for_users, keeps_text
 

@@ -15,8 +15,7 @@ from hybrid.matrix.backends import Backend
 from hybrid.matrix.backends.base import MatrixTable
 from hybrid.matrix.backends.host import weigh_parts
 from hybrid.matrix.levels.curve import LevelCurve, base_memory_bytes, layer_levels, level_curve
-from hybrid.matrix.levels.policy import LevelChoice, choose_level
-from hybrid.matrix.levels.table import LevelTable, weigh
+from hybrid.matrix.levels.table import LevelChoice, LevelTable, choose_level, weigh
 from hybrid.matrix.levels.task_table import layer_tasks, task_table
 from mtbdd.build.model import SymbolicModel
 from mtbdd.offset.offset import OffsetMTBDD

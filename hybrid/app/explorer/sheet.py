@@ -13,8 +13,7 @@ from hybrid.base.errors import OptionError
 from hybrid.base.option_types import BackendName
 from hybrid.matrix.backends import Backend
 from hybrid.matrix.levels.curve import base_memory_bytes
-from hybrid.matrix.levels.policy import LevelChoice
-from hybrid.matrix.levels.table import LevelTable
+from hybrid.matrix.levels.table import LevelChoice, LevelTable
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.state_order import keeps_text
 from mtbdd.offset.offset import OffsetMTBDD

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from hybrid.base.option_types import BackendName
 from hybrid.matrix.injection.injected import TaskList, cut_tasks, inject_level
 from hybrid.matrix.levels.curve import LevelCurve
-from hybrid.matrix.levels.policy import LevelChoice
+from hybrid.matrix.levels.table import LevelChoice
 from hybrid.matrix.levels.task_table import TaskTable
 from hybrid.matrix.space.base import LinearOperator, Product
 from hybrid.matrix.space.host import HostSpace

@@ -10,7 +10,7 @@ from hybrid.matrix.backends.base import Backend, MatrixTable
 from hybrid.matrix.backends.host import CpuBackend
 from hybrid.matrix.injection.injected import TaskList
 from hybrid.matrix.levels.curve import LevelCurve
-from hybrid.matrix.levels.policy import LevelChoice
+from hybrid.matrix.levels.table import LevelChoice
 from hybrid.matrix.space.base import LinearOperator, Product
 from hybrid.matrix.space.vector_space import VectorSpace
 from mtbdd.base.communicator import Communicator

@@ -9,8 +9,7 @@ from hybrid.base.units import bytes_text, seconds_text
 from hybrid.matrix.backends.base import Backend, MatrixTable
 from hybrid.matrix.injection.injected import TaskList, inject_level
 from hybrid.matrix.levels.curve import LevelCurve
-from hybrid.matrix.levels.policy import LevelChoice, rank_by_time
-from hybrid.matrix.levels.table import BestLevel, weigh
+from hybrid.matrix.levels.table import BestLevel, LevelChoice, rank_by_time, weigh
 from hybrid.matrix.reference import ReferenceProduct
 from hybrid.matrix.space.base import LinearOperator, Product
 from hybrid.matrix.space.host import HostSpace
@@ -68,7 +67,7 @@ def select_level(
     ----------
     table : LevelCurve or TaskTable
     policy, memory_budget
-        See :func:`hybrid.matrix.levels.policy.choose_level`. Where bytes are not known beforehand, levels are
+        See :func:`hybrid.matrix.levels.table.choose_level`. Where bytes are not known beforehand, levels are
         built for ``min-memory`` and for a budget.
     backend : Backend
 
@@ -81,9 +80,9 @@ def select_level(
     Raises
     ------
     OptionError
-        As :func:`hybrid.matrix.levels.policy.choose_level`.
+        As :func:`hybrid.matrix.levels.table.choose_level`.
     """
-    from hybrid.matrix.levels.policy import choose_level
+    from hybrid.matrix.levels.table import choose_level
 
     if table.knows_bytes(backend.name):
         return choose_level(table, policy, backend.name, memory_budget), None

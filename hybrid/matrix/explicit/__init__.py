@@ -9,27 +9,29 @@ from mtbdd.base.lazy_loading import lazy_names
 
 if TYPE_CHECKING:
     from hybrid.matrix.explicit.density import (
+        Reordering,
         StructureMeasures,
+        bfs_order,
         density_of_diagram,
         density_of_rows,
+        frontier_order,
         measure_structure,
     )
     from hybrid.matrix.explicit.extract import ExplicitSizes, explicit_matrix, explicit_sizes
     from hybrid.matrix.explicit.operators import ExplicitOperator, FunctionOperator
-    from hybrid.matrix.explicit.reorder import Reordering, bfs_order, frontier_order
 
 _HOMES = {
     "ExplicitOperator": "operators",
     "ExplicitSizes": "extract",
     "FunctionOperator": "operators",
-    "Reordering": "reorder",
+    "Reordering": "density",
     "StructureMeasures": "density",
-    "bfs_order": "reorder",
+    "bfs_order": "density",
     "density_of_diagram": "density",
     "density_of_rows": "density",
     "explicit_matrix": "extract",
     "explicit_sizes": "extract",
-    "frontier_order": "reorder",
+    "frontier_order": "density",
     "measure_structure": "density",
 }
 

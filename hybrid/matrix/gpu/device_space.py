@@ -33,8 +33,7 @@ from hybrid.matrix.gpu.admission import cards_advice
 from hybrid.matrix.gpu.idr import DeviceIDR, PolynomialSystem
 from hybrid.matrix.gpu.repeated_steps import RECORDED, DeviceSteps, Run
 from hybrid.matrix.space.base import Criterion, Vector
-from hybrid.matrix.space.recurrence import Preconditioner, Recurrence
-from hybrid.matrix.space.vector_space import OPERANDS, VectorSpace
+from hybrid.matrix.space.vector_space import OPERANDS, Preconditioner, Recurrence, VectorSpace
 from mtbdd.base.errors import option
 
 # Products and steps of operators on the device, for vectors that lie there and for those of the host.

@@ -152,7 +152,7 @@ class DevicePasses:
 
 
 class DeviceImages:
-    """Products of a recurrence, ``A = I - M / diagonal``; see :mod:`hybrid.matrix.space.recurrence`.
+    """Products of a recurrence, ``A = I - M / diagonal``; see :mod:`hybrid.matrix.space.vector_space`.
 
     Parameters
     ----------

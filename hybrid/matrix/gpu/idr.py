@@ -20,9 +20,8 @@ from hybrid.base.arrays import Array
 from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.gpu.repeated_steps import Run, UnfusedSteps
 from hybrid.matrix.space.idr import IDR, KAPPA, LOST, ORTHOGONAL, fall_of
-from hybrid.matrix.space.recurrence import RecurrenceStatus
 from hybrid.matrix.space.repeated import OMEGA, REPEATED_CYCLES, STEPS, repeat
-from hybrid.matrix.space.vector_space import VectorSpace
+from hybrid.matrix.space.vector_space import RecurrenceStatus, VectorSpace
 
 RECORDED_DIRECTIONS = 4
 """In a recording: enough to hide what starting a replay takes, few enough for short solutions."""
@@ -272,7 +271,7 @@ class PolynomialIDR(DeviceIDR):
 
 
 class PolynomialSystem:
-    """``diagonal * x = M x + b`` by polynomials; a `hybrid.matrix.space.recurrence.Preconditioner`.
+    """``diagonal * x = M x + b`` by polynomials; a `hybrid.matrix.space.vector_space.Preconditioner`.
 
     Parameters
     ----------

@@ -33,8 +33,7 @@ from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.tuning import LayoutOptions, choose_shape, choose_tuning
 from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.levels.curve import LevelCurve, level_curve
-from hybrid.matrix.levels.policy import LevelChoice, choose_level
-from hybrid.matrix.levels.table import BestLevel, weigh
+from hybrid.matrix.levels.table import BestLevel, LevelChoice, choose_level, weigh
 from mtbdd.offset.distributed import StackedLayers, stack_layers
 from mtbdd.offset.offset import OffsetMTBDD
 

@@ -310,7 +310,7 @@ def hybrid_choices(
 
     Notes
     -----
-    The level is the one that :func:`hybrid.matrix.levels.policy.choose_level` finds on the matrices' common
+    The level is the one that :func:`hybrid.matrix.levels.table.choose_level` finds on the matrices' common
     curve.
     """
     from mtbdd.offset.distributed import DistributedMTBDD

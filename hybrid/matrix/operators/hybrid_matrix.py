@@ -16,7 +16,7 @@ from hybrid.base.option_types import Representation
 from hybrid.matrix.backends import Backend, Product
 from hybrid.matrix.backends.base import MatrixTable
 from hybrid.matrix.injection.injected import InjectedMatrix, TaskList, cut_tasks, inject_level
-from hybrid.matrix.levels.policy import LevelChoice
+from hybrid.matrix.levels.table import LevelChoice
 from hybrid.matrix.reference import ReferenceProduct, relax_in_place
 from mtbdd.base.communicator import Communicator
 from mtbdd.base.records import Record

@@ -114,7 +114,7 @@ def inject(
         The matrix, for example ``model.transitions``.
     level : str or int
         ``auto``, ``min-memory``, ``min-time``, or a level number 0 .. 2n; see
-        :func:`hybrid.matrix.levels.policy.choose_level`.
+        :func:`hybrid.matrix.levels.table.choose_level`.
     backend : str or Backend
         ``auto``, ``cpu``, ``gpu`` or ``reference``; see :func:`hybrid.matrix.backends.choose_backend`.
     memory_budget : int, optional

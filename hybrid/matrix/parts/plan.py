@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from hybrid.base.errors import OptionError
-from hybrid.matrix.parts.cuts import bisect
-from hybrid.matrix.parts.sample import StateSample, count_rows, prefix_counts, sample_states
+from hybrid.matrix.parts.cuts import StateSample, bisect, count_rows, prefix_counts, sample_states
 from mtbdd.base.communicator import Communicator
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
@@ -125,7 +124,7 @@ def plan_parts(model: SymbolicModel, parts: int) -> PartPlan:
     -----
     Where all cuts are by the order of states, parts may begin at another state than the first one: where a
     variable goes round they receive no more, and rows with nodes of their own, which take longer, are shared
-    out.  Time: that of `hybrid.matrix.parts.sample.sample_states` and, for every halving,
+    out.  Time: that of `hybrid.matrix.parts.cuts.sample_states` and, for every halving,
     `hybrid.matrix.parts.cuts.Bisection.best`; nothing has the length of the state space.
     """
     size = model.index.size

@@ -42,8 +42,7 @@ from numpy.typing import NDArray
 from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.space.base import Vector
 from hybrid.matrix.space.passes import Passes
-from hybrid.matrix.space.recurrence import RecurrenceStatus
-from hybrid.matrix.space.vector_space import Steps
+from hybrid.matrix.space.vector_space import RecurrenceStatus, Steps
 
 IDR_VECTORS = 3 + 2 * DIRECTIONS
 """Vectors of the recurrence, its operands and weights not among them."""
@@ -162,7 +161,7 @@ class Space:
 
 
 class IDR:
-    """The recurrence for ``A x = b``; see `hybrid.matrix.space.recurrence.Recurrence`.
+    """The recurrence for ``A x = b``; see `hybrid.matrix.space.vector_space.Recurrence`.
 
     Parameters
     ----------
@@ -328,7 +327,7 @@ class IDR:
 
 
 class HostImages:
-    """Products of a recurrence, ``A = I - M / diagonal``, see :mod:`hybrid.matrix.space.recurrence`.
+    """Products of a recurrence, ``A = I - M / diagonal``, see :mod:`hybrid.matrix.space.vector_space`.
 
     Parameters
     ----------

@@ -123,7 +123,7 @@ class RepeatedIDR(IDR):
 
 
 class RepeatedSystem:
-    """``diagonal * x = M x + b`` by several steps; a `hybrid.matrix.space.recurrence.Preconditioner`.
+    """``diagonal * x = M x + b`` by several steps; a `hybrid.matrix.space.vector_space.Preconditioner`.
 
     One of its two vectors more is made for an anchor alone.
 

@@ -1,4 +1,4 @@
-"""Expressions compiled to programs of the stack machine (`hybrid.models.exploration.stack_machine`)."""
+"""Expressions compiled to programs of the stack machine (`hybrid.models.exploration.search_kernel`)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The quotient of a model by strong bisimulation (lumping): states that no property distinguishes become one.
 
-`checker` answers properties from quotients, `quotient_model` returns the quotient for some properties as a
+`checker` answers properties from quotients, and returns the quotient for some properties as a
 model. `quotient` makes and proves it, `partition` finds the blocks with the compiled loops of `kernels` and
 exact sums, `diagrams` finds them on decision diagrams. `questions` has the sets and rewards of a property.
 """

@@ -24,9 +24,9 @@ from hybrid.properties.tree import (
 from mtbdd.base.errors import option
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
+from mtbdd.language.expression_parser import short_text
 from mtbdd.language.model_syntax import ELAPSED
 from mtbdd.language.syntax import Expression, LabelReference, Name
-from mtbdd.language.text import short_text
 from mtbdd.language.walk import children, map_children, walk
 from mtbdd.offset.states import index_states
 

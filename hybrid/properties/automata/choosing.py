@@ -42,8 +42,8 @@ from hybrid.properties.parser import parse_path
 from hybrid.properties.tree import STATE_OPERATORS
 from mtbdd.base.budget import check_budget
 from mtbdd.base.records import Record
+from mtbdd.language.expression_parser import to_text
 from mtbdd.language.syntax import Binary, Expression, LabelReference, Literal, Name, Unary
-from mtbdd.language.text import to_text
 from mtbdd.language.walk import walk
 
 # Other programs that translate formulas: a command that prints an automaton in the HOA format.

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hybrid.analysis.transient_errors import ErrorTerms, StepErrors
+from hybrid.analysis.step_analysis import ErrorTerms, StepErrors
 from hybrid.matrix.space.base import Criterion
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.matrix.space.host import HostSpace

@@ -13,7 +13,7 @@ from hybrid.models.settled_states import ended_in, is_settled_in, settled_states
 from hybrid.properties import parse_properties, resolve_properties
 from mtbdd.build.build import build_model
 from mtbdd.language import parse_model, resolve
-from mtbdd.language.text import to_text
+from mtbdd.language.expression_parser import to_text
 from tests.attack.cases import draw_case
 from tests.attack.directed import run_directed
 from tests.builders.command_lines import run

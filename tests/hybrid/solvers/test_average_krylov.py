@@ -15,7 +15,7 @@ from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.base import ProgressMonitor, Status
 from hybrid.matrix.space.host import HostSpace
 from hybrid.matrix.space.idr import IDR, IDR_VECTORS
-from hybrid.matrix.space.recurrence import RecurrenceStatus
+from hybrid.matrix.space.vector_space import RecurrenceStatus
 from hybrid.solvers import AverageReward, Criterion
 from hybrid.solvers.average_krylov import AnchoredSolution, GainResult
 from hybrid.solvers.forecast import Forecast

@@ -13,8 +13,16 @@ from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.systems import build_operator
 from hybrid.checking.in_parts import in_parts
 from hybrid.matrix.space.base import LinearOperator
-from hybrid.solvers.forecast import CHAINS, POLICIES, Forecast
-from hybrid.solvers.traffic import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, SUMMED_STEPS, traffic_ratio
+from hybrid.solvers.forecast import (
+    AVERAGE_STEPS,
+    BICGSTAB_PRODUCT,
+    CHAINS,
+    IDR_PRODUCT,
+    POLICIES,
+    SUMMED_STEPS,
+    Forecast,
+    traffic_ratio,
+)
 from mtbdd.base.communicator import ALONE, communicator_of
 from mtbdd.build.model import SymbolicModel
 from tests.builders.linear_systems import Dense

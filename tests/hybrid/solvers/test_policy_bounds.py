@@ -21,8 +21,8 @@ from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
 from hybrid.matrix.space.choice_operator import BOUND_VECTORS, ChoiceOperator, FixedPolicy, Quotient
 from hybrid.matrix.space.host import HostSpace
 from hybrid.matrix.space.idr import IDR
-from hybrid.matrix.space.recurrence import RecurrenceStatus
 from hybrid.matrix.space.repeated import STEPS, RepeatedIDR, RepeatedSystem
+from hybrid.matrix.space.vector_space import RecurrenceStatus
 from hybrid.solvers import Criterion, Optimistic, Status
 from hybrid.solvers.optimistic import accelerator_for
 from hybrid.solvers.policy_bounds import MORE_VECTORS, PolicyBounds, PolicyIteration, WeightGuess

@@ -22,8 +22,7 @@ from mtbdd.graph.components import (
     strong_components,
     trim,
 )
-from mtbdd.graph.prob01 import bottom_components
-from mtbdd.graph.trimming import ChoicePeeling
+from mtbdd.graph.prob01 import ChoicePeeling, bottom_components
 from mtbdd.offset.states import index_states
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.models import build, members, node_set
@@ -147,7 +146,7 @@ def test_peeling_leaves_the_greatest_set_with_a_way_on(mdp: Mdp, patience: int, 
     diagonal = manager.equal_bits(range(manager.n_bits))
     steps = [Relation.whole(manager, r & ~diagonal) for r in relations]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mtbdd.graph.trimming._PATIENCE", patience)
+        patch.setattr("mtbdd.graph.prob01._PATIENCE", patience)
         graph = ChoicePeeling(manager, steps, states)
         left = set(range(len(mdp)))
         for taken in (set(), data.draw(st.sets(st.sampled_from(range(len(mdp)))))):

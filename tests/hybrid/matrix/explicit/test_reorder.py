@@ -25,7 +25,7 @@ from hybrid.matrix.explicit import (
 )
 from hybrid.matrix.explicit import density as density_module
 from hybrid.matrix.explicit import density as measures_module
-from hybrid.matrix.explicit.reorder import _two_keys
+from hybrid.matrix.explicit.density import _two_keys
 from mtbdd.offset.offset import zero_matrix
 from tests.builders.matrices import from_dense, random_codes, random_sparse
 from tests.gpu_kernels.devices import to_numpy

@@ -19,8 +19,8 @@ from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.base import Status
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.matrix.space.host import space_of
-from hybrid.matrix.space.recurrence import RecurrenceStatus
 from hybrid.matrix.space.repeated import OMEGA, STEPS
+from hybrid.matrix.space.vector_space import RecurrenceStatus
 from hybrid.solvers import AverageReward, Criterion, Optimistic
 from hybrid.solvers.krylov_bounds import MORE_VECTORS
 from tests.builders.closed_classes import exact_average, queue, random_class

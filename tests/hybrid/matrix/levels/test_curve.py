@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hybrid.matrix.injection.injected import cut_tasks, inject_level
 from hybrid.matrix.levels.curve import _total_product, base_memory_bytes, level_curve
-from hybrid.matrix.levels.policy import choose_level
+from hybrid.matrix.levels.table import choose_level
 from tests.builders.matrices import all_ones, from_dense, random_codes, random_sparse
 
 

@@ -16,8 +16,7 @@ from hybrid.matrix.gpu.cost import has_long_rows, longest_row
 from hybrid.matrix.injection import row_types
 from hybrid.matrix.injection.typed_matrix import TypedMatrix, row_type_bytes
 from hybrid.matrix.levels.curve import LevelCurve, layer_curve, layer_levels, level_curve
-from hybrid.matrix.levels.policy import choose_level, rank_by_time
-from hybrid.matrix.levels.table import LevelTable
+from hybrid.matrix.levels.table import LevelTable, choose_level, rank_by_time
 from mtbdd.offset.offset import OffsetMTBDD
 from tests.builders.matrices import banded, from_dense, random_sparse
 from tests.exploring import each

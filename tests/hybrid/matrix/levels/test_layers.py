@@ -19,8 +19,7 @@ from hybrid.matrix.injection.injected import InjectedMatrix, TaskList, cut_tasks
 from hybrid.matrix.injection.row_types import RowTypes, enumerate_groups
 from hybrid.matrix.injection.submatrices import class_submatrices, expand_nodes
 from hybrid.matrix.levels.curve import layer_curve, layer_levels, least_instance_bytes, level_curve
-from hybrid.matrix.levels.policy import choose_level
-from hybrid.matrix.levels.table import CandidateLevel
+from hybrid.matrix.levels.table import CandidateLevel, choose_level
 from hybrid.matrix.operators.device_choices import device_choices
 from hybrid.matrix.operators.hybrid_choices import hybrid_choices
 from hybrid.matrix.operators.layer_choices import LayerChoices

@@ -9,8 +9,7 @@ import pytest
 
 from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.levels.curve import layer_curve
-from hybrid.matrix.levels.policy import choose_level
-from hybrid.matrix.levels.table import CandidateLevel, LevelTable, Weight
+from hybrid.matrix.levels.table import CandidateLevel, LevelTable, Weight, choose_level
 from tests.builders.matrices import from_dense
 
 LEVEL = CandidateLevel(0, 1, 1, 10, 1, 100, 100, 1, 1, 50, 1.0, False)

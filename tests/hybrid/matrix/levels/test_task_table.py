@@ -13,7 +13,7 @@ import hybrid
 from hybrid.base.errors import OptionError
 from hybrid.matrix.injection.injected import cut_tasks, inject_level
 from hybrid.matrix.levels.curve import layer_curve, level_curve
-from hybrid.matrix.levels.policy import choose_level
+from hybrid.matrix.levels.table import choose_level
 from hybrid.matrix.levels.task_table import TaskTable, layer_tasks, task_table
 from mtbdd.offset.offset import OffsetMTBDD
 from tests.builders.matrices import from_dense

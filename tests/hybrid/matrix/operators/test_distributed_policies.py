@@ -9,8 +9,8 @@ import pytest
 
 import hybrid
 from hybrid.matrix.space.idr import IDR
-from hybrid.matrix.space.recurrence import RecurrenceStatus
 from hybrid.matrix.space.repeated import RepeatedIDR
+from hybrid.matrix.space.vector_space import RecurrenceStatus
 from hybrid.solvers.policy_bounds import PolicyBounds, PolicyIteration
 from tests.source_tree import ROOT
 

@@ -11,7 +11,7 @@ import pytest
 
 import hybrid
 from hybrid.analysis import transient as chain_steps
-from hybrid.analysis.transient_errors import StepErrors
+from hybrid.analysis.step_analysis import StepErrors
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.layer_choices import choice_slack, choice_totals

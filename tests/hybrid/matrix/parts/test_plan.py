@@ -13,9 +13,9 @@ import hybrid
 from examples.generate import polling
 from hybrid.base.errors import OptionError
 from hybrid.matrix.parts import cuts, plan
-from hybrid.matrix.parts.cuts import Bisection, Cut
-from hybrid.matrix.parts.plan import MatrixPart, PartPlan, measure_parts, plan_parts, planned_owners
-from hybrid.matrix.parts.sample import (
+from hybrid.matrix.parts.cuts import (
+    Bisection,
+    Cut,
     RowCounts,
     StateSample,
     count_rows,
@@ -24,6 +24,7 @@ from hybrid.matrix.parts.sample import (
     rows_of,
     sample_states,
 )
+from hybrid.matrix.parts.plan import MatrixPart, PartPlan, measure_parts, plan_parts, planned_owners
 from mtbdd.diagrams.manager import Node
 from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.states import index_states

@@ -39,7 +39,7 @@ PROPERTIES = [
 def test_a_quotient_answers_its_properties_state_by_state(
     text: str | list[str], listed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hybrid.models.lumping.quotient_model.LISTED", listed)
+    monkeypatch.setattr("hybrid.models.lumping.checker.LISTED", listed)
     model = hybrid.parse(WALK)
     constants = {"k": 4} if "const" in text else None
     small = hybrid.quotient(model, text, constants)
