@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     )
     from mtbdd.diagrams.encoding import Encoding
     from mtbdd.diagrams.manager import Manager
-    from mtbdd.diagrams.matrix import SymbolicMatrix
+    from mtbdd.diagrams.matrix import SymbolicMatrix, to_dd, transferred
     from mtbdd.diagrams.partition import Partition
-    from mtbdd.diagrams.transfer import to_dd, transferred
     from mtbdd.language.errors import BuildError
     from mtbdd.offset.convert import offset_label
     from mtbdd.offset.offset import Level, OffsetMTBDD
@@ -65,8 +64,8 @@ _HOMES = {
     "restricted": "diagrams.arithmetic",
     "scaled": "diagrams.arithmetic",
     "sum_over": "diagrams.arithmetic",
-    "to_dd": "diagrams.transfer",
-    "transferred": "diagrams.transfer",
+    "to_dd": "diagrams.matrix",
+    "transferred": "diagrams.matrix",
     "united": "diagrams.arithmetic",
     "vector_matrix": "diagrams.arithmetic",
 }

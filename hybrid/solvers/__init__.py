@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     from hybrid.solvers.average_krylov import GainResult
     from hybrid.solvers.average_reward import AverageReward
     from hybrid.solvers.bicgstab import BiCGStab
-    from hybrid.solvers.gauss_seidel import GaussSeidel
     from hybrid.solvers.interval import Interval
-    from hybrid.solvers.iteration import Jacobi, Power
+    from hybrid.solvers.iteration import GaussSeidel, Jacobi, Power
     from hybrid.solvers.optimistic import Optimistic
     from hybrid.solvers.topological import Topological
 
@@ -42,7 +41,7 @@ _HOMES = {
     "BoundedSolution": "hybrid.matrix.space.bounded_solution",
     "Criterion": "hybrid.matrix.space.base",
     "GainResult": "average_krylov",
-    "GaussSeidel": "gauss_seidel",
+    "GaussSeidel": "iteration",
     "Interval": "interval",
     "Jacobi": "iteration",
     "LinearOperator": "hybrid.matrix.space.base",

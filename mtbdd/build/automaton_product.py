@@ -25,11 +25,10 @@ from mtbdd.build.reachable import reachable_states
 from mtbdd.build.rewards import symbolic_reward
 from mtbdd.diagrams.encoding import Encoding
 from mtbdd.diagrams.manager import Node
-from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.diagrams.matrix import SymbolicMatrix, made_of_table
 from mtbdd.diagrams.nodes import read_nodes
 from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
-from mtbdd.diagrams.transfer import made_of_table
 from mtbdd.language.model_syntax import ResolvedVariable
 from mtbdd.language.syntax import ModelType
 

@@ -41,7 +41,7 @@ def both_loaded(a: SymbolicMatrix, b: SymbolicMatrix) -> tuple[ValueDiagrams, in
     if a.manager is not b.manager:
         raise ValueError(
             "expected functions of one manager, got two managers; "
-            "`mtbdd.diagrams.transfer.transferred` moves a set from one to another"
+            "`mtbdd.diagrams.matrix.transferred` moves a set from one to another"
         )
     work, x = loaded(a)
     return work, x, work.load(b)

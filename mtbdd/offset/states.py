@@ -263,7 +263,7 @@ def states_from(manager: Manager, index: StateIndex, mask: NDArray[np.bool_]) ->
     below them; then subsets are numbered bottom-up, level by level, equal ones alike.  Time: O(size), and
     O(such prefixes) in numpy for every level, then one package call for every distinct subset.
     """
-    from mtbdd.diagrams.transfer import united
+    from mtbdd.diagrams.matrix import united
 
     if mask.shape != (index.size,):
         raise ValueError(f"mask: expected shape ({index.size},), got {mask.shape}")

@@ -12,7 +12,7 @@ import pytest
 
 from mtbdd.diagrams import transfer
 from mtbdd.diagrams.manager import Manager
-from mtbdd.diagrams.transfer import is_manager, is_node, read_diagram, to_dd, transferred
+from mtbdd.diagrams.matrix import is_manager, is_node, read_diagram, to_dd, transferred
 from tests.builders.dense import dense_matrix, symbolic_matrix, symbolic_vector
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST, MANAGERS, needs_cudd
 

@@ -43,9 +43,8 @@ from mtbdd.language.limits import Limits
 if TYPE_CHECKING:
     from hybrid.solvers.average_reward import AverageReward
     from hybrid.solvers.bicgstab import BiCGStab
-    from hybrid.solvers.gauss_seidel import GaussSeidel
     from hybrid.solvers.interval import Interval
-    from hybrid.solvers.iteration import Jacobi, Power
+    from hybrid.solvers.iteration import GaussSeidel, Jacobi, Power
     from hybrid.solvers.optimistic import Optimistic
 
 # Keywords of functions that hand them on, as types; `hybrid.check_all` and `hybrid.load` explain each.
@@ -372,8 +371,7 @@ class CheckOptions(Record):
             The method chosen does not find steady states, or promises bounds.
         """
         from hybrid.solvers.bicgstab import BiCGStab
-        from hybrid.solvers.gauss_seidel import GaussSeidel
-        from hybrid.solvers.iteration import Jacobi, Power
+        from hybrid.solvers.iteration import GaussSeidel, Jacobi, Power
 
         estimating = advised(name for name, method in METHODS.items() if method.steady)
         if steady:

@@ -11,9 +11,7 @@ import numpy as np
 
 from hybrid.base.check_options import check_representation
 from hybrid.base.units import bytes_text, counted, seconds_text
-from hybrid.matrix.backends import Backend
-from hybrid.matrix.backends.base import MatrixTable
-from hybrid.matrix.backends.host import weigh_parts
+from hybrid.matrix.backends import Backend, MatrixTable, weigh_parts
 from hybrid.matrix.levels.curve import LevelCurve, base_memory_bytes, layer_levels, level_curve
 from hybrid.matrix.levels.table import LevelChoice, LevelTable, choose_level, weigh
 from hybrid.matrix.levels.task_table import layer_tasks, task_table

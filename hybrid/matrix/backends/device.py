@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from gpu_kernels import current_device
 from hybrid.base.arrays import lies_on_device
-from hybrid.matrix.backends.base import Backend, MatrixTable
-from hybrid.matrix.backends.host import CpuBackend
+from hybrid.matrix.backends import Backend, CpuBackend, MatrixTable
 from hybrid.matrix.injection.injected import TaskList
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.table import LevelChoice

@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 from hybrid.base.arrays import few_values
 from hybrid.base.halo import ArrivingVector
 from hybrid.base.option_types import LevelOption, Representation
-from hybrid.matrix.backends import Backend, CpuBackend
-from hybrid.matrix.backends.base import MatrixTable
-from hybrid.matrix.backends.host import select_level
+from hybrid.matrix.backends import Backend, CpuBackend, MatrixTable, select_level
 from hybrid.matrix.levels.curve import layer_curve
 from hybrid.matrix.operators.hybrid_matrix import DistributedMatrix, HybridMatrix, operator_of
 from hybrid.matrix.operators.inject import inject_transposed

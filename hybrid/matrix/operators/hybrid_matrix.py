@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from hybrid.base.arrays import lies_on_device, on_host, through_host
 from hybrid.base.operands import TransposedProtocol, aligned_empty, as_columns, as_vector, check_out
 from hybrid.base.option_types import Representation
-from hybrid.matrix.backends import Backend, Product
-from hybrid.matrix.backends.base import MatrixTable
+from hybrid.matrix.backends import Backend, MatrixTable, Product
 from hybrid.matrix.injection.injected import InjectedMatrix, TaskList, cut_tasks, inject_level
 from hybrid.matrix.levels.table import LevelChoice
 from hybrid.matrix.reference import ReferenceProduct, relax_in_place

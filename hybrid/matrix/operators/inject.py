@@ -12,9 +12,7 @@ from hybrid.base.arrays import lies_on_device, on_host
 from hybrid.base.check_options import check_representation
 from hybrid.base.operands import as_columns, as_vector, check_out
 from hybrid.base.option_types import BackendName, LevelOption, Representation
-from hybrid.matrix.backends import Backend, choose_backend
-from hybrid.matrix.backends.base import MatrixTable
-from hybrid.matrix.backends.host import select_level
+from hybrid.matrix.backends import Backend, MatrixTable, choose_backend, select_level
 from hybrid.matrix.explicit.extract import ModelTransitions
 from hybrid.matrix.levels.curve import level_curve
 from hybrid.matrix.operators.hybrid_matrix import Float64Array, HybridMatrix

@@ -20,10 +20,9 @@ from mtbdd.build.reachable import reachable_states
 from mtbdd.diagrams.arithmetic import multiply, sum_over
 from mtbdd.diagrams.encoding import Encoding
 from mtbdd.diagrams.manager import Manager, Node
-from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.diagrams.matrix import BACK_ENDS, SymbolicMatrix, is_manager, is_node, manager_names, transferred
 from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
-from mtbdd.diagrams.transfer import BACK_ENDS, is_manager, is_node, manager_names, transferred
 from mtbdd.language.errors import BuildError, format_state
 from mtbdd.language.syntax import ModelType
 from mtbdd.offset.states import index_states

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 from hybrid.matrix.cpu.csr import CsrMatrix
 from hybrid.matrix.operators.inject import inject
 from hybrid.solvers import Criterion, Jacobi, Status
-from hybrid.solvers.gauss_seidel import GaussSeidel
+from hybrid.solvers.iteration import GaussSeidel
 from tests.builders.matrices import from_dense
 
 N = 500

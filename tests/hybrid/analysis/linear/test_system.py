@@ -16,7 +16,7 @@ from hybrid.matrix.explicit import CsrArrays, ExplicitOperator, FunctionOperator
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.reference import relax_in_place
 from hybrid.solvers import Criterion, Status
-from hybrid.solvers.gauss_seidel import GaussSeidel
+from hybrid.solvers.iteration import GaussSeidel
 from tests.builders.matrices import banded, from_dense
 from tests.exploring import each
 from tests.gpu_kernels.devices import to_numpy

@@ -8,8 +8,7 @@ import pytest
 from gpu_kernels import Device
 from hybrid.base.errors import OptionError
 from hybrid.base.units import bytes_text
-from hybrid.matrix.backends import CpuBackend, GpuBackend, ReferenceBackend
-from hybrid.matrix.backends.base import Backend
+from hybrid.matrix.backends import Backend, CpuBackend, GpuBackend, ReferenceBackend
 from hybrid.matrix.levels.curve import layer_curve, level_curve
 from hybrid.matrix.levels.table import Weight, weigh
 from hybrid.matrix.operators.inject import inject

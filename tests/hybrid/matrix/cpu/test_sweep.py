@@ -17,8 +17,8 @@ from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.injection.submatrices import find_block_classes
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.host import HostSpace
-from hybrid.solvers.gauss_seidel import _sweep_of as solver_sweep
-from hybrid.solvers.gauss_seidel import relax_by_tasks
+from hybrid.solvers.iteration import _sweep_of as solver_sweep
+from hybrid.solvers.iteration import relax_by_tasks
 from tests.builders.matrices import from_dense, random_codes, random_sparse
 from tests.exploring import pairs
 

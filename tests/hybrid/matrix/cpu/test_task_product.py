@@ -15,7 +15,7 @@ from hybrid.matrix.cpu.threads import set_thread_count
 from hybrid.matrix.injection.injected import TaskList, cut_tasks, inject_level
 from hybrid.matrix.levels.curve import level_curve
 from hybrid.matrix.reference import ReferenceProduct, relax_in_place
-from hybrid.solvers.gauss_seidel import relax_by_tasks
+from hybrid.solvers.iteration import relax_by_tasks
 from mtbdd.offset.offset import OffsetMTBDD
 from tests.builders.matrices import from_dense, random_codes, random_sparse
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hybrid.matrix.backends import CpuBackend, GpuBackend
-from hybrid.matrix.backends.base import Backend
+from hybrid.matrix.backends import Backend, CpuBackend, GpuBackend
 from hybrid.matrix.injection.submatrices import class_submatrices
 from hybrid.matrix.levels.curve import level_curve
 from tests.builders.matrices import from_dense, to_dense
