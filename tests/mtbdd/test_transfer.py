@@ -10,7 +10,7 @@ import dd.autoref
 import numpy as np
 import pytest
 
-from mtbdd.diagrams import transfer
+from mtbdd.diagrams import matrix as transfer
 from mtbdd.diagrams.manager import Manager
 from mtbdd.diagrams.matrix import is_manager, is_node, read_diagram, to_dd, transferred
 from tests.builders.dense import dense_matrix, symbolic_matrix, symbolic_vector
