@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from gpu_kernels import explicit as explicit
     from gpu_kernels import graph as graph
-    from gpu_kernels.compressed.block_tasks import BlockTasks, block_spmv, run_block_tasks
     from gpu_kernels.compressed.choices import (
         ChoiceGains,
         ChoiceRows,
@@ -27,7 +26,14 @@ if TYPE_CHECKING:
         run_choice_rows,
         run_choices,
     )
-    from gpu_kernels.compressed.pairs import PairMatrix, PairTuning, run_pairs
+    from gpu_kernels.compressed.pairs import (
+        BlockTasks,
+        PairMatrix,
+        PairTuning,
+        block_spmv,
+        run_block_tasks,
+        run_pairs,
+    )
     from gpu_kernels.compressed.steps import (
         NO_CHOICE,
         ChoiceStep,
@@ -42,8 +48,14 @@ if TYPE_CHECKING:
     )
     from gpu_kernels.compressed.tiles import TileMatrix, Tuning, explicit_csr, run_tiles, run_tiles_many
     from gpu_kernels.explicit import FORMATS, ExplicitMatrix
-    from gpu_kernels.krylov.krylov import IDRKernels
-    from gpu_kernels.krylov.vector import ShadowKernels, add_scaled, compare_rows, copy_blocks, relax_rows
+    from gpu_kernels.krylov import (
+        IDRKernels,
+        ShadowKernels,
+        add_scaled,
+        compare_rows,
+        copy_blocks,
+        relax_rows,
+    )
     from gpu_kernels.runtime._launch import check_vector, index_bits, index_type
     from gpu_kernels.runtime._loader import seconds_loading
     from gpu_kernels.runtime.availability import begin_start, is_available, unavailable_reason
@@ -61,8 +73,16 @@ if TYPE_CHECKING:
         take_card,
         use_device,
     )
-    from gpu_kernels.runtime.pushes import Leaving, WindowPushes, window_words
-    from gpu_kernels.runtime.transfers import DeviceLinks, OpenWindow, SideStream, Transfers, Window
+    from gpu_kernels.runtime.transfers import (
+        DeviceLinks,
+        Leaving,
+        OpenWindow,
+        SideStream,
+        Transfers,
+        Window,
+        WindowPushes,
+        window_words,
+    )
     from gpu_kernels.runtime.warm_up import begin_warm_up, compile_as_well, end_warm_up
 
 __all__ = [
@@ -139,7 +159,7 @@ _HOMES = {
     "FORMATS": "explicit",
     "HOST_ITEMS": "runtime.device",
     "NO_CHOICE": "compressed.steps",
-    "BlockTasks": "compressed.block_tasks",
+    "BlockTasks": "compressed.pairs",
     "ChoiceGains": "compressed.choices",
     "ChoiceRows": "compressed.choices",
     "ChoiceStep": "compressed.steps",
@@ -150,33 +170,33 @@ _HOMES = {
     "ExplicitMatrix": "explicit",
     "Groups": "compressed.steps",
     "Host": "runtime.device",
-    "IDRKernels": "krylov.krylov",
+    "IDRKernels": "krylov",
     "IterationState": "compressed.steps",
-    "Leaving": "runtime.pushes",
+    "Leaving": "runtime.transfers",
     "Mode": "compressed.steps",
     "OpenWindow": "runtime.transfers",
     "PairMatrix": "compressed.pairs",
     "PairTuning": "compressed.pairs",
     "Place": "runtime.device",
-    "ShadowKernels": "krylov.vector",
+    "ShadowKernels": "krylov",
     "SideStream": "runtime.transfers",
     "Step": "compressed.steps",
     "TileMatrix": "compressed.tiles",
     "Transfers": "runtime.transfers",
     "Tuning": "compressed.tiles",
     "Window": "runtime.transfers",
-    "WindowPushes": "runtime.pushes",
-    "add_scaled": "krylov.vector",
+    "WindowPushes": "runtime.transfers",
+    "add_scaled": "krylov",
     "begin_start": "runtime.availability",
     "begin_warm_up": "runtime.warm_up",
-    "block_spmv": "compressed.block_tasks",
+    "block_spmv": "compressed.pairs",
     "check_vector": "runtime._launch",
     "coded_step": "compressed.steps",
-    "compare_rows": "krylov.vector",
+    "compare_rows": "krylov",
     "compile_as_well": "runtime.warm_up",
     "compress": "runtime.coded",
     "copied_to": "runtime.device",
-    "copy_blocks": "krylov.vector",
+    "copy_blocks": "krylov",
     "current_device": "runtime.device",
     "device_problem": "runtime.device",
     "end_warm_up": "runtime.warm_up",
@@ -191,10 +211,10 @@ _HOMES = {
     "made_for": "runtime.device",
     "mark_entries": "compressed.choices",
     "product_step": "compressed.steps",
-    "relax_rows": "krylov.vector",
+    "relax_rows": "krylov",
     "run_choice_rows": "compressed.choices",
     "run_choices": "compressed.choices",
-    "run_block_tasks": "compressed.block_tasks",
+    "run_block_tasks": "compressed.pairs",
     "run_pairs": "compressed.pairs",
     "run_tiles": "compressed.tiles",
     "run_tiles_many": "compressed.tiles",
@@ -202,7 +222,7 @@ _HOMES = {
     "take_card": "runtime.device",
     "unavailable_reason": "runtime.availability",
     "use_device": "runtime.device",
-    "window_words": "runtime.pushes",
+    "window_words": "runtime.transfers",
 }
 
 _PARTS = ("explicit", "graph")

@@ -153,7 +153,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
     "docs/bounds.md": {
         "below {:,}, as many as were made": (lambda: CHAINS.late,),
         "neither follows {}": ("hybrid.matrix.space.swept:_WORTH",),
-        "after {:,} steps over all rows": ("hybrid.solvers.block_row_bounds:_BEGIN",),
+        "after {:,} steps over all rows": ("hybrid.solvers.block_rows:_BEGIN",),
         "from {:,} states, components": ("hybrid.analysis.choice_systems:_LEAST_STATES",),
         "at most {:,} steps are left": ("hybrid.solvers.average_reward:_SINGLE",),
         "at least every {} steps": ("hybrid.matrix.space.base:_MOST",),
@@ -238,7 +238,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "until it has at most {} entries": (lambda: LayoutOptions.entries,),
     },
     "docs/graphs.md": {
-        "at most {} states": ("hybrid.models.interchange.drawings:MOST_STATES",),
+        "at most {} states": ("hybrid.models.interchange.write_out:MOST_STATES",),
     },
     "docs/injection.md": {
         "then one of {:,}": (_transitions,),
@@ -296,7 +296,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
         "at most {} times as many": ("hybrid.matrix.parts.plan:_FEWER_NODES",),
     },
     "docs/pictures.md": {
-        "A picture shows {} states at most": ("hybrid.models.interchange.drawings:MOST_STATES",),
+        "A picture shows {} states at most": ("hybrid.models.interchange.write_out:MOST_STATES",),
         "{} nodes at most": ("hybrid.base.drawing.graphs:MOST_NODES",),
     },
     "docs/properties.md": {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpu_kernels import Device, IDRKernels, compress
-from gpu_kernels.krylov import krylov as idr
+from gpu_kernels import krylov as idr
 from hybrid.matrix.space.idr import Space
 from hybrid.matrix.space.passes import DIRECTIONS, NumPyPasses
 from tests.gpu_kernels.devices import to_numpy

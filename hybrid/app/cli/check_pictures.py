@@ -34,8 +34,7 @@ def drawn_file(path: str | None, option: str, what: str) -> AbstractContextManag
 
 def draw_model(model: SymbolicModel, file: OutputFile, console: Console) -> None:
     """Draw the graph of a small model."""
-    from hybrid.models.interchange.drawings import check_size, graph_picture
-    from hybrid.models.interchange.write_out import written_out
+    from hybrid.models.interchange.write_out import check_size, graph_picture, written_out
 
     check_size(model.n_states)
     _draw(file, lambda: graph_picture(written_out(model), _title(model)), console)

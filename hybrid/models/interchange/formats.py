@@ -57,7 +57,7 @@ FORMATS: dict[str, FileFormat] = {
     ".drn": FileFormat("Storm's explicit text", "text.drn:read_drn", "text.writing:drn_blocks"),
     ".umb": FileFormat("unified Markov binary", "umb:read_umb", "umb:write_umb", is_text=False),
     ".mtx": FileFormat("MatrixMarket", None, "text.writing:matrix_blocks"),
-    ".dot": FileFormat("a drawing for Graphviz", None, "drawings:dot_blocks"),
+    ".dot": FileFormat("a drawing for Graphviz", None, "write_out:dot_blocks"),
     ".dd": FileFormat(
         "decision diagrams",
         "symbolic.file:read_symbolic",

@@ -156,7 +156,7 @@ def test_models_without_rewards_have_no_files_of_rewards(
 def test_older_files_stay_if_a_later_one_fails(
     capsys: pytest.CaptureFixture[str], line: str, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hybrid.models.interchange.drawings._MOST_DOT", 3)
+    monkeypatch.setattr("hybrid.models.interchange.write_out._MOST_DOT", 3)
     for name in ("m.tra", "m.umb", "m.dot"):
         (out / name).write_text("old")
     arguments = (line, "--to", out / "m.tra", out / "m.umb", out / "m.dot", out / "new.drn")

@@ -19,7 +19,7 @@ from hybrid.base.drawing.graphs import (
     draw_graph,
 )
 from hybrid.base.errors import OptionError
-from hybrid.models.interchange.drawings import graph_picture
+from hybrid.models.interchange.write_out import graph_picture
 from mtbdd.language.syntax import ModelType
 from tests.builders.matrices import from_dense, to_dense
 from tests.builders.text_models import random_model

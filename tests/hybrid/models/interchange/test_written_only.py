@@ -67,7 +67,7 @@ def test_dot_names_variables_labels_and_actions(tmp_path: Path) -> None:
 
 
 def test_dot_of_large_models_must_be_forced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.models.interchange.drawings._MOST_DOT", 50)
+    monkeypatch.setattr("hybrid.models.interchange.write_out._MOST_DOT", 50)
     model = example_written_out("tandem", c=3)
     with pytest.raises(InterchangeError, match=r"m\.dot: a model of at most 50 states and transitions"):
         write_listed(model, tmp_path / "m.dot")

@@ -1,1 +1,0 @@
-"""Passes over vectors, and the recurrence of IDR(s)."""
