@@ -73,16 +73,8 @@ if TYPE_CHECKING:
         take_card,
         use_device,
     )
-    from gpu_kernels.runtime.transfers import (
-        DeviceLinks,
-        Leaving,
-        OpenWindow,
-        SideStream,
-        Transfers,
-        Window,
-        WindowPushes,
-        window_words,
-    )
+    from gpu_kernels.runtime.pushes import Leaving, WindowPushes, window_words
+    from gpu_kernels.runtime.transfers import DeviceLinks, OpenWindow, SideStream, Transfers, Window
     from gpu_kernels.runtime.warm_up import begin_warm_up, compile_as_well, end_warm_up
 
 __all__ = [
@@ -172,7 +164,7 @@ _HOMES = {
     "Host": "runtime.device",
     "IDRKernels": "krylov",
     "IterationState": "compressed.steps",
-    "Leaving": "runtime.transfers",
+    "Leaving": "runtime.pushes",
     "Mode": "compressed.steps",
     "OpenWindow": "runtime.transfers",
     "PairMatrix": "compressed.pairs",
@@ -185,7 +177,7 @@ _HOMES = {
     "Transfers": "runtime.transfers",
     "Tuning": "compressed.tiles",
     "Window": "runtime.transfers",
-    "WindowPushes": "runtime.transfers",
+    "WindowPushes": "runtime.pushes",
     "add_scaled": "krylov",
     "begin_start": "runtime.availability",
     "begin_warm_up": "runtime.warm_up",
@@ -222,7 +214,7 @@ _HOMES = {
     "take_card": "runtime.device",
     "unavailable_reason": "runtime.availability",
     "use_device": "runtime.device",
-    "window_words": "runtime.transfers",
+    "window_words": "runtime.pushes",
 }
 
 _PARTS = ("explicit", "graph")

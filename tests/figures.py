@@ -153,7 +153,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
     "docs/bounds.md": {
         "below {:,}, as many as were made": (lambda: CHAINS.late,),
         "neither follows {}": ("hybrid.matrix.space.swept:_WORTH",),
-        "after {:,} steps over all rows": ("hybrid.solvers.block_rows:_BEGIN",),
+        "after {:,} steps over all rows": ("hybrid.solvers.block_row_bounds:_BEGIN",),
         "from {:,} states, components": ("hybrid.analysis.choice_systems:_LEAST_STATES",),
         "at most {:,} steps are left": ("hybrid.solvers.average_reward:_SINGLE",),
         "at least every {} steps": ("hybrid.matrix.space.base:_MOST",),

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.ltl import AcceptedPart, AcceptedSets
+from hybrid.analysis.acceptance_sets import AcceptedPart, AcceptedSets
 from hybrid.analysis.scheduler import Scheduler, SchedulerBuilder
 from mtbdd.build.automaton_product import AutomatonMove, AutomatonProduct, automaton_product
 from mtbdd.build.model import SymbolicModel

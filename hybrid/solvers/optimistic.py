@@ -465,7 +465,7 @@ class Optimistic(Record, BoundingMethod):
             else accelerator_for(operator, self.criterion, self.krylov == "always")
         )
         if self.block_rows is not None:
-            from hybrid.solvers.block_rows import BlockRowBounds
+            from hybrid.solvers.block_row_bounds import BlockRowBounds
 
             accelerator = BlockRowBounds(operator, self.criterion, self.block_rows, accelerator)
         if self.krylov == "auto" and operator.entries is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import gpu_kernels.runtime.transfers as pushes
+import gpu_kernels.runtime.pushes as pushes
 from gpu_kernels import Device, Leaving, WindowPushes, window_words
 from hybrid.base.arrays import to_host
 from tests.gpu_kernels.devices import to_numpy

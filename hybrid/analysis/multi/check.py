@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.ltl import AcceptedPart
+from hybrid.analysis.acceptance_sets import AcceptedPart
 from hybrid.analysis.memory_scheduler import MemoryScheduler, Remembering
 from hybrid.analysis.multi.long_run import StayingPolicy
 from hybrid.analysis.multi.memory import Endings, Objective, endings, objective_product, objectives_of

@@ -14,7 +14,7 @@ from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
 from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.vector_space import Pair, Steps
 from hybrid.solvers import Criterion, Optimistic, Status
-from hybrid.solvers.block_rows import BlockRowBounds
+from hybrid.solvers.block_row_bounds import BlockRowBounds
 from tests.builders.linear_systems import Dense, exact_solution
 from tests.builders.stopping import StopAfter
 
@@ -53,7 +53,7 @@ class HostBlockRows:
 
 @pytest.fixture(autouse=True)
 def early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.solvers.block_rows._BEGIN", 20)
+    monkeypatch.setattr("hybrid.solvers.block_row_bounds._BEGIN", 20)
 
 
 @pytest.fixture
@@ -109,8 +109,8 @@ def test_a_path_needs_few_products(widths: list[float]) -> None:
 def test_bounds_hold_on_random_rows_in_block_rows(
     rng: np.random.Generator, widths: list[float], absolute: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hybrid.solvers.block_rows._PASSING", 0.0)
-    monkeypatch.setattr("hybrid.solvers.block_rows._WORTH", 1000.0)
+    monkeypatch.setattr("hybrid.solvers.block_row_bounds._PASSING", 0.0)
+    monkeypatch.setattr("hybrid.solvers.block_row_bounds._WORTH", 1000.0)
     for _ in range(10):
         size, count = int(rng.integers(30, 60)), int(rng.integers(2, 6))
         rows = in_block_rows(size, count)
@@ -141,9 +141,9 @@ def test_rows_that_are_no_block_rows_are_told_from_above(widths: list[float], or
 def test_values_that_are_close_but_stand_still_too_low_are_no_bounds(
     epsilon: float, begin: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hybrid.solvers.block_rows._BEGIN", begin)
-    monkeypatch.setattr("hybrid.solvers.block_rows._PASSING", 0.0)
-    monkeypatch.setattr("hybrid.solvers.block_rows._WORTH", 100.0)
+    monkeypatch.setattr("hybrid.solvers.block_row_bounds._BEGIN", begin)
+    monkeypatch.setattr("hybrid.solvers.block_row_bounds._PASSING", 0.0)
+    monkeypatch.setattr("hybrid.solvers.block_row_bounds._WORTH", 100.0)
     system = path(30, 0.1)
     holds(system, found_by(system, in_block_rows(30, 3)[::-1], Criterion(epsilon)))
 

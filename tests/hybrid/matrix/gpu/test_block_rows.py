@@ -17,7 +17,7 @@ from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.matrix_block_rows import device_block_rows
-from hybrid.solvers.block_rows import BlockRowBounds
+from hybrid.solvers.block_row_bounds import BlockRowBounds
 from tests.builders.matrices import from_dense
 
 SIZE = 128
@@ -29,7 +29,7 @@ def small_block_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybrid.matrix.operators.matrix_block_rows._LEAST_ROWS", 1)
     monkeypatch.setattr("hybrid.matrix.operators.matrix_block_rows._DEVICE_BLOCK_ROW_SIZE", 8)
     monkeypatch.setattr("hybrid.matrix.operators.matrix_block_rows._LEAST_GROUP", 2)
-    monkeypatch.setattr("hybrid.solvers.block_rows._BEGIN", 40)
+    monkeypatch.setattr("hybrid.solvers.block_row_bounds._BEGIN", 40)
 
 
 def in_blocks(rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.float64]]:
