@@ -14,7 +14,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from hybrid.analysis.acceptance_sets import accepting_sets
+from hybrid.analysis.memory_scheduler import accepting_sets
 from hybrid.analysis.operator_values import OperatorQuery, until_form
 from hybrid.analysis.reward_bounded import units_of
 from hybrid.analysis.run.options import CheckOptions

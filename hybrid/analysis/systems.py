@@ -23,8 +23,8 @@ from hybrid.matrix.operators.hybrid_matrix import DistributedMatrix, HybridMatri
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.rounding import Discount, step_slack
 from hybrid.matrix.space.base import Clock, Solution, Status
+from hybrid.matrix.space.bellman import DirectedSystem
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
-from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.host import space_of
 from hybrid.matrix.space.vector_space import OPERANDS
 from mtbdd.base.communicator import Communicator

@@ -18,10 +18,9 @@ from gpu_kernels import ChoiceRows
 from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.cpu.csr import Components, CsrMatrix, csr_of, find_components
 from hybrid.matrix.space.base import Clock, Criterion, Numbers, Status, Vector
-from hybrid.matrix.space.bellman import BellmanOperator
+from hybrid.matrix.space.bellman import BellmanOperator, DirectedSystem
 from hybrid.matrix.space.bounded_solution import TINY, middle_of, width_of
 from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem, Quotient
-from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.solvers.optimistic import Optimistic
 from mtbdd.base.records import Record
 

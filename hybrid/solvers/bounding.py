@@ -62,7 +62,7 @@ class BoundingMethod(ABC):
         progress : callable, optional
             Called with (iteration, difference) about twice a second.
         """
-        from hybrid.matrix.space.directed_system import DirectedSystem
+        from hybrid.matrix.space.bellman import DirectedSystem
 
         operator = DirectedSystem(matrix, diagonal, b, slack, self.vectors)
         return self.enclosed(operator, upper_bound, progress)

@@ -19,9 +19,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from hybrid.matrix.space.base import Clock, Criterion, Numbers, RecordedState, State
-from hybrid.matrix.space.bellman import STAGE, BellmanOperator, LowerIterationState
+from hybrid.matrix.space.bellman import STAGE, BellmanOperator, DirectedSystem, LowerIterationState
 from hybrid.matrix.space.bounded_solution import WIDEST, width_of
-from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.idr import IDR_VECTORS
 from hybrid.matrix.space.vector_space import OPERANDS, Array, Preconditioner, Recurrence, VectorSpace
 from hybrid.solvers.bounding import DOUBLINGS, verify_enclosure

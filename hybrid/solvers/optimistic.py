@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from hybrid.matrix.space.base import CheckInterval, Clock, Criterion, Numbers, Progress, RecordedState, Status
-from hybrid.matrix.space.bellman import STAGE, BellmanOperator, BoundAccelerator, LowerIterationState, Outcome
+from hybrid.matrix.space.bellman import (
+    STAGE,
+    BellmanOperator,
+    BoundAccelerator,
+    DirectedSystem,
+    LowerIterationState,
+    Outcome,
+)
 from hybrid.matrix.space.bounded_solution import (
     ENCLOSING_VECTORS,
     TINY,
@@ -28,7 +35,6 @@ from hybrid.matrix.space.bounded_solution import (
     SearchEndedError,
     width_of,
 )
-from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.vector_space import Array, Pair, Steps
 from hybrid.solvers.bounding import (
     BoundingMethod,

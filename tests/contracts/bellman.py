@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from hybrid.matrix.space.bellman import BellmanOperator
+from hybrid.matrix.space.bellman import BellmanOperator, DirectedSystem
 from hybrid.matrix.space.bounded_solution import ENCLOSING_VECTORS, UNIT
-from hybrid.matrix.space.directed_system import DirectedSystem
 from tests.builders.choice_systems import Choices, random_choices
 from tests.builders.linear_systems import exact_solution, linear_system
 from tests.contracts.choice_operators import ONE_PASS, make_operator

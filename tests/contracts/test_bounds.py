@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hybrid.matrix.space.bellman import DirectedSystem
 from hybrid.matrix.space.bounded_solution import ENCLOSING_VECTORS, UNIT, BoundedSolution
-from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.solvers import Criterion, Interval, Optimistic, Status
 from hybrid.solvers.iteration import ValueIteration
 from tests.contracts.bellman import BellmanCase, choice_case

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hybrid.matrix.space.bellman import DirectedSystem
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
-from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.vector_space import Pair, Steps
 from hybrid.solvers import Criterion, Optimistic, Status
 from hybrid.solvers.block_row_bounds import BlockRowBounds

@@ -14,9 +14,8 @@ import hybrid
 from gpu_kernels.runtime.csr import CsrArrays
 from hybrid.matrix.cpu.csr import CsrMatrix
 from hybrid.matrix.space.base import Clock, Criterion, Status
-from hybrid.matrix.space.bellman import LowerIterationState
+from hybrid.matrix.space.bellman import DirectedSystem, LowerIterationState
 from hybrid.matrix.space.direct import FactoredSystem, factored_system
-from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.solvers import Optimistic
 from hybrid.solvers.direct_bounds import DirectBounds
 

@@ -12,8 +12,8 @@ import pytest
 from gpu_kernels import Device
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.space.base import ProgressMonitor
+from hybrid.matrix.space.bellman import DirectedSystem
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
-from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.host import HostSpace
 from hybrid.matrix.space.idr import IDR
 from hybrid.solvers import Criterion, Optimistic, Status

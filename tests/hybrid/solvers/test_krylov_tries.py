@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from hybrid.matrix.space.base import Clock
-from hybrid.matrix.space.bellman import LowerIterationState
+from hybrid.matrix.space.bellman import DirectedSystem, LowerIterationState
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
-from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.host import HostSpace
 from hybrid.solvers import Criterion, Optimistic, Status
 from hybrid.solvers.krylov_bounds import MORE_VECTORS, KrylovBounds

@@ -11,9 +11,8 @@ from scipy.stats import poisson
 
 from hybrid.matrix.cpu.csr import CsrMatrix
 from hybrid.matrix.space.base import Clock
-from hybrid.matrix.space.bellman import Outcome
+from hybrid.matrix.space.bellman import DirectedSystem, Outcome
 from hybrid.matrix.space.bounded_solution import ENCLOSING_VECTORS, UNIT
-from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.matrix.space.host import space_of
 from hybrid.solvers import AverageReward, Criterion, Interval, Optimistic, Status
 from hybrid.solvers.average_krylov import average_bounds

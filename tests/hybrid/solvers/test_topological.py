@@ -15,8 +15,8 @@ from scipy.sparse import csr_matrix, diags_array
 from hybrid.matrix.cpu import csr as csr_components
 from hybrid.matrix.cpu.csr import CsrMatrix, find_components
 from hybrid.matrix.space.base import Clock
+from hybrid.matrix.space.bellman import DirectedSystem
 from hybrid.matrix.space.bounded_solution import TINY, UNIT
-from hybrid.matrix.space.directed_system import DirectedSystem
 from hybrid.solvers import Criterion, Optimistic, Status
 from hybrid.solvers.block_rows import BlockRow, BlockRowProgress, SingleBlockRow
 from hybrid.solvers.topological import Topological, _Levels
