@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mtbdd.base.budget import check_budget
 from mtbdd.base.communicator import Communicator, Share
-from mtbdd.base.memoised import Memoised
+from mtbdd.base.memoised import Memoised, Recent
 from mtbdd.base.records import Record
 from mtbdd.build.events import Event
 from mtbdd.build.expressions import ExpressionTranslator
@@ -28,9 +28,11 @@ from mtbdd.diagrams.relation import Relation
 from mtbdd.language.model_syntax import ResolvedModel
 from mtbdd.language.syntax import Expression, ModelType
 from mtbdd.offset.convert import entry_units, has_diagonal, offset_label
+from mtbdd.offset.entries import Entries
 from mtbdd.offset.expansion import expand, expand_sum, expand_values
 from mtbdd.offset.offset import MAX_COUNT, OffsetMTBDD
 from mtbdd.offset.states import StateIndex, index_states
+from mtbdd.offset.written import WrittenMTBDD, write_entries
 
 if TYPE_CHECKING:
     from mtbdd.build.choices import ChoiceLayer
@@ -114,6 +116,10 @@ class ModelStates(Memoised):
 
 # Statistics of a symbolic build.
 
+_FEW_STATES = 10_000
+_FEW_TRANSITIONS = 1 << 16  # to number a part of them takes less time than to label its diagram
+_PLACES = 1 << 20  # numbers of states that are kept, of the sets asked for last
+
 
 class BuildStatistics(Record):
     """Statistics of the symbolic build.
@@ -191,6 +197,8 @@ class SymbolicModel(ModelStates):
         self._offsets: dict[int, OffsetMTBDD] = {}
         self._tables: dict[int, NodeTable] = {}
         self._is_numbered: bool | None = None
+        self._entries: dict[int, Entries] = {}
+        self._places: Recent[NDArray[np.int64]] = Recent(_PLACES)
         self.build_seconds = 0.0
         self.is_reached = given is None or given.is_listed
         translator.labels.update(init=initial, deadlock=deadlocks)
@@ -384,15 +392,62 @@ class SymbolicModel(ModelStates):
             No layer is given for an MDP.
         """
         of_layer = self.layer(layer).matrix
+        if self.is_few:
+            part = self.part(layer or 0, rows, columns, rows, diagonal)
+            return part.transpose() if transposed else part
         if self.whole is self and rows.states == columns.states == self.reachable:
             found = self._whole_matrix(layer or 0)
             if diagonal or not has_diagonal(found):
                 return found.transpose() if transposed else found
+        return self.numbered(self._cut(of_layer, rows, columns, diagonal), rows, columns, transposed)
+
+    def _cut(
+        self, matrix: SymbolicMatrix, rows: StateIndex, columns: StateIndex, diagonal: bool
+    ) -> SymbolicMatrix:
+        """Return the entries from one set of states to another."""
         # Cut by one set after the other: the product of two scattered sets may be far larger than the matrix.
-        matrix = of_layer.only(rows.states).only(self.manager.to_columns(columns.states))
-        if not diagonal:
-            matrix = matrix.only(~self.manager.equal_bits(range(self.encoding.n_bits)))
-        return self.numbered(matrix, rows, columns, transposed)
+        found = matrix.only(rows.states).only(self.manager.to_columns(columns.states))
+        return found if diagonal else found.only(~self.manager.equal_bits(range(self.encoding.n_bits)))
+
+    @cached_property
+    def is_few(self) -> bool:
+        """Whether states and transitions are few enough to be numbered one by one; see `part`."""
+        is_alone = self.whole is self and self.manager.share is None
+        return is_alone and self.n_states <= _FEW_STATES and self.n_transitions <= _FEW_TRANSITIONS
+
+    def part(
+        self,
+        layer: int,
+        rows: StateIndex,
+        columns: StateIndex,
+        chosen: StateIndex,
+        diagonal: bool = True,
+    ) -> OffsetMTBDD:
+        """Return what `submatrix` does, of a model with few states, without the entries of rows not chosen.
+
+        Time: O(transitions of the layer), and O(states) for every bit where the sets are new.
+        """
+        if layer not in self._entries:
+            self._entries[layer] = write_entries(self._whole_matrix(layer))
+        matrix, places = self.layers[layer].matrix, self._places_of
+        kept = None if chosen is rows else places(chosen)
+        return WrittenMTBDD(
+            (rows.size, columns.size),
+            self.encoding.n_bits,
+            self._entries[layer].part(self.n_states, places(rows), places(columns), kept, diagonal),
+            entry_units(matrix),
+            lambda: offset_label(self._cut(matrix, chosen, columns, diagonal), rows, columns),
+        )
+
+    def _places_of(self, states: StateIndex) -> NDArray[np.int64] | None:
+        """Return the numbers of a set's states, ascending; None for all."""
+        if states.size == self.n_states:
+            return None
+        found: NDArray[np.int64] | None = self._places.get(states.states)
+        if found is None:
+            found = self.index.places(states)
+            self._places.keep(states.states, found, found.size)
+        return found
 
     def numbered(
         self, entries: SymbolicMatrix, rows: StateIndex, columns: StateIndex, transposed: bool = False

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from mtbdd.base.records import Record
 from mtbdd.base.sorting import sorted_values
+from mtbdd.offset.entries import Entries
 from mtbdd.offset.tuples import distinct_rows
 
 # One level of a diagram in arrays.
@@ -197,6 +198,11 @@ class OffsetMTBDD(Record, eq=False):
         Counted once, at first use, by one sweep; `OverflowError` if a count does not fit 63 bits.
         """
         return count_paths_above(self.levels, self.nodes)
+
+    @property
+    def entries(self) -> Entries | None:
+        """The entries one by one, where they are held so; see :mod:`mtbdd.offset.written`."""
+        return None
 
     @property
     def n_entries(self) -> int:
@@ -401,8 +407,10 @@ def row_entries(matrix: OffsetMTBDD) -> int:
     Notes
     -----
     Below a node that tests a column bit the counts of both children add up, below a row bit the
-    greater one counts.  Time: O(nodes).
+    greater one counts.  Entries that are written out are counted.  Time: O(nodes).
     """
+    if matrix.entries is not None:
+        return int(np.bincount(matrix.entries.row).max(initial=0))
     counts = np.ones(len(matrix.terminals), dtype=np.int64)
     for k in reversed(range(matrix.n_levels)):
         level = matrix.levels[k]

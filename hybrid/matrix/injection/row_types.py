@@ -23,8 +23,8 @@ from hybrid.base.lists import concatenated_ranges, distinct_lists
 from hybrid.matrix.injection.submatrices import (
     FEW_ENTRIES,
     BlockClasses,
-    expand_nodes,
     find_block_classes,
+    whole_block,
 )
 from mtbdd.base.records import Record
 from mtbdd.offset.offset import OffsetMTBDD
@@ -320,7 +320,7 @@ def row_type_sums(matrix: OffsetMTBDD, slot_limit: int = SLOT_LIMIT) -> NDArray[
     O(rows) for every row bit.  A product with ones needs both sweeps of a level curve first, and a layout.
     """
     if matrix.n_entries <= FEW_ENTRIES:
-        whole = expand_nodes(np, matrix, 0, np.arange(matrix.nodes[0]))
+        whole = whole_block(matrix)
         return np.bincount(whole.row, whole.value, minlength=matrix.n_rows).astype(np.float64, copy=False)
     types = RowTypes(find_block_classes(matrix, scaled=False), slot_limit)
     if not types.reaches(matrix.n_levels):

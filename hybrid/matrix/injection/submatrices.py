@@ -244,6 +244,19 @@ def expand_nodes(
     )
 
 
+def whole_block(matrix: OffsetMTBDD) -> CooBlocks:
+    """Return a matrix as one submatrix on the host; none if it has no entry.
+
+    Time: that of `expand_nodes`, unless the entries are written out.
+    """
+    found = matrix.entries
+    if found is None or max(matrix.shape) >= 2**31:
+        return expand_nodes(np, matrix, 0, np.arange(matrix.nodes[0]))
+    blocks = min(matrix.n_entries, 1)
+    sizes = (np.full(blocks, size, np.int64) for size in matrix.shape)
+    return CooBlocks(np.array([0, matrix.n_entries][: blocks + 1]), *found, *sizes)
+
+
 def _fits_int32(counts: Int64Array) -> bool:
     return int(counts.max(initial=0)) < 2**31
 

@@ -217,7 +217,6 @@ def level_curve(held: OffsetMTBDD | StackedLayers) -> LevelCurve:
     from mtbdd.offset.distributed import StackedLayers
 
     _log.info("counting paths and row types of levels")
-    _total((held.matrix if isinstance(held, StackedLayers) else held).entries_below[0], "non-zeros")
     matrix = TypedMatrix(held)
     form = f"{held.layers} layers of choices, fused" if isinstance(held, StackedLayers) else ""
     return LevelCurve(matrix.shape, matrix.nonzeros, (matrix,), form=form)

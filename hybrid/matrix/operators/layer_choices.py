@@ -20,7 +20,6 @@ from hybrid.matrix.space.choice_operator import Quotient
 from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
-from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.partition import Partition
 from mtbdd.offset.expansion import expand_sum
 from mtbdd.offset.offset import OffsetMTBDD, row_entries
@@ -146,8 +145,7 @@ def layer_matrices(
     list of LayerMatrix
         The one with the most rows first.
     """
-    found: list[tuple[StateIndex, SymbolicMatrix, LayerMatrix]] = []
-    columns = model.manager.to_columns(unknown.states)
+    found: list[tuple[StateIndex, LayerMatrix]] = []
     for layer, states in enumerate(allowed):
         inside = states & model.layers[layer].enabled & unknown.states
         if inside == model.manager.false:
@@ -161,17 +159,27 @@ def layer_matrices(
         is_whole = place is None or whole or _FEW * chosen.total > unknown.total
         if place is not None and is_whole and factor is not None:
             factor = _scattered(factor, place, unknown.size, 1.0)
-        # Cut by one set after the other: their product may be far larger than the matrix.
-        entries = model.layers[layer].matrix.only(inside).only(columns)
         own = LayerMatrix(layer, chosen, place, unknown.size, is_whole, None, factor)
-        found.append((unknown if is_whole else chosen, entries, own))
-    found.sort(key=lambda triple: -triple[0].total)
-    entered = [k for k, (_, entries, _) in enumerate(found) if entries.node != model.manager.false]
-    matrices = model.numbered_together(
-        [found[k][1] for k in entered], [found[k][0] for k in entered], unknown
-    )
-    held = dict(zip(entered, matrices, strict=True))
-    return [replace(own, matrix=held.get(k)) for k, (_, _, own) in enumerate(found)]
+        found.append((unknown if is_whole else chosen, own))
+    found.sort(key=lambda pair: -pair[0].total)
+    numbered = _numbered(model, found, unknown)
+    return [replace(own, matrix=numbered.get(own.layer)) for _, own in found]
+
+
+def _numbered(
+    model: SymbolicModel, layers: Sequence[tuple[StateIndex, LayerMatrix]], unknown: StateIndex
+) -> dict[int, OffsetMTBDD]:
+    """Return the matrices of layers with entries, from the rows given with each to the unknown states."""
+    if model.is_few:
+        parts = {own.layer: model.part(own.layer, rows, unknown, own.chosen) for rows, own in layers}
+        return {layer: matrix for layer, matrix in parts.items() if matrix.n_entries}
+    columns = model.manager.to_columns(unknown.states)
+    # Cut by one set after the other: their product may be far larger than the matrix.
+    cut = [(own, rows, model.layers[own.layer].matrix.only(own.chosen.states)) for rows, own in layers]
+    entered = [(own, rows, matrix.only(columns)) for own, rows, matrix in cut]
+    entered = [each for each in entered if each[2].node != model.manager.false]
+    matrices = model.numbered_together([m for _, _, m in entered], [rows for _, rows, _ in entered], unknown)
+    return {own.layer: matrix for (own, _, _), matrix in zip(entered, matrices, strict=True)}
 
 
 def _scattered(values: Vector, place: NDArray[np.int64], size: int, other: float) -> Vector:
