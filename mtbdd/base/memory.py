@@ -158,6 +158,11 @@ def free_memory_bytes(root: str = "/") -> int:
     return max(0, min(rooms))
 
 
+def is_small(needed: int) -> bool:
+    """Return whether bytes are so few that they are allocated without a check."""
+    return needed <= _SMALL
+
+
 def require_memory(needed: int, what: str, advice: str) -> None:
     """Refuse what there is no room for, before any of it is made, in memory or in the store that holds here.
 
@@ -177,7 +182,7 @@ def require_memory(needed: int, what: str, advice: str) -> None:
     -----
     Time: some 0.1 ms, for reading files of the kernel.
     """
-    if needed <= _SMALL:
+    if is_small(needed):
         return
     _store.get().require(needed, what, advice)
 

@@ -205,6 +205,8 @@ class Manager:
     ----------
     tables : Recent of mtbdd.diagrams.nodes.NodeTable
         Diagrams read out of the package a short while ago; see `mtbdd.diagrams.nodes.read_nodes`.
+    indices : Recent of mtbdd.offset.states.StateIndex
+        Sets numbered a short while ago; see `mtbdd.offset.states.index_states`.
 
     Notes
     -----
@@ -230,6 +232,7 @@ class Manager:
         self.false = self.bdd.false
         self.true = self.bdd.true
         self.tables: Recent[Any] = Recent(_RECENT_NODES)
+        self.indices: Recent[Any] = Recent(_RECENT_NODES)
         self._over_columns: tuple[Node, Node] | None = None
         self._equal: Node | None = None
         self.share: Share | None = None

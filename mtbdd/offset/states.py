@@ -22,6 +22,9 @@ from mtbdd.diagrams.nodes import FALSE, distinct_pairs, nodes_of_pairs, read_nod
 from mtbdd.offset.offset import MAX_COUNT
 from mtbdd.offset.places import HOST, VectorPlace
 
+_MOST_LISTED = 1 << 12  # states of a set whose bits are listed
+_NODE_BITS = 16  # that take as many bytes as a node
+
 
 class StateIndex(Record):
     """The levels of a set's ODD.
@@ -213,6 +216,9 @@ def index_states(manager: Manager, states: Node) -> StateIndex:
     if manager.share is not None:
         own = index_states(manager.whole, states & manager.share.own)
         return replace(own, states=states, shared_total=index_states(manager.whole, states).size)
+    known: StateIndex | None = manager.indices.get(states)
+    if known is not None:
+        return known
     table = read_nodes(manager, states)
     n = manager.n_bits
     low: list[NDArray[np.int32]] = []
@@ -237,7 +243,10 @@ def index_states(manager: Manager, states: Node) -> StateIndex:
         if above.size and int(above.max()) > MAX_COUNT:  # two of these still fit, so no sum wraps unseen
             above = above.astype(np.object_)
         counts.append(above)
-    return StateIndex(states, tuple(low), tuple(high), tuple(reversed(counts)))
+    found = StateIndex(states, tuple(low), tuple(high), tuple(reversed(counts)))
+    members = min(found.size, _MOST_LISTED) * n // _NODE_BITS
+    manager.indices.keep(states, found, sum(links.size for links in low) + members)
+    return found
 
 
 def states_from(manager: Manager, index: StateIndex, mask: NDArray[np.bool_]) -> Node:

@@ -24,7 +24,7 @@ from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.injection.injected import enumerate_paths
 from hybrid.matrix.injection.submatrices import FEW_ENTRIES, expand_nodes, whole_block
 from mtbdd.base.errors import either
-from mtbdd.base.memory import free_memory_bytes, require_memory
+from mtbdd.base.memory import free_memory_bytes, is_small, require_memory
 from mtbdd.base.records import Record
 from mtbdd.build.numbering import inverse
 from mtbdd.offset.offset import OffsetMTBDD
@@ -134,7 +134,7 @@ def explicit_matrix(
     if backend not in BACKENDS:
         raise ValueError(f"backend: expected cpu or gpu, got {backend!r}")
     xp: Any = np
-    free, place = free_memory_bytes(), "in the host's memory"
+    free, place = None, "in the host's memory"
     if backend == "gpu":
         from gpu_kernels import current_device, device_problem
 
@@ -145,6 +145,8 @@ def explicit_matrix(
         xp, free, place = device.xp, device.free_bytes(), f"on {device.name}"
     sizes = explicit_sizes(matrix, backend)
     available = free if memory_budget is None else memory_budget
+    if available is None:
+        available = sizes.peak_bytes if is_small(sizes.peak_bytes) else free_memory_bytes()
     if sizes.peak_bytes > available:
         raise MemoryError(
             f"the explicit matrix has {sizes.entries} entries and needs {sizes.peak_bytes} bytes {place} "

@@ -24,7 +24,7 @@ from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator, Choic
 from hybrid.matrix.space.host import HostSpace
 from hybrid.matrix.space.vector_space import Array, Pair
 from mtbdd.base.errors import option
-from mtbdd.base.memory import free_memory_bytes
+from mtbdd.base.memory import free_memory_bytes, is_small
 
 Vector = NDArray[np.float64]
 
@@ -239,8 +239,7 @@ def _check_room(layer_choices: list[LayerChoices], size: int) -> None:
     sizes = [explicit_sizes(o.matrix) for o in layer_choices if o.matrix is not None]
     required = 2 * sum(s.matrix_bytes for s in sizes) + max((s.peak_bytes for s in sizes), default=0)
     required += sum(18 * len(o.gain) for o in layer_choices) + 32 * size
-    available = free_memory_bytes()
-    if required > available:
+    if not is_small(required) and required > (available := free_memory_bytes()):
         raise MemoryError(
             f"the choices of {size} states, written out, need {required} bytes in the host's memory, "
             f"{available} are available; use {option('engine', 'hybrid')} or a smaller model"

@@ -556,9 +556,10 @@ def _space_of_none(problem: ChoiceProblem) -> VectorSpace:
 
 
 def _entries(offer: LayerChoices) -> float:
-    """Return a measure of a matrix's size: its rows and diagram nodes."""
-    assert offer.matrix is not None
-    return float(offer.matrix.shape[0]) * 1e3 + sum(offer.matrix.nodes)
+    """Return a measure of a matrix's size: its rows and diagram nodes, or entries where these are held."""
+    matrix = offer.matrix
+    assert matrix is not None
+    return 1e3 * matrix.n_rows + (sum(matrix.nodes) if matrix.entries is None else matrix.n_entries)
 
 
 def _narrow(place: NDArray[np.int64]) -> NDArray[Any]:

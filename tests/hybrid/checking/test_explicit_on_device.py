@@ -124,6 +124,7 @@ def test_a_device_without_room_is_refused_before_anything_is_allocated(tmp_path:
 
 
 def test_the_host_says_when_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mtbdd.base.memory._SMALL", 0)
     monkeypatch.setattr("hybrid.matrix.explicit.extract.free_memory_bytes", lambda: 100)
     with pytest.raises(MemoryError, match="100 are available"):
         hybrid.check(load_text(tmp_path, GAMBLER), "P=? [ F x=goal ]", engine="explicit")

@@ -189,6 +189,7 @@ def test_memory_that_does_not_suffice_is_told_with_the_disk(
 def test_a_matrix_that_is_not_written_out_names_options_alone(
     walk: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("mtbdd.base.memory._SMALL", 0)
     monkeypatch.setattr("hybrid.matrix.explicit.extract.free_memory_bytes", lambda: 1)
     status, out, err = run(capsys, "check", walk, "P=? [ F<=2 s=2 ]", *GIVEN, "--engine", "explicit")
     assert status == 1 and "or --engine hybrid, which compresses it" in out + err

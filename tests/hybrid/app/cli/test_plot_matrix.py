@@ -50,6 +50,7 @@ def test_plain_output_needs_no_plot(capsys: pytest.CaptureFixture[str], examples
 def test_a_matrix_too_large_to_write_out_is_still_drawn(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, examples_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("mtbdd.base.memory._SMALL", 0)
     monkeypatch.setattr("hybrid.matrix.explicit.extract.free_memory_bytes", lambda: 10**5)
     target = tmp_path / "large.png"
     model = str(examples_folder / "kanban.prism")

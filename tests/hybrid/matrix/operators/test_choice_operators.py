@@ -106,6 +106,7 @@ def test_a_system_without_transitions_inside_is_solved() -> None:
 
 
 def test_the_explicit_engine_says_when_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mtbdd.base.memory._SMALL", 0)
     monkeypatch.setattr("hybrid.matrix.operators.explicit_choices.free_memory_bytes", lambda: 100)
     model = build(GRID, n=5)
     with pytest.raises(MemoryError, match="use engine='hybrid'"):
