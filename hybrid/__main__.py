@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from hybrid.app.cli.console import Console
 
 
+_YOUNG = 10_000
+"""Objects made and kept before garbage is looked for: arrays are freed without, and few cycles hold any."""
+
 _TEXTS = ("completion", "man")
 """Commands whose output comes from the parser alone."""
 
@@ -81,6 +84,7 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
             command = import_module(f"hybrid.app.cli.{options.command.replace('-', '_')}")
             if alone:
                 gc.freeze()  # loaded modules stay
+                gc.set_threshold(_YOUNG)
                 gc.enable()
             signals.loaded()
             return int(command.run(options, console))

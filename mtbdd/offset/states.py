@@ -272,11 +272,11 @@ def states_from(manager: Manager, index: StateIndex, mask: NDArray[np.bool_]) ->
     below them; then subsets are numbered bottom-up, level by level, equal ones alike.  Time: O(size), and
     O(such prefixes) in numpy for every level, then one package call for every distinct subset.
     """
-    from mtbdd.diagrams.matrix import united
-
     if mask.shape != (index.size,):
         raise ValueError(f"mask: expected shape ({index.size},), got {mask.shape}")
     if manager.share is not None:
+        from mtbdd.diagrams.matrix import united
+
         inside = replace(index, states=index.states & manager.share.own, shared_total=None)
         return united(manager, states_from(manager.whole, inside, mask))
     if not mask.any():

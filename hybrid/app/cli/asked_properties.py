@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import json
 import os
 import re
 import sys
@@ -164,6 +163,8 @@ def with_hint(error: LanguageError, hint: str) -> LanguageError:
 
 def list_properties(options: argparse.Namespace, console: Console) -> int:
     """Print name, place and text of the properties that are requested; return the exit status."""
+    import json
+
     from hybrid.app.cli.excerpts import Excerpts
 
     found = read_properties(options)

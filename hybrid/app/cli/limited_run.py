@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import json
 import os
 import select
 import signal
@@ -87,6 +86,8 @@ class Journal:
                     console.print(f"\n{title}{record['property']}\n  result       not answered: {reason}")
         self.runs[-1]["interrupted"] = True
         if options.json:
+            import json
+
             single = {key: value for key, value in self.runs[0].items() if key != "constants"}
             console.print(json.dumps(single if self.is_single else self.runs))
         return 1
@@ -97,6 +98,8 @@ def json_line(
 ) -> str:
     """Return what `--json-lines` prints of a result: its record, the constants given, the model's."""
     # Imported here: commands that answer no property start quicker without.
+    import json
+
     from hybrid.checking.answer import json_listing
 
     return "".join(
@@ -192,6 +195,8 @@ class _Watched:
 
     def _watch(self, process: int, journal: int) -> str | None:
         """Follow the command until it ends; return why it had to be ended, None if it did so itself."""
+        import json
+
         pending = b""
         while True:
             if select.select([journal], [], [], _TICK)[0]:
@@ -232,6 +237,8 @@ def _grace(seconds: float) -> float:
 
 def _send(writing: int, event: dict[str, Any]) -> None:
     """Send an event to the watching process."""
+    import json
+
     data = json.dumps(event).encode() + b"\n"
     while data:
         data = data[os.write(writing, data) :]

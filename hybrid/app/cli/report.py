@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -489,6 +488,8 @@ class Report:
 
 def _json(found: Any) -> str:
     """Return records as JSON, listings written out one at a time."""
+    import json
+
     return "".join(json.JSONEncoder(default=json_listing).iterencode(found))
 
 

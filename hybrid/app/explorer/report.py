@@ -11,7 +11,7 @@ import numpy as np
 
 from hybrid.base.check_options import check_representation
 from hybrid.base.units import bytes_text, counted, seconds_text
-from hybrid.matrix.backends import Backend, MatrixTable, weigh_parts
+from hybrid.matrix.backends import Backend, weigh_parts
 from hybrid.matrix.levels.curve import LevelCurve, base_memory_bytes, layer_levels, level_curve
 from hybrid.matrix.levels.table import LevelChoice, LevelTable, choose_level, weigh
 from hybrid.matrix.levels.task_table import layer_tasks, task_table
@@ -19,6 +19,7 @@ from mtbdd.build.model import SymbolicModel
 from mtbdd.offset.offset import OffsetMTBDD
 
 if TYPE_CHECKING:
+    from hybrid.matrix.backends import MatrixTable
     from hybrid.matrix.operators.layer_choices import LayerChoices
 
 

@@ -18,7 +18,6 @@ from hybrid.base.units import bytes_text, counted, seconds_text
 from hybrid.matrix.injection.injected import TaskList, cut_tasks, inject_level
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.table import BestLevel, LevelChoice, rank_by_time, weigh
-from hybrid.matrix.levels.task_table import TaskTable
 from hybrid.matrix.reference import ReferenceProduct
 from hybrid.matrix.space.base import LinearOperator, Product
 from hybrid.matrix.space.host import HostSpace
@@ -39,9 +38,12 @@ if TYPE_CHECKING:
     from hybrid.matrix.cpu.layout import CpuLayout
     from hybrid.matrix.gpu.halo import DeviceHalo
     from hybrid.matrix.gpu.product import GpuProduct
+    from hybrid.matrix.levels.task_table import TaskTable
     from hybrid.matrix.space.swept import RowSweeps
     from mtbdd.offset.distributed import DistributedMTBDD
 
+    MatrixTable = LevelCurve | TaskTable
+    # In the representation in which the matrix or the layers will be held.
 
 __all__ = [
     "BACKENDS",
@@ -123,9 +125,6 @@ def _threads() -> str:
 
 
 # The interface of backends: predictions, representations of matrices, vector spaces.
-
-MatrixTable = LevelCurve | TaskTable
-"""Levels in the representation in which the matrix or the layers will be held."""
 
 _TASK_BUILD_BYTES = 85
 """Peak bytes of expanding submatrices, listing paths and cutting them, for each entry or instance."""

@@ -112,7 +112,7 @@ def enumerate_paths(matrix: OffsetMTBDD, k: int) -> tuple[Int64Array, Int64Array
     -----
     Time and memory: O(paths, summed over the levels down to k), array sweeps only.
     """
-    size = matrix.nodes[0]
+    size = min(matrix.n_entries, 1)  # the root
     node = np.zeros(size, np.int32)
     row, column = np.zeros(size, np.int64), np.zeros(size, np.int64)
     for depth in range(k):
@@ -148,12 +148,8 @@ def inject_level(matrix: OffsetMTBDD, k: int) -> InjectedMatrix:
     """
     if not 0 <= k <= matrix.n_levels:
         raise OptionError(f"level: expected 0..{matrix.n_levels} for this matrix, got {k}")
-    if k == 0:
-        blocks = whole_block(matrix)
-        row = column = node = np.zeros(len(blocks), np.int32)
-    else:
-        blocks = expand_nodes(np, matrix, k, np.arange(matrix.nodes[k]))
-        row, column, node = enumerate_paths(matrix, k)
+    blocks = expand_nodes(np, matrix, k, np.arange(matrix.nodes[k])) if k else whole_block(matrix)
+    row, column, node = enumerate_paths(matrix, k)
     index = np.int32 if max(matrix.shape) < 2**31 else np.int64
     instances = np.empty(len(node), [("row", index), ("column", index), ("submatrix", np.int32)])
     instances["row"], instances["column"], instances["submatrix"] = row, column, node

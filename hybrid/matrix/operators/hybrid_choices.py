@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hybrid.base.arrays import few_values
 from hybrid.base.halo import ArrivingVector
 from hybrid.base.option_types import LevelOption, Representation
-from hybrid.matrix.backends import Backend, CpuBackend, MatrixTable, select_level
+from hybrid.matrix.backends import Backend, CpuBackend, select_level
 from hybrid.matrix.levels.curve import layer_curve
 from hybrid.matrix.operators.hybrid_matrix import DistributedMatrix, HybridMatrix, operator_of
 from hybrid.matrix.operators.inject import inject_transposed
@@ -26,6 +26,9 @@ from hybrid.matrix.space.vector_space import Array, VectorSpace
 from mtbdd.base.communicator import Communicator
 from mtbdd.base.records import Record
 from mtbdd.base.sorting import sorted_values
+
+if TYPE_CHECKING:
+    from hybrid.matrix.backends import MatrixTable
 
 # Work on host vectors that steps over choices share: the end of a step, and steps state by state.
 
@@ -335,12 +338,16 @@ def _held(
     wanted: Sequence[LayerChoices], engine: Backend, level: LevelOption, representation: Representation
 ) -> tuple[Backend, list[HybridMatrix]]:
     """Return the backend and the matrices of layers that have entries, their representations built."""
-    from hybrid.matrix.levels.task_table import layer_tasks
-
     matrices = [o.matrix for o in wanted if o.matrix is not None]
     if not matrices:
         return engine, []
-    table: MatrixTable = layer_tasks(matrices) if representation == "tasks" else layer_curve(matrices)
+    table: MatrixTable
+    if representation == "tasks":
+        from hybrid.matrix.levels.task_table import layer_tasks
+
+        table = layer_tasks(matrices)
+    else:
+        table = layer_curve(matrices)
     apart: Sequence[MatrixTable] = table.apart
     engine = engine.admitted(apart[0])
     choice, holding = select_level(table, level, engine)

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from hybrid.base.arrays import lies_on_device, on_host, through_host
 from hybrid.base.operands import TransposedProtocol, aligned_empty, as_columns, as_vector, check_out
 from hybrid.base.option_types import Representation
-from hybrid.matrix.backends import Backend, MatrixTable, Product
+from hybrid.matrix.backends import Backend, Product
 from hybrid.matrix.injection.injected import InjectedMatrix, TaskList, cut_tasks, inject_level
+from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.table import LevelChoice
 from hybrid.matrix.reference import ReferenceProduct, relax_in_place
 from mtbdd.base.communicator import Communicator
@@ -25,6 +26,7 @@ from mtbdd.offset.places import HOST, VectorPlace
 
 if TYPE_CHECKING:
     from hybrid.base.halo import ArrivingVector, Halo
+    from hybrid.matrix.backends import MatrixTable
     from hybrid.matrix.space.vector_space import VectorSpace
     from mtbdd.offset.distributed import DistributedMTBDD
 
@@ -121,16 +123,12 @@ class HybridMatrix(TransposedProtocol):
     @property
     def representation(self) -> Representation:
         """Representation of the matrix, one of `hybrid.base.check_options.REPRESENTATIONS`."""
-        from hybrid.matrix.levels.task_table import TaskTable
-
-        return "tasks" if isinstance(self.curve, TaskTable) else "row-types"
+        return "row-types" if isinstance(self.curve, LevelCurve) else "tasks"
 
     @property
     def storage(self) -> str | None:
         """The name "tasks" where the matrix is held in tasks; None where it is held in row types."""
-        from hybrid.matrix.levels.task_table import TaskTable
-
-        return "tasks" if isinstance(self.curve, TaskTable) else None
+        return None if isinstance(self.curve, LevelCurve) else "tasks"
 
     @property
     def nbytes(self) -> int:

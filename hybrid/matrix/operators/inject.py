@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,7 @@ from hybrid.base.arrays import lies_on_device, on_host
 from hybrid.base.check_options import check_representation
 from hybrid.base.operands import as_columns, as_vector, check_out
 from hybrid.base.option_types import BackendName, LevelOption, Representation
-from hybrid.matrix.backends import Backend, MatrixTable, choose_backend, select_level
+from hybrid.matrix.backends import Backend, choose_backend, select_level
 from hybrid.matrix.explicit.extract import ModelTransitions
 from hybrid.matrix.levels.curve import level_curve
 from hybrid.matrix.operators.hybrid_matrix import Float64Array, HybridMatrix
@@ -20,6 +20,9 @@ from hybrid.matrix.space.base import Product
 from hybrid.matrix.space.host import HostSpace
 from hybrid.matrix.space.vector_space import VectorSpace
 from mtbdd.offset.offset import OffsetMTBDD
+
+if TYPE_CHECKING:
+    from hybrid.matrix.backends import MatrixTable
 
 # A model's whole matrix over vectors that go by the states' numbers, where the diagram has another order.
 
@@ -134,15 +137,19 @@ def inject(
     TypeError
         If the matrix is not an OffsetMTBDD.
     """
-    from hybrid.matrix.levels.task_table import task_table
-
     if not isinstance(matrix, OffsetMTBDD):
         raise TypeError(
             f"matrix: expected an offset-labelled MTBDD (mtbdd.OffsetMTBDD), such as model.transitions, "
             f"got {type(matrix).__name__}"
         )
     check_representation(representation)
-    table: MatrixTable = task_table(matrix) if representation == "tasks" else level_curve(matrix)
+    table: MatrixTable
+    if representation == "tasks":
+        from hybrid.matrix.levels.task_table import task_table
+
+        table = task_table(matrix)
+    else:
+        table = level_curve(matrix)
     engine = choose_backend(backend).admitted(table)
     product: Product | None
     measured = None
