@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from gpu_kernels.runtime.coded import pointers
 from hybrid.base.components import search_states, withdraw_states
 from hybrid.matrix.injection.injected import enumerate_paths
-from hybrid.matrix.injection.submatrices import expand_nodes
+from hybrid.matrix.injection.submatrices import expand_nodes, whole_block
 from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
@@ -138,6 +138,8 @@ def _smallest_lists(model: SymbolicModel) -> PredecessorLists | None:
         and len(model.layers) <= _MOST_LAYERS
         and model.n_transitions <= _MOST_TRANSITIONS
     )
+    if suits and model.is_few:
+        return list_predecessors(model, 0)
     level = _best_level(model) if suits else None
     return None if level is None else list_predecessors(model, level)
 
@@ -182,7 +184,8 @@ def list_predecessors(model: SymbolicModel, level: int) -> PredecessorLists:
     slots = entries = 0
     for number, matrix in enumerate(matrices):
         row, column, node = enumerate_paths(matrix, level)
-        blocks = expand_nodes(np, matrix, level, np.arange(matrix.nodes[level]))
+        nodes = np.arange(matrix.nodes[level]) if level else None
+        blocks = whole_block(matrix) if nodes is None else expand_nodes(np, matrix, level, nodes)
         own = np.repeat(np.arange(len(blocks)), np.diff(blocks.ptr))
         # Columns of all submatrices one after the other; entries in that order, rows ascending within each.
         first = pointers(np, blocks.n_columns)
@@ -230,7 +233,10 @@ def _words(choices: Iterable[NDArray[np.bool_]], n_layers: int, n_states: int) -
 
 
 def _matrices(model: SymbolicModel) -> list[OffsetMTBDD]:
-    return [model.layer_transitions(number) for number in range(len(model.layers))]
+    layers, every = range(len(model.layers)), model.index
+    if model.is_few:
+        return [model.part(number, every, every, every) for number in layers]
+    return [model.layer_transitions(number) for number in layers]
 
 
 def _prefix_counts(index: StateIndex) -> NDArray[np.float64]:

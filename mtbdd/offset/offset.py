@@ -205,6 +205,11 @@ class OffsetMTBDD(Record, eq=False):
         return None
 
     @property
+    def diagram(self) -> OffsetMTBDD:
+        """The matrix as its nodes alone: itself, unless its entries are written out."""
+        return self
+
+    @property
     def n_entries(self) -> int:
         """Number of entries (non-zeros) of the matrix."""
         return int(self.entries_below[0].sum())

@@ -65,10 +65,11 @@ class WrittenMTBDD(OffsetMTBDD, eq=False):
     def __getattr__(self, name: str) -> Any:
         if name not in ("levels", "terminals", "rows", "columns"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._labelled, name)
+        return getattr(self.diagram, name)
 
     @cached_property
-    def _labelled(self) -> OffsetMTBDD:
+    def diagram(self) -> OffsetMTBDD:
+        """See `OffsetMTBDD.diagram`."""
         label: Callable[[], OffsetMTBDD] = self.__dict__["_label"]
         return label()
 
@@ -96,5 +97,5 @@ class WrittenMTBDD(OffsetMTBDD, eq=False):
             self.n_levels // 2,
             self.entries.transpose(),
             self.entry_units,
-            lambda: self._labelled.transpose(),
+            lambda: self.diagram.transpose(),
         )

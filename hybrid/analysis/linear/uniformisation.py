@@ -253,7 +253,7 @@ def _rows_of_hybrid(matrix: HybridMatrix, transposed: bool) -> _Rows:
     negative = bool((symbolic.terminals < 0.0).any())
     magnitudes, diagonal = matrix, None
     if negative:
-        positive = replace(symbolic, terminals=abs(symbolic.terminals))
+        positive = replace(symbolic.diagram, terminals=abs(symbolic.terminals))
         magnitudes = inject(positive, matrix.level, matrix.engine, representation=matrix.representation)
         diagonal = matrix.diagonal()
     # lemma: both-signs

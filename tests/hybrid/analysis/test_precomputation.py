@@ -181,6 +181,8 @@ def test_what_does_not_suit_lists_is_searched_on_sets(monkeypatch: pytest.Monkey
                 patch.setattr(predecessors, limit, 0)
             if limit == "_FLOOR":
                 patch.setattr(predecessors, "_VECTORS", 0)
+            if limit in ("_DETOURS", "_FLOOR"):
+                patch.setattr("mtbdd.build.model._FEW_STATES", 0)
             model = build(CLOCKS)
             assert (predecessor_lists(model) is None) == (limit is not None)
             goal = model.states(model.source.labels[0].expression)
