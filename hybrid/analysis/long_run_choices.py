@@ -23,12 +23,13 @@ from hybrid.analysis.rewards import reward_units
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.analysis.scheduler import SchedulerBuilder
+from hybrid.base.directed_rounding import GREATEST, added
 from hybrid.base.errors import NotConvergedError, PropertyError
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.operators.layer_choices import RewardOf
 from hybrid.matrix.operators.rounding import scaled_bounds
 from hybrid.matrix.space.base import Criterion
-from hybrid.matrix.space.bounded_solution import middle_of
+from hybrid.matrix.space.bounded_solution import UNIT, middle_of
 from hybrid.matrix.space.choice_operator import ChoiceOperator, Policy
 from hybrid.solvers import Status
 from hybrid.solvers.component_averages import AverageIteration, ComponentAverages
@@ -53,13 +54,28 @@ def optimal_probabilities(a: OperatorQuery) -> StateValues:
 
 
 def optimal_rewards(a: OperatorQuery) -> StateValues:
-    """Return the least or greatest long-run average of a reward structure; none below zero is earned."""
-    model, structure = a.model, a.formula.place
-    earned = unsigned_rewards(model, structure)
-    found = best_averages(model, earned, a.maximise, a.options, a.work, a.maker)
-    is_estimate = model.communicator.any(np.isnan(found.lower).any())
-    units = 0.0 if is_estimate else reward_units(model, structure)
-    return a.scope.of_values(scaled_bounds(found, units))  # lemma: entry-units
+    """Return the least or greatest long-run average of a reward structure.
+
+    Lemma: averages-below-zero (docs/averages.md).
+    """
+    model, structure, alike = a.model, a.formula.place, a.model.communicator
+    averages, earned = EndComponentAverages(model, a.options, a.work), rewards_of_choices(model, structure)
+    least, most = _extremes(alike, np.concatenate(averages.ends.extremes(earned, signed=True)))
+    if least < 0.0 and not most - least <= GREATEST:
+        raise PropertyError(
+            f"R: expected rewards of an MDP that are less than 1.79e308, the largest double, apart, got "
+            f"{least} and {most}: give smaller rewards"
+        )
+    best = averages.best(earned, a.maximise, a.maker is not None)
+    found = optimal_values(best, a.maximise, a.options, a.work, a.maker)
+    units = 0.0 if alike.any(np.isnan(found.lower).any()) else reward_units(model, structure)
+    if least >= 0.0 or units == 0.0:
+        return a.scope.of_values(scaled_bounds(found, units))  # lemma: entry-units
+    # lemma: averages-below-zero, entry-units
+    off = np.full(len(found.lower), (units + 4.0) * UNIT * max(-least, most))
+    # lemma: averages-below-zero
+    lower, upper = added(found.lower, -off)[0], added(found.upper, off)[1]
+    return a.scope.of_values(StateValues(found.values, lower, upper))
 
 
 def best_averages(
@@ -101,8 +117,8 @@ def state_share(model: SymbolicModel, inside: Node) -> RewardOf:
     return earned
 
 
-def unsigned_rewards(model: SymbolicModel, structure: int) -> RewardOf:
-    """Return what a reward structure gives choices; `EndNumbers.extremes` refuses what is below zero."""
+def rewards_of_choices(model: SymbolicModel, structure: int) -> RewardOf:
+    """Return what a reward structure gives choices, of any sign."""
 
     def earned(layer: int, rows: StateIndex) -> Vector:
         return reward_rates(model, structure, rows, layer)
@@ -142,8 +158,11 @@ class EndNumbers:
         """Number of components of several states, which come first."""
         return len(self.components.components)
 
-    def extremes(self, earned: RewardOf) -> tuple[Vector, Vector]:
-        """Return the least and the greatest reward of each component's choices; refuse those below zero."""
+    def extremes(self, earned: RewardOf, signed: bool = False) -> tuple[Vector, Vector]:
+        """Return the least and the greatest reward of each component's choices.
+
+        Unless `signed` rewards below zero are refused.
+        """
         alike, common = self.model.communicator, self.common
         count = max(int(self.component.max(initial=-1)) + 1, common)
         least, most = np.full(count, np.inf), np.full(count, -np.inf)
@@ -160,10 +179,10 @@ class EndNumbers:
             # lemma: end-component-averages
             most[:common] = alike.gather(most[:common]).max(axis=0)
         lowest = alike.least(float(least.min(initial=0.0)))
-        if lowest < 0.0:
+        if lowest < 0.0 and not signed:
             raise PropertyError(
-                f"R: expected no negative rewards in an MDP, got {lowest}: add a number to the rewards of "
-                "all states, by which long-run averages grow"
+                f"R: expected no negative rewards in ratios and several objectives of an MDP, got {lowest}: "
+                "ask for an average alone, or add a number to the rewards of all states, by which it grows"
             )
         return least, most
 
@@ -242,19 +261,38 @@ class EndComponentAverages:
         self._laid_out: tuple[NDArray[np.bool_], StateIndex, ChoiceMatrices] | None = None
 
     def best(self, earned: RewardOf, maximise: bool, choosing: bool) -> BestAverages:
-        """Return the best averages of what choices earn, not negative; if `choosing`, with policies."""
-        least, most = self.ends.extremes(earned)
+        """Return the best averages of what choices earn; if `choosing`, with policies.
+
+        Lemma: averages-below-zero (docs/averages.md).
+        """
+        least, most = self.ends.extremes(earned, signed=True)
         best = most if maximise else least
         tight, decided = self._attained(earned, best)
         lower, upper = np.where(decided, best, least), np.where(decided, best, most)
         policy = None
         if not self._model.communicator.all(decided.all()):
             index, component, matrices = self._open(~decided)
-            operator = matrices.system(earned, maximise, None)
             least, most = least[~decided], most[~decided]
+            raised = np.maximum(-least, 0.0)
+
+            def gain(layer: int, rows: StateIndex) -> Vector:
+                more = raised[component[self._model.indicator(rows.states, index)]]
+                return earned(layer, rows) + more
+
+            is_signed = bool(raised.any())
+            operator = matrices.system(gain if is_signed else earned, maximise, None)
             common = int(np.count_nonzero(~decided[: self.ends.common]))
-            averages = self._iterated(operator, component, least, most, self._options.criterion, common)
-            lower[~decided], upper[~decided] = averages.lower, averages.upper
+            averages = self._iterated(
+                operator, component, least + raised, most + raised, self._options.criterion, common,
+                raised if is_signed else None,
+            )  # fmt: skip
+            # A sum of two doubles is rounded once.
+            off = np.where(raised > 0.0, UNIT * (most + raised), 0.0)  # lemma: averages-below-zero
+            # lemma: averages-below-zero
+            below = added(added(averages.lower, -raised)[0], -off)[0]
+            # lemma: averages-below-zero
+            above = added(added(averages.upper, -raised)[1], off)[1]
+            lower[~decided], upper[~decided] = np.maximum(below, least), np.minimum(above, most)
             policy = (index, policy_at(operator, averages.bias)) if choosing else None
         return BestAverages(self.ends, lower, upper, ~decided, tight, policy)
 
@@ -288,10 +326,11 @@ class EndComponentAverages:
         most: Vector,
         criterion: Criterion,
         common: int = 0,
+        raised: Vector | None = None,
     ) -> ComponentAverages:
         """Return the best averages of the open components, between `least` and `most`."""
         work = self._work
-        method = AverageIteration(operator, component, least, most, criterion, common)
+        method = AverageIteration(operator, component, least, most, criterion, common, raised)
         found = method.solve(work.following(None))
         work.note(method.name, operator, found.iterations, found.seconds, 8 * method.vectors * operator.size)
         work.products += operator.products
@@ -325,7 +364,7 @@ class _Averages:
 
     def _weighed(self) -> StateValues:
         lower, upper, size = self._lower, self._upper, self._model.index.size
-        alike, middle = self._model.communicator, middle_of(lower, upper)
+        alike = self._model.communicator
         (least, greatest), (lowest, highest) = (_extremes(alike, bounds) for bounds in (lower, upper))
         if least == greatest and lowest == highest:
             self._settle(self._ends.index.states)
@@ -336,20 +375,9 @@ class _Averages:
         is_top = (lower == end) & (upper == end)
         top = self._ends.within(is_top)
         sure = prob1e(self._model, self._model.reachable, top) if alike.any(is_top.any()) else top
-        # lemma: end-component-averages
-        errors = np.maximum(upper - middle, middle - lower) / np.where(middle > 0.0, middle, 1.0)
-        off = alike.greatest(float(errors.max(initial=0.0)))
         found = None
         if sure != self._model.reachable:
-            most = highest if self._options.absolute else 1.0
-            if alike.all((middle > 0.0)[upper > 0.0].all()) and off * most <= self._options.epsilon:
-                found = self._solved(middle, top, sure, end)
-                # lemma: end-component-averages
-                found = scaled_bounds(found, off * 2.0**53 * (1.0 + 2.0**-50))
-            else:
-                # lemma: end-component-averages
-                low, high = (self._solved(bound, top, sure, end) for bound in (lower, upper))
-                found = StateValues(middle_of(low.lower, high.upper), low.lower, high.upper)
+            found = self._between(top, sure, end, least, highest)
         elif self._maker is not None:
             self._settle(top)
             self._maker.until(self._model.reachable, top, self._model.manager.false, sure, True)
@@ -359,10 +387,43 @@ class _Averages:
         parts = [np.where(inside, end, np.clip(part, least, highest)) for part in parts]
         return StateValues.exact(parts[0]) if found is None else StateValues(*parts)
 
-    def _solved(self, averages: Vector, top: Node, sure: Node, end: float) -> StateValues:
-        """Return the values where each component may be settled in for an average of its own.
+    def _between(self, top: Node, sure: Node, end: float, least: float, highest: float) -> StateValues:
+        """Return bounds on the values, from those on the averages, `least` and `highest` among these.
 
-        States that surely reach the best one may take its average, which is the `end`, at once.
+        States that surely reach the best component have its average, which is the `end`.
+
+        Lemma: averages-below-zero (docs/averages.md).
+        """
+        alike, raised = self._model.communicator, np.array([max(-least, 0.0)])
+        # lemma: averages-below-zero
+        lower, upper = added(self._lower, raised)[0], added(self._upper, raised)[1]
+        first, last = added(np.array([end]), raised)  # lemma: averages-below-zero
+        middle = middle_of(lower, upper)
+        # lemma: end-component-averages
+        errors = np.maximum(upper - middle, middle - lower) / np.where(middle > 0.0, middle, 1.0)
+        off = alike.greatest(float(errors.max(initial=0.0)))
+        most = highest + raised[0] if self._options.absolute else 1.0
+        if alike.all((middle > 0.0)[upper > 0.0].all()) and off * most <= self._options.epsilon:
+            found = self._solved(middle, top, sure, float(middle_of(first, last)[0]), True)
+            # lemma: end-component-averages
+            found = scaled_bounds(found, off * 2.0**53 * (1.0 + 2.0**-50))
+        else:
+            low = self._solved(lower, top, sure, float(first[0]), self._maximise)
+            # lemma: end-component-averages
+            high = self._solved(upper, top, sure, float(last[0]), not self._maximise)
+            found = StateValues(middle_of(low.lower, high.upper), low.lower, high.upper)
+        if raised[0] > 0.0:
+            # lemma: averages-below-zero
+            found = StateValues(
+                found.values - raised, added(found.lower, -raised)[0], added(found.upper, -raised)[1]
+            )
+        return found
+
+    def _solved(self, averages: Vector, top: Node, sure: Node, end: float, is_safe: bool) -> StateValues:
+        """Return the values where each component may be settled in for an average of its own, not negative.
+
+        States that surely reach the best one may take its average, which is the `end`, at once. A maker is
+        given the choices if averages are no better than they are, which `is_safe`.
         """
         model, options, worst = self._model, self._options, -np.inf if self._maximise else np.inf
         stop = self._ends.spread(averages, worst)
@@ -374,7 +435,6 @@ class _Averages:
         most = model.communicator.greatest(float(averages.max(initial=end)))
         found = solve_choices(operator, most, options, self._work, _WHAT, model.index)
         bound = found.lower if self._maximise else found.upper
-        is_safe = averages is not (self._upper if self._maximise else self._lower)
         if self._maker is not None and is_safe:
             policy = policy_at(operator, np.where(np.isnan(bound), found.values, bound))
             self._schedule(self._maker, operator, found, policy, top, sure)

@@ -21,7 +21,7 @@ from hybrid.analysis.long_run_choices import (
     Vector,
     optimal_values,
     policy_at,
-    unsigned_rewards,
+    rewards_of_choices,
 )
 from hybrid.analysis.operator_values import OperatorQuery
 from hybrid.analysis.rewards import no_ratio, refuse_free_components, reward_units
@@ -58,7 +58,7 @@ def ratio_averages(a: OperatorQuery) -> StateValues:
                 "without parts"
             )
         refuse_free_components(model, places[1])
-        above, below = (unsigned_rewards(model, place) for place in places)
+        above, below = (rewards_of_choices(model, place) for place in places)
         ratios = _EndComponentRatios(model, a.options, a.work).ratios(
             above, below, a.maximise, a.maker is not None
         )

@@ -89,8 +89,9 @@ class PropertyFolder(Folder):
         if isinstance(node, (Probability, SteadyState)):
             self._number(node.threshold, e, "a bound on a probability", 1.0)
         elif isinstance(node, Reward):
-            what = "a bound on an expected time" if node.letter == "T" else "a bound on a reward"
-            self._number(node.threshold, e, what, None)
+            is_time = node.letter == "T"
+            what = "a bound on an expected time" if is_time else "a bound on a reward"
+            self._number(node.threshold, e, what, None, signed=not is_time)
             return self._discounted(replace(node, index=self._index(node)))
         elif isinstance(node, RewardBound):
             most = self._number(node.most, e, "a bound on a reward", None)
@@ -118,9 +119,9 @@ class PropertyFolder(Folder):
         return replace(node, optimum=None)
 
     def _number(
-        self, e: Expression | None, within: Expression, what: str, most: float | None
+        self, e: Expression | None, within: Expression, what: str, most: float | None, signed: bool = False
     ) -> float | None:
-        """Return the value of an expression that must be a constant from 0, None after a fault.
+        """Return the value of a constant expression, from 0 unless `signed`; None after a fault.
 
         Faults are reported for the operator `within`: a formula may be expanded in the expression itself.
         """
@@ -133,7 +134,7 @@ class PropertyFolder(Folder):
             self._faults.add(place, f"{what} must be a constant, got an expression {on}")
             return None
         value = e.value
-        if value < 0 or (most is not None and value > most):
+        if (value < 0 and not signed) or (most is not None and value > most):
             expected = "at least 0" if most is None else "between 0 and 1"
             self._faults.add(place, f"{what} must be {expected}, got {value}")
             return None

@@ -89,11 +89,14 @@ class AverageIteration:
     common : int
         Where processes share the states: how many components, the first ones, have the same number in all of
         them. The others have states of one process.
+    raised : ndarray of float64, shape (components,), optional
+        What was added to the rewards of each component; `epsilon` is relative to averages without it.
 
     Notes
     -----
-    Seven vectors besides the operator's, where it has its space: bounds have an element a state, the same
-    in a component. Time: one sweep over all choices a step. Policies are evaluated on the host.
+    Seven vectors besides the operator's, where it has its space, and one more with `raised`: bounds have an
+    element a state, the same in a component. Time: one sweep over all choices a step. Policies are evaluated
+    on the host.
     """
 
     name = "gain"
@@ -107,6 +110,7 @@ class AverageIteration:
         most: Vector,
         criterion: Criterion,
         common: int = 0,
+        raised: Vector | None = None,
     ) -> None:
         self._operator, self._component, self._criterion = operator, component, criterion
         self._common, self._alike = common, operator.problem.communicator
@@ -115,7 +119,11 @@ class AverageIteration:
         self._has_states = sizes > 0  # here, and not in other processes alone
         self._first: Places = order[(np.cumsum(sizes) - sizes)[self._has_states]]  # a state of each of these
         self._space = space = operator.space
+        if raised is not None:
+            self.vectors += 1
         operator.reserve(self.vectors)
+        self._raised = None if raised is None else space.vector(raised[component])
+        self._range = most - least
         self._to_least, self._to_greatest = (self._joining(order, sizes, up) for up in (False, True))
         self._lower, self._upper = space.vector(least[component]), space.vector(most[component])
         self._low, self._high = operator.zeros(), operator.zeros()  # of the last step, and scratch
@@ -126,7 +134,8 @@ class AverageIteration:
     def solve(self, progress: Progress | None = None) -> ComponentAverages:
         """Return the averages with their bounds.
 
-        Where rounding keeps the bounds further apart than epsilon, they are returned as close as they come.
+        Where rounding keeps the bounds further apart than epsilon, they are returned as close as they come:
+        if they tell some digits, or are as near as epsilon times how far apart rewards of the component are.
         """
         clock = Clock(progress, self._criterion.epsilon)
         with clock.cancellable(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -183,8 +192,7 @@ class AverageIteration:
             stale = 0 if width < 0.9 * narrowest else stale + 1
             narrowest = min(narrowest, width)
             if stale >= _STALE and width <= _FLOOR * self._operator.slack * size:
-                is_close = self._difference(absolute=False) <= max(WIDEST, self._criterion.epsilon)
-                return Status.CONVERGED if is_close else Status.NO_BOUND
+                return Status.CONVERGED if self._is_close() else Status.NO_BOUND
             if clock.tick(self._made, difference):
                 return Status.INTERRUPTED
         return Status.MAX_ITERATIONS
@@ -199,6 +207,14 @@ class AverageIteration:
         self._operator.products += 1
         self._made += 1
 
+    def _is_close(self) -> bool:
+        """Whether bounds that rounding keeps apart tell some digits, or are near beside the rewards."""
+        if self._difference(absolute=False) <= max(WIDEST, self._criterion.epsilon):
+            return True
+        lower, upper = self._of_components(self._lower, True), self._of_components(self._upper, False)
+        near = (upper - lower)[self._has_states] <= self._criterion.epsilon * self._range[self._has_states]
+        return self._alike.all(bool(near.all()))
+
     def _difference(self, absolute: bool | None = None) -> float:
         """Return the greatest distance of bounds, by default as the criterion counts it."""
         space, xp, width, middle = self._space, self._space.xp, self._high, self._low
@@ -206,6 +222,9 @@ class AverageIteration:
         if not (self._criterion.absolute if absolute is None else absolute):
             xp.multiply(self._lower, 0.5, out=middle)
             space.add_scaled(0.5, self._upper, middle)
+            if self._raised is not None:
+                xp.subtract(middle, self._raised, out=middle)
+                xp.absolute(middle, out=middle)
             xp.copyto(middle, 1.0, where=xp.less_equal(width, 0.0))
             width /= middle
         return max(space.read(space.greatest(width))[0], 0.0)

@@ -26,9 +26,9 @@ from tests.attack.formulas import (
     Reward,
     Span,
 )
-from tests.attack.numerals import Numeral, numeral
+from tests.attack.numerals import Numeral, numeral, reward
 from tests.attack.processes import schedulers
-from tests.attack.spec import Expanded, Spec
+from tests.attack.spec import Expanded, RewardItem, Spec
 from tests.attack.thresholds import threshold_near
 
 __all__ = ["Question", "Writer", "average_questions", "questions"]
@@ -38,6 +38,7 @@ _MOST_SCHEDULERS = 64
 _LEFT = ("ends", "ends", "ends", "cycle", "blocks", "modules")  # families in which components are left
 _LONG_RUN = 0.85  # share of operators
 _AVERAGES = 3
+_SIGNED = 0.3  # share of processes with rewards below zero
 
 
 @dataclass(frozen=True)
@@ -244,17 +245,25 @@ class Writer:
 
 
 class _Averages(Writer):
-    """Draws formulas most of whose operators ask for averages."""
+    """Draws formulas most of whose operators ask for averages, all where rewards are `signed`."""
+
+    signed = False
 
     def operator(self, comparison: str | None, depth: int = 1) -> Bounded:
         rng = self.rng
-        if rng.random() > _LONG_RUN:
+        if not self.signed and rng.random() > _LONG_RUN:
             return super().operator(comparison, depth)
         asked = rng.choice(("min", "max")) if comparison is None else None, comparison
         bound = numeral("0") if comparison else None
         if rng.random() < 0.4:
             return LongRun(*asked, bound, self.states(depth))
         return Reward(*asked, bound, rng.randrange(self.structures), "S")
+
+
+def _of_both_signs(rng: Random, items: tuple[RewardItem, ...]) -> tuple[RewardItem, ...]:
+    """Return items with rewards of both signs."""
+    style = rng.choice(("signed", "signed", "mixed"))
+    return tuple(replace(item, value=reward(rng, style)) for item in items)
 
 
 def average_questions(rng: Random) -> tuple[Spec, Expanded, list[Question], Evaluator]:
@@ -264,8 +273,13 @@ def average_questions(rng: Random) -> tuple[Spec, Expanded, list[Question], Eval
         model = Expanded.of(spec)
         if schedulers(model) <= _MOST_SCHEDULERS:
             break
+    signed = rng.random() < _SIGNED
+    if signed:
+        spec = replace(spec, structures=tuple(_of_both_signs(rng, items) for items in spec.structures))
+        model = Expanded.of(spec)
     evaluator = Evaluator(model)
     writer = _Averages(rng, model, len(spec.structures), evaluator)
+    writer.signed = signed
     asked: list[Question] = []
     while len(asked) < _AVERAGES:
         try:

@@ -14,7 +14,7 @@ _LONGEST = 10**15  # of a fraction's numerator and denominator as they are writt
 
 
 def threshold_near(rng: Random, value: Fraction, any_size: bool) -> Numeral:
-    """Return a threshold, none below 0, and without `any_size` none above 1.
+    """Return a threshold, none below 0 unless the value is, and without `any_size` none above 1.
 
     A tie is drawn where the value can be written; else a decimal of 13 to 17 digits, at most two units of its
     last digit from the value.
@@ -29,7 +29,8 @@ def threshold_near(rng: Random, value: Fraction, any_size: bool) -> Numeral:
             found = decimal
     elif draw < 0.9 and value:
         found = decimal_near(value, rng.randint(13, 17), rng.choice((-2, -1, 0, 0, 0, 1, 2)))
-    found = min(max(found, numeral("0"), key=_value), numeral("1e308"), key=_value)
+    least = numeral("-1e308" if any_size and value < 0 else "0")
+    found = min(max(found, least, key=_value), numeral("1e308"), key=_value)
     return found if any_size else min(found, numeral("1"), key=_value)
 
 

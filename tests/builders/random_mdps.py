@@ -52,8 +52,11 @@ def flat(draw: st.DrawFn) -> str:
     )
 
 
-def random_mdp(rng: np.random.Generator) -> str:
-    """The text of an MDP of up to six states with up to three choices each, loops, end components."""
+def random_mdp(rng: np.random.Generator, least: int = 0) -> str:
+    """The text of an MDP of up to six states with up to three choices each, loops, end components.
+
+    `least` is what states earn at least.
+    """
     n = int(rng.integers(2, 6))
     commands, rewards = [], []
     for s in range(n):
@@ -64,7 +67,7 @@ def random_mdp(rng: np.random.Generator) -> str:
             action = "ab"[choice % 2] if rng.random() < 0.5 else ""
             commands.append(f"[{action}] x={s} -> {updates};")
         if rng.random() < 0.6:
-            rewards.append(f"x={s} : {int(rng.integers(0, 3))}; [a] x={s} : {int(rng.integers(0, 2))};")
+            rewards.append(f"x={s} : {int(rng.integers(least, 3))}; [a] x={s} : {int(rng.integers(0, 2))};")
     body, earned = "\n".join(commands), "\n".join(rewards)
     return (
         f"mdp\nmodule m\nx : [0..{n - 1}];\n[a] x<0 -> true;\n{body}\nendmodule\ninit true endinit\n"

@@ -367,7 +367,7 @@ class ExactOptima(BackwardInduction):
 
     def long_run_rewards(self, structure: int) -> list[Exact]:
         """Return the optimal long-run average of a reward structure, from every state."""
-        return self._averages(self._gains(structure))
+        return self._averages(self._numbers.gains(structure))
 
     def long_run_probabilities(self, states: Node) -> list[Exact]:
         """Return the optimal long-run probability of a set, from every state."""

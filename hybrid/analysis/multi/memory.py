@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.long_run_choices import state_share, unsigned_rewards
+from hybrid.analysis.long_run_choices import rewards_of_choices, state_share
 from hybrid.analysis.ltl import hoa_automaton, model_automaton, model_formulas, model_product
 from hybrid.analysis.memory_scheduler import AcceptedPart, labels_of, meeting_parts
 from hybrid.analysis.precomputation import end_components, prob1e, staying_choices
@@ -282,7 +282,7 @@ class ObjectiveProduct:
         """Return what choices earn of which a long-run average is asked; refuse what is below zero."""
         found = self.averages[objective]
         if isinstance(found, int):
-            return unsigned_rewards(self.model, found)
+            return rewards_of_choices(self.model, found)
         return state_share(self.model, found)
 
 

@@ -50,7 +50,7 @@ def process_averages(condition: Average, lower: Vector, upper: Vector, criterion
         (lower, -1.0, condition.lower_faults),
         (upper, 1.0, condition.upper_faults),
     ):
-        scale = float(np.abs(upper).max())
+        scale = float(max(np.abs(lower).max(), np.abs(upper).max()))
         for distance in _DISTANCES:
             away = distance * scale
             moved = np.clip(bound + direction * away * steps, course.least - away, course.greatest + away)
@@ -105,11 +105,14 @@ class _Components:
         place = np.full(self._label.size, -1, np.int64)
         place[states] = np.arange(states.size)
         choices = np.flatnonzero(self._inside & (place[self._t.state] >= 0))
-        operator = self._operator(choices, place, states.size, self._rewards[choices], self._maximise)
-        numbers = np.cumsum(is_open) - 1
+        component = (np.cumsum(is_open) - 1)[self._label[states]]
+        # Steps are made over what is not negative.
+        raised = np.maximum(-least[is_open], 0.0)
+        gains = self._rewards[choices] + raised[component[place[self._t.state[choices]]]]
+        operator = self._operator(choices, place, states.size, gains, self._maximise)
         closer = replace(criterion, epsilon=_CLOSER * criterion.epsilon)
         method = AverageIteration(
-            operator, numbers[self._label[states]], least[is_open], most[is_open], closer
+            operator, component, least[is_open] + raised, most[is_open] + raised, closer, raised=raised
         )
         self._h[states] = method.solve().bias
         self._narrow(states, is_open, closer.epsilon)
@@ -192,7 +195,7 @@ class _Components:
         lower, upper = found
         below, above = lower[held] - self.low[self._label[held]], self.high[self._label[held]] - upper[held]
         # States that are left for a better component have an average that is further off.
-        near = _NEAR * float(np.abs(upper).max())
+        near = _NEAR * float(max(np.abs(lower).max(), np.abs(upper).max()))
         down = max(0.0, float(below.max(initial=0.0, where=(below <= near) | (not self._maximise))))
         up = max(0.0, float(above.max(initial=0.0, where=(above <= near) | self._maximise)))
         return lower - down, upper + up

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,9 +15,12 @@ import hybrid
 from gpu_kernels import use_device
 from hybrid.analysis import long_run_choices
 from hybrid.analysis.exact import averages
+from hybrid.analysis.run.options import CheckOptions
+from hybrid.analysis.run.statistics import SolveStatistics
+from hybrid.base.state_values import StateValues
 from hybrid.solvers import component_averages
 from tests.builders.mdp_texts import PAIRS
-from tests.exploring import each
+from tests.exploring import each, pairs
 from tests.gpu_kernels.host_device import HostDevice
 
 # Components that are worth leaving, or passed through, on the way to a better one that is surely reached.
@@ -141,10 +147,136 @@ def test_schedulers_leave_components_for_better_ones(prop: str, right: int | Non
     assert answer.lower <= found.exact <= answer.upper
 
 
-def test_rewards_below_zero_are_refused() -> None:
-    model = hybrid.parse("mdp module m x:[0..1]; [] true -> (x'=1-x); endmodule rewards x=0 : -1; endrewards")
-    with pytest.raises(hybrid.HybridError, match="add a number to the rewards of all states"):
+def lowered(text: str, by: str) -> str:
+    """The text of a process whose choices all earn so much less."""
+    return text.replace("x=2 : 3;", f"x=2 : 3; true : -{by};").replace("x=0 : 2;", f"x=0 : 2; true : -{by};")
+
+
+BELOW: list[dict[str, Any]] = [
+    {}, {"engine": "explicit"}, {"method": "interval"}, {"absolute": True}, {"ranks": 2}, {"exact": True},
+    *ON_DEVICE,
+]  # fmt: skip
+
+
+# lemma: averages-below-zero
+@pytest.mark.parametrize(("text", "by", "options"), pairs((PAIRS, WAY), ("1/3", "9"), BELOW))
+def test_averages_are_less_by_what_rewards_are_less_by(text: str, by: str, options: dict[str, Any]) -> None:
+    model, other = hybrid.parse(text), hybrid.parse(lowered(text, by))
+    for prop in ("Rmax=? [ S ]", "Rmin=? [ LRA ]"):
+        right = hybrid.check(model, prop, exact=True).exact - Fraction(by)
+        with use_device(HostDevice()):
+            answer = hybrid.check(other, prop, **options)
+        assert answer.lower <= right <= answer.upper
+        assert answer.upper - answer.lower <= 1e-6 * float(1 + abs(right))
+        if options.get("exact"):
+            assert answer.exact == right
+        if not options:
+            word, edge = prop[:4], math.nextafter(answer.upper, math.inf)
+            assert hybrid.check(other, f"{word}<={edge!r} [ S ]").value is True
+            assert hybrid.check(other, f"{word}<{float(right) - 1e-3!r} [ S ]").value is False
+            found = hybrid.check(other, prop, scheduler=True)
+            chain = other.with_scheduler(found.scheduler)
+            own = hybrid.check(chain, "R=? [ S ]", exact=True).exact
+            assert found.lower <= own <= found.upper
+
+
+def test_what_the_graph_tells_of_rewards_below_zero_is_exact() -> None:
+    model = hybrid.parse(
+        """mdp module m x:[0..1]; [] x=0 -> true; [] x=0 -> (x'=1); [] x=1 -> true; endmodule
+        rewards x=0 : -0.3; x=1 : -0.7; endrewards"""
+    )
+    for prop, right in {"Rmax=? [ S ]": -0.3, "Rmin=? [ S ]": -0.7}.items():
+        answer = hybrid.check(model, prop)
+        assert (answer.value, answer.lower <= right <= answer.upper) == (right, True)
+        assert answer.upper - answer.lower <= 1e-15
+
+
+@pytest.mark.parametrize("prop", ['R{"a"}/{"b"}max=? [ S ]', 'multi(R{"a"}max=? [ S ], R{"b"}<=2 [ S ])'])
+def test_ratios_and_several_objectives_refuse_rewards_below_zero(prop: str) -> None:
+    model = hybrid.parse(
+        """mdp module m x:[0..1]; [] true -> (x'=1-x); endmodule
+        rewards "a" x=0 : -1; endrewards rewards "b" true : 1; endrewards"""
+    )
+    with pytest.raises(hybrid.HybridError, match="ask for an average alone, or add a number to the rewards"):
+        hybrid.check(model, prop)
+
+
+def test_rewards_further_apart_than_doubles_are_refused() -> None:
+    model = hybrid.parse(
+        """mdp module m x:[0..1]; [] true -> (x'=1-x); endmodule
+        rewards x=0 : -1.5e308; x=1 : 1e308; endrewards"""
+    )
+    with pytest.raises(hybrid.HybridError, match="less than 1.79e308"):
         hybrid.check(model, "Rmax=? [ S ]")
+
+
+# lemma: averages-below-zero
+@pytest.mark.parametrize("word", ["min", "max"])
+def test_what_is_lost_by_adding_to_rewards_is_taken_off(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Averages of what is really earned are told: their bounds are off by rounding alone."""
+
+    def told(self: Any, operator: Any, component: Any, least: Any, *_: Any) -> Any:
+        gains = operator.zeros()
+        operator.improve(operator.zeros(), gains)
+        mean = float(gains.mean())  # of two states in turn
+        assert mean == sum(map(Fraction, gains.tolist())) / 2
+        bounds = np.full(1, mean)
+        return SimpleNamespace(lower=bounds, upper=bounds, bias=gains)
+
+    monkeypatch.setattr(long_run_choices.EndComponentAverages, "_iterated", told)
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        low, high = -float(rng.random()), float(rng.random() * 10.0 ** rng.integers(-3, 4))
+        model = hybrid.parse(
+            f"""mdp module m x:[0..1]; [] true -> (x'=1-x); endmodule
+            rewards x=0 : {low!r}; x=1 : {high!r}; endrewards"""
+        )
+        ends = long_run_choices.EndComponentAverages(model, CheckOptions.of(), SolveStatistics())
+        best = ends.best(long_run_choices.rewards_of_choices(model, 0), word == "max", False)
+        assert best.lower[0] <= (Fraction(low) + Fraction(high)) / 2 <= best.upper[0]
+        assert best.upper[0] - best.lower[0] <= 1e-14 * max(high, 1.0)
+
+
+# lemma: averages-below-zero
+@pytest.mark.parametrize("word", ["min", "max"])
+def test_what_is_lost_on_the_way_to_components_is_taken_off(
+    word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each state is worth what its component is told to have: bounds are off by rounding alone."""
+    model = hybrid.parse(
+        """mdp module m x:[0..2]; [] x=0 -> 0.5:(x'=1)+0.5:(x'=2); [] x>0 -> true; endmodule
+        init x>0 endinit rewards true : 1; endrewards"""
+    )
+    averages = long_run_choices.EndComponentAverages(model, CheckOptions.of(), SolveStatistics())
+    ends = averages.ends
+    rng = np.random.default_rng(5)
+
+    given = None
+
+    def told(self: Any, bounds: Any, top: Any, sure: Any, end: float, is_safe: bool) -> StateValues:
+        worth = np.where(model.indicator(sure), end, ends.spread(bounds, 0.0))
+        assert worth.min() >= 0.0
+        return StateValues.exact(worth if given is None else np.full(worth.size, given))
+
+    monkeypatch.setattr(long_run_choices._Averages, "_solved", told)
+    alike = averages.best(lambda _, rows: np.ones(rows.size), True, False)
+    nothing, every = model.manager.false, model.reachable
+    for k in range(40):
+        numbers = rng.uniform(-1.0, 1.0, 2) * 10.0 ** rng.integers(-6, 6, 2)
+        lower, upper = (numbers, numbers) if k % 2 else (numbers - 0.25 * abs(numbers), numbers)
+        best = replace(alike, lower=lower, upper=upper)
+        own = long_run_choices._Averages(best, word == "max", CheckOptions.of(), SolveStatistics(), None)
+        least, highest = lower.min(), upper.max()
+        given = None
+        found = own._between(nothing, nothing, highest, least, highest)
+        assert (found.lower <= ends.spread(lower, 0.0)).all()
+        assert (found.upper >= ends.spread(upper, 0.0)).all()
+        found = own._between(every, every, highest, least, highest)
+        assert (found.lower <= highest).all() and (found.upper >= highest).all()
+        given = float(rng.random())
+        right = Fraction(given) + min(Fraction(least), 0)
+        found = own._between(nothing, nothing, highest, least, highest)
+        assert Fraction(found.lower[0]) <= right <= Fraction(found.upper[0])
 
 
 # States of a component in several parts, components of one state, parts without any, and ways that meet.
@@ -253,3 +385,20 @@ def test_many_states_take_as_few_steps_as_factors_pay() -> None:
         answer = hybrid.check(model, f"R{word}=? [ S ]")
         assert answer.lower <= exact <= answer.upper
         assert answer.upper - answer.lower <= 1e-6 * answer.upper
+
+
+@pytest.mark.parametrize("less", [0, 2])
+def test_averages_near_zero_are_told_as_close_as_doubles_allow(less: int) -> None:
+    """A queue that is hardly ever empty; epsilon of an average near zero is out of reach."""
+    model = hybrid.parse(
+        f"""mdp module q x:[0..99] init 99;
+        [] x>0 & x<99 -> 0.3:(x'=x-1)+0.7:(x'=x+1); [] x=0 -> (x'=1); [] x=99 -> 0.3:(x'=98)+0.7:true;
+        [] x=50 -> 0.4:(x'=49)+0.6:(x'=51);
+        endmodule rewards x=0 : {1 - less}; endrewards"""
+    )
+    for word in ("min", "max"):
+        exact = hybrid.check(model, f"R{word}=? [ S ]", exact=True).exact
+        assert abs(exact) < 1e-30
+        answer = hybrid.check(model, f"R{word}=? [ S ]", method="interval")
+        assert answer.lower <= exact <= answer.upper
+        assert 0.0 < answer.upper - answer.lower <= 1e-8

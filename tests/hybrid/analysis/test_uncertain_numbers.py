@@ -128,7 +128,7 @@ def test_averages_hold_for_all_that_entries_may_mean(kind: str, question: str) -
         holds(made(kind, TURNING, NO_REWARD, UNITS), question.replace("=", f"{word}=", 1))
 
 
-# lemma: entry-units
+# lemma: entry-units, averages-below-zero
 @pytest.mark.parametrize(
     ("kind", "question", "reward"),
     [
@@ -153,6 +153,7 @@ def test_averages_hold_for_all_that_entries_may_mean(kind: str, question: str) -
         ("DTMC", "R=? [ Cdiscount=0.9 ]", EARNED),
         ("MDP", "Rmax=? [ Cdiscount=0.9 ]", EARNED),
         ("MDP", "Rmin=? [ S ]", replace(EARNED, states=np.array([1.0, 2.0, 3.0, 4.0, 5.0]))),
+        ("MDP", "Rmin=? [ S ]", replace(EARNED, states=np.array([1.0, 2.0, 3.0, -4.0, -5.0]))),
     ],
 )
 def test_bounds_hold_for_all_that_rewards_may_mean(kind: str, question: str, reward: ExplicitReward) -> None:
@@ -165,5 +166,5 @@ def test_averages_hold_for_all_that_rewards_may_mean(kind: str, reward: Explicit
     holds(made(kind, TURNING, reward), "R=? [ S ]")
     alike = replace(reward, states=np.full(5, 3.0))
     holds(made(kind, TURNING, alike), "R=? [ S ]")
-    if reward is EARNED:
+    if kind == "DTMC":
         holds(made("MDP", TURNING, reward), "Rmax=? [ S ]")

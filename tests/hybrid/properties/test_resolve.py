@@ -84,6 +84,11 @@ def test_resolve_places_of_reward_structures() -> None:
     ]
 
 
+def test_bounds_of_rewards_may_be_below_zero() -> None:
+    (formula,) = resolved("R>=-2.5 [ C<=3 ]")
+    assert formula.threshold.value == -2.5
+
+
 def test_resolve_leaves_the_input_alone() -> None:
     properties = parse_properties('P=? [ F "full" ]')
     before = repr(properties)
@@ -208,6 +213,7 @@ def test_resolve_leaves_the_input_alone() -> None:
         ("P=? [ F<=-1 b ]", "1:8", "a bound on time must be at least 0, got -1"),
         ("P=? [ F[3,1] b ]", "1:8", "a time interval must not be empty, got [3,1]"),
         ("P=? [ F<0 b ]", "1:8", "a bound on time must leave some time, got <0"),
+        ("T<=-2 [ F b ]", "1:1", "a bound on an expected time must be at least 0, got -2"),
         ("R=? [ C<=-2 ]", "1:7", "a time must be at least 0, got -2"),
         ("P=? [ F x=1/0 ]", "1:11", "expected a divisor other than zero"),
     ],

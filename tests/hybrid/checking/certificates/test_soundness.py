@@ -42,13 +42,13 @@ def assert_sound(case: Case, exact: Exact, rng: np.random.Generator) -> None:
         state, factor = int(rng.integers(len(exact))), float(rng.choice([1e-15, 1e-9, 1e-3, 0.5]))
         value = exact[state]
         if value != math.inf and rng.random() < 0.5:
-            above = np.nextafter(float(value), np.inf) * (1 + factor) + (factor if value == 0 else 0)
-            claim, name = above, "lower"
+            above = np.nextafter(float(value), np.inf)
+            claim, name = above + abs(above) * factor + (factor if value == 0 else 0), "lower"
             assert claim > value
         elif value != 0:
             # Also the least claim that is wrong, and a finite value where it is infinite.
-            claim = 1e300 if value == math.inf else np.nextafter(float(value), -np.inf) * (1 - factor)
-            name = "upper"
+            below = np.nextafter(float(value), -np.inf)
+            claim, name = 1e300 if value == math.inf else below - abs(below) * factor, "upper"
             assert claim < value
         else:
             continue
@@ -145,7 +145,7 @@ def test_next_steps_on_mdps(maximise: bool, number: int, rng: np.random.Generato
 @pytest.mark.parametrize("number", CASES)
 @pytest.mark.parametrize("maximise", [False, True], ids=["min", "max"])
 def test_averages_on_mdps(maximise: bool, number: int, rng: np.random.Generator, tmp_path: Path) -> None:
-    text, word = random_mdp(rng), "max" if maximise else "min"
+    text, word = random_mdp(rng, least=-3 * (number % 2)), "max" if maximise else "min"
     _, mdp = build_mdp(text)
     case = make(tmp_path, text, f"R{word}=? [ S ]")
     assert_sound(case, optima.averages(mdp, 0, maximise), rng)
