@@ -45,15 +45,7 @@ if TYPE_CHECKING:
     MatrixTable = LevelCurve | TaskTable
     # In the representation in which the matrix or the layers will be held.
 
-__all__ = [
-    "BACKENDS",
-    "Backend",
-    "CpuBackend",
-    "GpuBackend",
-    "Product",
-    "ReferenceBackend",
-    "choose_backend",
-]
+__all__ = ["BACKENDS", "Backend", "CpuBackend", "GpuBackend", "Product", "ReferenceBackend", "choose_backend"]
 
 BACKENDS = ("auto", "cpu", "gpu", "reference")
 
@@ -279,10 +271,7 @@ def weigh_parts(table: MatrixTable, backend: Backend) -> BestLevel[Holding, int]
 
 
 def select_level(
-    table: MatrixTable,
-    policy: str | int,
-    backend: Backend,
-    memory_budget: int | None = None,
+    table: MatrixTable, policy: str | int, backend: Backend, memory_budget: int | None = None
 ) -> tuple[LevelChoice, Holding | None]:
     """Choose the level of a matrix, or of layers that are held one by one.
 
@@ -376,8 +365,7 @@ class CpuBackend(Backend):
             n_rows, sharing = operator.shape[0], getattr(operator, "communicator", ALONE).size
             return RowSweep(layout, n_rows, schedule_sweep(layout, n_rows, sharing=sharing))
 
-        single = getattr(product, "multiply_single", None)
-        return HostSpace(operator, CpuPasses(), single, None if layout is None else sweeps)
+        return HostSpace(operator, CpuPasses(), None if layout is None else sweeps)
 
     def _in_row_types(self, curve: LevelCurve, level: int) -> Product:
         from hybrid.matrix.cpu.layout import build_cpu_layout

@@ -11,8 +11,6 @@ additions, and the result does not depend on the number of threads.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import types
 
@@ -64,19 +62,15 @@ def _multiply(  # type: ignore[no-untyped-def]
 
 _INTS, _INT32S, _DOUBLES = types.int64[::1], types.int32[::1], types.float64[::1]
 _INPUT = types.Array(types.float64, 1, "C", readonly=True)
+_SIGNATURE = types.void(
+    *[_INTS] * 12, _DOUBLES, types.boolean,
+    _INTS, _INTS, _INT32S, _INTS, _INT32S, _INT32S, _INT32S, types.float64[:, ::1],
+    _INPUT, types.boolean, _INPUT, types.boolean, _INPUT, types.float64, _DOUBLES, _DOUBLES,
+)  # fmt: skip
 
 
-def signature(x: types.Type, out: types.Type) -> Any:
-    """Return the signature of `block_spmv` for vectors of these types; what it relaxes with has doubles."""
-    return types.void(
-        *[_INTS] * 12, _DOUBLES, types.boolean,
-        _INTS, _INTS, _INT32S, _INTS, _INT32S, _INT32S, _INT32S, types.float64[:, ::1],
-        x, types.boolean, _INPUT, types.boolean, _INPUT, types.float64, _DOUBLES, out,
-    )  # fmt: skip
-
-
-# One specialisation serves all callers with doubles, read-only vectors included.
-@njit(signature(_INPUT, _DOUBLES), cache=True, nogil=True, boundscheck=False)
+# One specialisation serves all callers, read-only vectors included.
+@njit(_SIGNATURE, cache=True, nogil=True, boundscheck=False)
 def block_spmv(  # type: ignore[no-untyped-def]
     counter, chunk_ptr, piece_group, piece_count, piece_begin, piece_end, gap_begin, gap_end,
     row, row_type, slot_ptr, base, scale, scaled,

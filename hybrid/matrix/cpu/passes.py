@@ -20,15 +20,11 @@ Vector = NDArray[np.float64]
 _NOTHING = np.zeros(0)
 
 
-def _kernels_for(x: Vector) -> Any:
-    """Return the compiled passes over vectors with the precision of one."""
-    if x.dtype == np.float64:
-        from hybrid.matrix.cpu import shadow_kernels
+def _shadow_kernels() -> Any:
+    """Return the compiled passes of IDR(s), loaded on first use."""
+    from hybrid.matrix.cpu import shadow_kernels
 
-        return shadow_kernels
-    from hybrid.matrix.cpu import single_kernels
-
-    return single_kernels
+    return shadow_kernels
 
 
 def _sums(kernel: Any, size: int, count: int, *arguments: Any) -> Vector:
@@ -96,9 +92,9 @@ class CpuPasses(Passes):
 
     def image(self, x: Vector, diagonal: Vector, at_anchor: float, out: Vector) -> None:
         """Turn ``out = M x`` into ``x - (M x - at_anchor) / diagonal``."""
-        from hybrid.matrix.cpu import single_kernels, vector_kernels
+        from hybrid.matrix.cpu import vector_kernels
 
-        kernel: Any = (vector_kernels if x.dtype == np.float64 else single_kernels).image_rows
+        kernel: Any = vector_kernels.image_rows
         run_rows(kernel, x.size, x, diagonal, at_anchor, out)
 
     def subtract_from(self, x: Vector, out: Vector) -> None:
@@ -111,7 +107,7 @@ class CpuPasses(Passes):
 
     def shadow_sums(self, x: Vector, weights: Vector | None) -> Vector:
         """Return the scalar products with the shadow vectors, and of x with itself."""
-        kernel = _kernels_for(x).shadow_sums_rows
+        kernel = _shadow_kernels().shadow_sums_rows
         scale, weighed = (_NOTHING, False) if weights is None else (weights, True)
         return _sums(kernel, x.size, DIRECTIONS + 1, x, scale, weighed)
 
@@ -126,7 +122,7 @@ class CpuPasses(Passes):
 
     def aim(self, first: int, shares: Vector, omega: float, r: Vector, u: Vector, g: Vector) -> None:
         """Write the next direction."""
-        kernel = _kernels_for(r).turn_rows
+        kernel = _shadow_kernels().turn_rows
         run_rows(kernel, r.size, first - 1, False, _NOTHING, _NOTHING, shares, omega, u, g, r, _NOTHING)
 
     def settle(
@@ -142,16 +138,16 @@ class CpuPasses(Passes):
         x: Vector,
     ) -> None:
         """Take shares of the vectors before from the last ones, move along them, and aim again."""
-        kernel = _kernels_for(r).turn_rows
+        kernel = _shadow_kernels().turn_rows
         run_rows(kernel, r.size, last, True, taken, betas, shares, omega, u, g, r, x)
 
     def step_sums(self, t: Vector, r: Vector, weights: Vector | None) -> Vector:
         """Return ``t . r``, ``t . t`` and ``r . r``."""
-        kernel = _kernels_for(r).step_sums_rows
+        kernel = _shadow_kernels().step_sums_rows
         scale, weighed = (_NOTHING, False) if weights is None else (weights, True)
         return _sums(kernel, r.size, 3, t, r, scale, weighed)
 
     def step(self, omega: float, t: Vector, r: Vector, x: Vector) -> None:
         """Move along the residual."""
-        kernel = _kernels_for(r).step_rows
+        kernel = _shadow_kernels().step_rows
         run_rows(kernel, r.size, omega, t, r, x)

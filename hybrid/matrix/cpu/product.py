@@ -12,12 +12,11 @@ from hybrid.matrix.cpu import kernels
 from hybrid.matrix.cpu.arguments import PerPart, SharedArguments
 from hybrid.matrix.cpu.layout import CpuLayout
 from hybrid.matrix.cpu.pool import run_kernel
-from hybrid.matrix.cpu.staged_product import NO_STEP, Stage, StagedProduct, Stages, Vector, is_stage
+from hybrid.matrix.cpu.staged_product import Stage, StagedProduct, Stages, Vector, is_stage
 from hybrid.matrix.cpu.threads import threads_for
 
 Float64Array = NDArray[np.float64]
 Int64Array = NDArray[np.int64]
-Float32Array = NDArray[np.float32]
 
 
 class CpuProduct(StagedProduct):
@@ -43,15 +42,6 @@ class CpuProduct(StagedProduct):
     def terms(self) -> int:
         """Terms of one product, over all slices of all groups."""
         return self._terms
-
-    def multiply_single(self, x: Float32Array, out: Float32Array) -> None:
-        """Write M x to ``out``, contiguous float32 vectors; sums have double precision.
-
-        A zero coefficient times an element that is not finite is not a number.
-        """
-        from hybrid.matrix.cpu import single_kernels
-
-        self._run(NO_STEP, out, x, self._stages.all, kernel=single_kernels.block_spmv)
 
     def multiply_many(self, x: Float64Array, out: Float64Array) -> None:
         """Write M X to ``out``; both contiguous in rows, shapes (n_columns, k) and (n_rows, k).

@@ -118,7 +118,7 @@ def set_thread_count(count: int | None) -> int | None:
 
 _SHARES = (
     ("hybrid.matrix.cpu.pool_code", "hybrid.matrix.cpu.vector_kernels"),
-    ("hybrid.matrix.cpu.shadow_kernels", "hybrid.matrix.cpu.single_kernels"),
+    ("hybrid.matrix.cpu.shadow_kernels",),
     ("hybrid.matrix.cpu.sweep",),
 )
 """Modules, a process each; the last ones are left out where there are fewer cores to spare.  What products
@@ -129,8 +129,7 @@ _ALONE = (
     "hybrid.matrix.cpu.vector_kernels",
     "hybrid.matrix.cpu.shadow_kernels",
 )
-"""The modules of one process, in the order in which an answer gets to them; what long vectors alone need is
-left to machines with cores for it."""
+"""The modules of one process, in the order in which an answer gets to them."""
 
 _started: list[subprocess.Popen[bytes]] = []
 

@@ -2,9 +2,7 @@
 
 Numba has no vector types, and LLVM does not find the vectors in loops whose trip count is eight. So the
 loops over slices and terms are written directly in LLVM's intermediate language, with values of type <8 x
-double>. LLVM lowers these to the machine's registers: one of AVX-512, two of AVX, four of NEON.  Vectors
-that are multiplied, and products, may have single precision: their elements are widened when they are read
-and rounded when they are written.
+double>. LLVM lowers these to the machine's registers: one of AVX-512, two of AVX, four of NEON.
 """
 
 # mypy: disable-error-code="call-arg, unreachable"
@@ -24,15 +22,11 @@ from numba.extending import intrinsic
 from mtbdd.base.compiled import njit
 
 # Values of eight numbers in LLVM's intermediate language: how they are read, written and made.
-#
-# Vectors in memory may have single precision: their elements are widened when they are read and rounded when
-# they are written.
 
 cgutils: Any = _untyped_cgutils
 I32, I64 = ir.IntType(32), ir.IntType(64)
 VECTOR = ir.VectorType(ir.DoubleType(), 8)
 EIGHT = ir.Constant(I64, 8)
-_SINGLES = ir.VectorType(ir.FloatType(), 8)
 _MASK = ir.VectorType(ir.IntType(1), 8)
 
 
@@ -75,8 +69,6 @@ def prefetch(builder: Any, address: Any) -> None:
 
 def load_vector(builder: Any, address: Any) -> Any:
     """Return eight elements."""
-    if _has_singles(address):
-        return builder.fpext(builder.load(builder.bitcast(address, _SINGLES.as_pointer()), align=4), VECTOR)
     return builder.load(builder.bitcast(address, VECTOR.as_pointer()), align=8)
 
 
@@ -90,38 +82,29 @@ def inside(builder: Any, start: Any, size: Any) -> Any:
 
 def load_some(builder: Any, address: Any, mask: Any) -> Any:
     """Return eight elements, zero where the mask has none."""
-    kind, name, bytes_ = _kind(address)
     masked_load = cgutils.get_or_insert_function(
         builder.module,
-        ir.FunctionType(kind, [kind.as_pointer(), I32, _MASK, kind]),
-        f"llvm.masked.load.v8{name}.p0v8{name}",
+        ir.FunctionType(VECTOR, [VECTOR.as_pointer(), I32, _MASK, VECTOR]),
+        "llvm.masked.load.v8f64.p0v8f64",
     )
-    nothing = ir.Constant(kind, [0.0] * 8)
-    place = builder.bitcast(address, kind.as_pointer())
-    found = builder.call(masked_load, [place, ir.Constant(I32, bytes_), mask, nothing])
-    return found if kind is VECTOR else builder.fpext(found, VECTOR)
+    place = builder.bitcast(address, VECTOR.as_pointer())
+    return builder.call(masked_load, [place, ir.Constant(I32, 8), mask, constant(0.0)])
 
 
 def store_some(builder: Any, value: Any, address: Any, mask: Any) -> None:
     """Write those of eight elements that the mask has."""
-    kind, name, bytes_ = _kind(address)
     masked_store = cgutils.get_or_insert_function(
         builder.module,
-        ir.FunctionType(ir.VoidType(), [kind, kind.as_pointer(), I32, _MASK]),
-        f"llvm.masked.store.v8{name}.p0v8{name}",
+        ir.FunctionType(ir.VoidType(), [VECTOR, VECTOR.as_pointer(), I32, _MASK]),
+        "llvm.masked.store.v8f64.p0v8f64",
     )
-    if kind is not VECTOR:
-        value = builder.fptrunc(value, kind)
-    place = builder.bitcast(address, kind.as_pointer())
-    builder.call(masked_store, [value, place, ir.Constant(I32, bytes_), mask])
+    place = builder.bitcast(address, VECTOR.as_pointer())
+    builder.call(masked_store, [value, place, ir.Constant(I32, 8), mask])
 
 
 def store_vector(builder: Any, value: Any, address: Any) -> None:
     """Write eight elements."""
-    kind, _, bytes_ = _kind(address)
-    if kind is not VECTOR:
-        value = builder.fptrunc(value, kind)
-    builder.store(value, builder.bitcast(address, kind.as_pointer()), align=bytes_)
+    builder.store(value, builder.bitcast(address, VECTOR.as_pointer()), align=8)
 
 
 def constant(value: float) -> Any:
@@ -135,16 +118,6 @@ def splat(builder: Any, scalar: Any, kind: Any) -> Any:
     one = builder.insert_element(undefined, scalar, ir.Constant(I32, 0))
     lanes = ir.Constant(ir.VectorType(I32, kind.count), [0] * kind.count)
     return builder.shuffle_vector(one, undefined, lanes)
-
-
-def _kind(address: Any) -> tuple[Any, str, int]:
-    """Return type, its name and bytes of an element, of the vector at an address."""
-    return (_SINGLES, "f32", 4) if _has_singles(address) else (VECTOR, "f64", 8)
-
-
-def _has_singles(address: Any) -> bool:
-    """Return whether an address is one of an element of single precision."""
-    return isinstance(address.type.pointee, ir.FloatType)
 
 
 _AHEAD = 16
@@ -202,11 +175,7 @@ class Terms:
     """
 
     def __init__(
-        self,
-        builder: Any,
-        matrix: Sequence[Any],
-        first_slice: Any,
-        elements: Callable[[Any], Any],
+        self, builder: Any, matrix: Sequence[Any], first_slice: Any, elements: Callable[[Any], Any]
     ) -> None:
         self._builder, self._first_slice, self._elements = builder, first_slice, elements
         self._base, self._scale, self._pattern, self._pattern_ptr, *rest = matrix

@@ -121,12 +121,6 @@ class HostSteps(Steps):
         return np.append(float(self._made), self.changes)
 
 
-Multiply = Callable[[Any, Any], object]
-"""Writes the product with a vector: ``multiply(x, out)``."""
-
-_SHORT = 1 << 19
-"""Elements of a vector up to which double precision is kept: the vectors of a recurrence lie in caches."""
-
 _OPERANDS = 2
 """Of a method's vectors, those that it is called with: diagonal and right-hand side."""
 
@@ -139,8 +133,6 @@ class HostSpace(VectorSpace):
     matrix : LinearOperator
     passes : Passes, optional
         How vectors are worked on; by default in plain NumPy.
-    single : callable, optional
-        Multiplies vectors of single precision.
     sweeps : callable, optional
         Returns sweeps over the rows of the matrix in their order.
     """
@@ -153,10 +145,9 @@ class HostSpace(VectorSpace):
         self,
         matrix: LinearOperator,
         passes: Passes | None = None,
-        single: Multiply | None = None,
         sweeps: Callable[[], RowSweeps | None] | None = None,
     ) -> None:
-        self._matrix, self._single, self._sweeps = matrix, single, sweeps
+        self._matrix, self._sweeps = matrix, sweeps
         self._ordered: RowSweeps | None = None
         self._passes: Passes = NumPyPasses() if passes is None else passes
 
@@ -179,10 +170,6 @@ class HostSpace(VectorSpace):
             f"{option('spill', 'DIR')}, which has them on a disk",
         )
 
-    def takes_single(self, size: int) -> bool:
-        """See `VectorSpace.takes_single`; short vectors lie in caches, and doubles have kernels already."""
-        return self._single is not None and size > _SHORT
-
     def vector(self, values: ArrayLike) -> Vector:
         """Return a copy."""
         return _copy(values)
@@ -202,9 +189,7 @@ class HostSpace(VectorSpace):
     def system(self, diagonal: Vector, b: Vector | None) -> HostSystem:
         """Return a system of equations."""
         agreed = self.communicator.all
-        return HostSystem(
-            self._matrix, self._passes, diagonal, b, self._single, lambda: self.sweeps, agreed
-        )  # fmt: skip
+        return HostSystem(self._matrix, self._passes, diagonal, b, lambda: self.sweeps, agreed)
 
     @property
     def sweeps(self) -> RowSweeps | None:
@@ -263,12 +248,11 @@ class HostSystem:
         passes: Passes,
         diagonal: Vector,
         b: Vector | None,
-        single: Multiply | None = None,
         sweeps: Callable[[], RowSweeps | None] = lambda: None,
         agreed: Callable[[bool], bool] = bool,
     ) -> None:
         self._matrix, self._passes, self._diagonal, self._b = matrix, passes, diagonal, b
-        self._single, self._sweeps, self._agreed = single, sweeps, agreed
+        self._sweeps, self._agreed = sweeps, agreed
 
     def relaxation(
         self, omega: float = 1.0, factor: float = 1.0, criterion: Criterion | None = None
@@ -299,19 +283,18 @@ class HostSystem:
         is_single: bool = False,
         directions: int = DIRECTIONS,
     ) -> IDR:
-        """Return IDR(s)'s recurrence."""
+        """Return IDR(s)'s recurrence; the host has double precision alone."""
         from hybrid.matrix.space.idr import IDR
 
-        images = self.images(anchor, self._single if is_single else None)
-        real = np.float32 if is_single else np.float64
-        return IDR(self._passes, images, _copy(start), limit, weights, real, directions=directions)
+        return IDR(
+            self._passes, self.images(anchor), _copy(start), limit, weights, directions=directions
+        )  # fmt: skip
 
-    def images(self, anchor: int | None, multiply: Multiply | None = None) -> HostImages:
+    def images(self, anchor: int | None) -> HostImages:
         """Return what recurrences multiply with."""
         from hybrid.matrix.space.idr import HostImages
 
-        product = multiply or self._matrix.multiply
-        return HostImages(self._passes, product, self._diagonal, self.relaxation(), anchor)
+        return HostImages(self._passes, self._matrix.multiply, self._diagonal, self.relaxation(), anchor)
 
     def preconditioner(self, shape: Vector | None = None) -> SweptSystem | None:
         """See `System.preconditioner`: sweeps."""
@@ -343,9 +326,7 @@ class HostSystem:
 
     def sharing(self, b: Vector | None) -> HostSystem:
         """Return the system with another right-hand side."""
-        return HostSystem(
-            self._matrix, self._passes, self._diagonal, b, self._single, self._sweeps, self._agreed
-        )  # fmt: skip
+        return HostSystem(self._matrix, self._passes, self._diagonal, b, self._sweeps, self._agreed)
 
     def residual(self, x: Vector, scratch: Vector) -> Vector:
         """Return the residual, shape (1,)."""

@@ -20,9 +20,9 @@ Norms may grow by some powers of ten before they fall, and the residual then is 
 s = 4 a fresh one takes its place whenever it has fallen by a factor of a hundred, while directions stay. A
 restart would lose what they know (van der Vorst and Ye, SIAM J. Sci. Comput. 22(3), 2000).
 
-Most of the time is what passes over vectors move, and vectors of single precision halve that.  They lead as
-far as others, since residuals are recomputed in double precision.  But they forget what lies beyond seven
-digits, and where a system is nearly singular that takes more cycles than it saves.
+Most of the time is what passes over vectors move, and vectors of single precision, which a device takes,
+halve that. They lead as far as others, since residuals are recomputed in double precision. But they forget
+what lies beyond seven digits, and where a system is nearly singular that takes more cycles than it saves.
 
 Scalar products may be weighted, which is the recurrence for x divided by the weights. With weights 1 / x a
 small norm means a residual that is small beside x in every row, and not only where x is great. Source:
@@ -174,9 +174,6 @@ class IDR:
         Norm of the residual, weighed, below which it has arrived.
     weights : array, shape (n,), float64, optional
         What elements are multiplied with before they are measured.
-    real : {numpy.float64, numpy.float32}
-        Precision of residual, directions and images, which `passes` and `images` have to know.  The iterate
-        and recomputed residuals have double precision.
     plain : Images, optional
         Of the system as it is, divided by its diagonal, where `images` are those of another one.
     directions : {4, 1}
@@ -191,9 +188,8 @@ class IDR:
 
     Notes
     -----
-    An iteration is a cycle of s + 1 images; it allocates parts of vectors only.  Vectors: 3 + 2 s, with
-    single precision the memory of 3 + s, and one more with s = 1.  Time besides the products: s + 1 passes
-    over up to 2 s + 2 vectors.
+    An iteration is a cycle of s + 1 images; it allocates parts of vectors only.  Vectors: 3 + 2 s, and
+    one more with s = 1.  Time besides the products: s + 1 passes over up to 2 s + 2 vectors.
     """
 
     steps, cycles = 1, 400
@@ -205,7 +201,6 @@ class IDR:
         x: Array,
         limit: float,
         weights: Array | None = None,
-        real: type[np.floating[Any]] = np.float64,
         plain: Images | None = None,
         directions: int = DIRECTIONS,
     ) -> None:
@@ -215,12 +210,10 @@ class IDR:
         self.patience = self.cycles * self.cost
         self._limit, self._weights = limit, weights
         self.x = x
-        self.r, self._t = np.empty_like(x, dtype=real), np.empty_like(x, dtype=real)
-        self._u, self._g = (np.empty_like(x, dtype=real, shape=(directions, x.size)) for _ in range(2))
+        self.r, self._t = np.empty_like(x), np.empty_like(x)
+        self._u, self._g = (np.empty_like(x, shape=(directions, x.size)) for _ in range(2))
         self._shadow = np.empty_like(self.r) if directions == 1 else None
-        is_single = real is not np.float64
-        self._fall, self._fresh = fall_of(directions, is_single), np.empty_like(x) if is_single else self.r
-        self.spare = self._t if self._fresh is self.r else self._fresh
+        self._fall, self.spare = fall_of(directions, is_single=False), self._t
         self._space = Space(directions)
         self._first = self._norm = self._greatest = math.inf
         self._iterations, self._ended, self._broken = 0, True, False
@@ -280,10 +273,8 @@ class IDR:
         return self._norm
 
     def _make_residual(self) -> None:
-        """Make a fresh residual, in double precision at first."""
-        self._images.residual(self.x, self._fresh)
-        if self._fresh is not self.r:
-            self.r[...] = self._fresh
+        """Make a fresh residual."""
+        self._images.residual(self.x, self.r)
 
     def _sums(self, x: Array) -> Numbers:
         """Return the products of a vector with the shadow vectors, and with itself, shape (s + 1,)."""

@@ -65,28 +65,6 @@ def test_passes_on_all_cores_are_those_in_numpy(rng: np.random.Generator, size: 
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("size", [1, 1000, 3 * PIECE + 17])
-def test_passes_of_single_precision_are_those_of_double(rng: np.random.Generator, size: int) -> None:
-    passes = CpuPasses()
-    x, t = rng.normal(size=(2, size)).astype(np.float32)
-    vectors = [*rng.normal(size=(2, DIRECTIONS, size)), *rng.normal(size=(2, size))]
-    shares, taken = rng.uniform(-1.0, 1.0, (2, DIRECTIONS))
-    betas = rng.uniform(-1.0, 1.0, DIRECTIONS)
-    results = []
-    for real in (np.float32, np.float64):
-        u, g, r = (vector.astype(np.float32).astype(real) for vector in vectors[:3])
-        y, own, product = vectors[3].copy(), x.astype(real), t.astype(real)
-        passes.aim(0, shares, 0.7, r, u, g)
-        for k in range(DIRECTIONS):
-            passes.settle(k, taken, betas, shares, 0.7, u, g, r, y)
-        sums = passes.shadow_sums(own, None), passes.step_sums(product, own, None)
-        passes.step(0.4, product, r, y)
-        assert r.dtype == u.dtype == real and y.dtype == np.float64
-        results.append((u, g, r, y, *sums))
-    for found, expected in zip(*results, strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
-
-
 def test_the_residual_is_orthogonal_to_more_and_more_shadows(rng: np.random.Generator) -> None:
     dense, diagonal, b = linear_system(rng, 60)
     ours = recurrence(dense, diagonal, b, np.zeros(60))
