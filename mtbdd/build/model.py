@@ -118,7 +118,7 @@ class ModelStates(Memoised):
 
 _FEW_STATES = 10_000
 _FEW_TRANSITIONS = 1 << 16  # to number a part of them takes less time than to label its diagram
-_PLACES = 1 << 20  # numbers of states that are kept, of the sets asked for last
+_PLACES = 1 << 20  # numbers of states that are kept, of the latest sets
 
 
 class BuildStatistics(Record):

@@ -1,4 +1,4 @@
-"""Matrices with few entries: written out at once, and labelled as a diagram only where that is asked for.
+"""Matrices with few entries: written out at once, and labelled as a diagram on request.
 
 Most matrices of a small model are the rows and columns of some states in a whole matrix that is known.  To
 number such a part among the entries of the whole takes some array operations; to cut the diagram, to read it
@@ -56,7 +56,7 @@ class WrittenMTBDD(OffsetMTBDD, eq=False):
         entry_units: float,
         label: Callable[[], OffsetMTBDD],
     ) -> None:
-        # Past the frozen attributes, and without the nodes, which `__getattr__` is asked for.
+        # The attributes are frozen, and `__getattr__` makes those of the nodes.
         self.__dict__.update(
             n_rows=shape[0], n_columns=shape[1], entry_units=entry_units, _entries=entries, _bits=n_bits,
             _label=label,

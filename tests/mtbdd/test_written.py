@@ -1,0 +1,120 @@
+"""Parts of small models, numbered among written entries, against the diagrams of the same parts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mtbdd.build.model import SymbolicModel
+from mtbdd.offset.convert import offset_label
+from mtbdd.offset.entries import Entries
+from mtbdd.offset.offset import OffsetMTBDD, row_entries
+from mtbdd.offset.states import StateIndex, index_states, states_from
+from mtbdd.offset.written import WrittenMTBDD, write_entries
+from tests.builders.matrices import to_dense
+from tests.builders.models import build
+from tests.builders.random_mdps import random_mdp
+
+WALK = """
+    ctmc module m x : [0..11]; [] x<11 -> 2:(x'=x+1) + 0.5:(x'=x); [] x>0 -> 3:(x'=x-1) + 1:(x'=mod(x*7, 5));
+    endmodule"""
+
+
+def random_part(model: SymbolicModel, rng: np.random.Generator, least: float = 0.0) -> StateIndex:
+    """Return some states, numbered."""
+    mask = rng.random(model.n_states) < rng.uniform(least, 1.0)
+    return index_states(model.manager, states_from(model.manager, model.index, mask))
+
+
+def written(matrix: OffsetMTBDD) -> NDArray[np.float64]:
+    """Return a matrix from its entries, each of which occurs once and in order."""
+    entries = matrix.entries
+    assert entries is not None
+    places = entries.row.astype(np.int64) * max(matrix.n_columns, 1) + entries.column
+    assert (np.diff(places) > 0).all()
+    assert entries.row.dtype == entries.column.dtype == np.int32
+    found = np.zeros(matrix.shape)
+    found[entries.row, entries.column] = entries.value
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_parts_are_those_of_the_diagram(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries, nodes made afterwards, the transposed matrix, and what bounds rest on."""
+    rng = np.random.default_rng(seed)
+    model = build(random_mdp(rng) if seed % 3 else WALK)
+    with monkeypatch.context() as patch:
+        patch.setattr("mtbdd.build.model._FEW_STATES", 0)
+        plain = build(random_mdp(np.random.default_rng(seed)) if seed % 3 else WALK)
+        assert not plain.is_few
+    assert model.is_few
+    for number in range(len(model.layers)):
+        layer = number if model.is_mdp else None
+        for _ in range(4):
+            rows, columns = random_part(model, rng), random_part(model, rng)
+            other_rows, other_columns = (
+                index_states(plain.manager, states_from(plain.manager, plain.index, mask))
+                for mask in (model.indicator(rows.states), model.indicator(columns.states))
+            )
+            for diagonal in (True, False):
+                found = model.submatrix(rows, columns, diagonal, layer)
+                expected = plain.submatrix(other_rows, other_columns, diagonal, layer)
+                assert expected.entries is None
+                dense = to_dense(expected)
+                assert np.array_equal(written(found), dense)
+                assert np.array_equal(written(found.transpose()), dense.T)
+                assert found.shape == expected.shape
+                assert found.n_levels == expected.n_levels
+                assert found.n_entries == expected.n_entries == np.count_nonzero(dense)
+                assert found.entry_units == expected.entry_units
+                assert row_entries(found) == (dense != 0).sum(axis=1).max(initial=0) <= row_entries(expected)
+                assert found.same_as(expected)
+                assert found.diagram.same_as(expected)
+                assert np.array_equal(to_dense(found.transpose().diagram), dense.T)
+                turned = model.submatrix(rows, columns, diagonal, layer, transposed=True)
+                assert np.array_equal(written(turned), dense.T)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_not_chosen_are_empty(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = build(random_mdp(rng))
+    for layer in range(len(model.layers)):
+        chosen, columns = random_part(model, rng), random_part(model, rng, 0.5)
+        found = model.part(layer, model.index, columns, chosen)
+        kept = model.layers[layer].matrix.only(chosen.states & model.layers[layer].enabled)
+        kept = kept.only(model.manager.to_columns(columns.states))
+        expected = offset_label(kept, model.index, columns)
+        assert np.array_equal(written(found), to_dense(expected))
+        assert found.same_as(expected)
+
+
+def test_entries_of_written_matrices_are_theirs() -> None:
+    model = build(WALK)
+    whole = write_entries(model.transitions)
+    part = model.submatrix(model.index, model.index)
+    assert isinstance(part, WrittenMTBDD)
+    assert write_entries(part) is part.entries
+    assert [own.tolist() for own in whole] == [own.tolist() for own in part.entries]
+    assert (part.levels, part.terminals.tolist()) == (part.diagram.levels, part.diagram.terminals.tolist())
+    with pytest.raises(AttributeError, match="no attribute 'knots'"):
+        _ = part.knots
+
+
+def test_many_states_or_transitions_are_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = build(WALK)
+    assert few.submatrix(few.index, few.index).entries is not None
+    for limit in ("_FEW_STATES", "_FEW_TRANSITIONS"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"mtbdd.build.model.{limit}", 11)
+            model = build(WALK)
+            assert model.submatrix(model.index, model.index).entries is None
+
+
+def test_parts_of_entries_without_rows() -> None:
+    none = np.zeros(0, np.int64)
+    entries = Entries(np.zeros(1, np.int32), np.zeros(1, np.int32), np.ones(1))
+    assert [part.size for part in entries.part(1, none, None)] == [0, 0, 0]
+    assert [part.size for part in entries.part(1, None, None)] == [1, 1, 1]
+    assert [part.size for part in entries.part(1, None, None, diagonal=False)] == [0, 0, 0]
