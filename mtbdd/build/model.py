@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mtbdd.base.budget import check_budget
 from mtbdd.base.communicator import Communicator, Share
-from mtbdd.base.memoised import Memoised, Recent
+from mtbdd.base.memoised import Memoised
 from mtbdd.base.records import Record
 from mtbdd.build.events import Event
 from mtbdd.build.expressions import ExpressionTranslator
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from mtbdd.build.choices import ChoiceLayer
     from mtbdd.build.diagram_parts import DiagramParts
     from mtbdd.offset.distributed import DistributedMTBDD
+
+_FEW_STATES = 10_000
 
 # The states of a model: their numbers, sets of them, and their values of variables.
 
@@ -100,7 +102,13 @@ class ModelStates(Memoised):
             index.place.require(index.size, f"a vector of {index.size} states", "choose smaller constants")
             same: NDArray[np.bool_] = index.place.xp.full(index.size, inside != self.manager.false, np.bool_)
             return same
-        return expand_values(index, read_nodes(self.manager, inside), lambda refs: refs == TRUE, np.bool_)
+        known = index.masks.get(inside)
+        if known is not None:
+            return known.copy()
+        found = expand_values(index, read_nodes(self.manager, inside), lambda refs: refs == TRUE, np.bool_)
+        if index.size <= _FEW_STATES:
+            index.masks.keep(inside, found.copy(), index.size)
+        return found
 
     def first(self, states: Node) -> dict[str, bool | int]:
         """Return one state of a non-empty set, by variable name."""
@@ -116,9 +124,7 @@ class ModelStates(Memoised):
 
 # Statistics of a symbolic build.
 
-_FEW_STATES = 10_000
 _FEW_TRANSITIONS = 1 << 16  # to number a part of them takes less time than to label its diagram
-_PLACES = 1 << 20  # numbers of states that are kept, of the latest sets
 
 
 class BuildStatistics(Record):
@@ -198,7 +204,6 @@ class SymbolicModel(ModelStates):
         self._tables: dict[int, NodeTable] = {}
         self._is_numbered: bool | None = None
         self._entries: dict[int, Entries] = {}
-        self._places: Recent[NDArray[np.int64]] = Recent(_PLACES)
         self.build_seconds = 0.0
         self.is_reached = given is None or given.is_listed
         translator.labels.update(init=initial, deadlock=deadlocks)
@@ -441,13 +446,7 @@ class SymbolicModel(ModelStates):
 
     def _places_of(self, states: StateIndex) -> NDArray[np.int64] | None:
         """Return the numbers of a set's states, ascending; None for all."""
-        if states.size == self.n_states:
-            return None
-        found: NDArray[np.int64] | None = self._places.get(states.states)
-        if found is None:
-            found = self.index.places(states)
-            self._places.keep(states.states, found, found.size)
-        return found
+        return None if states.size == self.n_states else np.flatnonzero(self.indicator(states.states))
 
     def numbered(
         self, entries: SymbolicMatrix, rows: StateIndex, columns: StateIndex, transposed: bool = False

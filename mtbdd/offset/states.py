@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.base.errors import NumberingError, option
+from mtbdd.base.memoised import Recent
 from mtbdd.base.records import Record
 from mtbdd.base.sorting import sorted_values
 from mtbdd.diagrams.manager import Manager, Node
@@ -22,7 +23,8 @@ from mtbdd.diagrams.nodes import FALSE, distinct_pairs, nodes_of_pairs, read_nod
 from mtbdd.offset.offset import MAX_COUNT
 from mtbdd.offset.places import HOST, VectorPlace
 
-_MOST_LISTED = 1 << 12  # states of a set whose bits are listed
+_MOST_MARKS = 1 << 17  # members whose membership in sets is kept
+_MOST_LISTED = 1 << 12  # states of a set that are listed one by one
 _NODE_BITS = 16  # that take as many bytes as a node
 
 
@@ -182,6 +184,27 @@ class StateIndex(Record):
         return bits
 
     @cached_property
+    def masks(self) -> Recent[NDArray[np.bool_]]:
+        """Which members lie in sets asked for a short while ago, each shape (size,), not to be written to."""
+        return Recent(_MOST_MARKS if self.place is HOST else 0)
+
+    @cached_property
+    def prefix_children(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
+        """The places of every prefix's continuations by 0 and by 1 among the prefixes one bit longer.
+
+        One pair a bit; where there is no continuation the place is the number of these prefixes.
+        """
+        node: NDArray[np.int64] = np.zeros(min(self.size, 1), np.int64)
+        found = []
+        for low, high in zip(self.low, self.high, strict=True):
+            child = np.stack((low[node], high[node]), axis=1)
+            kept = child >= 0
+            node = child[kept].astype(np.int64)
+            place = np.where(kept, np.cumsum(kept).reshape(kept.shape) - 1, node.size)
+            found.append((place[:, 0], place[:, 1]))
+        return tuple(found)
+
+    @cached_property
     def member_bits(self) -> NDArray[np.bool_]:
         """The row bits of all members, shape (n_bits, size)."""
         return np.ascontiguousarray(self.bits_at(np.arange(self.size)).T)
@@ -269,7 +292,8 @@ def states_from(manager: Manager, index: StateIndex, mask: NDArray[np.bool_]) ->
     Notes
     -----
     Prefixes of the members' bits are followed downwards while the vector marks some but not all members
-    below them; then subsets are numbered bottom-up, level by level, equal ones alike.  Time: O(size), and
+    below them; then subsets are numbered bottom-up, level by level, equal ones alike.  Of few members all
+    prefixes are numbered.  Time: O(size), and
     O(such prefixes) in numpy for every level, then one package call for every distinct subset.
     """
     if mask.shape != (index.size,):
@@ -283,6 +307,10 @@ def states_from(manager: Manager, index: StateIndex, mask: NDArray[np.bool_]) ->
         return manager.false
     if mask.all():
         return index.states
+    if mask.size <= _MOST_LISTED:
+        found = _from_few(manager, index, mask)
+        index.masks.keep(found, mask.copy(), mask.size)
+        return found
     marked = np.zeros(index.size + 1, dtype=np.int64)
     np.cumsum(mask, out=marked[1:])
     node, first = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
@@ -311,6 +339,17 @@ def states_from(manager: Manager, index: StateIndex, mask: NDArray[np.bool_]) ->
         below = [manager.false, *own, *nodes[1:]]
         keys, numbers = distinct_pairs(codes[::2] * len(below) + codes[1::2], len(below))
         nodes = nodes_of_pairs(manager, manager.rows[bit], below, keys // len(below), keys % len(below))
+    return nodes[int(numbers[0])]
+
+
+def _from_few(manager: Manager, index: StateIndex, mask: NDArray[np.bool_]) -> Node:
+    """Return the marked members of a set that can be listed: prefixes bottom-up, equal subsets alike."""
+    numbers, nodes = mask.astype(np.int64), [manager.false, manager.true]
+    for bit in reversed(range(index.n_bits)):
+        low, high = index.prefix_children[bit]
+        below, numbers = len(nodes), np.append(numbers, 0)
+        keys, numbers = distinct_pairs(below * numbers[low] + numbers[high], below)
+        nodes = nodes_of_pairs(manager, manager.rows[bit], nodes, keys // below, keys % below)
     return nodes[int(numbers[0])]
 
 
