@@ -184,6 +184,7 @@ class ExpressionTranslator:
         self._interner = Interner()
         self._sets: dict[int, Node] = {}
         self._partitions: dict[int, Partition] = {}
+        self._reals: dict[int, Partition] = {}
         self._assignments: dict[tuple[str, int], tuple[Node, Node]] = {}
         self._place = {v.name: i for i, v in enumerate(encoding.variables)}
         ranges = {v.name: (v.low, v.high) for v in encoding.variables if not v.is_bool}
@@ -302,6 +303,14 @@ class ExpressionTranslator:
         if known is None:
             known = self._partitions[number] = self._partition(expression)
         return known if domain is None else known.only(domain)
+
+    def reals(self, expression: Expression) -> Partition:
+        """Return the partition by the real numbers that an expression means; what has no value is NaN."""
+        number = self._interner.number(expression)
+        known = self._reals.get(number)
+        if known is None:
+            known = self._reals[number] = RealPartitions(self).of(expression)
+        return known
 
     def _partition(self, e: Expression) -> Partition:
         manager = self.encoding.manager

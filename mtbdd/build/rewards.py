@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.base.records import Record
-from mtbdd.build.expressions import RealPartitions
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
@@ -355,7 +354,7 @@ def _item_rewards(
             wide = _wide(model, item, states, exits, within.at(HOST), faults)
             vectors += [_moved(vector, within) for vector in wide]
             continue
-        value = RealPartitions(model.translator).of(item.value)
+        value = model.translator.reals(item.value)
         taken = value.met(states)
         faults += _infinite(model, item, taken, states)
         if faults:
@@ -578,7 +577,7 @@ def item_amounts(model: SymbolicModel, item: RewardItem, often: Partition) -> Pa
     often = often.only(model.reachable).nonzero()
     model.translator.require_value(item.guard, often.support)
     states = model.translator.states(item.guard) & often.support
-    value = RealPartitions(model.translator).of(item.value).only(states)
+    value = model.translator.reals(item.value).only(states)
     for fault in _infinite(model, item, value):
         raise BuildError([fault])
     return often.combine(value.map(Amount.of), Amount.of_carrier(often.units))
