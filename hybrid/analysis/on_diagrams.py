@@ -35,10 +35,12 @@ from hybrid.solvers.diagram_iteration import (
 )
 from mtbdd.base.errors import option
 from mtbdd.build.model import SymbolicModel
+from mtbdd.build.reach import Leaps
 from mtbdd.build.rewards import symbolic_reward
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.node_store import DOWN, UP, Diagram, NodeStore
+from mtbdd.diagrams.relation import Relation
 from mtbdd.diagrams.value_diagrams import ValueDiagrams
 from mtbdd.graph.prob01 import prob0, prob1
 from mtbdd.language.model_syntax import ELAPSED
@@ -393,7 +395,16 @@ def _system(
         if not maximise and missing != model.manager.false:
             barred = store.mapped(_indicator(store, model, missing), lambda values: values * UNREACHED)
         choices.append(DiagramChoice(matrix, gain, barred))
-    return DiagramSystem(store, choices, maximise, _indicator(store, model, known), model.n_states)
+    known_ones = _indicator(store, model, known)
+    return DiagramSystem(store, choices, maximise, known_ones, model.n_states, lambda: _counter(model))
+
+
+def _counter(model: SymbolicModel) -> tuple[tuple[int, ...], bool]:
+    """Return the levels of a counter along which paths run, and whether it falls backward; none of none."""
+    leaps = Leaps(model.encoding.counters, model.relations, Relation.preimage, None)
+    for layers in leaps.running():
+        return tuple(model.manager.row_level(bit) for bit in layers.bits), layers.is_down
+    return (), False
 
 
 def _solved(a: OperatorQuery, system: DiagramSystem, what: str) -> DiagramBounds:

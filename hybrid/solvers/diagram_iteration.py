@@ -8,7 +8,7 @@ rounded down. A guess a little above becomes an upper bound once a step, rounded
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hybrid.base.errors import UnsupportedError
 from hybrid.matrix.space.base import Clock, Criterion, Status
+from hybrid.solvers.diagram_layers import DiagramLayers
 from mtbdd.base.errors import option
 from mtbdd.diagrams.node_store import DOWN, UP, Diagram, NodeStore
 
@@ -95,6 +96,9 @@ class DiagramSystem:
         Values of states that are known, 0 elsewhere.
     n_states : int
         Of the model: what an array would have to hold.
+    counter : callable
+        Returns the levels of the row bits of a counter, most significant first, and whether values of chains
+        are found from its greatest value on down; no levels where none runs.
 
     Notes
     -----
@@ -106,6 +110,7 @@ class DiagramSystem:
     maximise: bool
     known: int
     n_states: int
+    counter: Callable[[], tuple[Sequence[int], bool]] = lambda: ((), False)
 
     backend: ClassVar[str] = "cpu"
     backend_reason: ClassVar[str] = "vectors that are diagrams are on the cpu"
@@ -292,58 +297,20 @@ class DiagramIteration:
     def _in_layers(self) -> bool:
         """Solve a large chain without circles from its ends on; return whether it is one.
 
-        A layer has the states that lead to known ones alone. Each state is solved once, and products go by
-        the nodes of its layer. What is found of another chain is a lower bound.
-
-        Lemma: diagram-layers (docs/bounds.md).
+        What is found of another chain is a lower bound.
         """
-        system, store = self.system, self.system.store
-        if store.size(system.step(0, DOWN)) < _MANY_NODES:
+        if self.system.store.size(self.system.step(0, DOWN)) < _MANY_NODES:
             return False
-        (choice,) = system.choices
-        left = self._leading_to(choice.matrix[1], store.constant(1.0))
-        layer = store.without(left, self._leading_to(choice.matrix[1], left))  # lemma: diagram-layers
-        lower = upper = system.known
-        while layer:
-            lower, upper = self._solved(layer, lower, upper)
-            system.refuse_large(lower)
-            left = store.without(left, layer)
+        layers = DiagramLayers(self.system)
+        for self.lower in layers.solved():
             self.iterations += 1
             if self._spent():
                 break
-            near = store.product(self._leading_to(choice.matrix[1], layer), left)
-            rows = store.product(choice.matrix[1], near)
-            layer = store.without(near, self._leading_to(rows, left))  # lemma: diagram-layers
-            lower, upper, left, layer = system.settle(lower, upper, left, layer)
-        self.lower = lower
-        if left:  # lemma: diagram-layers
+        self.products += layers.products
+        if layers.left:  # lemma: diagram-layers
             return False
-        self.upper = upper
+        self.upper = layers.upper
         return True
-
-    def _leading_to(self, matrix: int, states: int) -> int:
-        """Return 1 in the rows that have an entry in some columns; entries are at least the exact ones."""
-        return self._support(self.system.store.matrix_product(matrix, states, UP))
-
-    def _solved(self, layer: int, lower: int, upper: int) -> tuple[int, int]:
-        """Return bounds that have the values of a layer as well, which leads to known states alone.
-
-        Lemma: diagram-layers (docs/bounds.md).
-        """
-        store = self.system.store
-        (choice,) = self.system.choices
-        store.begin_exact()
-        found = [lower, upper]
-        for place, rounding in enumerate((DOWN, UP)):
-            value = store.matrix_product(store.product(choice.matrix[place], layer), found[place], rounding)
-            if choice.gain is not None:
-                value = store.sum(value, store.product(choice.gain[place], layer), rounding)
-            is_exact = len({*choice.matrix}) == len({*(choice.gain or (0,))}) == 1 and lower == upper
-            found[place] = store.sum(found[place], value, rounding)
-            self.products += 1
-            if is_exact and not store.was_rounded:  # lemma: diagram-layers
-                return found[0], found[0]
-        return found[0], found[1]
 
     def _added_up(self) -> bool:
         """Begin with the sum of the terms ``A^k b`` from below; return whether these are all there are.

@@ -10,6 +10,7 @@ small. Each group starts only from the states found since its own last turn.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -82,6 +83,24 @@ class Layers(Record):
     def last(self, states: Node) -> int:
         """Return the last layer in which a non-empty set has states."""
         return self._extreme(states, is_last=True)
+
+    def split(self, states: Node, most: float = math.inf) -> dict[int, Node]:
+        """Return the states of every layer that has some; of none where the layers' nodes are too many.
+
+        Time: O(layers) conjunctions with a bit.
+        """
+        manager, parts = self.manager, {0: states} if states != self.manager.false else {}
+        for name in self.names:
+            bit = manager.bdd.var(name)
+            halves = (
+                (2 * number + high, part & (bit if high else ~bit))
+                for number, part in parts.items()
+                for high in (0, 1)
+            )
+            parts = {number: half for number, half in halves if half != manager.false}
+            if most < math.inf and sum(manager.size(part) for part in parts.values()) > most:
+                return {}
+        return {self.number(number): part for number, part in parts.items()}
 
     def next_ones(self, is_forward: bool) -> Node:
         """Return the relation of states to those of the next layer, over the counter's bits alone.
@@ -191,6 +210,31 @@ class Leaps:
                 break
         return None
 
+    def running(self) -> Iterator[Layers]:
+        """Yield layers of counters, the top one first, in the direction in which most steps by one go."""
+        for bits in sorted(self._counters):
+            up, down = (self._way(bits, is_down) for is_down in (False, True))
+            way = max(up, down, key=self._steps)
+            if self._steps(way) >= _FEWEST_LAYERS:
+                yield way.layers
+
+    def _steps(self, way: _Way) -> int:
+        """Return from how many layers a step to the next one leads."""
+        manager, own = way.layers.manager, frozenset(way.layers.names)
+        sources = manager.disjunction(relation.sources for relation in way.crossing)
+        return len(way.layers.split(manager.exists([n for n in manager.rows if n not in own], sources)))
+
+    def sweep(self, found: Node, pending: Node) -> Sweep | None:
+        """Return a search along a counter, from some of the found states, where one pays."""
+        most = _SLICED * self._relations[0].manager.size(found)
+        for layers in self.running():
+            parts = layers.split(pending, most)
+            if not parts:
+                return None
+            if len(parts) >= _FEWEST_LAYERS:
+                return Sweep(layers, self._relations, self._direction, self._inside, found, parts)
+        return None
+
     def _taken(self, states: Node) -> Node:
         return states if self._inside is None else states & self._inside
 
@@ -270,6 +314,78 @@ def _suppositions(layers: Layers, found: Node, looks: dict[int, Node]) -> Iterat
                 high = layers.names[: len(layers.names) - low]
                 yield last, manager.and_exists(found, window, high)
                 break
+
+
+# Searches that sweep along a counter: all that has come to a layer is taken at once.
+#
+# Where a counter runs down from many values, a search by rounds visits a layer once for each of them, and
+# each round unites sets of all layers.  Layer after layer, in the direction in which the counter runs, one is
+# visited once a sweep, and steps touch few layers.  This pays where the layers' diagrams have little in
+# common, as below a counter at the top of the order.
+
+_LEAST_WORK = 1 << 19  # nodes that steps have started from before a sweep is thought of; then twice as many
+_FEWEST_LAYERS = 16  # that states to start from lie in
+_SLICED = 4  # times the nodes of all that is found are those of their layers one by one, at most
+
+
+class Sweep:
+    """A search that takes states layer by layer of one counter.
+
+    Parameters
+    ----------
+    layers : Layers
+    relations : sequence of Relation
+    direction : callable
+        `Relation.image` or `Relation.preimage`.
+    inside : Node, optional
+        States outside are not taken.
+    found : Node
+        The states found so far.
+    pending : dict
+        Those among them to step from, by layer.
+
+    Attributes
+    ----------
+    work : int
+        Nodes of all the sets that steps have started from so far.
+    """
+
+    def __init__(
+        self,
+        layers: Layers,
+        relations: Sequence[Relation],
+        direction: Direction,
+        inside: Node | None,
+        found: Node,
+        pending: dict[int, Node],
+    ) -> None:
+        self.layers, self._relations, self._direction, self._inside = layers, relations, direction, inside
+        self.found = found
+        self.work = 0
+        self._pending = pending
+
+    def rounds(self) -> Iterator[Node]:
+        """Search to the end, and yield what is found after every sweep."""
+        manager, passed = self.layers.manager, -1
+        while self._pending:
+            layer = min(self._pending)
+            states = self._pending.pop(layer)
+            if layer < passed:
+                yield self.found
+            passed = layer
+            self.work += manager.size(states) * len(self._relations)
+            for relation in self._relations:
+                new = self._direction(relation, states)
+                if self._inside is not None:
+                    new = new & self._inside
+                new = new & ~self.found
+                if new == manager.false:
+                    continue
+                self.found = self.found | new
+                for number, part in self.layers.split(new).items():
+                    before = self._pending.get(number)
+                    self._pending[number] = part if before is None else before | part
+        yield self.found
 
 
 _CLOSURE_GROWTH = 4  # the closure of one event may be this many times larger than its relation
@@ -386,6 +502,8 @@ def search_rounds(
 
     Nothing is yielded where there is nothing to search from.
     """
+    if start == manager.false:
+        return
     if restrict_sources and inside is not None:
         relations = [r.from_states(inside) for r in relations]
         relations = [r for r in relations if r.node != manager.false]
@@ -409,6 +527,7 @@ def search_rounds(
     relations = _group(relations)
     done = [found & ~frontier] * len(relations)  # what each relation has already started from
     leaps, rounds, next_leap = Leaps(counters, relations, direction, inside), 0, _FIRST_LEAP
+    next_sweep = max(_LEAST_WORK, work)
     while any(states != found for states in done):
         rounds += 1
         if rounds == next_leap:
@@ -416,6 +535,13 @@ def search_rounds(
             work += leaps.work - before
             next_leap += rounds if further == found else _FIRST_LEAP
             found = further
+        if work >= next_sweep:
+            next_sweep = work + work // 4
+            sweep = leaps.sweep(found, manager.disjunction(found & ~states for states in done))
+            if sweep is not None:
+                for found in sweep.rounds():
+                    yield Round(found, work + sweep.work, grouped=True)
+                return
         # Counted once a round: every count walks all nodes.
         whole = manager.size(found)
         for i, relation in enumerate(relations):

@@ -1,4 +1,4 @@
-"""Searches that leap along a counter, against a search one state at a time."""
+"""Searches that leap or sweep along a counter, against a search one state at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from mtbdd.build.reach import Layers, Leaps, fixpoint, search_rounds
+from mtbdd.build.reach import Layers, Leaps, Sweep, fixpoint, search_rounds
 from mtbdd.diagrams.encoding import Encoding
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.relation import Relation
@@ -46,6 +46,25 @@ def leaps(monkeypatch: pytest.MonkeyPatch) -> list[Node]:
 
     monkeypatch.setattr(Leaps, "_proved", watch)
     return proved
+
+
+@pytest.fixture
+def sweeps(monkeypatch: pytest.MonkeyPatch) -> list[Sweep]:
+    """Sweeps from the first round of groups on, where many layers have states to start from."""
+    made: list[Sweep] = []
+    monkeypatch.setattr("mtbdd.build.reach._LEAST_WORK", 0)
+    monkeypatch.setattr("mtbdd.build.reach._FEWEST_LAYERS", 2)
+    monkeypatch.setattr("mtbdd.build.reach._SLICED", 100)
+    choose = Leaps.sweep
+
+    def watch(leaps: Leaps, found: Node, pending: Node) -> Sweep | None:
+        sweep = choose(leaps, found, pending)
+        if sweep is not None:
+            made.append(sweep)
+        return sweep
+
+    monkeypatch.setattr(Leaps, "sweep", watch)
+    return made
 
 
 def variable(name: str, high: int) -> ResolvedVariable:
@@ -128,12 +147,8 @@ def random_edges(rng: np.random.Generator, model: Layered, step: int, period: in
     return edges
 
 
-@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
-@pytest.mark.parametrize("faults", [0, 3])
-def test_leaps_find_what_a_search_finds(
-    package: str, faults: int, rng: np.random.Generator, leaps: list[Node]
-) -> None:
-    turns = range(16) if package == FASTEST else range(0, 16, 3)
+def find_both_ways(package: str, turns: Sequence[int], faults: int, rng: np.random.Generator) -> None:
+    """Compare what searches with counters find."""
     for turn in turns:
         model = Layered.of(package, is_above=turn % 2 == 0)
         step = 1 if turn % 4 < 2 else -1
@@ -161,7 +176,62 @@ def test_leaps_find_what_a_search_finds(
             counters=counters,
         )
         assert kept == model.set(backward_states(chain, target & closed, closed))
+
+
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
+@pytest.mark.parametrize("faults", [0, 3])
+def test_leaps_find_what_a_search_finds(
+    package: str, faults: int, rng: np.random.Generator, leaps: list[Node]
+) -> None:
+    turns = range(16) if package == FASTEST else range(0, 16, 3)
+    find_both_ways(package, turns, faults, rng)
     assert len(leaps) > len(turns) // 2
+
+
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
+@pytest.mark.parametrize("faults", [0, 3])
+def test_sweeps_find_what_a_search_finds(
+    package: str, faults: int, rng: np.random.Generator, sweeps: list[Sweep]
+) -> None:
+    turns = range(16) if package == FASTEST else range(0, 16, 3)
+    find_both_ways(package, turns, faults, rng)
+    assert len(sweeps) > len(turns)
+
+
+@pytest.mark.parametrize("is_down", [False, True])
+@pytest.mark.parametrize("direction", ["image", "preimage"])
+def test_a_sweep_takes_each_layer_once(is_down: bool, direction: str, sweeps: list[Sweep]) -> None:
+    """A counter that runs from some values to one end, where the inner state changes and it begins again."""
+    model = Layered.of(FASTEST)
+    end, begun = 0 if is_down else LAYERS - 1, range(4, LAYERS, 8)
+    edges: Edges = {}
+    for inner in range(INNER):
+        for layer in range(LAYERS):
+            if layer != end:
+                edges[model.number(layer, inner)] = {model.number(layer + (-1 if is_down else 1), inner)}
+        if inner + 1 < INNER:
+            edges[model.number(end, inner)] = {model.number(layer, inner + 1) for layer in begun}
+    relation = model.relation(edges)
+    start = {model.number(layer, 0) for layer in begun}
+    if direction == "preimage":
+        start = {model.number(end, INNER - 1)}
+    arguments = model.encoding.manager, model.set(start), [relation], getattr(Relation, direction)
+    slow = list(search_rounds(*arguments))
+    quick = list(search_rounds(*arguments, counters=model.counters))
+    assert quick[-1].found == slow[-1].found
+    assert len(sweeps) == 1 and sweeps[0].layers.is_down == (is_down == (direction == "image"))
+    assert 2 * len(quick) < len(slow)
+
+
+@pytest.mark.parametrize("is_down", [False, True])
+def test_layers_are_split(is_down: bool) -> None:
+    model = Layered.of(FASTEST)
+    layers = Layers(model.encoding.manager, model.counters[0], is_down)
+    states = {layer: model.layer(layer, [layer % INNER]) for layer in (0, 5, LAYERS - 1)}
+    found = layers.split(model.set(set().union(*states.values())))
+    assert found == {layers.number(layer): model.set(own) for layer, own in states.items()}
+    assert layers.split(layers.manager.false) == {}
+    assert layers.split(model.set(states[0] | states[5]), most=1) == {}
 
 
 @pytest.mark.parametrize("start_layer, step", [(0, 1), (LAYERS - 1, -1)])
