@@ -172,7 +172,7 @@ class ChoiceMatrices:
         self._layers: tuple[bool, list[LayerMatrix]] | None = None
         self._built: HeldChoices | None = None
         layers = range(len(model.layers))
-        least = (float(model.layer_transitions(i).terminals.min(initial=1.0)) for i in layers)
+        least = (float(model.layer_transitions(i).values.min(initial=1.0)) for i in layers)
         self._least = min(least, default=1.0)
         self._lost = 0.0
         self._slack = choice_slack(model)  # lemma: rounding

@@ -28,11 +28,10 @@ from mtbdd.diagrams.relation import Relation
 from mtbdd.language.model_syntax import ResolvedModel
 from mtbdd.language.syntax import Expression, ModelType
 from mtbdd.offset.convert import entry_units, has_diagonal, offset_label
-from mtbdd.offset.entries import Entries
 from mtbdd.offset.expansion import expand, expand_sum, expand_values
 from mtbdd.offset.offset import MAX_COUNT, OffsetMTBDD
 from mtbdd.offset.states import StateIndex, index_states
-from mtbdd.offset.written import WrittenMTBDD, write_entries
+from mtbdd.offset.written import list_entries
 
 if TYPE_CHECKING:
     from mtbdd.build.choices import ChoiceLayer
@@ -203,7 +202,6 @@ class SymbolicModel(ModelStates):
         self._offsets: dict[int, OffsetMTBDD] = {}
         self._tables: dict[int, NodeTable] = {}
         self._is_numbered: bool | None = None
-        self._entries: dict[int, Entries] = {}
         self.build_seconds = 0.0
         self.is_reached = given is None or given.is_listed
         translator.labels.update(init=initial, deadlock=deadlocks)
@@ -255,7 +253,7 @@ class SymbolicModel(ModelStates):
         values: set[float] = set()
         for i, layer in enumerate(self.layers):
             own, terminals = layer.matrix.mtbdd_nodes(self._table(i))
-            found = self.layer_transitions(i).terminals.tolist() if self.is_numbered else None
+            found = self._whole_matrix(i).values.tolist() if self.is_numbered else None
             present = set(layer.matrix.entries()[1] if found is None else found)
             self._tables.pop(i, None)  # what else is asked rarely may read it again
             nodes += own
@@ -318,8 +316,20 @@ class SymbolicModel(ModelStates):
     def _whole_matrix(self, layer: int) -> OffsetMTBDD:
         """Return what `layer_transitions` shows, as the analysis takes it."""
         if layer not in self._offsets:
-            matrix = self.layers[layer].matrix
-            self._offsets[layer] = offset_label(matrix, self.index, self.index, self._table(layer))
+            matrix, index, table = self.layers[layer].matrix, self.index, self._table(layer)
+            entries = None
+            if 0 < index.size <= _FEW_STATES and self._is_alone:
+                entries = list_entries(matrix, index, table, _FEW_TRANSITIONS)
+            if entries is None:
+                self._offsets[layer] = offset_label(matrix, index, index, table)
+            else:
+                self._offsets[layer] = OffsetMTBDD.written(
+                    (index.size, index.size),
+                    index.n_bits,
+                    entries,
+                    entry_units(matrix),
+                    lambda: offset_label(matrix, index, index),
+                )
         return self._offsets[layer]
 
     @cached_property
@@ -417,8 +427,13 @@ class SymbolicModel(ModelStates):
     @cached_property
     def is_few(self) -> bool:
         """Whether states and transitions are few enough to be numbered one by one; see `part`."""
-        is_alone = self.whole is self and self.manager.share is None
-        return is_alone and self.n_states <= _FEW_STATES and self.n_transitions <= _FEW_TRANSITIONS
+        whole = self.n_states <= _FEW_STATES and self._is_alone and self.n_transitions <= _FEW_TRANSITIONS
+        return whole and all(self._whole_matrix(i).entries is not None for i in range(len(self.layers)))
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether no other process has a part of the states."""
+        return self.whole is self and self.manager.share is None
 
     def part(
         self,
@@ -432,14 +447,14 @@ class SymbolicModel(ModelStates):
 
         Time: O(transitions of the layer), and O(states) for every bit where the sets are new.
         """
-        if layer not in self._entries:
-            self._entries[layer] = write_entries(self._whole_matrix(layer))
+        whole = self._whole_matrix(layer).entries
+        assert whole is not None
         matrix, places = self.layers[layer].matrix, self._places_of
         kept = None if chosen is rows else places(chosen)
-        return WrittenMTBDD(
+        return OffsetMTBDD.written(
             (rows.size, columns.size),
             self.encoding.n_bits,
-            self._entries[layer].part(self.n_states, places(rows), places(columns), kept, diagonal),
+            whole.part(self.n_states, places(rows), places(columns), kept, diagonal),
             entry_units(matrix),
             lambda: offset_label(self._cut(matrix, chosen, columns, diagonal), rows, columns),
         )

@@ -132,7 +132,7 @@ def has_diagonal(symbolic: OffsetMTBDD) -> bool:
     return bool(node.size)
 
 
-_OUTSIDE = (
+OUTSIDE = (
     "the matrix has an entry outside the given row and column states: expected all entries inside; "
     "cut it with `SymbolicMatrix.only` first"
 )
@@ -178,7 +178,7 @@ def offset_label(
     row_nodes = np.zeros(refs.size, dtype=np.int64)
     column_nodes = np.zeros(refs.size, dtype=np.int64)
     if refs.size and not (rows.size and columns.size):
-        raise ValueError(_OUTSIDE)
+        raise ValueError(OUTSIDE)
     levels: list[Level] = []
     row_counts: list[NDArray[np.int64]] = []
     column_counts: list[NDArray[np.int64]] = []
@@ -198,7 +198,7 @@ def offset_label(
             moved = np.concatenate([low_set, high_set])[live]
             del low_set, high_set
             if (moved < 0).any():
-                raise ValueError(_OUTSIDE)
+                raise ValueError(OUTSIDE)
             kept = np.tile(row_nodes if is_column else column_nodes, 2)[live]
             links = np.full(live.size, -1, dtype=np.int32)
             triples = (child, kept, moved) if is_column else (child, moved, kept)

@@ -12,7 +12,7 @@ diagram is a sweep of NumPy operations over whole levels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -162,6 +162,40 @@ class OffsetMTBDD(Record, eq=False):
     columns: tuple[Int64Array, ...]
     entry_units: float = ENTRY_UNITS
 
+    @classmethod
+    def written(
+        cls,
+        shape: tuple[int, int],
+        n_bits: int,
+        entries: Entries,
+        entry_units: float,
+        label: Callable[[], OffsetMTBDD],
+    ) -> OffsetMTBDD:
+        """Return a matrix whose entries are written out; its nodes are made at first use.
+
+        Parameters
+        ----------
+        shape : tuple of int
+        n_bits : int
+            Row bits, as many as column bits.
+        entries : Entries
+        entry_units : float
+        label : callable
+            Returns the diagram.
+        """
+        found = cls.__new__(cls)
+        # Without the nodes, which `__getattr__` takes from the diagram.
+        found.__dict__.update(
+            n_rows=shape[0], n_columns=shape[1], entry_units=entry_units, _entries=entries, _bits=n_bits,
+            _label=label,
+        )  # fmt: skip
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("levels", "terminals", "rows", "columns") or "_label" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.diagram, name)
+
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__} {self.n_rows} x {self.n_columns}, {self.n_levels} levels, "
@@ -176,7 +210,7 @@ class OffsetMTBDD(Record, eq=False):
     @property
     def n_levels(self) -> int:
         """Number of levels that test a bit, 2n; the terminals are level 2n."""
-        return len(self.levels)
+        return len(self.levels) if self.entries is None else 2 * int(self.__dict__["_bits"])
 
     @cached_property
     def nodes(self) -> tuple[int, ...]:
@@ -201,18 +235,29 @@ class OffsetMTBDD(Record, eq=False):
 
     @property
     def entries(self) -> Entries | None:
-        """The entries one by one, where they are held so; see :mod:`mtbdd.offset.written`."""
-        return None
+        """The entries one by one, where they are held so; see `written`."""
+        return self.__dict__.get("_entries")
 
     @property
     def diagram(self) -> OffsetMTBDD:
         """The matrix as its nodes alone: itself, unless its entries are written out."""
-        return self
+        label: Callable[[], OffsetMTBDD] | None = self.__dict__.get("_label")
+        if label is None:
+            return self
+        if "_diagram" not in self.__dict__:
+            self.__dict__["_diagram"] = label()
+        found: OffsetMTBDD = self.__dict__["_diagram"]
+        return found
+
+    @property
+    def values(self) -> Float64Array:
+        """The values of all entries, each at least once."""
+        return self.terminals if self.entries is None else self.entries.value
 
     @property
     def n_entries(self) -> int:
         """Number of entries (non-zeros) of the matrix."""
-        return int(self.entries_below[0].sum())
+        return int(self.entries_below[0].sum()) if self.entries is None else self.entries.value.size
 
     @property
     def nbytes(self) -> int:
@@ -304,6 +349,11 @@ class OffsetMTBDD(Record, eq=False):
         Time: O(nodes log nodes). The nodes of the even levels correspond one to one, because transposing
         is injective; only the nodes between the two bits of a pair are new.
         """
+        if self.entries is not None:
+            shape, turned = (self.n_columns, self.n_rows), self.entries.transpose()
+            return OffsetMTBDD.written(
+                shape, self.n_levels // 2, turned, self.entry_units, lambda: self.diagram.transpose()
+            )
         levels: list[Level] = []
         rows: list[Int64Array] = [self.columns[0]]
         columns: list[Int64Array] = [self.rows[0]]

@@ -189,6 +189,13 @@ class StateIndex(Record):
         return Recent(_MOST_MARKS if self.place is HOST else 0)
 
     @cached_property
+    def codes(self) -> NDArray[np.int64]:
+        """The numbers that the row bits of all members spell, ascending; there are 62 bits at most."""
+        weights = np.int64(1) << np.arange(self.n_bits, dtype=np.int64)[::-1]
+        found: NDArray[np.int64] = weights @ self.member_bits.astype(np.int64)
+        return found
+
+    @cached_property
     def prefix_children(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
         """The places of every prefix's continuations by 0 and by 1 among the prefixes one bit longer.
 

@@ -1,4 +1,4 @@
-"""Matrices with few entries: written out at once, and labelled as a diagram on request.
+"""The entries of a matrix of few states, from its diagram; see `mtbdd.offset.offset.OffsetMTBDD.written`.
 
 Most matrices of a small model are the rows and columns of some states in a whole matrix that is known.  To
 number such a part among the entries of the whole takes some array operations; to cut the diagram, to read it
@@ -7,95 +7,74 @@ and to label it takes a few for every bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
-from mtbdd.offset.convert import descend
+from mtbdd.diagrams.manager import Manager
+from mtbdd.diagrams.matrix import SymbolicMatrix
+from mtbdd.diagrams.nodes import FALSE, NodeTable
+from mtbdd.offset.convert import OUTSIDE
 from mtbdd.offset.entries import Entries
-from mtbdd.offset.offset import OffsetMTBDD
+from mtbdd.offset.states import StateIndex
 from mtbdd.offset.tuples import stable_order
 
-
-def write_entries(matrix: OffsetMTBDD) -> Entries:
-    """Return the entries of a diagram of less than 2^31 rows and columns.
-
-    Time: O(entries) for every level.
-    """
-    if matrix.entries is not None:
-        return matrix.entries
-    node = np.zeros(matrix.nodes[0], np.int32)
-    row, column = node.copy(), node.copy()
-    for depth in range(matrix.n_levels):
-        node, row, column = descend(np, matrix, depth, node, row, column)
-    order = stable_order(np, (row, column))
-    return Entries(row[order], column[order], matrix.terminals[node[order]])
+_MOST_BITS = 62
+"""Of the number that the bits of a state spell."""
 
 
-class WrittenMTBDD(OffsetMTBDD, eq=False):
-    """A matrix whose entries are written out; its nodes are those of the diagram, made at first use.
+def list_entries(matrix: SymbolicMatrix, index: StateIndex, table: NodeTable, most: int) -> Entries | None:
+    """Return the entries of a square matrix over a set of states.
 
     Parameters
     ----------
-    shape : tuple of int
-    n_bits : int
-        Row bits, as many as column bits.
-    entries : Entries
-    entry_units : float
-    label : callable
-        Returns the diagram.
+    matrix : SymbolicMatrix
+    index : StateIndex
+        The states that number rows and columns.
+    table : NodeTable
+        The matrix's nodes.
+    most : int
+        Entries that are listed.
+
+    Returns
+    -------
+    Entries or None
+        None if there are more, or if states have too many bits.
+
+    Raises
+    ------
+    ValueError
+        An entry lies outside the rows or columns.
+
+    Notes
+    -----
+    Paths are followed with the numbers that their row and column bits spell.  Time: O(entries) in numpy for
+    every level.
     """
+    if index.n_bits > _MOST_BITS:
+        return None
+    refs = np.array([table.root] if table.root != FALSE else [], dtype=np.int64)
+    row, column = np.zeros(refs.size, np.int64), np.zeros(refs.size, np.int64)
+    for bit in range(index.n_bits):
+        for level in (Manager.row_level(bit), Manager.column_level(bit)):
+            low, high = table.cofactors(refs, level)
+            left, right = np.flatnonzero(low != FALSE), np.flatnonzero(high != FALSE)
+            both = np.concatenate((left, right))
+            if both.size > most:
+                return None
+            refs = np.concatenate((low[left], high[right]))
+            row, column = row[both], column[both]
+            spelt = row if level == Manager.row_level(bit) else column
+            spelt *= 2
+            spelt[left.size :] += 1
+    rows, columns = (_numbers(index.codes, spelt) for spelt in (row, column))
+    order = stable_order(np, (rows, columns))
+    numbers = matrix.terminal_numbers(table, refs)
+    return Entries(rows[order], columns[order], matrix.terminals[numbers[order]])
 
-    def __init__(
-        self,
-        shape: tuple[int, int],
-        n_bits: int,
-        entries: Entries,
-        entry_units: float,
-        label: Callable[[], OffsetMTBDD],
-    ) -> None:
-        # The attributes are frozen, and `__getattr__` makes those of the nodes.
-        self.__dict__.update(
-            n_rows=shape[0], n_columns=shape[1], entry_units=entry_units, _entries=entries, _bits=n_bits,
-            _label=label,
-        )  # fmt: skip
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in ("levels", "terminals", "rows", "columns"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self.diagram, name)
-
-    @cached_property
-    def diagram(self) -> OffsetMTBDD:
-        """See `OffsetMTBDD.diagram`."""
-        label: Callable[[], OffsetMTBDD] = self.__dict__["_label"]
-        return label()
-
-    @property
-    def entries(self) -> Entries:
-        """See `OffsetMTBDD.entries`."""
-        found: Entries = self.__dict__["_entries"]
-        return found
-
-    @property
-    def n_levels(self) -> int:
-        """See `OffsetMTBDD.n_levels`."""
-        bits: int = self.__dict__["_bits"]
-        return 2 * bits
-
-    @property
-    def n_entries(self) -> int:
-        """See `OffsetMTBDD.n_entries`."""
-        return int(self.entries.value.size)
-
-    def transpose(self) -> OffsetMTBDD:
-        """See `OffsetMTBDD.transpose`."""
-        return WrittenMTBDD(
-            (self.n_columns, self.n_rows),
-            self.n_levels // 2,
-            self.entries.transpose(),
-            self.entry_units,
-            lambda: self.diagram.transpose(),
-        )
+def _numbers(codes: NDArray[np.int64], spelt: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Return the place of every code among those of the states."""
+    place = np.searchsorted(codes, spelt)
+    if spelt.size and (place.max() == codes.size or (codes[place] != spelt).any()):
+        raise ValueError(OUTSIDE)
+    return place.astype(np.int32)

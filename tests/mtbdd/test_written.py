@@ -11,7 +11,7 @@ from mtbdd.offset.convert import offset_label
 from mtbdd.offset.entries import Entries
 from mtbdd.offset.offset import OffsetMTBDD, row_entries
 from mtbdd.offset.states import StateIndex, index_states, states_from
-from mtbdd.offset.written import WrittenMTBDD, write_entries
+from mtbdd.offset.written import list_entries
 from tests.builders.matrices import to_dense
 from tests.builders.models import build
 from tests.builders.random_mdps import random_mdp
@@ -90,16 +90,34 @@ def test_rows_not_chosen_are_empty(seed: int) -> None:
         assert found.same_as(expected)
 
 
-def test_entries_of_written_matrices_are_theirs() -> None:
-    model = build(WALK)
-    whole = write_entries(model.transitions)
-    part = model.submatrix(model.index, model.index)
-    assert isinstance(part, WrittenMTBDD)
-    assert write_entries(part) is part.entries
-    assert [own.tolist() for own in whole] == [own.tolist() for own in part.entries]
-    assert (part.levels, part.terminals.tolist()) == (part.diagram.levels, part.diagram.terminals.tolist())
+@pytest.mark.parametrize("seed", range(6))
+def test_whole_matrices_are_those_of_the_diagram(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = build(random_mdp(rng) if seed % 2 else WALK)
+    for layer, held in enumerate(model.layers):
+        found, matrix = model.layer_transitions(layer), held.matrix
+        expected = offset_label(matrix, model.index, model.index)
+        assert np.array_equal(written(found), to_dense(expected))
+        assert found.same_as(expected)
+        assert found.diagram is found.diagram
+        assert expected.diagram is expected
+        assert sorted(set(found.values.tolist())) == sorted(expected.values.tolist())
+        most = expected.n_entries
+        listed = [list_entries(matrix, model.index, matrix.table(), k) for k in (most, most - 1)]
+        assert listed[0] is not None
+        assert listed[1] is None
     with pytest.raises(AttributeError, match="no attribute 'knots'"):
-        _ = part.knots
+        _ = model.layer_transitions(0).knots
+
+
+def test_entries_outside_of_the_states_are_refused() -> None:
+    model = build(WALK)
+    few = index_states(model.manager, states_from(model.manager, model.index, np.arange(12) < 6))
+    with pytest.raises(ValueError, match="an entry outside"):
+        list_entries(model.matrix, few, model.matrix.table(), 100)
+    beyond = index_states(model.manager, states_from(model.manager, model.index, np.arange(12) > 6))
+    with pytest.raises(ValueError, match="an entry outside"):
+        list_entries(model.matrix, beyond, model.matrix.table(), 100)
 
 
 def test_many_states_or_transitions_are_not_written(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ rows come out in order, and nothing is sorted that has the size of the matrix.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -355,7 +354,7 @@ class ModelTransitions(OffsetMTBDD):
     @classmethod
     def of(cls, matrix: OffsetMTBDD, numbering: Callable[[], NDArray[np.int64] | None]) -> ModelTransitions:
         """Return a matrix, with all that it knows, over states that `numbering` puts in users' order."""
-        made = cls(**{field.name: getattr(matrix, field.name) for field in fields(matrix)})
+        made = cls.__new__(cls)
         made.__dict__.update(matrix.__dict__)
         made.__dict__["_numbering"] = numbering
         return made
