@@ -106,6 +106,8 @@ class Record:
     def __init__(self, *values: Any, **named: Any) -> None:
         own = self.__dict__
         own.update(zip(self.__match_args__, values, strict=False))
+        if not named and len(values) == len(own) == len(self._names):
+            return  # each field by its place
         own.update(named)
         if len(own) != len(values) + len(named) or own.keys() != self._names:
             self._complete(len(values) + len(named))
