@@ -136,3 +136,18 @@ def test_parts_of_entries_without_rows() -> None:
     assert [part.size for part in entries.part(1, none, None)] == [0, 0, 0]
     assert [part.size for part in entries.part(1, None, None)] == [1, 1, 1]
     assert [part.size for part in entries.part(1, None, None, diagonal=False)] == [0, 0, 0]
+
+
+def test_vectors_of_membership_are_nobodys() -> None:
+    model = build(WALK)
+    mask = np.arange(model.n_states) < 5
+    states = states_from(model.manager, model.index, mask)
+    other = states | states_from(model.manager, model.index, np.arange(model.n_states) == 8)
+    for inside, expected in ((states, mask.tolist()), (other, model.indicator(other).tolist())):
+        for _ in range(2):
+            found = model.indicator(inside)
+            assert found.tolist() == expected
+            found[:] = True
+    mask[:] = False
+    assert model.indicator(states).sum() == 5
+    assert model.indicator(other).sum() == 6
