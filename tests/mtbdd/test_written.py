@@ -151,3 +151,15 @@ def test_vectors_of_membership_are_nobodys() -> None:
     mask[:] = False
     assert model.indicator(states).sum() == 5
     assert model.indicator(other).sum() == 6
+
+
+@pytest.mark.parametrize("listed", [0, 1 << 12])
+def test_subsets_have_the_members_that_are_marked(listed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prefixes are followed both downwards, as in large sets, and upwards."""
+    monkeypatch.setattr("mtbdd.offset.states._MOST_LISTED", listed)
+    rng = np.random.default_rng(5)
+    model = build(random_mdp(rng))
+    for share in (0.0, 0.1, 0.5, 0.9, 1.0):
+        mask = rng.random(model.n_states) < share
+        found = index_states(model.manager, states_from(model.manager, model.index, mask))
+        assert model.index.places(found).tolist() == np.flatnonzero(mask).tolist()
