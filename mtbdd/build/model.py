@@ -407,13 +407,13 @@ class SymbolicModel(ModelStates):
             No layer is given for an MDP.
         """
         of_layer = self.layer(layer).matrix
-        if self.is_few:
-            part = self.part(layer or 0, rows, columns, rows, diagonal)
-            return part.transpose() if transposed else part
         if self.whole is self and rows.states == columns.states == self.reachable:
             found = self._whole_matrix(layer or 0)
             if diagonal or not has_diagonal(found):
                 return found.transpose() if transposed else found
+        if self.is_few:
+            part = self.part(layer or 0, rows, columns, rows, diagonal)
+            return part.transpose() if transposed else part
         return self.numbered(self._cut(of_layer, rows, columns, diagonal), rows, columns, transposed)
 
     def _cut(

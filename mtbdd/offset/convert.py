@@ -118,6 +118,8 @@ def has_diagonal(symbolic: OffsetMTBDD) -> bool:
     -----
     Time: O(nodes), array sweeps over the levels, down to the first one that no path to the diagonal reaches.
     """
+    if symbolic.entries is not None:
+        return bool((symbolic.entries.row == symbolic.entries.column).any())
     node = np.arange(symbolic.nodes[0])
     for k in range(0, symbolic.n_levels, 2):
         outer, inner = symbolic.levels[k], symbolic.levels[k + 1]
