@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hybrid.analysis.choice_systems import ChoiceMatrices, check_method, choice_operator, solve_choices
 from hybrid.analysis.operator_values import OperatorQuery
 from hybrid.analysis.precomputation import end_components, prob1e
-from hybrid.analysis.rewards import reward_units
+from hybrid.analysis.rewards import inside_choices, reward_units
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.analysis.scheduler import SchedulerBuilder
@@ -207,12 +207,6 @@ class EndNumbers:
         full = np.full(self.model.index.size, otherwise)
         full[self.model.indicator(self.index.states)] = numbers[self.component]
         return full
-
-
-def inside_choices(ends: EndComponents, layers: int) -> tuple[Node, ...]:
-    """Return for every layer the states whose choice stays in their end component."""
-    every = (ends.single, *ends.components)
-    return tuple(ends.manager.disjunction(c.choices[layer] for c in every) for layer in range(layers))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,19 +8,16 @@ that are met there. (Baier and Katoen, Principles of Model Checking, sections 10
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from hybrid.analysis.memory_scheduler import accepting_sets
-from hybrid.analysis.operator_values import OperatorQuery, until_form
-from hybrid.analysis.reward_bounded import units_of
+from hybrid.analysis.operator_values import OperatorQuery
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.analysis.until import until_probabilities
-from hybrid.base.errors import PropertyError, UnsupportedError
+from hybrid.base.errors import PropertyError
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.levels.curve import least_instance_bytes
 from hybrid.properties.automata.automaton import DeterministicAutomaton, cubes, edges
@@ -28,13 +25,11 @@ from hybrid.properties.automata.choosing import ChosenAutomaton, choose_automato
 from hybrid.properties.automata.formulas import FormulaStore, LtlFormula, from_path
 from hybrid.properties.automata.hoa import read_hoa
 from hybrid.properties.automata.reduction import reduced
-from hybrid.properties.tree import AutomatonPath, RewardBound
+from hybrid.properties.tree import AutomatonPath
 from mtbdd.base.communicator import Share
-from mtbdd.base.errors import option
 from mtbdd.base.records import Record
-from mtbdd.build.automaton_product import AutomatonMove, AutomatonProduct, automaton_product, counter_product
+from mtbdd.build.automaton_product import AutomatonMove, AutomatonProduct, automaton_product
 from mtbdd.build.model import PartModel, SymbolicModel
-from mtbdd.build.reward_split import split_by_rewards
 from mtbdd.diagrams.manager import Node
 from mtbdd.language.errors import listed
 from mtbdd.language.names import BUILT_IN_LABELS
@@ -289,68 +284,3 @@ def hoa_automaton(
             )
         holds.append(states(meaning) & model.reachable)
     return automaton, holds
-
-
-# Until within bounds on several rewards, or from a lower bound on: the until of a product with counters.
-#
-# A counter counts what has been earned of one reward, in units that all its values are multiples of. It stays
-# where no bound distinguishes greater numbers any more. Target states count where all counters are within
-# their bounds, so that a run may pass target states before.
-
-
-class _Range(Record):
-    """Numbers that a counter may have, in units: at least `least`, and at most `most` unless that is None."""
-
-    least: int
-    most: int | None
-
-    @classmethod
-    def of(cls, bound: RewardBound, unit: Fraction) -> _Range:
-        """Return the range of a bound."""
-        most = None if bound.most is None else units_of(bound.most, unit, bound.is_strict)
-        # The least number of units is one more than the greatest that is too little.
-        least = 0 if bound.least is None else units_of(bound.least, unit, not bound.is_open) + 1
-        return cls(max(least, 0), most)
-
-    @property
-    def end(self) -> int:
-        """The number from which on all numbers are alike."""
-        return self.least if self.most is None else self.most + 1
-
-
-def rewards_bounded_probabilities(a: OperatorQuery) -> StateValues:
-    """Return the probability of a path operator whose bounds on rewards hold together where it is decided.
-
-    Time and memory: those of an until over the states times the units of every bound, as many pairs as are
-    reachable; refused where the units' product is beyond the iterations that are allowed.
-    """
-    model, bounds = a.model, a.path.bound.bounds
-    if model.communicator.size > 1:
-        raise UnsupportedError(
-            "several bounds on rewards, and lower ones, are not found in parts by this version: choose one "
-            "process without parts"
-        )
-    safe, target, complement = until_form(model, a.path, a.states)
-    split = split_by_rewards(model, [bound.index for bound in bounds])
-    ranges = [_Range.of(bound, unit) for bound, unit in zip(bounds, split.units, strict=True)]
-    cells, most = math.prod(own.end + 1 for own in ranges), a.options.criterion.max_iterations
-    if cells > most:
-        units = " by ".join(str(own.end + 1) for own in ranges)
-        raise UnsupportedError(
-            f"bounds on rewards in units of {', '.join(map(str, split.units))} take counters with {units} "
-            f"numbers, {cells} for every state, and {most} are allowed: raise {option('max-iters')}, or "
-            "count the rewards in greater units"
-        )
-    product = counter_product(model, split.parts, [own.end for own in ranges])
-    pairs = product.model
-    safe, target = product.lifted(safe) & pairs.reachable, product.lifted(target) & pairs.reachable
-    for counter, own in enumerate(ranges):
-        if own.most is not None:
-            # Nothing is gained beyond an upper bound.
-            safe &= product.at_most(counter, own.most)
-            target &= product.at_most(counter, own.most)
-        if own.least:
-            target &= ~product.at_most(counter, own.least - 1)
-    found = until_probabilities(pairs, safe, target, a.maximise != complement, a.options, a.work)
-    found = a.scope.of_values(found.at(pairs.indicator(product.first)))
-    return found.complement() if complement else found

@@ -1,4 +1,4 @@
-"""Schedulers that remember: what an automaton has read, and which of its marks they wait for.
+"""Schedulers that remember: what an automaton has read, which of its marks they wait for, or a count.
 
 A scheduler of the pairs of a model's states and memories that forgets everything but the pair.
 """
@@ -16,7 +16,13 @@ from hybrid.analysis.scheduler import Scheduler, SchedulerBuilder
 from hybrid.properties.automata.automaton import Acceptance, DeterministicAutomaton, mark_list
 from hybrid.properties.automata.reduction import component_fates
 from mtbdd.base.records import Record
-from mtbdd.build.automaton_product import AutomatonMove, AutomatonProduct, automaton_product
+from mtbdd.build.automaton_product import (
+    AutomatonMove,
+    AutomatonProduct,
+    CountedParts,
+    automaton_product,
+    counter_product,
+)
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.state_order import for_users
 from mtbdd.diagrams.manager import Node
@@ -247,6 +253,49 @@ class Remembering:
         return MemoryScheduler(self.pairs, maker.finish().layers, self.owner, memory, following)
 
 
+class Counting:
+    """The states with counters that a scheduler decides on which counts; a `maker` collects the choices.
+
+    A memory is the number of the only counter. Of several the last one's units are 1, and those of each
+    before it as many as the next one has numbers.
+
+    Parameters
+    ----------
+    owner : SymbolicModel
+    parts : mapping
+        What steps add, as for `mtbdd.build.automaton_product.counter_product`.
+    most : sequence of int
+        Where each counter stays.
+    """
+
+    def __init__(self, owner: SymbolicModel, parts: CountedParts, most: Sequence[int]) -> None:
+        structures = range(len(owner.source.rewards))
+        self.product = counter_product(owner, parts, most, structures, labels_of(owner))
+        self.maker = SchedulerBuilder(self.product.model)
+        self._owner, self._parts, self._most = owner, parts, most
+
+    def finish(self) -> MemoryScheduler:
+        """Return the scheduler of what was chosen."""
+        owner, pairs, lifted = self._owner, self.product.model, self.product.lifted
+        layers, chosen = self.maker.finish().layers, self.maker.chosen
+        counted = [_number_of_bits(pairs, bits) for bits in self.product.counters]
+        after = [own.copy() for own in counted]
+        for earned, matrices in self._parts.items():
+            # A choice earns the same on all of its branches.
+            rows = [owner.manager.exists(owner.manager.columns, matrix.support()) for matrix in matrices]
+            earning = pairs.manager.disjunction(
+                own & lifted(states) for own, states in zip(chosen, rows, strict=True)
+            )
+            inside = pairs.indicator(earning)
+            for numbers, added, end in zip(after, earned, self._most, strict=True):
+                numbers[inside] = np.minimum(numbers[inside] + added, end)
+        sizes = [end + 1 for end in self._most]
+        memory, following = (
+            for_users(pairs, np.ravel_multi_index(tuple(own), sizes)) for own in (counted, after)
+        )
+        return MemoryScheduler(pairs, layers, owner, memory, following)
+
+
 def regions_of(found: AcceptedSets) -> list[AcceptedPart]:
     """Return the accepted parts, each less what earlier ones have, with the sets that the whole part wants.
 
@@ -282,6 +331,14 @@ def labels_of(model: SymbolicModel) -> dict[str, Node]:
 
 def _same(states: Node) -> Node:
     return states
+
+
+def _number_of_bits(model: SymbolicModel, bits: Sequence[str]) -> NDArray[np.int64]:
+    """Return the number that row bits, the highest first, are in each state of a model, by index."""
+    found = np.zeros(model.n_states, np.int64)
+    for bit in bits:
+        found = 2 * found + model.indicator(model.reachable & model.manager.cube([bit], 1))
+    return found
 
 
 def numbers_of(model: SymbolicModel, sets: Sequence[Node]) -> NDArray[np.int64]:

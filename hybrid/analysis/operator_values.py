@@ -137,7 +137,7 @@ VALUES.found_in(
         registry.REPEATED: "hybrid.analysis.ctl:repeated_probabilities",
         registry.NEXT: "hybrid.analysis.until:next_probabilities",
         registry.REWARD_BOUNDED: "hybrid.analysis.reward_bounded:reward_bounded_probabilities",
-        registry.REWARDS_BOUNDED: "hybrid.analysis.ltl:rewards_bounded_probabilities",
+        registry.REWARDS_BOUNDED: "hybrid.analysis.several_bounds:rewards_bounded_probabilities",
         registry.WINDOW: "hybrid.analysis.until:window_probabilities",
         registry.UNTIL: "hybrid.analysis.until:unbounded_probabilities",
         registry.STEADY: "hybrid.analysis.long_run:steady_probabilities",
@@ -152,10 +152,20 @@ VALUES.found_in(
         registry.COSAFE: "hybrid.analysis.rewards:cosafe_rewards",
     },
 )
-_REMEMBERING = (
-    *(registry.NEXT, registry.WINDOW, registry.REWARD_BOUNDED, registry.REWARDS_BOUNDED, registry.REPEATED),
+SCHEDULED = Capability[StateValues](
+    lambda e, reason: UnsupportedError(reason), "a scheduler is not given for {}"
 )
-_UNSCHEDULED = (registry.CUMULATIVE, registry.TOTAL, registry.INSTANTANEOUS)
+"""The same where a scheduler is requested that has to remember something."""
+SCHEDULED.found_in(
+    {
+        registry.REPEATED: "hybrid.analysis.ltl:ltl_probabilities",
+        registry.NEXT: "hybrid.analysis.ltl:ltl_probabilities",
+        registry.REWARD_BOUNDED: "hybrid.analysis.several_bounds:rewards_bounded_probabilities",
+        registry.WINDOW: "hybrid.analysis.several_bounds:rewards_bounded_probabilities",
+        registry.CUMULATIVE: "hybrid.analysis.scheduled_steps:scheduled_steps",
+        registry.INSTANTANEOUS: "hybrid.analysis.scheduled_steps:scheduled_steps",
+    }
+)
 
 
 class OperatorQuery(Record):
@@ -211,18 +221,12 @@ def operator_values(
             scope
         )
         return values
-    quantity, function = asked_quantity(formula), VALUES.of(formula)
+    quantity = asked_quantity(formula)
+    function = (SCHEDULED if maker is not None and quantity in SCHEDULED else VALUES).of(formula)
     if quantity not in _BY_GRAPH:
         model.index.require_numbers()
     path, negations = formula.path if isinstance(formula, Probability) else None, 0
-    if maker is not None and quantity in _UNSCHEDULED:
-        raise UnsupportedError(
-            "a scheduler is given for rewards until a formula holds (F and others), in the long run and "
-            "discounted; ask without one"
-        )
-    if maker is not None and quantity in _REMEMBERING:
-        function = VALUES.of_quantity(registry.LTL)
-    elif path is not None and quantity is not registry.LTL:
+    if path is not None and quantity is not registry.LTL:
         path, negations = without_negations(path)
     maximise = (not model.is_mdp or maximises(formula)) != (negations % 2 == 1)
     found = function(OperatorQuery(model, formula, path, maximise, states, options, work, maker, scope))

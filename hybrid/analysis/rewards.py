@@ -76,16 +76,16 @@ def reward_system(model: SymbolicModel, structure: int, target: Node, maximise: 
     return RewardSystem(finite, unknown, tuple(kept), end_components(model, unknown.states, free))
 
 
-def zero_reward_mecs(model: SymbolicModel, structure: int) -> Node:
-    """Return the states where a scheduler may stay for ever and earn nothing."""
+def zero_reward_mecs(model: SymbolicModel, structure: int) -> EndComponents:
+    """Return where a scheduler may stay for ever and earn nothing."""
     enabled = [layer.enabled for layer in model.layers]
     free = free_choices(model, model.reachable, enabled, [rewards_of(model, structure)])
-    return end_components(model, model.reachable, free).states
+    return end_components(model, model.reachable, free)
 
 
 def refuse_free_components(model: SymbolicModel, structure: int) -> None:
     """Refuse to divide by the average of a reward that some scheduler of an MDP need not earn."""
-    if zero_reward_mecs(model, structure) != model.manager.false:
+    if zero_reward_mecs(model, structure).states != model.manager.false:
         raise no_ratio("an end component")
 
 
@@ -95,6 +95,12 @@ def no_ratio(where: str) -> PropertyError:
         "R: the ratio of two rewards has no value where the second one's long-run average is not positive, "
         f"as in {where} of this model: let that one be earned there, or ask for the two averages"
     )
+
+
+def inside_choices(ends: EndComponents, layers: int) -> tuple[Node, ...]:
+    """Return for every layer the states whose choice stays in their end component."""
+    every = (ends.single, *ends.components)
+    return tuple(ends.manager.disjunction(c.choices[layer] for c in every) for layer in range(layers))
 
 
 def greatest_totals(model: SymbolicModel, structure: int) -> tuple[Node, Node]:
@@ -269,21 +275,40 @@ def total_rewards(a: OperatorQuery) -> StateValues:
     if not model.is_mdp:
         return _total_on_chain(model, structure, options, work, scope)
     if not a.maximise:
-        target = zero_reward_mecs(model, structure)
-        return reachability_rewards(model, structure, target, False, options, work, scope=scope)
+        free = zero_reward_mecs(model, structure)
+        if a.maker is not None:
+            a.maker.take(inside_choices(free, len(model.layers)))
+        return reachability_rewards(model, structure, free.states, False, options, work, a.maker, scope)
     infinite, unknown_states = greatest_totals(model, structure)
     known = np.where(scope.indicator(infinite), np.inf, 0.0)
-    if not scope.meets(unknown_states):
-        return StateValues.exact(known)
+    if a.maker is not None:
+        _earn_for_ever(a.maker, model, structure, infinite)
     unknown = index_states(model.manager, unknown_states)
+    if not scope.meets(unknown_states) and (a.maker is None or unknown.total == 0):
+        return StateValues.exact(known)
     check_method(options)
     components = end_components(model, unknown_states)
     stop = np.where(model.indicator(components.states, unknown), 0.0, -np.inf)
     earned = rewards_of(model, structure)
     operator = choice_operator(model, unknown, earned, True, options, components=components, stop=stop)
     found = solve_choices(operator, None, options, work, "total rewards", unknown)
+    if a.maker is not None:
+        a.maker.policy(unknown, operator, found, components)
+        a.maker.take(inside_choices(components, len(model.layers)))
     found = scaled_bounds(scope.among(found, unknown), reward_units(model, structure))  # lemma: entry-units
     return found.spread(scope.indicator(unknown_states), known)
+
+
+def _earn_for_ever(maker: SchedulerBuilder, model: SymbolicModel, structure: int, infinite: Node) -> None:
+    """Choose where a greatest total is infinite: go to choices that earn, and come back to them for ever."""
+    from mtbdd.graph.components import model_end_components
+
+    inside = [own & infinite for own in inside_choices(model_end_components(model), len(model.layers))]
+    earning = [own & paid for own, paid in zip(inside, paid_choices(model, structure), strict=True)]
+    maker.take(earning)
+    goal = model.manager.disjunction(earning)
+    maker.route(goal, infinite, inside)
+    maker.route(goal, infinite, [layer.enabled for layer in model.layers])
 
 
 def _total_on_chain(

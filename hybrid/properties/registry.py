@@ -109,6 +109,9 @@ class Capability(Generic[Found]):
         """Give quantities without a function a reason of their own, in which ``{}`` is the name."""
         self._reasons |= dict.fromkeys(quantities, reason)
 
+    def __contains__(self, quantity: PropertyQuantity | None) -> bool:
+        return quantity in self._functions
+
     def of(self, formula: Expression) -> Callable[..., Found]:
         """Return the function for what an operator asks.
 

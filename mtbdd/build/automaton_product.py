@@ -147,6 +147,10 @@ def automaton_product(
     return builder.product(propositions, moves, n_marks, rewards, labels or {}, start)
 
 
+CountedParts = Mapping[tuple[int, ...], Sequence[SymbolicMatrix]]
+"""For what steps add to each counter a matrix a layer."""
+
+
 class CounterProduct(Record):
     """Reachable states of a model with counters of what has been earned.
 
@@ -174,8 +178,10 @@ class CounterProduct(Record):
 
 def counter_product(
     model: SymbolicModel,
-    parts: Mapping[tuple[int, ...], Sequence[SymbolicMatrix]],
+    parts: CountedParts,
     most: Sequence[int],
+    structures: Sequence[int] = (),
+    labels: Mapping[str, Node] | None = None,
 ) -> CounterProduct:
     """Return the product of a model with counters that steps increase.
 
@@ -183,22 +189,23 @@ def counter_product(
     ----------
     model : SymbolicModel
     parts : mapping of tuple of int to sequence of SymbolicMatrix
-        For what steps add to each counter a matrix a layer; they add up to the model's
-        (`mtbdd.build.reward_split.split_by_rewards`).
+        They add up to the model's matrices (`mtbdd.build.reward_split.split_by_rewards`).
     most : sequence of int
         Where each counter stays.
+    structures, labels
+        What else the product has, as of `automaton_product`.
 
     Returns
     -------
     CounterProduct
-        Without labels and rewards; its states are those reachable from any state of the model with counters
-        at 0.
+        Its states are those reachable from any state of the model with counters at 0.
 
     Notes
     -----
     Time: a conjunction for every number and distinct reward, a copy of every part, one search.
     """
-    return _Builder(model, most, False).counted(parts, most)
+    rewards = [symbolic_reward(model, structure) for structure in structures]
+    return _Builder(model, most, False).counted(parts, most, rewards, labels or {})
 
 
 def _same(states: Node) -> Node:
@@ -321,22 +328,7 @@ class _Builder:
             origins = tuple(self._part(part, reachable) for part in layer.parts)
             enabled = self.copied(layer.enabled) & reachable
             layers.append(ChoiceLayer(matrix, enabled, origins))
-        found = model_from_diagrams(
-            self.encoding,
-            self._variables,
-            model.type,
-            layers,
-            start & self.copied(model.initial),
-            reachable,
-            exits=self._exits(reachable),
-            labels={name: self.copied(states) & reachable for name, states in names.items()},
-            rewards=[
-                DiagramReward(r.name, self._vector(r.states), tuple(self._vector(c) for c in r.choices))
-                for r in rewards
-            ],
-            relations=[relation.from_states(reachable) for relation in relations],
-            source=model.source.file,
-        )
+        found = self._pairs(start, reachable, layers, relations, names, rewards)
         marked = _marks(found, labels, before, moves, n_marks)
         return AutomatonProduct(
             found,
@@ -349,7 +341,11 @@ class _Builder:
         )
 
     def counted(
-        self, parts: Mapping[tuple[int, ...], Sequence[SymbolicMatrix]], most: Sequence[int]
+        self,
+        parts: CountedParts,
+        most: Sequence[int],
+        rewards: Sequence[DiagramReward],
+        names: Mapping[str, Node],
     ) -> CounterProduct:
         model, manager = self._model, self.manager
         matrices = []
@@ -372,19 +368,38 @@ class _Builder:
             )
             for layer, matrix in zip(model.layers, matrices, strict=True)
         ]
-        found = model_from_diagrams(
-            self.encoding,
-            self._variables,
-            model.type,
-            layers,
-            first & self.copied(model.initial),
-            reachable,
-            exits=self._exits(reachable),
-            relations=[relation.from_states(reachable) for relation in relations],
-            source=model.source.file,
-        )
+        found = self._pairs(first, reachable, layers, relations, names, rewards)
         counters = tuple(tuple(manager.rows[i] for i in own) for own in self._own)
         return CounterProduct(found, first, self.copied, counters)
+
+    def _pairs(
+        self,
+        start: Node,
+        reachable: Node,
+        layers: Sequence[ChoiceLayer],
+        relations: Sequence[Relation],
+        names: Mapping[str, Node],
+        rewards: Sequence[DiagramReward],
+    ) -> SymbolicModel:
+        """Return the model of the reachable pairs, with some of the model's labels and rewards."""
+        return model_from_diagrams(
+            self.encoding,
+            self._variables,
+            self._model.type,
+            layers,
+            start & self.copied(self._model.initial),
+            reachable,
+            exits=self._exits(reachable),
+            labels={name: self.copied(states) & reachable for name, states in names.items()},
+            rewards=[
+                DiagramReward(
+                    r.name, self._vector(r.states), tuple(self._vector(c) for c in r.choices), r.is_sure
+                )
+                for r in rewards
+            ],
+            relations=[relation.from_states(reachable) for relation in relations],
+            source=self._model.source.file,
+        )
 
     def _counting(self, reward: Sequence[int], most: Sequence[int]) -> Node:
         """Return how counters go on in a step with a reward for each."""

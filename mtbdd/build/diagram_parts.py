@@ -193,11 +193,14 @@ class DiagramReward(Record):
     choices : tuple of SymbolicMatrix or None
         Over row bits, one a layer: earned by its choice, expected over its branches; in a CTMC by the
         transitions of a unit of time.
+    is_sure : bool
+        Whether a choice earns that on whichever branch, so that paths may be told apart by it.
     """
 
     name: str | None
     states: SymbolicMatrix | None
     choices: tuple[SymbolicMatrix | None, ...]
+    is_sure: bool = False
 
     def values(
         self, within: StateIndex, with_states: bool, layer: int | None

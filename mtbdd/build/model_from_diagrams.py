@@ -131,7 +131,7 @@ def _given_parts(
             if vector is not None and states != manager.false
         ]
         choices = SymbolicMatrix.from_disjoint(manager, kept, unite=False) if kept else None
-        rewards.append(DiagramReward(reward.name, reward.states, (choices,)))
+        rewards.append(DiagramReward(reward.name, reward.states, (choices,), reward.is_sure))
     taken = None if given.taken is None else _taken(model, given.taken, chosen)
     return DiagramParts(tuple(exits), tuple(rewards), tuple(relations), given.numbering, given.text, taken)
 

@@ -169,7 +169,9 @@ def _of_states(model: SymbolicModel, structure: int) -> Partition:
     manager = model.manager
     if model.given is not None:
         reward = model.given.rewards[structure]
-        if any(own is not None and own.node != manager.false for own in reward.choices):
+        if not reward.is_sure and any(
+            own is not None and own.node != manager.false for own in reward.choices
+        ):
             raise RewardSplitError(
                 "a bound on a reward of transitions needs a model in the PRISM language: in models from "
                 "files and arrays these rewards are averages over the transitions of a choice; give them to "
@@ -185,7 +187,12 @@ def _of_states(model: SymbolicModel, structure: int) -> Partition:
 def _of_choices(model: SymbolicModel, structure: int, layer: int, states: Partition) -> Partition:
     """Return what a layer's choices earn with their states, where the layer has a choice."""
     enabled = model.layers[layer].enabled
-    if model.given is not None or not model.is_mdp:
+    if model.given is not None:
+        own = model.given.rewards[structure].choices[layer]
+        earned = Partition(model.manager) if own is None else _rational(own)
+        earned = _everywhere(model, earned, enabled)
+        return states.only(enabled).combine(earned, lambda a, b: a + b)
+    if not model.is_mdp:
         return states.only(enabled)
     amounts = [
         item_amounts(model, item, often)

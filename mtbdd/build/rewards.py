@@ -501,7 +501,7 @@ def symbolic_reward(model: SymbolicModel, structure: int) -> DiagramReward:
             else:
                 carriers = carriers_of(model, structure, number)
                 choices[number] = _summed(model, structure, carriers, moves=True)
-    return DiagramReward(model.source.rewards[structure].name, states, tuple(choices))
+    return DiagramReward(model.source.rewards[structure].name, states, tuple(choices), model.is_mdp)
 
 
 # ------------------------------------------------------------------ state by state

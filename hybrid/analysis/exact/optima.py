@@ -345,7 +345,7 @@ class ExactOptima(BackwardInduction):
         """Return the optimal expected reward in all time, from every state."""
         model, gains = self.model, self._gains(structure)
         if not self.maximise:
-            return self.reachability_rewards(structure, zero_reward_mecs(model, structure))
+            return self.reachability_rewards(structure, zero_reward_mecs(model, structure).states)
         infinite, unknown = greatest_totals(model, structure)
         ends = model_end_components(model, unknown)
         allowed = [layer.enabled for layer in model.layers]

@@ -91,6 +91,8 @@ def test_budgets_are_charged_with_the_errors_of_exit_rates(monkeypatch: pytest.M
 def test_rewards_of_choices_are_off_by_their_units() -> None:
     model = listed("MDP", UNITS)
     assert reward_units(model, 0) >= UNITS
+    for question in ("C<=3", "I=1"):
+        assert width(check(model, f'R{{"r"}}max=? [ {question} ]', scheduler=True)) >= SHARE / 2
 
 
 @pytest.mark.parametrize(("kind", "question"), [("DTMC", "=?"), ("MDP", "max=?")])

@@ -94,20 +94,13 @@ def test_the_slow_way_is_the_better_one() -> None:
     assert names[numbers[0]] == "fast"
 
 
-@pytest.mark.parametrize(
-    ("text", "part"),
-    [
-        ("Rmax=? [ C<=3 ]", "until a formula holds"),
-        ("x=2", "P, S and R on an MDP"),
-    ],
-)
-def test_no_scheduler_by_name(text: str, part: str) -> None:
+def test_no_scheduler_by_name() -> None:
     model, _ = build_mdp(SLOW_WAY)
-    answer = hybrid.check(model, text, scheduler=True, throw=False)
+    answer = hybrid.check(model, "x=2", scheduler=True, throw=False)
     assert answer.value is None
-    assert part in str(answer.error)
+    assert "P, S and R on an MDP" in str(answer.error)
     assert answer.scheduler is None
-    assert hybrid.check(model, text, throw=False).error is None
+    assert hybrid.check(model, "x=2", throw=False).error is None
 
 
 def test_infinite_rewards_have_a_scheduler_that_misses() -> None:

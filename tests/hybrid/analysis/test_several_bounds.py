@@ -14,43 +14,8 @@ import hybrid
 from hybrid.__main__ import main
 from hybrid.properties import parse_properties
 from hybrid.properties.tree import RewardBound, RewardBounds
+from tests.builders.two_rewards import BOUNDS, PATHS, TwoRewards, filled
 from tests.exploring import each, rounds
-
-BOUNDS = {
-    "<={}": "c{} <= {}", "<{}": "c{} < {}", ">={}": "c{} >= {}", ">{}": "c{} > {}", "={}": "c{} = {}",
-    "[{},4]": "c{1} >= {0} & c{1} <= 4",
-}  # fmt: skip
-PATHS = {"F{} ({})": "F ({1} & {0})", "({2}) U{} ({})": "({2}) U ({1} & {0})", "G{} !({})": "G !({1} & {0})"}
-
-
-class Drawn:
-    """A random model with two rewards, and the same model with a counter of each in its text."""
-
-    def __init__(self, rng: np.random.Generator, kind: str, units: tuple[Fraction, Fraction]) -> None:
-        self.n = int(rng.integers(2, 5))
-        of_states = rng.choice([0, 0, 1, 2], size=(2, self.n)) * (kind != "ctmc")
-        of_actions = rng.choice([0, 0, 1, 3], size=(2, 2))
-        commands, counting = [], []
-        for s in range(self.n):
-            for c in range(int(rng.integers(1, 3))):
-                targets = rng.permutation(self.n)[: int(rng.integers(1, 3))].tolist()
-                weights = rng.integers(1, 5, size=len(targets)).tolist()
-                counts = "".join(
-                    f"&(c{i}'=min(c{i}+{of_states[i, s] + of_actions[i, c]},9))" for i in range(2)
-                )
-                parts = [f"{w}/{sum(weights)}:(s'={t})" for w, t in zip(weights, targets, strict=True)]
-                commands.append(f"[a{c}] s={s} -> {' + '.join(parts)};")
-                counting.append(f"[a{c}] s={s} -> {' + '.join(part + counts for part in parts)};")
-        head = f"{kind} module m s : [0..{self.n - 1}];"
-        items = [
-            "".join(f"s={s} : {r * unit}; " for s, r in enumerate(states))
-            + "".join(f"[a{c}] true : {r * unit}; " for c, r in enumerate(actions))
-            for unit, states, actions in zip(units, of_states.tolist(), of_actions.tolist(), strict=True)
-        ]
-        ends = [f'rewards "{name}" {own} endrewards\n' for name, own in zip("xy", items, strict=True)]
-        never = "[a0] s<0 -> true; [a1] s<0 -> true;"
-        self.text = "\n".join([head, *commands, never, "endmodule", *ends])
-        self.counting = "\n".join([head, "c0:[0..9]; c1:[0..9];", *counting, never, "endmodule"])
 
 
 @pytest.mark.parametrize(
@@ -61,33 +26,25 @@ def test_random_models(kind: str, options: dict[str, Any], rng: np.random.Genera
     between = 0
     while between < rounds(9):  # most values are 0 or 1
         units = Fraction(1, 2), Fraction(3)
-        drawn = Drawn(rng, kind, units)
+        drawn = TwoRewards(rng, kind, units)
         own, of_text = [], []
         for i, name in enumerate("xy"):
             kept, number = str(rng.choice(list(BOUNDS))), int(rng.integers(1, 5))
-            shown = kept.replace("4", str(float(4 * units[i]))).format(float(number * units[i]))
+            shown, counted = drawn.bound(i, kept, number)
             own.append(f'{{"{name}"}}{shown}')
-            text = BOUNDS[kept]
-            of_text.append(
-                text.format(number, i).replace("c{1}", f"c{i}") if "{1}" in text else text.format(i, number)
-            )
+            of_text.append(counted)
         spelling = ",".join(own) if rng.random() < 0.5 else f"^{{{','.join(own)}}}"
         path = str(rng.choice(list(PATHS)))
         target, safe = f"s={int(rng.integers(0, drawn.n))}", f"s!={int(rng.integers(0, drawn.n))}"
         model, counting = hybrid.parse(drawn.text), hybrid.parse(drawn.counting)
         for word in ("min", "max") if kind == "mdp" else ("",):
-            asked = f"P{word}=? [ {_filled(path, spelling, target, safe)} ]"
+            asked = f"P{word}=? [ {filled(path, spelling, target, safe)} ]"
             right = PATHS[path].format(" & ".join(of_text), target, safe)
             exact = hybrid.check(counting, f"P{word}=? [ {right} ]", exact=True).exact
             answer = hybrid.check(model, asked, **options)
             assert answer.lower <= exact <= answer.upper, asked
             assert answer.upper - answer.lower <= 1e-6
             between += 0 < exact < 1
-
-
-def _filled(path: str, bounds: str, target: str, safe: str) -> str:
-    """Return a path formula with its parts filled in: bounds have braces of their own."""
-    return path.replace("{2}", safe).replace("{}", "\0", 1).replace("{}", target).replace("\0", bounds)
 
 
 WALK = """{kind} module m s : [0..3];
