@@ -21,6 +21,7 @@ from tests.attack.judge import VERDICTS
 from tests.attack.open_faults import OPEN_CASES
 from tests.attack.quotients import run_in_quotients
 from tests.attack.resumed import run_resumed
+from tests.attack.scheduled import run_scheduled
 from tests.attack.several import run_several
 from tests.attack.symbolic import run_symbolic
 
@@ -82,6 +83,7 @@ WAYS: dict[str, tuple[Callable[[Case], Record], str]] = {
     "in-block-rows": (run_in_block_rows, "solve component by component, in block rows of a few states"),
     "directed": (run_directed, "ask of models that are built no further than the question needs"),
     "quotients": (run_in_quotients, "ask of bisimulation quotients, from diagrams and from lists in turn"),
+    "scheduled": (run_scheduled, "ask for schedulers, too, and ask the chains that these leave the same"),
     "several": (run_several, "ask for several objectives, averages among them, in the place of each case"),
     "symbolic": (run_symbolic, "ask in the symbolic engine, whose vectors are diagrams"),
     "resumed": (
