@@ -278,7 +278,7 @@ class Counting:
         """Return the scheduler of what was chosen."""
         owner, pairs, lifted = self._owner, self.product.model, self.product.lifted
         layers, chosen = self.maker.finish().layers, self.maker.chosen
-        counted = [_number_of_bits(pairs, bits) for bits in self.product.counters]
+        counted = [number_of_bits(pairs, bits) for bits in self.product.counters]
         after = [own.copy() for own in counted]
         for earned, matrices in self._parts.items():
             # A choice earns the same on all of its branches.
@@ -333,7 +333,7 @@ def _same(states: Node) -> Node:
     return states
 
 
-def _number_of_bits(model: SymbolicModel, bits: Sequence[str]) -> NDArray[np.int64]:
+def number_of_bits(model: SymbolicModel, bits: Sequence[str]) -> NDArray[np.int64]:
     """Return the number that row bits, the highest first, are in each state of a model, by index."""
     found = np.zeros(model.n_states, np.int64)
     for bit in bits:

@@ -15,7 +15,7 @@ from hybrid.analysis.run.statistics import Reduction, SolveStatistics
 from hybrid.base.errors import HybridError, UnsupportedError
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.base.units import json_number
-from hybrid.checking.filters import Listing
+from hybrid.checking.filters import Listing, Pairs
 from mtbdd.base.memory import current_store
 from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
@@ -124,6 +124,8 @@ class Answer(Record):
     range : Range or None
         From where to where the values go, each end with its bounds: of several initial states that differ,
         and of `filter(range, ...)`.
+    pairs : tuple of pairs of Fraction, or None
+        Of a quantile of two bounds the least pairs that are enough, by the first bound; empty if none is.
     """
 
     name: str | None
@@ -146,6 +148,7 @@ class Answer(Record):
     exact: Fraction | None = field(default=None, repr=False)
     reduction: Reduction | None = None
     range: Range | None = None
+    pairs: Pairs | None = None
 
     @builtins.property
     def values(self) -> NDArray[Any]:
@@ -211,6 +214,8 @@ class Answer(Record):
         if not self.proven or (self.value is not None and self.lower is None):
             return "estimate"
         method = self.statistics.method
+        if self.pairs is not None:
+            return "exact"
         if isinstance(self.value, bool):
             return "exact" if method in (None, "exact") else "certified"
         tight = self.value is not None and self.lower == self.upper
@@ -251,6 +256,8 @@ class Answer(Record):
             return f"not answered: {reason}"
         if self.several is not None and self.several.is_curve:
             return f"a curve, {self.kind}"
+        if self.pairs is not None:
+            return f"{pairs_text(self.pairs)}, exact"
         found = repr(self.value) if self.range is None else str(self.range)
         if self.kind != "certified" or isinstance(self.value, bool):
             return f"{found}, {self.kind}"
@@ -267,6 +274,7 @@ class Answer(Record):
             "lower": json_number(self.lower),
             "upper": json_number(self.upper),
             **({} if self.range is None else {"range": _json_ends(self.range)}),
+            **({} if self.pairs is None else {"pairs": [[fraction_text(b) for b in p] for p in self.pairs]}),
             "error": self.error,
             **({"interrupted": True} if self.interrupted else {}),
             **({"warnings": list(self.warnings)} if self.warnings else {}),
@@ -292,6 +300,11 @@ class Answer(Record):
             **({"multi": self.several.record()} if self.several is not None else {}),
             **({"bisimulation": self.reduction.record()} if self.reduction is not None else {}),
         }
+
+
+def pairs_text(pairs: Pairs) -> str:
+    """Return the least pairs of bounds as text."""
+    return ", ".join(f"({fraction_text(a)}, {fraction_text(b)})" for a, b in pairs) or "no pair"
 
 
 def _json_ends(found: Range) -> list[dict[str, Any]]:

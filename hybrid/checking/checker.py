@@ -279,7 +279,7 @@ class Checker(FormulaChecker):
             prop.name, prop.text, summary.value, *bounds, None, work, seconds, engine,
             () if summary.listing is None else summary.listing, self._scheduler, shown,
             summary.proven and not self._unproven, states=EveryState(self.model, whole, again),
-            several=self._several, exact=exact, range=ends,
+            several=self._several, exact=exact, range=ends, pairs=summary.pairs,
         )  # fmt: skip
 
     def _by_another_engine(self, formula: Expression, fault: Exception) -> Summary:
@@ -370,9 +370,11 @@ class Checker(FormulaChecker):
             )
             return summary
         if isinstance(formula, Quantile):
+            from hybrid.checking.quantile_pairs import QuantilePairs
             from hybrid.checking.quantiles import quantile
 
-            return quantile(self.model, formula, self.states, self.options, self._work, self._exact)
+            asked = self.model, formula, self.states, self.options, self._work, self._exact
+            return quantile(*asked) if len(formula.names) == 1 else QuantilePairs(*asked).found()
         operator, operand, states = "initial", formula, self.model.initial
         if isinstance(formula, Filter):
             operator, operand, states = formula.operator, formula.operand, self._filtered(formula)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -265,12 +266,16 @@ class Range(Record):
         return f"from {json_number(self.least.value)} to {json_number(self.greatest.value)}{over}"
 
 
+Pairs = tuple[tuple[Fraction, Fraction], ...]
+"""The least pairs of two bounds, by the first one."""
+
+
 class Summary(Record):
     """A filter's result.
 
     The `value` is None for a range, whose bounds hold for all values in it; bounds are None if there are
     none. A `listing` has states and their values, for filters that show them; `proven` says whether all of it
-    rests on values with bounds.
+    rests on values with bounds. Of two bounds of a quantile there are `pairs`.
     """
 
     value: Number | None
@@ -279,6 +284,7 @@ class Summary(Record):
     listing: Listing | None = None
     proven: bool = True
     range: Range | None = None
+    pairs: Pairs | None = None
 
 
 def summarise(

@@ -18,7 +18,7 @@ from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.analysis.until import until_probabilities
 from hybrid.base.directed_rounding import rounded_down, rounded_up
 from hybrid.base.errors import NotExactError, PropertyError, UnknownError, UnsupportedError
-from hybrid.base.state_values import StateValues
+from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking.arithmetic import compare, constant_values
 from hybrid.checking.filters import Summary, gathered
 from hybrid.matrix.space.base import Clock
@@ -33,7 +33,7 @@ from mtbdd.language.syntax import Expression, Literal
 from mtbdd.offset.states import index_states
 
 _COMPARED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-_FINER = 1000.0  # of epsilon: what budgets leave adds up, and how many there will be is not known
+FINER = 1000.0  # of epsilon: what budgets leave adds up, and how many there will be is not known
 
 
 def quantile(
@@ -54,10 +54,19 @@ def quantile(
     reward-bounded probabilities refuse.
     """
     check_bounded_method(options)
-    return _Search(model, formula, states, options, work, exact).found()
+    return QuantileSearch(model, formula, states, options, work, exact).found()
 
 
-class _Search:
+class QuantileSearch:
+    """Searches the bound of one reward; of a `complement` the threshold is one on the rest.
+
+    Attributes
+    ----------
+    safe, target : Node
+        Of the until whose probability is compared, the greatest if `maximise`.
+    split : RewardSplit
+    """
+
     def __init__(
         self,
         model: SymbolicModel,
@@ -81,9 +90,9 @@ class _Search:
         self._model, self._options, self._work = model, options, work
         self._first = np.flatnonzero(model.indicator(model.initial))  # none in other processes
         self._operator, self._threshold = probability.comparison or "", probability.threshold.value
-        self._safe, self._target, self._complement = until_form(model, path, states)
+        self.safe, self.target, self._complement = until_form(model, path, states)
         wanted = not model.is_mdp or maximises(probability)
-        self._maximise = wanted != self._complement
+        self.maximise = wanted != self._complement
         self._least = formula.optimum == "min"
         if self._least != ((self._operator[0] == ">") != self._complement):
             other, more = ("max", "smaller") if self._least else ("min", "greater")
@@ -91,27 +100,25 @@ class _Search:
                 f"quantile: where a bound will do, all {more} ones do, too, so that {formula.optimum} asks "
                 f"for nothing; ask with {other}"
             )
-        self._split: RewardSplit = split_by_reward(model, path.bound.index)
+        self.split: RewardSplit = split_by_reward(model, path.bound.index)
         self._exact: ExactBudgets | None = None
         if exact is not None:
             with suppress(NotExactError):
-                self._exact = exact.budgets(self._safe, self._target, self._split, self._maximise)
+                self._exact = exact.budgets(self.safe, self.target, self.split, self.maximise)
 
     def found(self) -> Summary:
         """Return the answer."""
         model, options, work = self._model, self._options, self._work
-        always = until_probabilities(model, self._safe, self._target, self._maximise, options, work)
+        always = until_probabilities(model, self.safe, self.target, self.maximise, options, work)
         holds = self._holds(always)
         if holds is not None and holds != self._least:
             return Summary(math.inf, math.inf, math.inf)
-        if max(self._split.parts, default=0) == 0:
+        if max(self.split.parts, default=0) == 0:
             if holds is None:
                 raise UnknownError(self._reason)
             return self._decided(0, 0)
-        epsilon = options.criterion.epsilon / _FINER
-        sweep = BudgetSweep(
-            model, self._split, self._safe, self._target, self._maximise, options, work, epsilon
-        )
+        epsilon = options.criterion.epsilon / FINER
+        sweep = BudgetSweep(model, self.split, self.safe, self.target, self.maximise, options, work, epsilon)
         opened: int | None = None
         clock, most = Clock(work.progress), options.criterion.max_iterations
         with clock.cancellable():
@@ -131,7 +138,7 @@ class _Search:
                 lower = (k + 1 if opened is None else opened) - (not self._least)
                 if is_ended:
                     # lemma: arithmetic
-                    return Summary(None, rounded_down(max(lower, 0) * self._split.unit), math.inf)
+                    return Summary(None, rounded_down(max(lower, 0) * self.split.unit), math.inf)
                 if sweep.made >= most:
                     raise PropertyError(
                         f"quantile: the bound is at least {self._shown(lower)}, and {most} budgets of reward "
@@ -143,15 +150,18 @@ class _Search:
 
         Those of a budget are then found in rational numbers, where that goes.
         """
-        first = own = self._initial(found)
-        if self._complement:
-            own = own.complement()
-        what = f"quantile: P{self._operator}{float(self._threshold)!r}"
-        truth = compare(self._operator, own, constant_values(self._threshold, 1), what)
+        first = self._initial(found)
+        truth = self.compared(first)
         if truth.unknown is not None and bool(truth.unknown[0]):
             self._reason = truth.reason
             return None if budget is None else self._exactly(first, budget)
         return bool(truth.values[0])
+
+    def compared(self, found: StateValues) -> StateTruth:
+        """Return whether probabilities of the until are as they should be."""
+        own = found.complement() if self._complement else found
+        what = f"quantile: P{self._operator}{float(self._threshold)!r}"
+        return compare(self._operator, own, constant_values(self._threshold, own.values.size), what)
 
     def _initial(self, found: StateValues) -> StateValues:
         """Return the value in the initial state, whichever process has it."""
@@ -185,11 +195,11 @@ class _Search:
                 f"quantile: unknown at this precision, between {self._shown(max(first, 0))} and "
                 f"{self._shown(last)}: {self._reason}"
             )
-        exact = last * self._split.unit
+        exact = last * self.split.unit
         value = exact.numerator if exact.denominator == 1 else float(exact)
         return Summary(value, rounded_down(exact), rounded_up(exact))  # lemma: arithmetic
 
     def _shown(self, units: int) -> str:
-        return str(Fraction(units) * self._split.unit)
+        return str(Fraction(units) * self.split.unit)
 
     _reason = ""

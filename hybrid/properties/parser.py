@@ -52,17 +52,23 @@ class PropertyParser(PathParser):
         return MultiObjective(position, tuple(objectives), tuple(texts))
 
     def quantile(self) -> Expression:
-        """Read `quantile(min B, P>=p [ ... ])`."""
+        """Read `quantile(min B, P>=p [ ... ])`, or with two bounds `quantile(min M, min N, ...)`."""
         position, advice = self.position(), 'write quantile(min B, P>=p [ F{"x"}<=B states ])'
         self.index += 2
-        optimum, self.bounded = self._quantile_variable(advice)
+        optimum, name = self._quantile_variable(advice)
+        names = [name]
         while self.peek() == "," or self.at("min") or self.at("max"):
-            self.refuse("quantile(...) asks for one bound: several at once are not supported; leave one")
-            self._quantile_variable(advice)
+            other, name = self._quantile_variable(advice)
+            names.append(name)
+            if len(names) > 2 or "max" in (optimum, other):
+                self.refuse(
+                    "quantile(...) of several bounds asks for the least pairs: expected two, both with min"
+                )
+        self.bounded = names
         probability = self.state()
-        self.bounded = None
+        self.bounded = ()
         self.expect(")", "to close quantile(...)", advice)
-        return Quantile(position, optimum, probability)
+        return Quantile(position, optimum, probability, tuple(names))
 
     def _quantile_variable(self, advice: str) -> tuple[str, str]:
         """Read `min B,`; without a word the least bound is meant."""
@@ -92,7 +98,7 @@ class PropertyParser(PathParser):
         if self.peek() == ":":  # before X, F and others are taken for operators
             self.index += 1
             self._refuse_name(self.tokens[first])
-        self.refusals, self.bounded = [], None
+        self.refusals, self.bounded = [], ()
         formula = self.expression()
         if self.at(":"):
             self._refuse_name("name")

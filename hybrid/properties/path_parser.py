@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn, TypeVar
 
 from hybrid.properties.tree import Path, RewardBound, RewardBounds, TimeBound
@@ -33,8 +33,8 @@ class PathParser(DeclarationParser):
         Whether path operators may stand here, in brackets.
     calls : bool
         Whether any name may be called as a function.
-    bounded : str or None
-        Inside of `quantile(...)` the name of the bound that it asks for.
+    bounded : sequence of str
+        Inside of `quantile(...)` the names of the bounds that it asks for.
     ends_at_bars : bool
         Whether a condition may follow, `|| path`: outside of all brackets in P.
     refusals : list of Fault
@@ -46,7 +46,7 @@ class PathParser(DeclarationParser):
         self.operators = True
         self.paths = False
         self.calls = True
-        self.bounded: str | None = None
+        self.bounded: Sequence[str] = ()
         self.refusals: list[Fault] = []
 
     def refuse(self, message: str, index: int | None = None) -> None:
@@ -253,10 +253,10 @@ class PathParser(DeclarationParser):
             self.fail_expected("'<=' after the reward structure of a bound", 'write F{"x"}<=b')
         self.index += 1
         end = self.time()
-        if isinstance(end, Name) and end.name == self.bounded:
+        if isinstance(end, Name) and end.name in self.bounded:
             if token != "<=":
                 self.refuse(f"the bound that quantile(...) asks for stands behind '<=', got '{token}'")
-            return RewardBound(position, structure, None, False)
+            return RewardBound(position, structure, None, False, asked=end.name)
         if token == "=":
             return RewardBound(position, structure, end, False, least=end)
         if token[0] == "<":

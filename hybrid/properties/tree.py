@@ -139,12 +139,14 @@ class MultiObjective(Expression):
 class Quantile(Expression):
     """`quantile(min B, P>=p [ F{"x"}<=B states ])`: the least or greatest bound for which P holds.
 
-    `optimum` is "min" or "max"; `probability` is a `Probability` with a comparison, whose path has a
-    `RewardBound` without ends: they are what is requested.
+    Of `quantile(min M, min N, P>=p [ F{"x"}<=M,{"y"}<=N states ])` the least pairs of bounds. `optimum` is
+    "min" or "max"; `probability` is a `Probability` with a comparison, whose path has a `RewardBound` without
+    ends for each of the `names`: they are what is requested.
     """
 
     optimum: str
     probability: Expression
+    names: tuple[str, ...]
 
 
 STATE_OPERATORS = (Probability, SteadyState, Reward, Quantified, Filter, MultiObjective, Quantile)
@@ -170,7 +172,8 @@ class RewardBound(Expression):
     """A path operator's bound on the reward gathered on the way: `{"x"}<=b`.
 
     `structure` and `index` are as for `Reward`. `most` is None where the bound is what a `Quantile` asks for,
-    or a lower one alone; `is_strict` says that `most` itself is left out, `is_open` that `least` is.
+    by the name `asked`, or a lower one alone; `is_strict` says that `most` itself is left out, `is_open` that
+    `least` is.
     """
 
     structure: str | Expression | None
@@ -179,6 +182,7 @@ class RewardBound(Expression):
     index: int | None = None
     least: Expression | None = None
     is_open: bool = False
+    asked: str | None = None
 
 
 class RewardBounds(Expression):

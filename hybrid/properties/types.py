@@ -204,7 +204,9 @@ class PropertyTypeChecker(TypeChecker):
         inner = e.probability
         path = inner.path if isinstance(inner, Probability) else None
         bound = path.bound if isinstance(path, Path) else None
-        if not isinstance(bound, RewardBound) or bound.most is not None:
+        bounds = bound.bounds if isinstance(bound, RewardBounds) else (bound,)
+        asked = [own.asked for own in bounds if isinstance(own, RewardBound)]
+        if None in asked or sorted(map(str, asked)) != sorted(e.names):
             self.faults.add(
                 e.position,
                 "expected P with a path whose bound on a reward is the one asked for, as in "

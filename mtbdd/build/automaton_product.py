@@ -164,12 +164,15 @@ class CounterProduct(Record):
         Returns for a set of the model's states those with any counters.
     counters : tuple of tuple of str
         The row bits of each counter.
+    parts : mapping of tuple of int to sequence of SymbolicMatrix
+        The matrices of its layers by what steps add that is not counted; empty if all is.
     """
 
     model: SymbolicModel
     first: Node
     lifted: Callable[[Node], Node]
     counters: tuple[tuple[str, ...], ...]
+    parts: CountedParts
 
     def at_most(self, counter: int, number: int) -> Node:
         """Return where a counter is at most a number."""
@@ -182,6 +185,7 @@ def counter_product(
     most: Sequence[int],
     structures: Sequence[int] = (),
     labels: Mapping[str, Node] | None = None,
+    anywhere: bool = False,
 ) -> CounterProduct:
     """Return the product of a model with counters that steps increase.
 
@@ -189,23 +193,27 @@ def counter_product(
     ----------
     model : SymbolicModel
     parts : mapping of tuple of int to sequence of SymbolicMatrix
-        They add up to the model's matrices (`mtbdd.build.reward_split.split_by_rewards`).
+        They add up to the model's matrices (`mtbdd.build.reward_split.split_by_rewards`). What they add
+        beyond the counters is not counted.
     most : sequence of int
         Where each counter stays.
     structures, labels
         What else the product has, as of `automaton_product`.
+    anywhere : bool
+        Whether counters may have any numbers in the initial states, which are then those to begin in.
 
     Returns
     -------
     CounterProduct
-        Its states are those reachable from any state of the model with counters at 0.
+        Its states are those reachable from any state of the model with counters at 0, or with `anywhere`
+        from the initial states.
 
     Notes
     -----
     Time: a conjunction for every number and distinct reward, a copy of every part, one search.
     """
     rewards = [symbolic_reward(model, structure) for structure in structures]
-    return _Builder(model, most, False).counted(parts, most, rewards, labels or {})
+    return _Builder(model, most, False).counted(parts, most, rewards, labels or {}, anywhere)
 
 
 def _same(states: Node) -> Node:
@@ -346,19 +354,27 @@ class _Builder:
         most: Sequence[int],
         rewards: Sequence[DiagramReward],
         names: Mapping[str, Node],
+        anywhere: bool,
     ) -> CounterProduct:
         model, manager = self._model, self.manager
-        matrices = []
-        for layer in range(len(model.layers)):
-            entries = [
-                Partition(manager, {v: self.copied(s) & step for v, s in part.partition()}, part.units)
-                for reward, own in parts.items()
-                for part, step in [(own[layer], self._counting(reward, most))]
-            ]
-            # Steps with several rewards may meet in one entry, where a counter stays.
-            matrices.append(SymbolicMatrix.from_partition(Partition.total(manager, entries)))
+        entries: dict[tuple[int, ...], list[list[Partition]]] = {}
+        for reward, matrices in parts.items():
+            step = self._counting(reward[: len(most)], most)
+            own = entries.setdefault(reward[len(most) :], [[] for _ in matrices])
+            for found, part in zip(own, matrices, strict=True):
+                pieces = {v: self.copied(s) & step for v, s in part.partition()}
+                found.append(Partition(manager, pieces, part.units))
+        # Steps with several rewards may meet in one entry, where a counter stays.
+        matrices = [
+            SymbolicMatrix.from_partition(Partition.total(manager, [part for own in layer for part in own]))
+            for layer in zip(*entries.values(), strict=True)
+        ]
         relations = [Relation.whole(manager, matrix.support(), i) for i, matrix in enumerate(matrices)]
         first = self.copied(model.reachable) & self._cube(manager.rows, 0)
+        if anywhere:
+            first = self.copied(model.initial)
+            for bits, end in zip(self._own, most, strict=True):
+                first &= manager.at_most([manager.rows[i] for i in bits], end)
         reachable = reachable_states(self.encoding, first, relations)
         layers = [
             ChoiceLayer(
@@ -368,9 +384,14 @@ class _Builder:
             )
             for layer, matrix in zip(model.layers, matrices, strict=True)
         ]
-        found = self._pairs(first, reachable, layers, relations, names, rewards)
+        product = self._pairs(first, reachable, layers, relations, names, rewards)
         counters = tuple(tuple(manager.rows[i] for i in own) for own in self._own)
-        return CounterProduct(found, first, self.copied, counters)
+        split = {
+            rest: [SymbolicMatrix.from_partition(Partition.total(manager, p)).only(reachable) for p in own]
+            for rest, own in entries.items()
+            if rest
+        }
+        return CounterProduct(product, first, self.copied, counters, split)
 
     def _pairs(
         self,

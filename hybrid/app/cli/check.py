@@ -30,7 +30,7 @@ from hybrid.app.experiments import expand_ranges, of_model
 from hybrid.base.check_options import MINUTES, OPTIONS
 from hybrid.base.errors import HybridError, OptionError
 from hybrid.base.units import bytes_text, seconds_text
-from hybrid.checking.answer import Answer, fraction_text
+from hybrid.checking.answer import Answer, fraction_text, pairs_text
 from hybrid.checking.checker import Checker
 from hybrid.checking.filters import LISTING, Range
 from hybrid.checking.in_parts import (
@@ -270,6 +270,8 @@ def _result(answer: Answer) -> str:
     work = answer.statistics
     if answer.several is not None and answer.several.is_curve:
         return curve_text(answer.several.record())
+    if answer.pairs is not None:
+        return f"{pairs_text(answer.pairs)}  (exact)"
     value = value_text(answer.value) if answer.range is None else str(answer.range)
     if answer.kind == "estimate":
         change = work.component_residual
