@@ -25,14 +25,8 @@ from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.properties import registry
 from hybrid.properties.registry import Capability, asked_quantity, without_negations
 from hybrid.properties.tree import Probability, Reward, SteadyState
-from hybrid.solvers.diagram_iteration import (
-    UNREACHED,
-    DiagramBounds,
-    DiagramChoice,
-    DiagramIteration,
-    DiagramSystem,
-    in_steps,
-)
+from hybrid.solvers.diagram_iteration import DiagramBounds, DiagramIteration, in_steps
+from hybrid.solvers.diagram_system import UNREACHED, DiagramChoice, DiagramSystem
 from mtbdd.base.errors import option
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.reach import Leaps

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hybrid.solvers.diagram_system import DiagramSystem
 from mtbdd.diagrams.node_store import DOWN, UP, Diagram
-
-if TYPE_CHECKING:
-    from hybrid.solvers.diagram_iteration import DiagramSystem
 
 
 class DiagramLayers:
@@ -52,9 +49,9 @@ class DiagramLayers:
     def solved(self) -> Iterator[int]:
         """Solve layer after layer; yield the lower bounds of all that is known after each."""
         store, system = self._store, self._system
-        ready = self._split(
-            store.without(self.left, self._leading_to(self._pattern, self.left))
-        )  # lemma: diagram-layers
+        # lemma: diagram-layers
+        first = store.without(self.left, self._leading_to(self._pattern, self.left))
+        ready = self._split(first)
         while ready:
             number = min(ready)
             layer = ready.pop(number)

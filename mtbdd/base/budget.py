@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import field
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +147,7 @@ def spending(budget: Budget | None) -> Iterator[None]:
 
 
 _SIZES = 16
-"""Checks of a growing budget, of which one measures the size."""
+"""Checks of a growing budget from one that measures the size to the next, at most."""
 
 
 class GrownError(Exception):
@@ -161,14 +160,20 @@ class _Growth(Budget):
     size: Callable[[], int] = lambda: 0
     most: int = 0
     outer: Budget | None = None
-    turns: Iterator[int] = field(default_factory=count, compare=False)
+    left: list[int] = field(default_factory=lambda: [0], compare=False)
+    """Checks before the next one that measures the size."""
 
     def check(self) -> None:
         if self.outer is not None:
             self.outer.check()
-        # To count all nodes takes as long as many a command's diagrams.
-        if next(self.turns) % _SIZES == 0 and self.size() > self.most:
+        if self.left[0] > 0:
+            self.left[0] -= 1
+            return
+        size = self.size()
+        if size > self.most:
             raise GrownError
+        # To count all nodes takes as long as many a command's diagrams; few commands may multiply many nodes.
+        self.left[0] = min(_SIZES, _SIZES * (self.most - size) // (4 * size + 1)) - 1
 
 
 @contextmanager

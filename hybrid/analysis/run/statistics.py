@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hybrid.matrix.explicit.operators import ExplicitOperator
     from hybrid.matrix.operators.hybrid_matrix import DistributedMatrix, HybridMatrix
     from hybrid.matrix.space.choice_operator import ChoiceOperator
-    from hybrid.solvers.diagram_iteration import DiagramSystem
+    from hybrid.solvers.diagram_system import DiagramSystem
 
 # Savings and costs of a quotient.
 

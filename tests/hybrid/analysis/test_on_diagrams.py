@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import hybrid
+from hybrid.analysis.on_diagrams import _counter
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.base.directed_rounding import rounded_down, rounded_up
 from hybrid.checking.checker import Checker
 from hybrid.properties import parse_properties, resolve_properties
-from hybrid.solvers.diagram_iteration import DiagramChoice, DiagramSystem, _power, rounded_values
+from hybrid.solvers.diagram_iteration import _power, rounded_values
+from hybrid.solvers.diagram_system import DiagramChoice, DiagramSystem
 from mtbdd.diagrams.node_store import DOWN, UP, Diagram, NodeStore
 from tests.attack.cases import draw_case
 from tests.attack.symbolic import run_symbolic
@@ -133,6 +135,25 @@ def test_a_large_chain_without_circles_is_solved_in_layers(monkeypatch: pytest.M
     assert Fraction(answer.lower) < Fraction(1365, 4096) ** 40 < Fraction(answer.upper)
     assert answer.upper - answer.lower <= 1e-13 * answer.upper
     assert answer.statistics.iterations == 40
+
+
+# lemma: diagram-layers
+@pytest.mark.parametrize("is_down", [False, True])
+def test_layers_follow_a_counter(is_down: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two waits for a counter: states of the first one lead to those of the second with other values."""
+    monkeypatch.setattr("hybrid.solvers.diagram_iteration._MANY_NODES", 0)
+    end, step = ("0", "y-1") if is_down else ("63", "y+1")
+    begin = [f"(y'={value if is_down else 63 - value})" for value in (40, 63, 20)]
+    text = f"""dtmc module m y:[0..63]; s:[0..3];
+      [] s=0 -> 0.5:(s'=1)&{begin[0]} + 0.5:(s'=1)&{begin[1]}; [] (s=1|s=3)&y!={end} -> (y'={step});
+      [] s=1&y={end} -> 0.5:(s'=2) + 0.5:(s'=3)&{begin[2]}; [] s=3&y={end} -> (s'=2); [] s=2 -> true;
+      endmodule rewards true : 1; endrewards"""
+    model = hybrid.parse(text)
+    levels, falls = _counter(model)
+    assert levels == tuple(3 * bit for bit in range(6)) and falls != is_down
+    answer = hybrid.check(model, "R=? [ F s=2 ]", engine="symbolic")
+    assert (answer.lower, answer.value, answer.upper) == (64.0, 64.0, 64.0)
+    assert answer.statistics.iterations == 21 + 64 + 1
 
 
 # lemma: diagram-layers
