@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hybrid.models.interchange.symbolic.file import read_symbolic, write_symbolic
+from hybrid.models.interchange.symbolic import read_symbolic, write_symbolic
 from mtbdd.build.model import SymbolicModel
 
 __all__ = ["CTMC", "DTMC", "MDP", "round_trip"]

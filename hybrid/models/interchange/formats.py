@@ -60,8 +60,8 @@ FORMATS: dict[str, FileFormat] = {
     ".dot": FileFormat("a drawing for Graphviz", None, "write_out:dot_blocks"),
     ".dd": FileFormat(
         "decision diagrams",
-        "symbolic.file:read_symbolic",
-        "symbolic.file:write_symbolic",
+        "symbolic:read_symbolic",
+        "symbolic:write_symbolic",
         is_symbolic=True,
         is_text=False,
     ),

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from gpu_kernels.runtime.coded import pointers
 from hybrid.base.errors import InterchangeError
 from hybrid.base.option_types import ModelTypeName
-from hybrid.models.interchange.compressing.compress import compressed
+from hybrid.models.interchange.compressing import compressed
 from hybrid.models.interchange.explicit_model import (
     ExplicitModel,
     ExplicitReward,
@@ -78,7 +78,7 @@ def from_scipy(
 
     Notes
     -----
-    Time: see `hybrid.models.interchange.compressing.compress.compressed`.
+    Time: see `hybrid.models.interchange.compressing.compressed`.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.models.interchange.compressing.compress import with_loops
+from hybrid.models.interchange.compressing import with_loops
 from hybrid.models.interchange.explicit_model import (
     ExplicitModel,
     ExplicitReward,

@@ -20,8 +20,7 @@ from gpu_kernels.runtime.coded import pointers
 from hybrid.analysis.run.statistics import Reduction
 from hybrid.base.errors import HybridError
 from hybrid.matrix.space.base import Clock
-from hybrid.models.interchange.compressing import compressed
-from hybrid.models.interchange.compressing.compress import with_loops
+from hybrid.models.interchange.compressing import compressed, with_loops
 from hybrid.models.interchange.explicit_model import (
     ExplicitModel,
     ExplicitReward,

@@ -11,7 +11,7 @@ import pytest
 
 import hybrid
 from hybrid.models.interchange.from_dd import from_dd
-from hybrid.models.interchange.symbolic.file import FunctionWriter, write_symbolic
+from hybrid.models.interchange.symbolic import FunctionWriter, write_symbolic
 from mtbdd.build.rewards import reward_rates, state_rewards
 from mtbdd.language.errors import BuildError
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from hybrid.models.interchange import InterchangeError, read_model, targets_of, write_model
-from hybrid.models.interchange.symbolic.file import read_symbolic, write_symbolic
-from hybrid.models.interchange.symbolic.header import _FIXED, MAGIC, VERSION, file_bytes, file_parts
+from hybrid.models.interchange.symbolic import read_symbolic, write_symbolic
+from hybrid.models.interchange.symbolic_header import _FIXED, MAGIC, VERSION, file_bytes, file_parts
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.value_diagrams import Forest
 from tests.builders.models import build

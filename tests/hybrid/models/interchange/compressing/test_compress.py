@@ -11,7 +11,7 @@ from scipy import sparse
 
 import hybrid
 from hybrid.models.interchange import ExplicitModel, ExplicitReward
-from hybrid.models.interchange.compressing.compress import compressed, with_loops
+from hybrid.models.interchange.compressing import compressed, with_loops
 from hybrid.models.interchange.write_out import written_out
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import action_rewards, state_rewards

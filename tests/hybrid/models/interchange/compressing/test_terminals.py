@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hybrid.models.interchange import ExplicitModel
-from hybrid.models.interchange.compressing.compress import with_loops
+from hybrid.models.interchange.compressing import with_loops
 from hybrid.models.interchange.compressing.moves import terminals_of
 from hybrid.models.interchange.validate import validate
 from mtbdd.language.syntax import ModelType

@@ -15,7 +15,7 @@ import numpy as np
 from hybrid.base.errors import InterchangeError
 from hybrid.models.interchange.container import written
 from hybrid.models.interchange.explicit_model import MOST_UNITS, StateVariable
-from hybrid.models.interchange.symbolic.header import (
+from hybrid.models.interchange.symbolic_header import (
     FunctionEntry,
     Header,
     LayerEntry,

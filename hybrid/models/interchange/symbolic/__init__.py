@@ -1,1 +1,0 @@
-"""The symbolic file: diagrams, labels and rewards of a model of any size."""
