@@ -224,11 +224,11 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
     },
     "docs/gpu.md": {
         "has 2^{} ({:,}) non-zeros or more": (
-            _power("hybrid.matrix.gpu.admission:SMALL_ENTRIES"),
-            "hybrid.matrix.gpu.admission:SMALL_ENTRIES",
+            _power("hybrid.matrix.gpu.cost:SMALL_ENTRIES"),
+            "hybrid.matrix.gpu.cost:SMALL_ENTRIES",
         ),
         "{:,} states or more are unknown": ("hybrid.matrix.operators.hybrid_choices:_SMALL_STATES",),
-        "have 2^{} non-zeros or more together": (_power("hybrid.matrix.gpu.admission:SMALL_ENTRIES"),),
+        "have 2^{} non-zeros or more together": (_power("hybrid.matrix.gpu.cost:SMALL_ENTRIES"),),
         "takes at most {} times the least": ("hybrid.matrix.levels.table:_MOST_TIMES",),
         "Where rows have {} entries on average, or one has {:,}": (
             "hybrid.matrix.gpu.cost:LONG_ROW",

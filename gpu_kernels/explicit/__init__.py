@@ -9,8 +9,17 @@ from __future__ import annotations
 import warnings
 
 from gpu_kernels.explicit.matrix import ExplicitMatrix, Format, encode_values, read_csr
-from gpu_kernels.explicit.rows import Msr, MsrScan, MsrStream, ScanPlan
-from gpu_kernels.explicit.segments import CSR_ALGORITHMS, CusparseCsr, MsrHalfWarp, MsrWarp, Sell
+from gpu_kernels.explicit.rows import (
+    CSR_ALGORITHMS,
+    CusparseCsr,
+    Msr,
+    MsrHalfWarp,
+    MsrScan,
+    MsrStream,
+    MsrWarp,
+    ScanPlan,
+    Sell,
+)
 
 __all__ = [
     "CSR_ALGORITHMS",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_kernels.explicit import segments as cusparse
+from gpu_kernels.explicit import rows as cusparse
 from tests.gpu_kernels.host_device import COMPILER
 
 LIBRARY = """extern "C" int cusparseSpMV_preprocess(void *handle, int operation, const void *,

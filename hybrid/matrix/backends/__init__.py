@@ -434,7 +434,7 @@ class GpuBackend(Backend):
         """Return the CPU instead, with the reason, where the device is free, and slower or full."""
         if not self.is_free:
             return self
-        from hybrid.matrix.gpu.admission import reason_for_cpu, reason_of_size, reason_of_time
+        from hybrid.matrix.gpu.cost import reason_for_cpu, reason_of_size, reason_of_time
 
         device = current_device()
         if isinstance(table, LevelCurve):

@@ -25,8 +25,7 @@ from gpu_kernels import (
 from gpu_kernels.compressed.pairs import PAIR_THREADS, pack_pair_items, pack_row_items
 from gpu_kernels.runtime.coded import owners, pointers, ranges
 from hybrid.base.arrays import Array, counts, distinct_values, to_host
-from hybrid.matrix.gpu.admission import check_memory
-from hybrid.matrix.gpu.cost import layout_items, types_of_level, uses_pairs
+from hybrid.matrix.gpu.cost import check_memory, layout_items, types_of_level, uses_pairs
 from hybrid.matrix.gpu.product import GpuProduct
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.tuning import LayoutOptions

@@ -29,7 +29,7 @@ from gpu_kernels import (
 )
 from hybrid.base.arrays import Array, to_host
 from hybrid.base.shadow_signs import DIRECTIONS
-from hybrid.matrix.gpu.admission import cards_advice
+from hybrid.matrix.gpu.cost import cards_advice
 from hybrid.matrix.gpu.idr import DeviceIDR, PolynomialSystem
 from hybrid.matrix.gpu.repeated_steps import RECORDED, DeviceSteps, Run
 from hybrid.matrix.space.base import Criterion, Vector

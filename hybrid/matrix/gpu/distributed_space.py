@@ -25,7 +25,7 @@ from gpu_kernels import (
 from hybrid.base.arrays import Array, extremes, to_host
 from hybrid.base.halo import Halo
 from hybrid.base.shadow_signs import DIRECTIONS
-from hybrid.matrix.gpu.admission import cards_advice
+from hybrid.matrix.gpu.cost import cards_advice
 from hybrid.matrix.gpu.device_space import DeviceSpace, DeviceSystem
 from hybrid.matrix.gpu.idr import RepeatedSteps
 from hybrid.matrix.gpu.product import DistributedGpuProduct

@@ -24,8 +24,7 @@ from gpu_kernels import (
 )
 from gpu_kernels.runtime.coded import array_module
 from hybrid.base.arrays import Array
-from hybrid.matrix.gpu.admission import check_memory
-from hybrid.matrix.gpu.cost import layout_items
+from hybrid.matrix.gpu.cost import check_memory, layout_items
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.tuning import LayoutOptions
 from hybrid.matrix.injection.row_types import RowTypes

@@ -25,9 +25,8 @@ from gpu_kernels import (
 )
 from hybrid.base.arrays import Array
 from hybrid.base.units import seconds_text
-from hybrid.matrix.gpu.admission import check_memory
 from hybrid.matrix.gpu.build import build_product
-from hybrid.matrix.gpu.cost import layout_items, rank_levels
+from hybrid.matrix.gpu.cost import check_memory, layout_items, rank_levels
 from hybrid.matrix.gpu.product import GpuProduct
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.gpu.tuning import LayoutOptions, choose_shape, choose_tuning

@@ -34,8 +34,8 @@ from hybrid.base.arrays import to_host
 from hybrid.base.option_types import LevelOption
 from hybrid.matrix.backends import Backend
 from hybrid.matrix.explicit.extract import explicit_sizes
-from hybrid.matrix.gpu.admission import SMALL_ENTRIES
 from hybrid.matrix.gpu.build import code_gains, gain_items
+from hybrid.matrix.gpu.cost import SMALL_ENTRIES
 from hybrid.matrix.gpu.device_space import DeviceSpace
 from hybrid.matrix.gpu.distributed_space import DistributedDeviceSpace
 from hybrid.matrix.gpu.halo import DeviceHalo

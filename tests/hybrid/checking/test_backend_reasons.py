@@ -54,7 +54,7 @@ def test_auto_names_the_problem_of_the_device(tmp_path: Path, monkeypatch: pytes
 def test_auto_says_why_a_device_is_taken_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with use_device(HostDevice()):
         assert reason(tmp_path) == ("cpu", "6 non-zeros are too few for the GPU to be faster")
-        monkeypatch.setattr("hybrid.matrix.gpu.admission.SMALL_ENTRIES", 1)
+        monkeypatch.setattr("hybrid.matrix.gpu.cost.SMALL_ENTRIES", 1)
         assert reason(tmp_path) == ("gpu", "a device is there, host")
     with use_device(HostDevice(free=100)):
         backend, why = reason(tmp_path)

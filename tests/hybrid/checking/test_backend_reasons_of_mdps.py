@@ -36,7 +36,7 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every system pass for a large one."""
     monkeypatch.setattr("hybrid.matrix.operators.hybrid_choices._SMALL_STATES", 1)
     monkeypatch.setattr("hybrid.matrix.operators.device_choices.SMALL_ENTRIES", 1)
-    monkeypatch.setattr("hybrid.matrix.gpu.admission.SMALL_ENTRIES", 1)
+    monkeypatch.setattr("hybrid.matrix.gpu.cost.SMALL_ENTRIES", 1)
 
 
 @pytest.mark.parametrize("backend", ["cpu", "reference", "gpu"])
@@ -96,7 +96,7 @@ def test_layers_that_cannot_be_laid_out_go_one_by_one(large: None, monkeypatch: 
 
 def test_layers_one_by_one_may_be_too_small(large: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybrid.matrix.operators.device_choices.MOST_LAYERS", 1)
-    monkeypatch.setattr("hybrid.matrix.gpu.admission.SMALL_ENTRIES", 1 << 20)
+    monkeypatch.setattr("hybrid.matrix.gpu.cost.SMALL_ENTRIES", 1 << 20)
     backend, why = reason('R{"tries"}max=? [ C<=3 ]')
     assert backend == "cpu"
     assert "non-zeros are too few for the GPU to be faster" in why

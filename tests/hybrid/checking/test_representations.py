@@ -208,9 +208,9 @@ def test_auto_leaves_small_matrices_to_the_cpu(monkeypatch: pytest.MonkeyPatch) 
     with use_device(HostDevice()):
         operator = inject(matrix, representation="tasks")
         assert (operator.backend, "too few" in operator.backend_reason) == ("cpu", True)
-        monkeypatch.setattr("hybrid.matrix.gpu.admission.SMALL_ENTRIES", 0)
+        monkeypatch.setattr("hybrid.matrix.gpu.cost.SMALL_ENTRIES", 0)
         assert inject(matrix, representation="tasks").backend == "gpu"
-        monkeypatch.setattr("hybrid.matrix.gpu.admission._START_SECONDS", -1.0)
+        monkeypatch.setattr("hybrid.matrix.gpu.cost._START_SECONDS", -1.0)
         assert "longer than a CPU takes" in inject(matrix, representation="tasks").backend_reason
 
 

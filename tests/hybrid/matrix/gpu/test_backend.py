@@ -206,7 +206,7 @@ def test_auto_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
         small = inject(matrix)
         assert small.backend == "cpu"
         assert "too few for the GPU" in small.backend_reason
-        monkeypatch.setattr("hybrid.matrix.gpu.admission.SMALL_ENTRIES", 0)
+        monkeypatch.setattr("hybrid.matrix.gpu.cost.SMALL_ENTRIES", 0)
         large = inject(matrix)
         assert large.backend == "gpu"
         assert "host" in large.backend_reason

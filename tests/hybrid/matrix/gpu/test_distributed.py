@@ -38,7 +38,7 @@ from hybrid.base.errors import OptionError
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.in_parts import in_parts
-from hybrid.matrix.gpu.admission import least_vector_bytes
+from hybrid.matrix.gpu.cost import least_vector_bytes
 from hybrid.matrix.gpu.distributed_space import DevicePasses, DistributedDeviceSpace
 from hybrid.matrix.gpu.product import DistributedGpuProduct
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix

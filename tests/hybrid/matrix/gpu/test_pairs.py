@@ -7,7 +7,6 @@ import pytest
 
 from gpu_kernels import Device, Mode, PairMatrix, PairTuning, TileMatrix, coded_step, use_device
 from gpu_kernels.compressed.steps import IterationState
-from hybrid.matrix.gpu.admission import reason_for_cpu
 from hybrid.matrix.gpu.build import PairOptions, build_pairs, build_product
 from hybrid.matrix.gpu.cost import (
     count_pairs,
@@ -16,6 +15,7 @@ from hybrid.matrix.gpu.cost import (
     pair_build_bytes,
     predicted_level_seconds,
     rank_levels,
+    reason_for_cpu,
     uses_pairs,
 )
 from hybrid.matrix.gpu.product import GpuProduct
@@ -279,7 +279,7 @@ def test_too_little_memory_for_pairs_is_refused_with_both_numbers() -> None:
 
 
 def test_a_device_that_would_wait_for_long_rows_is_not_preferred(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.matrix.gpu.admission.SMALL_ENTRIES", 0)
+    monkeypatch.setattr("hybrid.matrix.gpu.cost.SMALL_ENTRIES", 0)
     typed = TypedMatrix(from_dense(ring(9)))
     assert reason_for_cpu(HostDevice(), typed) is None
     # Without pairs, one thread a row: the device waits for the longest.
