@@ -9,16 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pygments.lexer import RegexLexer, bygroups, words
-from pygments.token import (
-    Comment,
-    Keyword,
-    Name,
-    Number,
-    Operator,
-    Punctuation,
-    String,
-    Whitespace,
-)
+from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Whitespace
 
 # Words that open, close or name a part of a text.
 DECLARATIONS = (

@@ -19,10 +19,7 @@ from numpy.typing import NDArray
 
 
 def near_least(
-    count: int,
-    value: Callable[[int], float | None],
-    floor: Callable[[int], float],
-    factor: float,
+    count: int, value: Callable[[int], float | None], floor: Callable[[int], float], factor: float
 ) -> list[tuple[float, int]]:
     """Return numbers of a sequence of `count`, from its beginning, until no later one can be near the least.
 

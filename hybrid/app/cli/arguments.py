@@ -501,10 +501,7 @@ COMMANDS: dict[str, _Command] = {
         ),
     ),
     "man": _Command(
-        "print the manual page, of all commands",
-        "",
-        add_man,
-        (("read it", "hybrid man | man -l -"),),
+        "print the manual page, of all commands", "", add_man, (("read it", "hybrid man | man -l -"),)
     ),
     "help": _Command(
         "show the help of a command", "[COMMAND]", lambda parser: add_help(parser, tuple(COMMANDS))

@@ -121,10 +121,7 @@ def _span(first: int, count: int) -> str:
 
 
 def resolved_asked(
-    properties: Properties,
-    model: ResolvedModel,
-    constants: Mapping[str, Any],
-    options: argparse.Namespace,
+    properties: Properties, model: ResolvedModel, constants: Mapping[str, Any], options: argparse.Namespace
 ) -> Properties:
     """Return the properties requested, resolved in a model; one with a fault has it as its `error`."""
     resolved = resolve_properties(properties, model, constants, keep_faults=True)

@@ -347,12 +347,7 @@ MOST_THREADS = 1024
 def add_constants(parser: argparse.ArgumentParser, what: str) -> None:
     """Add `--const`, which may be repeated."""
     parser.add_argument(
-        "--const",
-        default="",
-        action=JoinTexts,
-        const=",",
-        metavar="N=4,K=2",
-        help=f"{what}; may be repeated",
+        "--const", default="", action=JoinTexts, const=",", metavar="N=4,K=2", help=f"{what}; may be repeated"
     )
     parser.add_argument("-const", dest="const", action=JoinTexts, const=",", help=argparse.SUPPRESS)
 

@@ -11,18 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpu_kernels import current_device, device_problem
-from hybrid.analysis.graphs import (
-    Decomposition,
-    ModelGraph,
-    decompose,
-    mec_decomposition,
-    model_graph,
-)
-from hybrid.analysis.graphs.components import (
-    SCC_VARIANTS,
-    DeviceGraph,
-    device_options,
-)
+from hybrid.analysis.graphs import Decomposition, ModelGraph, decompose, mec_decomposition, model_graph
+from hybrid.analysis.graphs.components import SCC_VARIANTS, DeviceGraph, device_options
 from hybrid.app.cli.building import built_model, model_record, model_text
 from hybrid.app.cli.check_pictures import draw_model, drawn_file
 from hybrid.app.cli.console import Console
@@ -30,12 +20,7 @@ from hybrid.app.cli.output_file import refuse_overwriting
 from hybrid.base.errors import OptionError
 from hybrid.base.units import bytes_text, seconds_text
 from mtbdd.build.model import SymbolicModel
-from mtbdd.graph.components import (
-    EndComponents,
-    StrongComponents,
-    model_components,
-    model_end_components,
-)
+from mtbdd.graph.components import EndComponents, StrongComponents, model_components, model_end_components
 
 Record = dict[str, Any]
 
@@ -216,7 +201,7 @@ def _text(result: Record) -> str:
     most = result["maximum_out_degree"]
     lines = [
         f"out-degree   {result['average_out_degree']:.2f} on average, "
-        f"{'-' if most is None else format(most, ',')} at most",
+        f"{'-' if most is None else format(most, ',')} at most"
     ]
     if result["graph_seconds"] is not None:
         lines.append(

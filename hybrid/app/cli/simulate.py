@@ -98,11 +98,7 @@ def _unanswered(prop: Property, error: str) -> dict[str, Any]:
 
 
 def _estimated(
-    model: ResolvedModel,
-    prop: Property,
-    options: argparse.Namespace,
-    console: Console,
-    excerpts: Excerpts,
+    model: ResolvedModel, prop: Property, options: argparse.Namespace, console: Console, excerpts: Excerpts
 ) -> dict[str, Any]:
     """Estimate a property and print it, or why there is no estimate; return its record."""
     try:
