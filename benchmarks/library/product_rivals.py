@@ -12,7 +12,8 @@ import gpu_kernels
 from benchmarks.library.device import best_seconds, relative_difference
 from benchmarks.library.formats import measure_formats
 from benchmarks.library.records import Row
-from hybrid.matrix.gpu.product import GpuProduct, build_block_tasks
+from hybrid.matrix.gpu.product import GpuProduct, tasks_on_device
+from hybrid.matrix.injection.injected import cut_tasks, inject_level
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.levels.table import CandidateLevel
 from mtbdd.offset.offset import OffsetMTBDD
@@ -63,7 +64,7 @@ def baseline_rows(device: Any, curve: LevelCurve, matrix: OffsetMTBDD, x: Any, y
     while levels:
         for level in levels:
             start = time.perf_counter()
-            tasks = build_block_tasks(device, matrix, level)
+            tasks = tasks_on_device(device, matrix.shape, cut_tasks(inject_level(matrix, level)))
             z = device.xp.empty_like(y)
             built = time.perf_counter() - start
             call = functools.partial(gpu_kernels.block_spmv, device, tasks, x, z)

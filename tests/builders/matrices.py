@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels import BlockTasks, Device
 from mtbdd.offset.offset import Level, OffsetMTBDD, zero_matrix
 from mtbdd.offset.tuples import distinct_rows
 
 __all__ = [
     "all_ones",
     "banded",
+    "block_tasks",
     "dense_from_coo",
     "from_coo",
     "from_dense",
@@ -166,3 +168,11 @@ def all_ones(n_bits: int) -> OffsetMTBDD:
     rows = tuple(np.full(1, 2 ** (n_bits - (k + 1) // 2), np.int64) for k in range(2 * n_bits + 1))
     columns = tuple(np.full(1, 2 ** (n_bits - k // 2), np.int64) for k in range(2 * n_bits + 1))
     return OffsetMTBDD(levels, np.ones(1), 2**n_bits, 2**n_bits, rows, columns)
+
+
+def block_tasks(device: Device, matrix: OffsetMTBDD, k: int, wide: bool = False) -> BlockTasks:
+    """The tasks of a level on a device, the second representation of [Tealdi13] §4.4.1.2."""
+    from hybrid.matrix.gpu.product import tasks_on_device
+    from hybrid.matrix.injection.injected import cut_tasks, inject_level
+
+    return tasks_on_device(device, matrix.shape, cut_tasks(inject_level(matrix, k)), wide)

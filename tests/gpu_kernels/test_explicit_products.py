@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from gpu_kernels import Device, block_spmv
-from hybrid.matrix.gpu.product import build_block_tasks
-from tests.builders.matrices import from_dense, random_sparse
+from tests.builders.matrices import block_tasks, from_dense, random_sparse
 from tests.gpu_kernels.devices import to_numpy
 
 SIZES = (1, 31, 33, 255, 256, 257, 600)
@@ -27,7 +26,7 @@ def test_block_spmv_matches_dense(device: Device, rng: np.random.Generator, size
     matrix = from_dense(dense)
     x = rng.normal(size=size)
     for level in range(0, matrix.n_levels + 1, max(1, matrix.n_levels // 3)):
-        tasks = build_block_tasks(device, matrix, level, wide=level % 2 == 1)
+        tasks = block_tasks(device, matrix, level, wide=level % 2 == 1)
         out = device.xp.full(size, np.nan)
         block_spmv(device, tasks, device.xp.asarray(x), out)
         np.testing.assert_allclose(to_numpy(out), dense @ x, rtol=1e-12, atol=1e-12)

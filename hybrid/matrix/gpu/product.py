@@ -25,9 +25,8 @@ from hybrid.base.arrays import Array, to_host
 from hybrid.base.halo import ArrivingVector
 from hybrid.matrix.gpu.device_space import DeviceSpace, relax_once
 from hybrid.matrix.gpu.halo import ArrivingOnDevice
-from hybrid.matrix.injection.injected import TaskList, cut_tasks, inject_level
+from hybrid.matrix.injection.injected import TaskList
 from hybrid.matrix.space.base import Product
-from mtbdd.offset.offset import OffsetMTBDD
 
 
 class GpuProduct(Product):
@@ -105,35 +104,10 @@ class GpuProduct(Product):
 # The representation of [Tealdi13] on the device: injected submatrices and tasks for the block kernel.
 
 
-def build_block_tasks(device: Device, matrix: OffsetMTBDD, k: int, wide: bool = False) -> BlockTasks:
-    """Inject level k, cut the instances at every 256 rows, and copy all to the device.
-
-    Parameters
-    ----------
-    device : Device
-    matrix : OffsetMTBDD
-    k : int
-        Injection level, 0 .. 2n.
-    wide : bool
-        Use 64-bit indices although 32 bits would do.
-
-    Returns
-    -------
-    BlockTasks
-        The second representation of [Tealdi13] §4.4.1.2.
-
-    Raises
-    ------
-    MemoryError
-        If the device has no room for it, with required and available bytes; it is made on the host first.
-    """
-    return tasks_on_device(device, matrix.shape, cut_tasks(inject_level(matrix, k)), wide)
-
-
 def tasks_on_device(
     device: Device, shape: tuple[int, int], tasks: TaskList, wide: bool = False
 ) -> BlockTasks:
-    """Copy the tasks of a matrix to the device; see `build_block_tasks`."""
+    """Copy the tasks of a matrix to the device; a MemoryError tells what is missing."""
     cut, blocks = tasks.instances, tasks.blocks
     return BlockTasks.on_device(
         device,

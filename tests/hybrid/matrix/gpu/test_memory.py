@@ -11,11 +11,10 @@ import pytest
 
 import hybrid
 from gpu_kernels import use_device
-from hybrid.matrix.gpu.product import build_block_tasks
 from hybrid.matrix.operators.inject import inject
 from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power
 from hybrid.solvers.average_krylov import DAMPED_VECTORS
-from tests.builders.matrices import banded, from_dense, random_sparse
+from tests.builders.matrices import banded, block_tasks, from_dense, random_sparse
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++) to run the kernels with")
@@ -27,12 +26,12 @@ def test_block_tasks_ask_for_what_they_take(rng: np.random.Generator, wide: bool
     with pytest.raises(
         MemoryError, match=r"2 tasks of 2 instances need \d+ bytes and 1000 are free"
     ) as refused:
-        build_block_tasks(HostDevice(free=1000), matrix, 0, wide)
+        block_tasks(HostDevice(free=1000), matrix, 0, wide)
     asked = int(re.findall(r"need (\d+) bytes", str(refused.value))[0])
-    tasks = build_block_tasks(HostDevice(free=asked), matrix, 0, wide)
+    tasks = block_tasks(HostDevice(free=asked), matrix, 0, wide)
     assert asked / 2 < tasks.nbytes <= asked
     with pytest.raises(MemoryError):
-        build_block_tasks(HostDevice(free=asked - 1), matrix, 0, wide)
+        block_tasks(HostDevice(free=asked - 1), matrix, 0, wide)
 
 
 def test_layers_of_choices_that_do_not_fit_are_refused(examples_folder: Path) -> None:

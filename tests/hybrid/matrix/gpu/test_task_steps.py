@@ -7,11 +7,11 @@ import pytest
 
 from gpu_kernels import Device, Mode, coded_step
 from gpu_kernels.compressed.steps import IterationState
-from hybrid.matrix.gpu.product import GpuProduct, build_block_tasks
+from hybrid.matrix.gpu.product import GpuProduct
 from hybrid.matrix.injection.injected import cut_tasks, inject_level
 from hybrid.matrix.reference import ReferenceProduct
 from mtbdd.offset.offset import OffsetMTBDD
-from tests.builders.matrices import from_dense, random_codes, random_sparse
+from tests.builders.matrices import block_tasks, from_dense, random_codes, random_sparse
 from tests.gpu_kernels.devices import to_numpy
 
 
@@ -30,7 +30,7 @@ def test_products_at_several_levels(device: Device, rng: np.random.Generator, si
     matrix = sparse(rng, size, max(1, size - 2))
     x, expected = rng.random(matrix.n_columns), np.empty(size)
     for level in (0, 5, 9, 13, 20):
-        product = GpuProduct(device, build_block_tasks(device, matrix, level))
+        product = GpuProduct(device, block_tasks(device, matrix, level))
         out = np.full(size, np.nan)
         product.multiply(x, out)
         reference(matrix, level).multiply(x, expected)
@@ -42,7 +42,7 @@ def test_tasks_without_instances_are_rows_of_zeros(device: Device, rng: np.rando
     dense = np.zeros((1100, 1100))
     dense[300, 5] = dense[1099, 1099] = 2.5
     x, out = rng.random(1100), np.full(1100, np.nan)
-    GpuProduct(device, build_block_tasks(device, from_dense(dense), 4)).multiply(x, out)
+    GpuProduct(device, block_tasks(device, from_dense(dense), 4)).multiply(x, out)
     np.testing.assert_array_equal(out, dense @ x)
 
 
@@ -53,7 +53,7 @@ def test_steps_are_those_of_the_reference(
 ) -> None:
     size, level = 603, 9
     matrix = sparse(rng, size, size)
-    product = GpuProduct(device, build_block_tasks(device, matrix, level, wide))
+    product = GpuProduct(device, block_tasks(device, matrix, level, wide))
     x, diagonal = rng.random(size), rng.choice((1.5, 1.75, 2.0), size)
     b = rng.random(size) if with_b else None
     out, expected = np.empty(size), np.empty(size)
@@ -76,7 +76,7 @@ def test_steps_are_those_of_the_reference(
 
 def test_steps_after_the_end_leave_everything_as_it_is(device: Device, rng: np.random.Generator) -> None:
     matrix = sparse(rng, 300, 300)
-    product = GpuProduct(device, build_block_tasks(device, matrix, 6))
+    product = GpuProduct(device, block_tasks(device, matrix, 6))
     state = IterationState.create(device)
     state.status[0] = 1
     step = coded_step(device, Mode.JACOBI, np.ones(300), None, 1.0, state)
