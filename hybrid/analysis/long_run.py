@@ -296,10 +296,7 @@ def _average(
 
 
 def over_components(
-    model: SymbolicModel,
-    gains: Callable[[Node], Gains],
-    options: CheckOptions,
-    work: SolveStatistics,
+    model: SymbolicModel, gains: Callable[[Node], Gains], options: CheckOptions, work: SolveStatistics
 ) -> StateValues:
     """Weigh every bottom component's gain by the probability of ending in it.
 

@@ -59,10 +59,7 @@ class ModelFormula(Record, eq=False):
 
 
 def model_formula(
-    model: SymbolicModel,
-    path: Expression,
-    states: Callable[[Expression], Node],
-    keeps_steps: bool = False,
+    model: SymbolicModel, path: Expression, states: Callable[[Expression], Node], keeps_steps: bool = False
 ) -> ModelFormula:
     """Return a path formula over sets of a model's states; see `model_formulas`."""
     (found,) = model_formulas(model, [path], states, keeps_steps)

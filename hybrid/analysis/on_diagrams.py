@@ -295,10 +295,7 @@ def _probabilities(
     matrix = model.layer(layer).matrix.only(rows)
     entries = _widened(store, _loaded(store, matrix), matrix.units)
     one = store.constant(1.0)
-    sums = (
-        store.matrix_product(entries[0], one, DOWN),
-        store.matrix_product(entries[1], one, UP),
-    )
+    sums = (store.matrix_product(entries[0], one, DOWN), store.matrix_product(entries[1], one, UP))
     if all(set(store.values(part).tolist()) <= {0.0, 1.0} for part in sums):
         return entries, None
     inverse = _inverse(store, sums)
@@ -337,12 +334,7 @@ def _earned(
 
 
 def _gain(
-    store: NodeStore,
-    model: SymbolicModel,
-    structure: int,
-    layer: int,
-    rows: Node,
-    inverse: Enclosure | None,
+    store: NodeStore, model: SymbolicModel, structure: int, layer: int, rows: Node, inverse: Enclosure | None
 ) -> Enclosure:
     """Return what a step or a stay in some states earns.
 

@@ -150,7 +150,7 @@ VALUES.found_in(
         registry.ELAPSED_TIME: "hybrid.analysis.rewards:rewards_until",
         registry.REACHED: "hybrid.analysis.rewards:rewards_until",
         registry.COSAFE: "hybrid.analysis.rewards:cosafe_rewards",
-    },
+    }
 )
 SCHEDULED = Capability[StateValues](
     lambda e, reason: UnsupportedError(reason), "a scheduler is not given for {}"

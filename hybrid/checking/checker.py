@@ -22,13 +22,7 @@ from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.base.check_options import OPTIONS
 from hybrid.base.communicators.threads import failure_of_all
-from hybrid.base.errors import (
-    HybridError,
-    NotExactError,
-    PropertyError,
-    UnknownError,
-    UnsupportedError,
-)
+from hybrid.base.errors import HybridError, NotExactError, PropertyError, UnknownError, UnsupportedError
 from hybrid.base.option_types import CheckEngine
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.base.units import counted

@@ -21,14 +21,7 @@ from hybrid.matrix.space.base import ProgressMonitor
 from hybrid.matrix.space.bounded_solution import TINY
 from hybrid.properties import registry
 from hybrid.properties.registry import Capability, asked_quantity, has_operator
-from hybrid.properties.tree import (
-    STATE_OPERATORS,
-    Filter,
-    Probability,
-    Quantified,
-    Reward,
-    SteadyState,
-)
+from hybrid.properties.tree import STATE_OPERATORS, Filter, Probability, Quantified, Reward, SteadyState
 from mtbdd.base.budget import BudgetError
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import expression_enclosure
@@ -372,11 +365,7 @@ class FormulaChecker:
         )
 
     def _against_bound(
-        self,
-        formula: Probability | SteadyState | Reward,
-        comparison: str,
-        found: StateValues,
-        scope: Scope,
+        self, formula: Probability | SteadyState | Reward, comparison: str, found: StateValues, scope: Scope
     ) -> StateTruth:
         """Compare values in a scope with the operator's bound."""
         truth, bound = self._compared(formula, comparison, found)

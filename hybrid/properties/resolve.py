@@ -468,12 +468,7 @@ def _model_definitions(model: ResolvedModel) -> Definitions:
     return Definitions(types, dict(model.constants), formulas, labels)
 
 
-def _report_clashes(
-    known: _Declared,
-    own: _Declared,
-    file: str,
-    faults: FaultCollector,
-) -> None:
+def _report_clashes(known: _Declared, own: _Declared, file: str, faults: FaultCollector) -> None:
     """Note names of the properties file that are declared in the model, too."""
     kinds = {name: kind for name, kind, _ in known}
     for name, kind, position in own:

@@ -345,11 +345,7 @@ class KrylovBounds(ForetoldLeap):
     """
 
     def __init__(
-        self,
-        operator: DirectedSystem,
-        criterion: Criterion,
-        always: bool,
-        traffic_ratio: float = 1.0,
+        self, operator: DirectedSystem, criterion: Criterion, always: bool, traffic_ratio: float = 1.0
     ) -> None:
         super().__init__(criterion, always, traffic_ratio, _SETTLED)
         self._operator, self._examined = operator, 0

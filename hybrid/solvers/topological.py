@@ -31,12 +31,7 @@ from hybrid.matrix.space.base import Clock, Criterion, Progress, Status, Vector
 from hybrid.matrix.space.bellman import BellmanOperator
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
 from hybrid.matrix.space.choice_operator import ChoiceOperator
-from hybrid.solvers.block_rows import (
-    BeyondDoublesError,
-    BlockRow,
-    BlockRowProgress,
-    BlockRows,
-)
+from hybrid.solvers.block_rows import BeyondDoublesError, BlockRow, BlockRowProgress, BlockRows
 from hybrid.solvers.bounding import BoundingMethod
 from hybrid.solvers.optimistic import Optimistic
 from mtbdd.base.records import Record

@@ -342,17 +342,7 @@ def _build(
     for layer in layers:
         refuse_infinite(source, encoding, layer.matrix)
     model = SymbolicModel(
-        source,
-        encoding,
-        translator,
-        events,
-        relations,
-        initial,
-        found,
-        deadlocks,
-        divisors,
-        layers,
-        warnings,
+        source, encoding, translator, events, relations, initial, found, deadlocks, divisors, layers, warnings
     )
     say("offset labels")
     if not model.is_numbered:

@@ -128,11 +128,7 @@ def _leading_zeros(words: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 
 def diagram_of(
-    manager: Manager,
-    names: Sequence[str],
-    rows: BitRows,
-    leaves: NDArray[np.int64],
-    nodes: Sequence[Node],
+    manager: Manager, names: Sequence[str], rows: BitRows, leaves: NDArray[np.int64], nodes: Sequence[Node]
 ) -> Node:
     """Return the diagram that leads from every listed assignment to its leaf, and from all others to false.
 

@@ -436,12 +436,7 @@ class SymbolicModel(ModelStates):
         return self.whole is self and self.manager.share is None
 
     def part(
-        self,
-        layer: int,
-        rows: StateIndex,
-        columns: StateIndex,
-        chosen: StateIndex,
-        diagonal: bool = True,
+        self, layer: int, rows: StateIndex, columns: StateIndex, chosen: StateIndex, diagonal: bool = True
     ) -> OffsetMTBDD:
         """Return what `submatrix` does, of a model with few states, without the entries of rows not chosen.
 

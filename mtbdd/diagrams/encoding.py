@@ -126,10 +126,7 @@ class Encoding:
     """
 
     def __init__(
-        self,
-        variables: Sequence[ResolvedVariable],
-        package: str = "auto",
-        names: Sequence[str] | None = None,
+        self, variables: Sequence[ResolvedVariable], package: str = "auto", names: Sequence[str] | None = None
     ) -> None:
         encoded, start = [], 0
         for v in variables:

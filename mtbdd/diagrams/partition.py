@@ -103,9 +103,7 @@ class Partition:
     def combine(self, other: Partition, function: Callable[[Any, Any], Any], units: float = 0.0) -> Partition:
         """Return `function(self, other)` where both are defined.  Time: product of the numbers of values."""
         return Partition.united(
-            self.manager,
-            ((function(a, b), s & t) for a, s in self for b, t in other),
-            units,
+            self.manager, ((function(a, b), s & t) for a, s in self for b, t in other), units
         )
 
     def times(self, other: Partition) -> Partition:

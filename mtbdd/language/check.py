@@ -285,10 +285,7 @@ class CommandChecker:
 
 
 def resolve(
-    syntax: ModelSyntax,
-    constants: Mapping[str, Any] | None = None,
-    *,
-    ignore_unknown: Ignored = False,
+    syntax: ModelSyntax, constants: Mapping[str, Any] | None = None, *, ignore_unknown: Ignored = False
 ) -> ResolvedModel:
     """Check names and types of a model, and fold its constants and formulas.
 

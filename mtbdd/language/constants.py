@@ -196,8 +196,7 @@ def check_given(
             if converted is None:
                 shown = str(value).lower() if isinstance(value, bool) else repr(value)
                 faults.add(
-                    constant.position,
-                    f"constant '{name}' must be {_VALUES[constant.type]}, got {shown}",
+                    constant.position, f"constant '{name}' must be {_VALUES[constant.type]}, got {shown}"
                 )
             else:
                 result[name] = converted

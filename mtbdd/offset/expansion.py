@@ -52,9 +52,7 @@ def expand_values(index: StateIndex, table: NodeTable, values: Any, dtype: Any =
         return result
     # Long results are put together once, from blocks of an eighth of their length at most.
     place.require(
-        size * np.dtype(dtype).itemsize * 9 // 8,
-        f"a vector of {size} states",
-        "choose smaller constants",
+        size * np.dtype(dtype).itemsize * 9 // 8, f"a vector of {size} states", "choose smaller constants"
     )
     if size <= _FEW:
         refs = np.full(size, table.root, dtype=np.int64)

@@ -22,12 +22,7 @@ from hybrid.analysis.until import TimeWindow
 from hybrid.base.errors import NotExactError
 from hybrid.base.state_values import StateValues
 from hybrid.properties import registry
-from hybrid.properties.registry import (
-    Capability,
-    has_operator,
-    repeated_form,
-    without_negations,
-)
+from hybrid.properties.registry import Capability, has_operator, repeated_form, without_negations
 from hybrid.properties.tree import (
     STATE_OPERATORS,
     Filter,

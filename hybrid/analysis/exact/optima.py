@@ -18,12 +18,7 @@ from numpy.typing import NDArray
 from hybrid.analysis.exact.averages import greatest_averages, greatest_ratio
 from hybrid.analysis.exact.reading import ExactModel
 from hybrid.analysis.exact.systems import OperationBudget, solve_systems
-from hybrid.analysis.rewards import (
-    greatest_totals,
-    refuse_free_components,
-    reward_system,
-    zero_reward_mecs,
-)
+from hybrid.analysis.rewards import greatest_totals, refuse_free_components, reward_system, zero_reward_mecs
 from hybrid.analysis.until import until_system
 from hybrid.base.errors import NotExactError
 from mtbdd.build.model import SymbolicModel

@@ -125,10 +125,7 @@ class IntegerSystem:
     """
 
     def __init__(
-        self,
-        rows: Sequence[Mapping[int, Fraction]],
-        right: Sequence[Sequence[Fraction]],
-        order: Int64Array,
+        self, rows: Sequence[Mapping[int, Fraction]], right: Sequence[Sequence[Fraction]], order: Int64Array
     ) -> None:
         size = len(rows)
         self.order = order

@@ -436,13 +436,7 @@ def _after(chain: Uniformised, x: Array, t: float, epsilon: float, transposed: b
     if not bool(xp.isfinite(values).all()) or not math.isfinite(error):
         raise NotConvergedError("values after a time", Status.DIVERGED, course.made, math.inf)
     return Transient(
-        values,
-        error,
-        "certified" if certified else "estimate",
-        truncation,
-        rounding,
-        course.made,
-        chain.rate,
+        values, error, "certified" if certified else "estimate", truncation, rounding, course.made, chain.rate
     )
 
 

@@ -224,11 +224,7 @@ class _Stretches:
     """Records of states of consecutive numbers, received from the processes that own the states."""
 
     def __init__(
-        self,
-        communicator: Communicator,
-        numbers: NDArray[np.int64],
-        indices: NDArray[np.int64],
-        total: int,
+        self, communicator: Communicator, numbers: NDArray[np.int64], indices: NDArray[np.int64], total: int
     ) -> None:
         self._communicator, self._numbers, self._indices = communicator, numbers, indices
         self._total = total

@@ -17,21 +17,8 @@ from hybrid.checking.certificates.semantics import Exact, TextSemantics, exact_n
 from hybrid.checking.certificates.states import RationalTable, States, initial_numbers
 from hybrid.checking.certificates.transitions import Transitions, expand
 from hybrid.properties import parse_properties, registry, resolve_properties
-from hybrid.properties.registry import (
-    Capability,
-    asked_quantity,
-    repeated_form,
-    without_negations,
-)
-from hybrid.properties.tree import (
-    STATE_OPERATORS,
-    Filter,
-    Path,
-    Probability,
-    Property,
-    Reward,
-    SteadyState,
-)
+from hybrid.properties.registry import Capability, asked_quantity, repeated_form, without_negations
+from hybrid.properties.tree import STATE_OPERATORS, Filter, Path, Probability, Property, Reward, SteadyState
 from mtbdd.language import parse_model, resolve
 from mtbdd.language.model_syntax import ModelSyntax, ResolvedModel, RewardStructure
 from mtbdd.language.syntax import Binary, Expression, LabelReference, ModelType, Name, Unary

@@ -315,10 +315,7 @@ class Until(Condition):
         base = self.target | (lower == 0)  # lemma: lower-probability
         # lemma: lower-probability
         reached = self.search.every(base) if self.maximise is False else self.search.some(base, holds)
-        return (
-            inside & ~reached,
-            "that the target or l = 0 is reached from l > 0 by choices with l <= f(l)",
-        )
+        return (inside & ~reached, "that the target or l = 0 is reached from l > 0 by choices with l <= f(l)")
 
     def upper_faults(self, upper: Vector) -> tuple[Mask, str]:
         """Return where ``u >= f(u)`` fails.

@@ -193,11 +193,7 @@ class Sampler:
         return record.paths()
 
     def pieces(
-        self,
-        first: int,
-        count: int,
-        most: int | None = None,
-        progress: Callable[[str], None] | None = None,
+        self, first: int, count: int, most: int | None = None, progress: Callable[[str], None] | None = None
     ) -> Iterator[tuple[int, SamplePaths]]:
         """Yield the record of some paths, in pieces of at most so many steps, each with its first step.
 

@@ -9,13 +9,9 @@ from mtbdd.base.lazy_loading import lazy_names
 if TYPE_CHECKING:
     from hybrid.matrix.cpu.task_product import CpuTaskProduct
 
-_HOMES = {
-    "CpuTaskProduct": "task_product",
-}
+_HOMES = {"CpuTaskProduct": "task_product"}
 
-__all__ = [
-    "CpuTaskProduct",
-]
+__all__ = ["CpuTaskProduct"]
 
 if not TYPE_CHECKING:  # type checkers have the imports above
     # On first use: Numba is imported with them.

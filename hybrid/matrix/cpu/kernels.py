@@ -14,12 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from hybrid.matrix.cpu.vector_code import (
-    fetch_add,
-    multiply_groups,
-    relax_rows,
-    sum_up,
-)
+from hybrid.matrix.cpu.vector_code import fetch_add, multiply_groups, relax_rows, sum_up
 from mtbdd.base.compiled import njit
 
 # The product for vectors with infinite or undefined elements: zero coefficients are left out, one by one.

@@ -99,9 +99,7 @@ class _ProductWithVectors:
         self.coefficients, self.finite_at = data(25), data(26)
         # fmuladd fuses where the machine can and never falls back to a library call.
         self.fmuladd = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(self.kind, [self.kind] * 3),
-            f"llvm.fmuladd.v{self.width}f64",
+            builder.module, ir.FunctionType(self.kind, [self.kind] * 3), f"llvm.fmuladd.v{self.width}f64"
         )
 
     def emit(self, scaled: bool) -> None:

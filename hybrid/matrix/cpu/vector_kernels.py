@@ -26,9 +26,7 @@ def add_scaled_rows(begin, end, weight, x, total):  # type: ignore[no-untyped-de
 
 
 @njit(
-    types.void(*_ROWS, _INPUT, _INPUT, types.boolean, _INPUT, types.float64, _OUTPUT),
-    cache=True,
-    nogil=True,
+    types.void(*_ROWS, _INPUT, _INPUT, types.boolean, _INPUT, types.float64, _OUTPUT), cache=True, nogil=True
 )
 def uniformise_rows(begin, end, x, b, has_b, diagonal, weight, out):  # type: ignore[no-untyped-def]
     """Turn ``out = M x`` into ``(1 - weight diagonal) x + weight (M x + b)``; b is read if `has_b`."""

@@ -7,15 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpu_kernels import (
-    CodedVector,
-    Device,
-    IDRKernels,
-    IterationState,
-    Mode,
-    Step,
-    product_step,
-)
+from gpu_kernels import CodedVector, Device, IDRKernels, IterationState, Mode, Step, product_step
 from hybrid.base.arrays import Array
 from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.gpu.repeated_steps import Run, UnfusedSteps

@@ -201,11 +201,7 @@ def choose_tuning(types: RowTypes, k: int) -> Tuning:
 
 
 def choose_slices(
-    rows: NDArray[np.int64],
-    groups: Sequence[NDArray[np.int64]],
-    tuning: Tuning,
-    turns: int,
-    few_terms: bool,
+    rows: NDArray[np.int64], groups: Sequence[NDArray[np.int64]], tuning: Tuning, turns: int, few_terms: bool
 ) -> int:
     """Choose the slices of a tile by the rounds of blocks that a launch takes.
 

@@ -394,10 +394,7 @@ class LevelChoice(Record):
 
 
 def choose_level(
-    curve: LevelTable,
-    policy: str | int = "auto",
-    backend: str = "cpu",
-    memory_budget: int | None = None,
+    curve: LevelTable, policy: str | int = "auto", backend: str = "cpu", memory_budget: int | None = None
 ) -> LevelChoice:
     """Choose the injection level.
 

@@ -168,10 +168,7 @@ def refuse_product(step: Any, x: Array, out: Array) -> None:
 
 
 def device_choices(
-    layer_choices: list[LayerChoices],
-    problem: ChoiceProblem,
-    engine: Backend,
-    level: LevelOption = "auto",
+    layer_choices: list[LayerChoices], problem: ChoiceProblem, engine: Backend, level: LevelOption = "auto"
 ) -> DeviceChoices | None:
     """Return what `fused_choices` does, or None for a refusal."""
     found = fused_choices(layer_choices, problem, engine, level)
@@ -179,10 +176,7 @@ def device_choices(
 
 
 def fused_choices(
-    layer_choices: list[LayerChoices],
-    problem: ChoiceProblem,
-    engine: Backend,
-    level: LevelOption = "auto",
+    layer_choices: list[LayerChoices], problem: ChoiceProblem, engine: Backend, level: LevelOption = "auto"
 ) -> DeviceChoices | Ineligible:
     """Put the matrices of all offers on the device.
 

@@ -344,12 +344,7 @@ def _reward(
             states.refuse(structure, np.isfinite(rates), message)
         units = max(units, states.units(structure, gained))
         earned = gained.values
-    return ExplicitReward(
-        structure.name,
-        unless_zero(own.values),
-        unless_zero(earned),
-        units,
-    )
+    return ExplicitReward(structure.name, unless_zero(own.values), unless_zero(earned), units)
 
 
 def _by_jumps(by_action: dict[str, list[RewardItem]], states: ListedStates, found: Explored) -> Numbers:

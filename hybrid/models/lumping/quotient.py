@@ -328,11 +328,7 @@ def _require_all_choices(
 
 
 def _rows(
-    written: WrittenChoices,
-    blocks: Blocks,
-    members: Numbers,
-    classes: Numbers,
-    skip_own: bool,
+    written: WrittenChoices, blocks: Blocks, members: Numbers, classes: Numbers, skip_own: bool
 ) -> tuple[Numbers, Numbers, Vector, float]:
     """Return the rows of the quotient, and a bound on the relative error of what all members do, in units."""
     from hybrid.models.lumping.kernels import sums_over_blocks

@@ -486,9 +486,7 @@ class Functions:
         if found is None:
             variable, low, high = self._nodes[function]
             found = known[function] = self.choose(
-                value(variable),
-                self.substituted(high, value, known),
-                self.substituted(low, value, known),
+                value(variable), self.substituted(high, value, known), self.substituted(low, value, known)
             )
         return found
 
