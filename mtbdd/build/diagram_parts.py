@@ -190,7 +190,7 @@ class DiagramReward(Record):
         Over row bits, one a layer: earned by its choice, expected over its branches; in a CTMC by the
         transitions of a unit of time.
     is_sure : bool
-        Whether a choice earns that on whichever branch, so that paths may be told apart by it.
+        Whether a choice earns that on whichever branch, so that it may distinguish paths.
     """
 
     name: str | None

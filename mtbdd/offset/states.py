@@ -185,7 +185,7 @@ class StateIndex(Record):
 
     @cached_property
     def masks(self) -> Recent[NDArray[np.bool_]]:
-        """Which members lie in sets asked for a short while ago, each shape (size,), not to be written to."""
+        """Which members lie in the sets of the last requests, each shape (size,), not to be written to."""
         return Recent(_MOST_MARKS if self.place is HOST else 0)
 
     @cached_property

@@ -1,8 +1,8 @@
 """The entries of a matrix of few states, from its diagram; see `mtbdd.offset.offset.OffsetMTBDD.written`.
 
-Most matrices of a small model are the rows and columns of some states in a whole matrix that is known.  To
-number such a part among the entries of the whole takes some array operations; to cut the diagram, to read it
-and to label it takes a few for every bit.
+Most matrices of a small model are the rows and columns of some states in a whole matrix that is known.
+Some array operations number such a part among the entries of the whole. To cut the diagram, to read it and to
+label it takes a few for every bit.
 """
 
 from __future__ import annotations
