@@ -1,18 +1,19 @@
 """Quantiles of two bounds on rewards: the least pairs for which a probability meets its threshold.
 
 A counter of the first reward is beside the states, from the initial one with any number. With k of M units
-counted the probability is that of M - k units, so that one budget of the second reward has it for all first
-bounds up to M: a column. Columns rise, and what is enough in one begins no later than in the one before it.
-So the least pairs are a staircase, from the least second bound at all to the least first one, both of which
-`QuantileSearch` finds.
+counted the probability is that of M - k units. So one budget of the second reward has a column: the
+probability for all first bounds up to M. Columns rise from budget to budget, and the least pairs are a
+staircase. It leads from the least second bound at all to the least first one; `QuantileSearch` finds both.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from hybrid.analysis.reward_bounded import BudgetSweep, check_bounded_method
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.analysis.until import until_probabilities
-from hybrid.base.errors import PropertyError, UnknownError, UnsupportedError
+from hybrid.base.errors import NotExactError, PropertyError, UnknownError, UnsupportedError
 from hybrid.base.state_values import StateValues
 from hybrid.checking.filters import Summary
 from hybrid.checking.quantiles import FINER, QuantileSearch
@@ -80,7 +81,7 @@ class QuantilePairs:
             for bound in own
         ]
         self._split = split_by_rewards(model, [bound.index or 0 for bound in own])
-        self._reason = ""
+        self._exact, self._reason = exact, ""
 
     def found(self) -> Summary:
         """Return the pairs, by their first bounds; of a search that was ended before its time nothing.
@@ -99,28 +100,24 @@ class QuantilePairs:
             return Summary(None, None, None)
         # Values are multiples of the unit, or the doubles next to them.
         first, second = (
-            round(Fraction(end) / unit)
+            round(Fraction(end) / unit)  # lemma: arithmetic
             for end, unit in zip(ends, self._split.units, strict=True)
             if end is not None
         )
-        counted = max(2 * first, _LEAST_COUNTED)
+        most = self._options.criterion.max_iterations
+        counted = min(max(2 * first, _LEAST_COUNTED), most)
         while True:
-            self._require(counted)
             stairs = self._stairs(counted, first, second)
             if stairs is None:
                 return Summary(None, None, None)
             if stairs:
                 return self._pairs(stairs, second)
-            counted = 2 * counted + 1
-
-    def _require(self, units: int) -> None:
-        """Refuse more units than iterations are allowed."""
-        most = self._options.criterion.max_iterations
-        if units > most:
-            raise PropertyError(
-                f"quantile: the least second bound takes a first one of more than {units // 2} units, and "
-                f"{most} are as many as iterations are allowed: raise {option('max-iters')}"
-            )
+            if counted >= most:
+                raise PropertyError(
+                    f"quantile: the least second bound takes a first one of more than {most} units, as many "
+                    f"as iterations are allowed: raise {option('max-iters')}"
+                )
+            counted = min(2 * counted + 1, most)
 
     def _stairs(self, counted: int, first: int, second: int) -> Sequence[_Stair] | None:
         """Return the stairs of the second bounds from the least one; none if too little is counted.
@@ -140,9 +137,10 @@ class QuantilePairs:
             self._split.units[1],
             {reward: tuple(product.parts[(reward,)]) for (reward,) in sorted(product.parts)},
         )
+        exact = self._exact_columns(counted)
         if max(split.parts) == 0:
             found = until_probabilities(pairs, safe, target, search.maximise, options, work)
-            return self._lowered([], found.at(column), counted, first)
+            return self._lowered([], found.at(column), first, partial(exact, 0))
         epsilon = options.criterion.epsilon / FINER
         sweep = BudgetSweep(pairs, split, safe, target, search.maximise, options, work, epsilon)
         stairs: Sequence[_Stair] = []
@@ -151,7 +149,8 @@ class QuantilePairs:
             while True:
                 sweep.advance()
                 if sweep.budget >= second:
-                    stairs = self._lowered(stairs, sweep.values().at(column), counted, first)
+                    own = sweep.values().at(column)
+                    stairs = self._lowered(stairs, own, first, partial(exact, sweep.budget))
                     if not stairs or stairs[-1].enough == first or sweep.settled:
                         return stairs
                 if sweep.ended or clock.tick(sweep.made, math.inf):
@@ -162,15 +161,45 @@ class QuantilePairs:
                         f"allowed: raise {option('max-iters')}"
                     )
 
+    def _exact_columns(self, counted: int) -> Callable[[int], Sequence[Fraction]]:
+        """Return what finds the exact column of a budget; an empty one where it cannot be had."""
+        search, budgets = self._searches[1], None
+        split, other = search.split, self._searches[0].split.structure
+        if self._exact is not None:
+            with suppress(NotExactError):
+                budgets = self._exact.budgets(
+                    search.safe, search.target, split, search.maximise,
+                    (other, self._split.units[0], counted + 1),
+                )  # fmt: skip
+        begin = int(np.flatnonzero(self._model.indicator(self._model.initial))[0]) * (counted + 1)
+
+        def column(budget: int) -> Sequence[Fraction]:
+            with suppress(NotExactError):
+                return [] if budgets is None else budgets.at(budget)[begin : begin + counted + 1]
+            return []
+
+        return column
+
     def _lowered(
-        self, stairs: Sequence[_Stair], column: StateValues, counted: int, first: int
+        self,
+        stairs: Sequence[_Stair],
+        column: StateValues,
+        first: int,
+        exactly: Callable[[], Sequence[Fraction]],
     ) -> Sequence[_Stair]:
         """Return stairs with that of the next column; none where all of the first one is too little."""
-        truth = self._searches[1].compared(column)
-        unknown = np.zeros(truth.values.size, np.bool_) if truth.unknown is None else truth.unknown
-        self._reason = truth.reason if bool(unknown.any()) else self._reason
+        search, counted = self._searches[1], column.values.size - 1
+        truth = search.compared(column)
+        values, unknown = truth.values.copy(), np.zeros(counted + 1, np.bool_)
+        if truth.unknown is not None and bool(truth.unknown.any()):
+            unknown, self._reason = truth.unknown.copy(), truth.reason
+            exact = exactly()
+            for k in np.flatnonzero(unknown).tolist() if exact else []:
+                holds = search.holds_exactly(exact[k])
+                if holds is not None and column.lower[k] <= exact[k] <= column.upper[k]:
+                    values[k], unknown[k] = holds, False
         before = stairs[-1] if stairs else _Stair(counted + 1, counted + 1)
-        sure, may = np.flatnonzero(truth.values & ~unknown), np.flatnonzero(truth.values | unknown)
+        sure, may = np.flatnonzero(values & ~unknown), np.flatnonzero(values | unknown)
         least = min([before.least, *may[:1].tolist()])
         if least > counted:
             return []
@@ -188,7 +217,8 @@ class QuantilePairs:
             before = stair.least
         units = self._split.units
         found, open_pairs = (
-            tuple((a * units[0], b * units[1]) for a, b in reversed(own)) for own in (certain, unsure)
+            tuple((a * units[0], b * units[1]) for a, b in reversed(own))  # lemma: arithmetic
+            for own in (certain, unsure)
         )
         if unsure:
             shown = [", ".join(f"({a}, {b})" for a, b in own) or "none" for own in (open_pairs, found)]

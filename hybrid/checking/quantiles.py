@@ -64,7 +64,6 @@ class QuantileSearch:
     ----------
     safe, target : Node
         Of the until whose probability is compared, the greatest if `maximise`.
-    split : RewardSplit
     """
 
     def __init__(
@@ -100,11 +99,11 @@ class QuantileSearch:
                 f"quantile: where a bound will do, all {more} ones do, too, so that {formula.optimum} asks "
                 f"for nothing; ask with {other}"
             )
-        self.split: RewardSplit = split_by_reward(model, path.bound.index)
+        self._split: RewardSplit = split_by_reward(model, path.bound.index)
         self._exact: ExactBudgets | None = None
         if exact is not None:
             with suppress(NotExactError):
-                self._exact = exact.budgets(self.safe, self.target, self.split, self.maximise)
+                self._exact = exact.budgets(self.safe, self.target, self._split, self.maximise)
 
     def found(self) -> Summary:
         """Return the answer."""
@@ -113,12 +112,12 @@ class QuantileSearch:
         holds = self._holds(always)
         if holds is not None and holds != self._least:
             return Summary(math.inf, math.inf, math.inf)
-        if max(self.split.parts, default=0) == 0:
+        if max(self._split.parts, default=0) == 0:
             if holds is None:
                 raise UnknownError(self._reason)
             return self._decided(0, 0)
         epsilon = options.criterion.epsilon / FINER
-        sweep = BudgetSweep(model, self.split, self.safe, self.target, self.maximise, options, work, epsilon)
+        sweep = BudgetSweep(model, self._split, self.safe, self.target, self.maximise, options, work, epsilon)
         opened: int | None = None
         clock, most = Clock(work.progress), options.criterion.max_iterations
         with clock.cancellable():
@@ -138,7 +137,7 @@ class QuantileSearch:
                 lower = (k + 1 if opened is None else opened) - (not self._least)
                 if is_ended:
                     # lemma: arithmetic
-                    return Summary(None, rounded_down(max(lower, 0) * self.split.unit), math.inf)
+                    return Summary(None, rounded_down(max(lower, 0) * self._split.unit), math.inf)
                 if sweep.made >= most:
                     raise PropertyError(
                         f"quantile: the bound is at least {self._shown(lower)}, and {most} budgets of reward "
@@ -157,6 +156,11 @@ class QuantileSearch:
             return None if budget is None else self._exactly(first, budget)
         return bool(truth.values[0])
 
+    @property
+    def split(self) -> RewardSplit:
+        """The matrices by the reward."""
+        return self._split
+
     def compared(self, found: StateValues) -> StateTruth:
         """Return whether probabilities of the until are as they should be."""
         own = found.complement() if self._complement else found
@@ -171,8 +175,7 @@ class QuantileSearch:
 
     def _exactly(self, own: StateValues, budget: int) -> bool | None:
         """Return the same in rational numbers; None if they cannot be had, or contradict the bounds."""
-        threshold = real_of(self._threshold)
-        if self._exact is None or not isinstance(threshold, (int, Fraction)):
+        if self._exact is None:
             return None
         try:
             value = self._exact.at(budget)[int(self._first[0])]
@@ -180,6 +183,13 @@ class QuantileSearch:
             self._exact = None
             return None
         if not Fraction(float(own.lower[0])) <= value <= Fraction(float(own.upper[0])):
+            return None
+        return self.holds_exactly(value)
+
+    def holds_exactly(self, value: Fraction) -> bool | None:
+        """Return whether a probability of the until is as it should be; None for an irrational threshold."""
+        threshold = real_of(self._threshold)
+        if not isinstance(threshold, (int, Fraction)):
             return None
         value = 1 - value if self._complement else value
         return bool(_COMPARED[self._operator](value, threshold))
@@ -195,11 +205,11 @@ class QuantileSearch:
                 f"quantile: unknown at this precision, between {self._shown(max(first, 0))} and "
                 f"{self._shown(last)}: {self._reason}"
             )
-        exact = last * self.split.unit
+        exact = last * self._split.unit
         value = exact.numerator if exact.denominator == 1 else float(exact)
         return Summary(value, rounded_down(exact), rounded_up(exact))  # lemma: arithmetic
 
     def _shown(self, units: int) -> str:
-        return str(Fraction(units) * self.split.unit)
+        return str(Fraction(units) * self._split.unit)
 
     _reason = ""

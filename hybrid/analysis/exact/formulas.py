@@ -48,6 +48,10 @@ _MOST_UNKNOWN = 500
 """States of a chain with cycles of steps that earn nothing: every budget solves a system of them."""
 
 
+Counted = tuple[int, Fraction, int]
+"""A reward structure beside that of the budgets, its unit, and how many numbers of units may be left."""
+
+
 class ExactBudgets:
     """Goes from budget to budget as `hybrid.analysis.reward_bounded.BudgetSweep` does.
 
@@ -65,11 +69,13 @@ class ExactBudgets:
         target: Node,
         maximise: bool,
         work: OperationBudget,
+        counted: Counted | None = None,
     ) -> None:
         model = numbers.model
         if model.type is ModelType.CTMC:
             raise NotExactError("bounds on rewards of a CTMC are not solved exactly")
-        items = () if model.given is not None else model.source.rewards[structure].items
+        own = [structure] if counted is None else [structure, counted[0]]
+        items = [] if model.given is not None else [i for s in own for i in model.source.rewards[s].items]
         several = any(len(shares) > 1 for own in numbers.actions for shares in own)
         if several and any(item.is_transition for item in items):
             raise NotExactError("a row with several rewards is not split exactly")
@@ -78,12 +84,29 @@ class ExactBudgets:
         self._goal = model.indicator(target).tolist()
         unknown = safe & ~target & ~never_reached(model, safe, target, maximise)
         self._unknown: list[int] = np.flatnonzero(model.indicator(unknown)).tolist()
+        if counted is not None:
+            self._count(numbers.gains(counted[0]), *counted[1:])
         self._order = self._without_cycles()
         if self._order is None and (model.is_mdp or len(self._unknown) > _MOST_UNKNOWN):
             raise NotExactError("steps that earn nothing form a cycle, which is not solved exactly here")
         self._all = self._values()
         self._made = 0
         self._last: list[Fraction] = []
+
+    def _count(self, earned: Sequence[Sequence[Fraction]], unit: Fraction, size: int) -> None:
+        """Have each state as often as units of another reward may be left, ascending from 0."""
+        spent = [[int(r / unit) for r in own] for own in earned]
+        self._rows = [
+            [
+                {j * size + left - less: p for j, p in row.items()} if less <= left else {}
+                for less, row in zip(spent[i], own, strict=True)
+            ]
+            for i, own in enumerate(self._rows)
+            for left in range(size)
+        ]
+        self._rewards = [own for own in self._rewards for _ in range(size)]
+        self._goal = [inside for inside in self._goal for _ in range(size)]
+        self._unknown = [i * size + left for i in self._unknown for left in range(size)]
 
     def at(self, budget: int) -> list[Fraction]:
         """Return the probabilities of a budget, not less than the one requested before, from every state."""
@@ -514,12 +537,12 @@ class ExactFormulas:
         upper = None if window.upper is None else int(window.upper)
         return chain.window(safe, target, int(window.lower), upper, later)
 
-    def budgets(self, safe: Node, target: Node, split: RewardSplit, maximise: bool) -> ExactBudgets:
+    def budgets(
+        self, safe: Node, target: Node, split: RewardSplit, maximise: bool, counted: Counted | None = None
+    ) -> ExactBudgets:
         """Return the exact probabilities of ``safe U target`` within budgets of a reward."""
-        numbers = self._numbers_of_model()
-        return ExactBudgets(
-            numbers, split.structure, split.unit, safe, target, maximise, OperationBudget(self._budget.left)
-        )
+        numbers, work = self._numbers_of_model(), OperationBudget(self._budget.left)
+        return ExactBudgets(numbers, split.structure, split.unit, safe, target, maximise, work, counted)
 
     def _repeated(self, states: Node, always: bool, maximise: bool) -> list[Exact]:
         """Return the probability of ``G F states``, or with `always` of ``F G states``."""

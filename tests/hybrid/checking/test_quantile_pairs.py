@@ -78,6 +78,8 @@ STAIRS = ((2, 4), (4, 2), (6, 0))
         ('min N, min M, Pmax>=0.8 [ F{"time"}<=M,{"work"}<=N s=1 ]', tuple((b, a) for a, b in STAIRS[::-1])),
         ('min M, min N, Pmin<=0.2 [ G{"time"}<=M,{"work"}<=N s!=1 ]', STAIRS),
         ('min M, min N, Pmax>=0 [ F{"time"}<=M,{"work"}<=N s=1 ]', ((0, 0),)),
+        ('min M, min N, Pmax>=8/9 [ F{"time"}<=M,{"work"}<=N s=1 ]', STAIRS),
+        ('min M, min N, Pmax>=26/27 [ F{"time"}<=M,{"work"}<=N s=1 ]', ((3, 6), (5, 4), (7, 2), (9, 0))),
         ('min M, min N, Pmax>=1 [ F{"time"}<=M,{"work"}<=N s=1 ]', ()),
         ('min M, min N, Pmin>=0.6 [ F{"time"}<=M,{"cost"}<=N s=1 ]', ((3, 1),)),
         ('min M, min N, Pmax>=0.8 [ F{"time"}<=M,{"cost"}<=N s=1 ]', ((2, Fraction(3, 5)),)),
@@ -100,12 +102,54 @@ def test_answers_by_hand(asked: str, pairs: tuple[tuple[int, int], ...]) -> None
         ('quantile(M, Pmax>0.8 [ F{"time"}<=M,{"work"}<=M s=1 ])', {}, "is the one asked for"),
         ('quantile(M, N, Pmax<0.8 [ F{"time"}<=M,{"work"}<=N s=1 ])', {}, "ask with max"),
         ('quantile(M, N, Pmax>0.8 [ F{"time"}<=M,{"work"}<=N s=1 ])', {"ranks": 2}, "not found in parts"),
-        ('quantile(M, N, Pmax>0.8 [ F{"time"}<=M,{"work"}<=N s=1 ])', {"max_iterations": 6}, "3 units"),
+        ('quantile(M, N, Pmax>0.8 [ F{"time"}<=M,{"work"}<=N s=1 ])', {"max_iterations": 6}, "limit"),
     ],
 )  # fmt: skip
 def test_refusals(prop: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(hybrid.HybridError, match=message):
         hybrid.check(hybrid.parse(TWO_WAYS), prop, **options)
+
+
+# One stage behind the other, each done with probability 1/2 in a unit of its own.
+STAGES = """{} module m s : [0..2];
+  [a] s=0 -> 1/2:(s'=1) + 1/2:true;
+  [b] s=1 -> 1/2:(s'=2) + 1/2:true;
+  [] s=2 -> true;
+endmodule
+rewards "a" [a] true : 1; endrewards
+rewards "b" [b] true : 1; endrewards"""
+
+
+def test_what_is_not_decided_is_told() -> None:
+    asked = 'quantile(min M, min N, P>={} [ F{{"a"}}<=M,{{"b"}}<=N s=2 ])'
+    discrete, continuous = (hybrid.parse(STAGES.format(kind)) for kind in ("dtmc", "ctmc"))
+    for model in (discrete, continuous):
+        assert hybrid.check(model, asked.format("0.36")).pairs == ((1, 2), (2, 1))
+        assert hybrid.check(model, asked.format("0.4")).pairs == ((1, 3), (2, 2), (3, 1))
+    # A process in continuous time has no exact numbers.
+    assert hybrid.check(discrete, asked.format("3/8")).pairs == ((1, 2), (2, 1))
+    with pytest.raises(hybrid.HybridError, match=r"of \(1, 2\), \(2, 1\), certain of none: "):
+        hybrid.check(continuous, asked.format("3/8"))
+    with pytest.raises(hybrid.HybridError, match=r"of \(1, 4\), \(4, 1\), certain of \(2, 2\): "):
+        hybrid.check(continuous, asked.format("15/32"))
+
+
+# For nothing of b more and more of a comes as near to 1/2 as one likes, and never there.
+LIMIT = """dtmc module m s : [0..3];
+  [] s=0 -> 1/2:(s'=1) + 1/2:(s'=2);
+  [] s=1 -> 1/2:(s'=3) + 1/2:true;
+  [] s>1 -> (s'=3);
+endmodule
+rewards "a" s=1 : 1; endrewards
+rewards "b" s=2 : 1; endrewards"""
+
+
+def test_a_search_ends_with_how_far_it_came() -> None:
+    model, asked = hybrid.parse(LIMIT), 'quantile(min M, min N, P>={} [ F{{"a"}}<=M,{{"b"}}<=N s=3 ])'
+    with pytest.raises(hybrid.HybridError, match="of more than 100 units, as many"):
+        hybrid.check(model, asked.format(0.5), max_iterations=100)
+    assert hybrid.check(model, asked.format(0.50001)).pairs == ((1, 1),)
+    assert hybrid.check(model, asked.format(0.49)).pairs == ((0, 1), (6, 0))
 
 
 def test_the_command_tells_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
