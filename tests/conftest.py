@@ -11,6 +11,10 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+# Tests share the cores, and threads of BLAS that wait for one another there only burn time. It is read when
+# NumPy is imported, which is below.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import hypothesis
 import numpy as np
 import pytest
@@ -27,8 +31,6 @@ __all__ = ["device"]
 
 # Plots are drawn without a display, whatever the machine's settings say.
 os.environ["MPLBACKEND"] = "Agg"
-# Workers of pytest-xdist share the cores, and threads of BLAS that wait for one another there only burn time.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Where dd has no CUDD this is meant: commands have nothing to warn of.
 if not HAS_CUDD:

@@ -17,6 +17,7 @@ from tests.attack.questions import Question, average_questions
 
 __all__ = ["average_case", "run_averages"]
 
+_MOST_ITERATIONS = 600  # a few slow cases take as long as all others otherwise
 _IN_PARTS = 10  # cases of which one is asked in parts, too
 
 
@@ -24,7 +25,8 @@ def average_case(seed: int, number: int, backend: str | None = None) -> Case:
     """Return a process with questions about averages: the same for the same seed and number."""
     rng = Random(f"{seed}/{number}/averages")
     spec, model, asked, evaluator = average_questions(rng)
-    return Case(seed, number, spec, model, asked, evaluator, random_options(rng, "mdp", backend))
+    options = random_options(rng, "mdp", backend) | {"max_iterations": _MOST_ITERATIONS}
+    return Case(seed, number, spec, model, asked, evaluator, options)
 
 
 def run_averages(case: Case) -> Record:

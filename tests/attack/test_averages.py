@@ -12,7 +12,7 @@ from tests.exploring import rounds
 from tests.gpu_kernels.host_device import HostDevice
 
 SEED = 20261128
-CASES = 300
+CASES = 240
 GROUP = 10
 
 

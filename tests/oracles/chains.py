@@ -117,7 +117,11 @@ def _integers(row: Sequence[Fraction]) -> list[int]:
 
 def _normalised(chain: Chain) -> list[dict[int, Fraction]]:
     """Return the embedded DTMC: every row divided by its sum."""
-    return [{t: rate / sum(row.values()) for t, rate in row.items()} for row in chain]
+    found = []
+    for row in chain:
+        total = sum(row.values())
+        found.append(dict(row) if total == 1 else {t: rate / total for t, rate in row.items()})
+    return found
 
 
 def _solve_on(
@@ -143,8 +147,8 @@ def _solve_on(
 def until_probabilities(chain: Chain, safe: set[int], target: set[int]) -> list[Fraction]:
     """Return the probability of `safe U target` from every state; rates are normalised first."""
     one, zero = prob1(chain, safe, target), prob0(chain, safe, target)
-    steps = _normalised(chain)
     unknown = [s for s in range(len(chain)) if s not in one and s not in zero]
+    steps = _normalised(chain) if unknown else []
     solved = _solve_on(steps, unknown, dict.fromkeys(one, Fraction(1)), [Fraction(0)] * len(chain))
     return [Fraction(1) if s in one else solved.get(s, Fraction(0)) for s in range(len(chain))]
 

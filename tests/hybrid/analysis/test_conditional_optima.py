@@ -22,14 +22,18 @@ FORMULAS = {"F {1}": False, "({0}) U ({1})": False, "!(F {1})": True, "G !({1})"
 
 
 def drawn(rng: np.random.Generator) -> tuple[str, Rows]:
-    """Return a process of three to five states, of which two have two choices, as text and as rows."""
+    """Return a process of three to five states, of which two have two choices, as text and as rows.
+
+    Most have a state that is not left, so that something may never happen.
+    """
     n, lines = int(rng.integers(3, 6)), []
     rows: Rows = []
     two = set(rng.choice(n, size=2, replace=False).tolist())
+    last = n - 1 if rng.random() < 0.8 else n
     for s in range(n):
         own = []
         for _ in range(2 if s in two else 1):
-            targets = rng.permutation(n)[: int(rng.integers(1, 4))].tolist()
+            targets = [s] if s == last else rng.permutation(n)[: int(rng.integers(1, 4))].tolist()
             weights = rng.integers(1, 4, size=len(targets)).tolist()
             parts = " + ".join(f"{w}/{sum(weights)}:(s'={t})" for w, t in zip(weights, targets, strict=True))
             lines.append(f"[] s={s} -> {parts};")
@@ -81,36 +85,53 @@ def ratios(rows: Rows, path: Until, condition: Until) -> list[Fraction] | None:
     return found
 
 
+def asked_of(n: int, rng: np.random.Generator) -> tuple[str, bool, Until, Until]:
+    """Return a question about n states: its text, whether its formula is a complement, and both untils.
+
+    Most are not decided in the first state.
+    """
+    first = int(rng.random() < 0.8)
+    path, condition = (
+        (set(rng.choice(n, size=n - 1, replace=False).tolist()), {int(rng.integers(first, n))})
+        for _ in range(2)
+    )
+    if first:
+        path[0].add(0)
+        condition[0].add(0)
+    written = list(FORMULAS)[int(rng.integers(0, len(FORMULAS)))]
+    under = ["F {1}", "({0}) U ({1})"][int(rng.integers(0, 2))]
+    text = " || ".join(f.format(*map(_states, u)) for f, u in ((written, path), (under, condition)))
+    every = set(range(n))
+    own = {"({0}) U ({1})": path, "{1}": (set[int](), path[1])}.get(written, (every, path[1]))
+    return text, FORMULAS[written], own, condition if "U" in under else (every, condition[1])
+
+
 # lemma: conditions
-@pytest.mark.parametrize("options", [{}, {"engine": "explicit", "method": "interval"}], ids=str)
-def test_random_processes(options: dict[str, Any], rng: np.random.Generator) -> None:
-    between = 0
-    while between < rounds(9):
+def test_random_processes(rng: np.random.Generator) -> None:
+    """Some of each kind: values between 0 and 1, values that are certain, conditions that are impossible."""
+    left = {"between": rounds(12), "certain": rounds(30), "impossible": rounds(6)}
+    while any(left.values()):
         text, rows = drawn(rng)
-        n = len(rows)
-        path, condition = (
-            (set(rng.choice(n, size=n - 1, replace=False).tolist()), {int(rng.integers(0, n))})
-            for _ in range(2)
-        )
-        written = list(FORMULAS)[int(rng.integers(0, len(FORMULAS)))]
-        every = set(range(n))
-        own = {"({0}) U ({1})": path, "{1}": (set(), path[1])}.get(written, (every, path[1]))
-        under = ["F {1}", "({0}) U ({1})"][int(rng.integers(0, 2))]
-        given = condition if "U" in under else (every, condition[1])
-        asked = " || ".join(f.format(*map(_states, u)) for f, u in ((written, path), (under, condition)))
+        asked, is_complement, own, given = asked_of(len(rows), rng)
         found = ratios(rows, own, given)
         if found is None or len(set(found)) == 1:
             continue
-        values = [1 - p for p in found] if FORMULAS[written] else found
+        is_certain = bool(found) and {min(found), max(found)} <= {0, 1}
+        kind = "impossible" if not found else "certain" if is_certain else "between"
+        if not left[kind]:
+            continue
+        left[kind] -= 1
+        model = build(text)
+        options: dict[str, Any] = [{}, {"engine": "explicit", "method": "interval"}][left[kind] % 2]
+        values = [1 - p for p in found] if is_complement else found
         for word in ("min", "max"):
-            answer = hybrid.check(build(text), f"P{word}=? [ {asked} ]", throw=False, **options)
+            answer = hybrid.check(model, f"P{word}=? [ {asked} ]", throw=False, **options)
             if not found:
                 assert "has probability 0" in str(answer.error)
                 continue
             right = max(values) if word == "max" else min(values)
             assert answer.lower <= right <= answer.upper, (text, asked, right)
             assert answer.upper - answer.lower <= 1e-6
-            between += 0 < right < 1
 
 
 def _states(states: set[int]) -> str:
