@@ -58,12 +58,11 @@ class PropertyParser(PathParser):
         optimum, name = self._quantile_variable(advice)
         names = [name]
         while self.peek() == "," or self.at("min") or self.at("max"):
-            other, name = self._quantile_variable(advice)
-            names.append(name)
-            if len(names) > 2 or "max" in (optimum, other):
+            if len(names) == 2 or optimum == "max" or self.at("max"):
                 self.refuse(
                     "quantile(...) of several bounds asks for the least pairs: expected two, both with min"
                 )
+            names.append(self._quantile_variable(advice)[1])
         self.bounded = names
         probability = self.state()
         self.bounded = ()

@@ -283,7 +283,7 @@ REFUSED = [
     ("R=? [ C{discount=0.9}<=5 ]", "1:8", "options in braces after 'C'"),
     ("R=? [ F{discount=0.9} b ]", "1:8", "options in braces after 'F'"),
     ("P=? [ b U{discount=0.9}<=5 x=1 ]", "1:10", "options in braces after 'U'"),
-    ('quantile(min B, max D, P>=0.1 [ F{"moves"}<=B b ])', "1:17", "asks for one bound: several at once"),
+    ('quantile(min B, max D, P>=0.1 [ F{"moves"}<=B b ])', "1:17", "asks for the least pairs"),
     ('quantile(min B, P>=0.1 [ F{"moves"}<B b ])', "1:39", "stands behind '<=', got '<'"),
 ]
 
