@@ -18,7 +18,7 @@ from hybrid.base.state_values import StateValues
 from hybrid.matrix.space.base import Criterion
 from tests.builders.models import build
 from tests.builders.random_mdps import random_mdp
-from tests.exploring import rounds
+from tests.exploring import each, rounds
 from tests.gpu_kernels.host_device import HostDevice
 from tests.oracles.mdps import explore_mdp, schedulers
 from tests.oracles.optima import assert_encloses, checked, ratios
@@ -39,7 +39,7 @@ def with_costs(text: str, rng: np.random.Generator) -> str:
 @pytest.mark.parametrize("kind", ["mdp", "dtmc"])
 def test_random_models(kind: str, rng: np.random.Generator) -> None:
     number = 0
-    while number < rounds(18):
+    while number < rounds(12):
         text = with_costs(random_mdp(rng), rng).replace("mdp", kind, 1)
         model = build(text)
         process = explore_mdp(model.source)
@@ -94,8 +94,8 @@ KNOWN: list[tuple[str, str, Fraction | bool]] = [
     ("ctmc", 'R{"gain"}/{"cost"}=? [ S ]', (Fraction(1, 9) - Fraction(3, 5)) / 2),
     ("dtmc", '1 + filter(min, R{1}/{2}=? [ S ], x=1)', Fraction(2, 5)),
 ]  # fmt: skip
-WAYS: list[dict[str, Any]] = [{}, {"engine": "explicit"}, {"exact": True}]
-CASES = [(*case, options) for case in KNOWN for options in WAYS] + [(*KNOWN[0], {"backend": "gpu"})]
+WAYS: list[dict[str, Any]] = [{"engine": "explicit"}, {"exact": True}]
+CASES = [*each(KNOWN, [{}]), *each(KNOWN, WAYS), (*KNOWN[0], {"backend": "gpu"})]
 
 
 @pytest.mark.parametrize(("kind", "prop", "right", "options"), CASES, ids=str)
@@ -113,7 +113,7 @@ def test_values_by_hand(kind: str, prop: str, right: Fraction | bool, options: d
 @pytest.mark.parametrize("word", ["min", "max"])
 def test_the_chain_of_a_scheduler_has_its_ratio(word: str, rng: np.random.Generator) -> None:
     made = 0
-    while made < rounds(12):
+    while made < rounds(9):
         model = hybrid.parse(with_costs(random_mdp(rng), rng))
         asked = f"filter(min, {RATIO.format(word)}, x=0)"
         answer = hybrid.check(model, asked, scheduler=True, throw=False)
