@@ -36,6 +36,10 @@ _VECTORS = 8  # of a step, whose elements take as long as entries
 _SHARE = 0.25  # of the steps' time, that it may take to write equations out
 _ROOM = 0.25  # of the free memory, for factors
 _POLICIES = 200  # of an iteration, at most
+_BEFORE = 50  # steps from which a first policy comes that takes few others to follow
+_SOON = 1000  # steps, for policies' equations that come after no more no other try is made
+_SPREAD = 16  # steps in which better choices spread before one policy follows another
+_SAME = 1e-6  # of epsilon, relative gain for which no choice is taken in the place of another
 _LOOSE = 0.75  # share of its right-hand side by which w may be off
 _PLAIN = 1e8  # times w, beside which no gain counts
 _TIED = 4.0  # times c, within which choices count as the best ones for another w
@@ -68,19 +72,24 @@ class DirectBounds(BoundAccelerator):
         super().__init__(otherwise)
         self._operator, self._criterion = operator, criterion
         self._not_before = 0.0
-        self._are_few = first and operator.size <= FEW
+        self._are_few = first and (operator.size <= FEW or operator.solves_policies)
         self._equations: FactoredSystem | None = None
         self._policy: Array | None = None  # that of the equations, over choices
 
     def budget(self, iterate: LowerIterationState, difference: float) -> float:
         """See `BoundAccelerator.budget`."""
-        if self._are_few:
+        if self._are_few and (self._operator.size <= FEW or iterate.made >= _BEFORE):
             # Once more after some steps where it fails: another policy may do.
             self._are_few, self._equations = False, self._written(iterate)
             self._is_due = self._equations is not None
         elif iterate.made >= self._not_before and self._pays(iterate):
             self._not_before, self._is_due = math.inf, True
-        return math.inf if self._is_due else super().budget(iterate, difference)
+        if self._is_due:
+            return math.inf
+        # Measured in any case, for its forecasts.
+        others = super().budget(iterate, difference)
+        is_awaited = isinstance(self._operator, ChoiceOperator) and self._not_before < _SOON
+        return 0.0 if is_awaited else others
 
     def _pays(self, iterate: LowerIterationState) -> bool:
         """Whether the steps made have taken as long as factors will; until then, when to ask again."""
@@ -169,14 +178,24 @@ class _Solution:
         self._equations, self._policy, self._end = equations, policy, end
         self._dearest = _DEARER * max(equations.nanoseconds, nanoseconds_to_write(operator.size, 0))
         self.closest = criterion.epsilon
+        self._same = max(_ROUNDING * operator.slack, _SAME * criterion.epsilon)
         self._choices = operator if isinstance(operator, ChoiceOperator) else None
         self.vectors = _VECTORS + math.ceil(equations.nbytes / (8 * max(operator.size, 1)))
 
     def guesses(self) -> Iterator[tuple[Array, Array, float, Array | None]]:
         """Yield z, w, the least c, and where values are positive if that matters; see `verify_enclosure`.
 
-        Sets `closest`. The first guess may do, and the next one is made if it does not.
+        Sets `closest`. The first guess may do, and the next one is made if it does not: on long ways choices
+        matter that are hardly better.
         """
+        yield from self._guesses()
+        noise = _ROUNDING * self._operator.slack
+        if self._choices is not None and self._same > noise:
+            self._same = noise
+            yield from self._guesses()
+
+    def _guesses(self) -> Iterator[tuple[Array, Array, float, Array | None]]:
+        """Yield as `guesses` does, of the policies that are best but for `_same`."""
         iterate, operator, noise = self._iterate, self._operator, _ROUNDING * self._operator.slack
         z = self._values()
         if z is None:
@@ -208,12 +227,24 @@ class _Solution:
         if self._choices is None:
             return values
         for _ in range(_POLICIES):
-            if values is None or self._is_over() or self._choose(values):
+            if values is None or self._is_over() or self._choose(self._spread(values)):
                 return values
             before, values = values, self._solved(self._equations.b)
             if values is not None and self._changes_little(before, values):
                 return values
         return None
+
+    def _spread(self, values: Array) -> Array:
+        """Return values after some steps over all choices, fewer where these change little."""
+        operator, pair = self._choices, (values, np.empty_like(values))
+        assert operator is not None
+        for _ in range(_SPREAD):
+            operator.improve(*pair)
+            operator.products += 1
+            pair = pair[1], pair[0] if pair[0] is not values else np.empty_like(values)
+            if operator.changes[1] <= self._same:
+                break
+        return pair[0]
 
     def _changes_little(self, before: Array, values: Array) -> bool:
         """Whether a policy is worth no more than the one before, but for rounding: they may go in circles."""
@@ -221,14 +252,23 @@ class _Solution:
         return bool((gained <= _ROUNDING * self._operator.slack * values).all())
 
     def _choose(self, values: Array) -> bool:
-        """Take the equations of the policy that is best at some values; return whether they are the same."""
+        """Take the equations of the policy that is best at some values; return whether they are the same.
+
+        Choices of the one before that are hardly worse stay: of equal ones rounding would take another.
+        """
         operator, before = self._choices, self._policy
         assert operator is not None
-        self._policy = operator.choose(values)
+        policy = operator.choose(values)
         operator.products += 1
-        if before is not None and np.array_equal(before, self._policy):
-            return True
-        self._equations = operator.written(self._policy)
+        if before is not None:
+            best, own = np.empty_like(values), np.empty_like(values)
+            operator.improve(values, best)
+            operator.improve(values, own, policy=before)
+            operator.products += 2
+            policy = np.where(np.abs(best - own) <= self._same * best, before, policy)
+            if np.array_equal(before, policy):
+                return True
+        self._policy, self._equations = policy, operator.written(policy)
         return False
 
     def _solved(self, b: Array) -> Array | None:

@@ -238,6 +238,11 @@ class BellmanOperator(ABC):
         """Return how far x is from solving the equation, from a fresh step written to `scratch`."""
 
     @property
+    def solves_policies(self) -> bool:
+        """Whether equations of a policy are solved in less time than a few dozen steps take."""
+        return False
+
+    @property
     def entries(self) -> int | None:
         """Entries of the matrix, of all choices, where `written` is there; else None."""
         return None

@@ -19,7 +19,7 @@ from gpu_kernels.runtime.csr import CsrArrays
 from hybrid.matrix.space.base import Numbers, Vector
 from hybrid.matrix.space.bellman import BellmanOperator
 from hybrid.matrix.space.bounded_solution import least_closure, underflow_of
-from hybrid.matrix.space.direct import FactoredSystem, factored_system
+from hybrid.matrix.space.direct import FEW, FactoredSystem, SlenderSystem, factored_system
 from hybrid.matrix.space.host import HostSpace
 from hybrid.matrix.space.sweep_direction import SweepDirection
 from hybrid.matrix.space.vector_space import Array, Pair, Steps, VectorSpace
@@ -225,6 +225,8 @@ class ChoiceOperator(BellmanOperator):
         Writes the choices out on the host, where one process has all states.
     writable : int or None
         Entries that `write` writes, as long as they are few enough.
+    is_slender : bool or None
+        Whether equations of policies are those of `SlenderSystem`; None until one has been written.
     loses_digits : bool
         Whether entries are so small that they would lose digits where a discount is multiplied into them.
     """
@@ -239,6 +241,7 @@ class ChoiceOperator(BellmanOperator):
     loses_digits: bool = False
     write: Callable[[], ChoiceRows] | None = None
     writable: int | None = None
+    is_slender: bool | None = None
 
     def __init__(self, problem: ChoiceProblem, space: VectorSpace) -> None:
         slack = problem.slack
@@ -337,7 +340,10 @@ class ChoiceOperator(BellmanOperator):
         gains = self.zeros()
         self.improve(self.zeros(), gains, policy=policy)
         gains[is_free] = 0.0
-        return factored_system(CsrArrays((n, n), starts, targets, values), np.ones(n), gains)
+        found = CsrArrays((n, n), starts, targets, values)
+        if self.is_slender is None:
+            self.is_slender = n > FEW and SlenderSystem.suits(found)
+        return factored_system(found, np.ones(n), gains, self.is_slender)
 
     @cached_property
     def _rows_written(self) -> ChoiceRows:
@@ -460,7 +466,11 @@ class ChoiceOperator(BellmanOperator):
 
     def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
         """Queue the scaling, the addition and the measurement of `improve`."""
-        raise NotImplementedError("steps are made as a whole")
+        if factor != 1.0:
+            out *= factor
+        if shape is not None:
+            out += shape
+        self.changes = np.zeros(2) if self.space.is_empty(self.size) else self.space.distance(out, x)
 
     @abstractmethod
     def _choices(self, x: Array) -> tuple[Array, Array]:

@@ -3,18 +3,30 @@
 Few equations are eliminated as a dense matrix, once for each right-hand side: most policies have one. Of
 many, rows are put in reverse Cuthill-McKee order (E. Cuthill and J. McKee, Reducing the bandwidth of sparse
 symmetric matrices, 1969); such a matrix needs no pivoting. Its triangular factors stay within the envelope
-of that order, so that their cost is known before they are made.
+of that order, so that their cost is known before they are made. Where rows have few entries and narrow cuts
+divide them, factors in an order by degrees have hardly more elements than the matrix has (T. Davis et al., A
+column approximate minimum degree ordering algorithm, 2004): the equations of most policies are such. They are
+given up where they come to have more. They are SuperLU's, as SciPy has it. Most of what SciPy loads beside it
+takes longer than to solve ten thousand equations, so that it is loaded alone where nothing else is needed.
 Solutions are refined with residuals of doubles, until these are of the size of rounding.
 """
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
+from contextlib import suppress
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpu_kernels.runtime.csr import CsrArrays
+from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.space.base import Vector
 
 _REFINEMENTS = 2  # steps after which a residual of doubles falls no more
@@ -24,13 +36,27 @@ _DENSE_SPEED = 8.0  # operations of an elimination in a nanosecond
 _SPARSE_SPEED = 1.0  # and of sparse factors
 _CALLS = 2e6  # nanoseconds of the calls that few equations take
 _LOADING = 5e7  # until SciPy is loaded
-_WRITING = 200.0  # for each entry, to write it out and to put it in order
+_WRITING = 100.0  # for each entry, to write it out and to put it in order
 _FACTOR_BYTES = 12  # of an element: a double, and the number of its row
+_SHORT = 2.0  # entries of a row, on average, with which factors may have hardly more elements
+_SOON = 1 << 13  # rows up to which factors are soon made, or given up
+_NARROW = 0.25  # of all rows, up to which two levels of a search show that cuts are narrow
+_DEEP = 200  # levels, with which they are so in any case
+_FILL = 8.0  # elements of factors for each of the matrix, beyond which some would be dropped
+_GIVEN_UP = 0.9  # of those, from which factors are given up
+_FILLING = 500.0  # nanoseconds for each element of the matrix
+
+_SUPERLU_FOLDER = ("sparse", "linalg", "_dsolve")
+_SUPERLU = "_superlu"
+# Without supernodes, which columns with so few elements do not make up.
+_ALONE = {"relax": 1, "panel_size": 1}
 
 
 def nanoseconds_to_write(size: int, entries: int) -> float:
     """Return about the time that it takes to make a `FactoredSystem`, as far as its cost is not known yet."""
-    return _CALLS if size <= FEW else _LOADING + _WRITING * entries
+    if size <= FEW:
+        return _CALLS
+    return _WRITING * entries + (0.0 if "scipy.sparse.linalg" in sys.modules else _LOADING)
 
 
 class FactoredSystem(ABC):
@@ -168,7 +194,137 @@ class EnvelopeSystem(FactoredSystem):
         return x
 
 
-def factored_system(rows: CsrArrays, diagonal: Vector, b: Vector) -> FactoredSystem:
-    """Return a system of equations for direct solution; see `FactoredSystem`."""
-    kind = DenseSystem if b.size <= FEW else EnvelopeSystem
-    return kind(rows, diagonal, b)
+class SlenderSystem(FactoredSystem):
+    """See `FactoredSystem`; by sparse triangular factors that hold hardly more elements than the matrix.
+
+    Notes
+    -----
+    Time: O(entries log(entries)), while the factors have not more elements than they may.
+    """
+
+    def __init__(self, rows: CsrArrays, diagonal: Vector, b: Vector) -> None:
+        super().__init__(rows, diagonal, b)
+        self._rows, self._owner = rows, np.repeat(np.arange(b.size), np.diff(rows.row_starts))
+        elements = b.size + rows.columns.size
+        self.nanoseconds, self.nbytes = _FILLING * elements, _FILL * _FACTOR_BYTES * elements
+        self._factors: Any = None
+        self._has_failed = False
+
+    @classmethod
+    def suits(cls, rows: CsrArrays) -> bool:
+        """Whether rows are short, and a search breadth first finds that narrow cuts divide them.
+
+        Notes
+        -----
+        Time: O(entries log(entries)).
+        """
+        n, owner = rows.shape[0], np.repeat(np.arange(rows.shape[0]), np.diff(rows.row_starts))
+        if rows.columns.size > _SHORT * n or n <= _SOON:
+            return bool(rows.columns.size <= _SHORT * n)
+        source, target = np.append(owner, rows.columns), np.append(rows.columns, owner)
+        beside = target[np.argsort(source, kind="stable")]
+        count = np.bincount(source, minlength=n)
+        begin = np.cumsum(count) - count
+        is_seen, unseen, most = np.zeros(n, np.bool_), 0, (_NARROW * n) ** 2 * n
+        level, squares, before, place = np.zeros(0, np.int64), 0.0, 0, np.empty(n, np.int64)
+        for _ in range(_DEEP):
+            if not level.size:
+                left = np.flatnonzero(~is_seen[unseen:])
+                if not left.size:
+                    break
+                unseen += int(left[0])
+                level, before = np.array([unseen]), 0
+                is_seen[unseen] = True
+            squares += level.size * float(level.size + before) ** 2
+            if squares > most:
+                return False
+            before = level.size
+            found = beside[concatenated_ranges(begin[level], count[level])]
+            found = found[~is_seen[found]]
+            place[found] = np.arange(found.size)
+            level = found[place[found] == np.arange(found.size)]  # each once
+            is_seen[level] = True
+        return True
+
+    def _product(self, x: Vector) -> Vector:
+        rows = self._rows
+        return np.asarray(np.bincount(self._owner, rows.values * x[rows.columns], x.size), np.float64)
+
+    def _factorise(self) -> None:
+        """Make the factors; there are none where they cannot be had, have no room, or are too large."""
+        n, own = self.b.size, self._owner == self._rows.columns
+        row, column, value = self._owner[~own], self._rows.columns[~own], self._rows.values[~own]
+        diagonal = self.diagonal - np.bincount(self._owner[own], self._rows.values[own], minlength=n)
+        place = np.append(column.astype(np.int64) * n + row, np.arange(n) * (n + 1))
+        order = np.argsort(place, kind="stable")
+        place, value = place[order], np.append(-value, diagonal)[order]
+        first = np.flatnonzero(np.append(True, place[1:] != place[:-1]))
+        column, row = np.divmod(place[first], n)
+        starts = np.searchsorted(column, np.arange(n + 1))
+        with suppress(RuntimeError, MemoryError):  # the former where a pivot is zero
+            found = _incomplete_factors(np.add.reduceat(value, first), row, starts, _FILL)
+            if found.nnz <= _GIVEN_UP * _FILL * first.size:
+                self._factors = found
+
+    def _once(self, b: Vector) -> Vector | None:
+        if self._factors is None and not self._has_failed:
+            self._factorise()
+            self._has_failed = self._factors is None
+        return None if self._has_failed else np.asarray(self._factors.solve(b), np.float64)
+
+
+def _incomplete_factors(
+    values: Vector, rows: NDArray[np.int64], starts: NDArray[np.int64], fill: float
+) -> Any:
+    """Return the factors of a square matrix, given by columns, without pivoting.
+
+    They `solve`, and have `nnz`. Elements are dropped where there would be more than `fill` times those of
+    the matrix.
+
+    Raises
+    ------
+    RuntimeError
+        A pivot is zero.
+    """
+    n, alone = starts.size - 1, None if "scipy.sparse" in sys.modules else _superlu_alone()
+    if alone is not None:
+        options = {"ILU_DropRule": None, "ILU_DropTol": 0.0, "ILU_FillFactor": fill, "DiagPivotThresh": 0.0,
+                   "ColPerm": "COLAMD", "Equil": False, "Relax": _ALONE["relax"],
+                   "PanelSize": _ALONE["panel_size"]}  # fmt: skip
+        parts = (values, rows.astype(np.intc), starts.astype(np.intc))
+        # Another SciPy may have it otherwise.
+        with suppress(TypeError, AttributeError, ValueError):
+            return alone.gstrf(n, values.size, *parts, csc_construct_func=None, ilu=True, options=options)
+    from scipy.sparse import csc_array
+    from scipy.sparse.linalg import spilu
+
+    matrix = csc_array((values, rows, starts), shape=(n, n))
+    limits: Any = {"drop_tol": 0.0, "fill_factor": fill, "diag_pivot_thresh": 0.0}
+    return spilu(matrix, **limits, **_ALONE, options={"Equil": False})
+
+
+@cache
+def _superlu_alone() -> Any:
+    """Return SuperLU without the rest of SciPy; None where it is not found so."""
+    scipy = find_spec("scipy")
+    for place in () if scipy is None else scipy.submodule_search_locations or ():
+        for suffix in EXTENSION_SUFFIXES:
+            path = Path(place, *_SUPERLU_FOLDER, _SUPERLU + suffix)
+            loader = ExtensionFileLoader(_SUPERLU, str(path))
+            spec = spec_from_file_location(_SUPERLU, path, loader=loader) if path.is_file() else None
+            if spec is not None:
+                with suppress(ImportError):
+                    found = module_from_spec(spec)
+                    loader.exec_module(found)
+                    return found
+    return None
+
+
+def factored_system(rows: CsrArrays, diagonal: Vector, b: Vector, is_slender: bool = False) -> FactoredSystem:
+    """Return a system of equations for direct solution; see `FactoredSystem`.
+
+    `is_slender` says whether those of some policy were for `SlenderSystem`, as these then are.
+    """
+    if b.size <= FEW:
+        return DenseSystem(rows, diagonal, b)
+    return SlenderSystem(rows, diagonal, b) if is_slender else EnvelopeSystem(rows, diagonal, b)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,9 +14,10 @@ from scipy.sparse import csr_array, diags_array
 import hybrid
 from gpu_kernels.runtime.csr import CsrArrays
 from hybrid.matrix.cpu.csr import CsrMatrix
+from hybrid.matrix.space import direct
 from hybrid.matrix.space.base import Clock, Criterion, Status
 from hybrid.matrix.space.bellman import DirectedSystem, LowerIterationState
-from hybrid.matrix.space.direct import FactoredSystem, factored_system
+from hybrid.matrix.space.direct import FactoredSystem, SlenderSystem, factored_system
 from hybrid.solvers import Optimistic
 from hybrid.solvers.direct_bounds import DirectBounds
 
@@ -109,6 +111,72 @@ def test_solutions_of_a_band_whatever_its_order(rng, n):
 def test_singular_equations_have_no_solution(n):
     ring = csr_array((np.ones(n), (np.arange(n), np.roll(np.arange(n), 1))), shape=(n, n))
     assert factored_system(CsrArrays.from_scipy(ring), np.ones(n), np.ones(n)).solve(np.ones(n)) is None
+
+
+def corridor(rng: np.random.Generator, n: int) -> csr_array:
+    """Return a walk between neighbours, at places in any order."""
+    places, steps = rng.permutation(n), np.arange(n)
+    rows, columns = np.repeat(places, 2), places[np.clip(np.repeat(steps, 2) + np.tile([-1, 1], n), 0, n - 1)]
+    return csr_array((np.full(2 * n, 0.49), (rows, columns)), shape=(n, n))
+
+
+def scattered(rng: np.random.Generator, n: int) -> csr_array:
+    """Return rows of two entries anywhere."""
+    rows, columns = np.repeat(np.arange(n), 2), rng.integers(0, n, 2 * n)
+    return csr_array((np.full(2 * n, 0.49), (rows, columns)), shape=(n, n))
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_solutions_of_a_corridor_by_slender_factors(rng, monkeypatch, is_alone):
+    if not is_alone:
+        monkeypatch.setattr(direct, "_superlu_alone", lambda: None)
+    else:
+        monkeypatch.delitem(sys.modules, "scipy.sparse")
+    n = 9000
+    matrix = corridor(rng, n)
+    rows, exact = CsrArrays.from_scipy(matrix), rng.uniform(1.0, 2.0, n)
+    assert SlenderSystem.suits(rows)
+    system = factored_system(rows, np.ones(n), exact - matrix @ exact, is_slender=True)
+    assert isinstance(system, SlenderSystem)
+    found = system.solve(system.b)
+    assert found is not None
+    np.testing.assert_allclose(found, exact, rtol=1e-12)
+    assert system.nbytes >= 12.0 * system._factors.nnz
+
+
+def test_factors_without_narrow_cuts_are_not_made_or_given_up(rng):
+    rows = CsrArrays.from_scipy(scattered(rng, 9000))
+    assert not SlenderSystem.suits(rows)
+    rows = CsrArrays.from_scipy(scattered(rng, 4000))
+    assert SlenderSystem.suits(rows)
+    assert factored_system(rows, np.ones(4000), np.ones(4000), is_slender=True).solve(np.ones(4000)) is None
+
+
+def test_a_ring_has_no_slender_factors():
+    n = 1000
+    ring = csr_array((np.ones(n), (np.arange(n), np.roll(np.arange(n), 1))), shape=(n, n))
+    system = factored_system(CsrArrays.from_scipy(ring), np.ones(n), np.ones(n), is_slender=True)
+    assert system.solve(np.ones(n)) is None
+
+
+COIN = {"K": 90}  # 12,000 states or so
+
+
+@pytest.mark.parametrize(
+    ("text", "exact"),
+    [
+        ('Pmax=? [ F "decided" & !"all_heads" & !"all_tails" ]', Fraction(1, 4 * COIN["K"])),
+        ('R{"steps"}min=? [ F "decided" ]', Fraction(12 * COIN["K"] ** 2)),
+    ],
+)
+def test_policies_of_many_states_are_solved_before_code_is_loaded(monkeypatch, text, exact):
+    monkeypatch.setattr("hybrid.matrix.backends.device_problem", lambda: "none is asked for")
+    model = hybrid.load(EXAMPLES / "coin.prism", constants=COIN)
+    assert model.n_states > 10_000
+    answer = hybrid.check(model, text, engine="auto", epsilon=1e-6)
+    assert answer.record()["backend"] == "reference" and answer.statistics.iterations < 400
+    assert Fraction(answer.lower) <= exact <= Fraction(answer.upper)
+    assert answer.upper - answer.lower <= 1e-6 * float(exact)
 
 
 def directly(operator: DirectedSystem, epsilon: float = 1e-9) -> tuple[float, np.ndarray, np.ndarray]:
