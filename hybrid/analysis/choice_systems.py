@@ -40,6 +40,7 @@ from hybrid.matrix.space.choice_operator import (
     ChoiceSteps,
     Quotient,
 )
+from hybrid.matrix.space.direct import FEW
 from hybrid.matrix.space.vector_space import Array
 from mtbdd.base.memory import free_memory_bytes
 from mtbdd.build.model import SymbolicModel
@@ -49,14 +50,14 @@ from mtbdd.offset.states import StateIndex
 
 if TYPE_CHECKING:
     from gpu_kernels import ChoiceRows
+    from hybrid.matrix.operators.array_choices import ArrayChoices
     from hybrid.matrix.operators.device_choices import DeviceChoices, DeviceRows
-    from hybrid.matrix.operators.explicit_choices import ExplicitChoices
     from hybrid.matrix.operators.hybrid_choices import HybridChoices
     from hybrid.solvers.block_rows import BlockRows
     from hybrid.solvers.bounding import BoundingMethod
     from mtbdd.graph.components import EndComponents
 
-    HeldChoices = HybridChoices | ExplicitChoices | DeviceRows | DeviceChoices
+    HeldChoices = HybridChoices | ArrayChoices | DeviceRows | DeviceChoices
 
 
 # Probabilities that the choices of a layer enter a set: sums of rows, or one product.
@@ -117,6 +118,8 @@ def _product(
 
 _LEAST_STATES = 1 << 14  # below, components and what finds them take longer to load than steps to make
 _FEWEST_STATES = 1 << 12  # below, a step takes as long to call as to make, in whatever form
+_MOST_LISTED = 1 << 18  # transitions of a process, up to which equations of policies are solved at once
+_LISTED = 6  # times as many of those are few as of others
 _MOST_LOST = 2.0**-20  # greatest relative error of entries that are written out
 
 
@@ -223,7 +226,8 @@ class ChoiceMatrices:
         problem = ChoiceProblem(self._unknown.size, maximise, groups, self._slack, alike)
         if self._built is None:
             alone = problem.size if alike.size == 1 else None
-            backend = self._options.matrix_backend(alone, self._steps)
+            is_light = self._steps == 0.0 and self._model.n_transitions <= _MOST_LISTED
+            backend = self._options.matrix_backend(alone, self._steps, _LISTED if is_light else 1)
             self._built = found = _built(offers, problem, self._options, backend)
         else:
             assert self._layers is not None
@@ -263,16 +267,18 @@ def _built(
 
     if options.engine == "explicit":
         layer_choices = offers(False)
-        written: DeviceRows | ExplicitChoices
+        written: DeviceRows | ArrayChoices
         if engine.name == "gpu":
             from hybrid.matrix.operators.device_choices import device_rows
 
             written = device_rows(layer_choices, problem)
         else:
-            from hybrid.matrix.operators.explicit_choices import ExplicitChoices, write_choices
+            from hybrid.matrix.operators.explicit_choices import write_choices, written_choices
 
-            written = ExplicitChoices(write_choices(layer_choices, problem.size), problem)
-        written.backend_reason = engine.reason
+            rows = write_choices(layer_choices, problem.size)
+            written = written_choices(rows, problem, engine.name, engine.reason)
+        same = written.backend == engine.name
+        written.backend_reason = engine.reason if same else options.matrix_backend().reason
         return written
     refusal = why_ineligible(engine, problem)
     if refusal is None and options.representation == "row-types":
@@ -343,10 +349,10 @@ def solve_choices(
         return StateValues.exact(solution.values).without_bounds()
     method: BoundingMethod = sound
     own, block_rows = system, None
-    if options.method == "auto" and system.backend == "cpu" and not system.loses_digits:
-        if system.size >= _LEAST_STATES:
+    if options.method == "auto" and not system.loses_digits and system.backend in ("cpu", "reference"):
+        if system.backend == "cpu" and system.size >= _LEAST_STATES:
             block_rows = _block_rows_of(system, states)
-        elif system.size >= _FEWEST_STATES:
+        elif system.size >= (_FEWEST_STATES if system.backend == "cpu" else FEW):
             from hybrid.matrix.operators.explicit_choices import as_explicit_choices
 
             own = as_explicit_choices(system)

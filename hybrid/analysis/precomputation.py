@@ -266,13 +266,13 @@ def _group_starts(index: StateIndex, bits: int) -> Int64Array:
 Mask = NDArray[np.bool_]
 Words = NDArray[Any]
 
-_FEW_TRANSITIONS = 1 << 16
-"""Transitions and states up to which the interpreter is done, in 0.05 s or so, before Numba is imported."""
+_FEW_TRANSITIONS = 1 << 18
+"""Transitions and states up to which the interpreter is done, in 0.1 s or so, before Numba is imported."""
 
 _FEWEST = 1 << 14
 """Transitions and states of a chain up to which lists are made and searched sooner than diagrams."""
 
-_MOST_INTERPRETED = 1 << 18
+_MOST_INTERPRETED = 1 << 19
 """The same of all searches of a process: some sets are found by one search for every state."""
 
 

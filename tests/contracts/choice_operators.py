@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from hybrid.analysis.run.options import CheckOptions
+from hybrid.matrix.operators.array_choices import ArrayChoices
 from hybrid.matrix.operators.device_choices import device_choices, device_rows
 from hybrid.matrix.operators.explicit_choices import ExplicitChoices, write_choices
 from hybrid.matrix.operators.hybrid_choices import hybrid_choices
@@ -24,7 +25,7 @@ Operators = Callable[[np.random.Generator, bool, Quotient | None, bool], tuple[C
 ONE_PASS = "one pass"
 """The operator that takes rows for all states alone."""
 
-CHOICE_OPERATORS = ("cpu", "cpu at the top", "cpu, in tasks", "reference", "written out")
+CHOICE_OPERATORS = ("cpu", "cpu at the top", "cpu, in tasks", "reference", "written out", "in arrays")
 ON_DEVICE = ("gpu, layer by layer", "gpu, in tasks", ONE_PASS, "gpu, written out")
 
 
@@ -35,6 +36,8 @@ def make_operator(
     arguments = case.offers, ChoiceProblem(case.size, case.maximise, groups, slack)
     if name == "written out":
         return ExplicitChoices(write_choices(case.offers, case.size), arguments[1])
+    if name == "in arrays":
+        return ArrayChoices(write_choices(case.offers, case.size), arguments[1])
     if name == "gpu, written out":
         return device_rows(*arguments)
     if name == ONE_PASS:

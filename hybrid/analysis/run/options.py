@@ -33,7 +33,8 @@ from hybrid.base.option_types import (
     Representation,
     StorageName,
 )
-from hybrid.matrix.backends import Backend, choose_backend
+from hybrid.base.units import counted
+from hybrid.matrix.backends import FEW_EQUATIONS, Backend, choose_backend
 from hybrid.matrix.space.base import Criterion
 from mtbdd.base.errors import option
 from mtbdd.base.records import Record
@@ -299,21 +300,28 @@ class CheckOptions(Record):
             return AverageReward(self.criterion, krylov="always", recurrence="bicgstab")
         return AverageReward(self.criterion) if self.method in ENCLOSING else None
 
-    def matrix_backend(self, equations: int | None = None, steps: float = 0.0) -> Backend:
+    def matrix_backend(self, equations: int | None = None, steps: float = 0.0, times: int = 1) -> Backend:
         """Return where matrices are held: of Gauss-Seidel, and of the explicit engine by "auto", on the host.
 
         Parameters
         ----------
         equations : int, optional
-            Of one system that a process solves alone; see :func:`hybrid.matrix.backends.choose_backend`.
+            Of one system that a process solves alone.
         steps : float, optional
             How many will be made; many are compiled, however few equations there are.  Methods requested by
             name may take any number of them.
+        times : int, optional
+            See :func:`hybrid.matrix.backends.choose_backend`; more than once of choices, which NumPy steps
+            over where they are written out, too.
         """
         reason = self._reason_for_host()
+        few = equations if self.method == "auto" and steps <= FEW_STEPS else None
         if reason is None:
-            are_few = self.method == "auto" and steps <= FEW_STEPS
-            return choose_backend(self.backend, equations if are_few else None)
+            return choose_backend(self.backend, few, times)
+        # Fewer are written out by name alone.
+        if few is not None and FEW_EQUATIONS < few <= times * FEW_EQUATIONS:
+            told = f"NumPy solves {counted(few, 'equation')} before compiled kernels are loaded"
+            return choose_backend("reference").because(told)
         return choose_backend("cpu").because(reason)
 
     def _reason_for_host(self) -> str | None:

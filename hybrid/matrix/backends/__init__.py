@@ -54,7 +54,7 @@ FEW_EQUATIONS = 10_000
 """Equations up to which NumPy solves most systems in the third of a second that compiled code loads for."""
 
 
-def choose_backend(asked: str | Backend, equations: int | None = None) -> Backend:
+def choose_backend(asked: str | Backend, equations: int | None = None, times: int = 1) -> Backend:
     """Resolve a backend's name.
 
     Parameters
@@ -63,6 +63,8 @@ def choose_backend(asked: str | Backend, equations: int | None = None) -> Backen
         ``auto``, ``cpu``, ``gpu`` or ``reference``; a backend stays what it is.
     equations : int, optional
         Of the one system that it is for: without a device ``auto`` takes plain NumPy for few.
+    times : int, optional
+        As many are few that often.
 
     Returns
     -------
@@ -98,7 +100,7 @@ def choose_backend(asked: str | Backend, equations: int | None = None) -> Backen
         problem = device_problem()
         if problem is None:
             return GpuBackend(f"a device is there, {current_device().name}", True)
-        if equations is not None and equations <= FEW_EQUATIONS:
+        if equations is not None and equations <= times * FEW_EQUATIONS:
             few = f"NumPy solves {counted(equations, 'equation')} before compiled kernels are loaded"
             return ReferenceBackend(f"{few}; no GPU: {problem}")
         if has_numba:

@@ -42,7 +42,8 @@ from hybrid.matrix.gpu.halo import DeviceHalo
 from hybrid.matrix.gpu.repeated_steps import DeviceSteps, UnfusedSteps
 from hybrid.matrix.levels.curve import MOST_LAYERS
 from hybrid.matrix.levels.probe import build_choices
-from hybrid.matrix.operators.explicit_choices import merged_gains, write_choices
+from hybrid.matrix.operators.array_choices import merged_gains
+from hybrid.matrix.operators.explicit_choices import write_choices
 from hybrid.matrix.operators.hybrid_choices import (
     NOTHING_TO_MULTIPLY,
     Ineligible,

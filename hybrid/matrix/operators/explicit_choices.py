@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels import ChoiceRows
+from hybrid.matrix.backends import FEW_EQUATIONS
 from hybrid.matrix.cpu.passes import CpuPasses
 from hybrid.matrix.cpu.threads import threads_for
 from hybrid.matrix.explicit.extract import LayerRows, explicit_matrix, explicit_sizes, merge_layers
+from hybrid.matrix.operators.array_choices import ArrayChoices
 from hybrid.matrix.operators.hybrid_choices import (
-    EmptyMatrix,
     changes_of_parts,
     finish_on_host,
     parts_of,
     run_state_by_state,
 )
 from hybrid.matrix.operators.layer_choices import LayerChoices
-from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator, ChoiceProblem, Improvement
-from hybrid.matrix.space.host import HostSpace
+from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem, Improvement
 from hybrid.matrix.space.vector_space import Array, Pair
 from mtbdd.base.errors import option
 from mtbdd.base.memory import free_memory_bytes, is_small
@@ -31,14 +31,14 @@ Vector = NDArray[np.float64]
 _LOOK = 1 << 14
 """Transitions that a step passes over in the time that it takes to look at it."""
 
+_MOST_BY_ARRAYS = 1000
+"""Steps by arrays over many states, before which their policies are solved."""
+
 _MOST_STEPS = 16
 """Between two looks."""
 
-_BELOW = 1.0 - 1e-12
-"""Times a number, which leaves room for the rounding of a step."""
 
-
-class ExplicitChoices(ChoiceOperator):
+class ExplicitChoices(ArrayChoices):
     """See `ChoiceOperator`; on the host, compiled.
 
     Parameters
@@ -53,19 +53,11 @@ class ExplicitChoices(ChoiceOperator):
     """
 
     backend = "cpu"
-    level = None
-    storage = "csr"
+    solves_policies = False
 
     def __init__(self, rows: ChoiceRows, problem: ChoiceProblem) -> None:
-        super().__init__(problem, HostSpace(EmptyMatrix(problem.size), CpuPasses()))
-        self.rows = rows
-        self.write, self.writable = (lambda: rows), len(rows.columns)
-        self.nbytes, self.operand_bytes = self.rows.matrix_bytes, self.rows.operand_bytes
+        super().__init__(rows, problem, CpuPasses())
         self._no_policy, self._no_shape = np.zeros(0, np.uint16), np.zeros(0)
-
-    def with_rewards(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> ExplicitChoices:
-        """Return the choices on the same matrices with other gains, groups or optimum."""
-        return ExplicitChoices(replace(self.rows, gains=merged_gains(layer_choices)), problem)
 
     def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
         how = Improvement(1.0, self._no_shape if plain else None, policy)
@@ -104,26 +96,6 @@ class ExplicitChoices(ChoiceOperator):
         """See `BellmanOperator.stride`."""
         return min(max(_LOOK // max(len(self.rows.columns), 1), 1), _MOST_STEPS) if self._is_one_part else 1
 
-    def constant_below(self) -> float:
-        """See `BellmanOperator.constant_below`: the least of what choices are worth that alone are taken.
-
-        That of a choice which gains g and stays among the states with the probability p is ``g / (1 - p)``.
-        """
-        rows = self.rows
-        if not len(rows.gains) or rows.gains.max() == 0.0:
-            return 0.0
-        owner = np.repeat(np.arange(len(rows.gains)), np.diff(rows.offsets))
-        stays = _BELOW * np.bincount(owner, rows.values, minlength=len(rows.gains))
-        with np.errstate(over="ignore"):
-            worth = _BELOW * rows.gains / np.maximum(1.0 - stays, 1.0 - _BELOW)
-        best = np.full(self.size, self.worst)
-        has = np.diff(rows.choice_ptr) > 0
-        reduce = np.maximum if self.maximise else np.minimum
-        best[has] = reduce.reduceat(worth, rows.choice_ptr[:-1][has])
-        self.join(best)
-        least = float(best.min())
-        return least if 0.0 < least < np.inf else 0.0
-
     @property
     def _is_one_part(self) -> bool:
         """Whether steps are calls of one thread, in which no states wait for those of other parts."""
@@ -157,22 +129,6 @@ class ExplicitChoices(ChoiceOperator):
         kernel(count, *self._operands(how), pair[done % 2], pair[1 - done % 2], changes)
         self.changes = changes_of_parts(changes[np.newaxis])
 
-    def _choices(self, x: Array) -> tuple[Array, Array]:
-        rows = self.rows
-        worth = rows.gains.copy()
-        owner = np.repeat(np.arange(len(rows.gains)), np.diff(rows.offsets))
-        worth += np.bincount(owner, rows.values * x[rows.columns], minlength=len(worth))
-        best, policy = np.full(self.size, self.worst), np.full(self.size, NO_CHOICE, np.uint16)
-        has = np.diff(rows.choice_ptr) > 0
-        starts = rows.choice_ptr[:-1][has]
-        reduce = np.maximum if self.maximise else np.minimum
-        if len(starts):
-            best[has] = reduce.reduceat(worth, starts)
-            attained = worth == np.repeat(best, np.diff(rows.choice_ptr))
-            first = np.minimum.reduceat(np.where(attained, np.arange(len(worth)), len(worth)), starts)
-            policy[has] = rows.layers[first]
-        return best, policy
-
     def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
         self.changes = finish_on_host(x, out, factor, shape)
 
@@ -199,26 +155,28 @@ def write_choices(layer_choices: list[LayerChoices], size: int) -> ChoiceRows:
     return merge_layers([_layer_rows(o) for o in sorted(layer_choices, key=lambda offer: offer.layer)], size)
 
 
+def written_choices(rows: ChoiceRows, problem: ChoiceProblem, engine: str, reason: str) -> ArrayChoices:
+    """Return choices that are written out, whose steps are made by arrays where the engine is the reference.
+
+    Many states whose policies have equations that are not solved soon have compiled steps in any case.
+    """
+    if engine == "reference":
+        are_few = problem.size <= FEW_EQUATIONS
+        found = ArrayChoices(rows, problem, most=math.inf if are_few else _MOST_BY_ARRAYS)
+        if are_few or found.solves_policies:
+            found.backend_reason = reason
+            return found
+    return ExplicitChoices(rows, problem)
+
+
 def as_explicit_choices(system: ChoiceOperator) -> ChoiceOperator:
-    """Return choices of the host written out, whose steps are shorter and Gauss-Seidel's; or as they are."""
-    if isinstance(system, ExplicitChoices) or system.write is None or system.loses_digits:
+    """Return choices of the host written out, whose steps are shorter, or as they are.
+
+    Compiled steps are Gauss-Seidel's, too.
+    """
+    if isinstance(system, ArrayChoices) or system.write is None or system.loses_digits:
         return system
-    return ExplicitChoices(system.write(), system.problem)
-
-
-def merged_gains(layer_choices: list[LayerChoices]) -> Vector:
-    """Return the gains of choices in the order in which `write_choices` writes them."""
-    owners, layers, gains = [], [], []
-    for offer in layer_choices:
-        has = np.isfinite(offer.gain)
-        owners.append(np.flatnonzero(has) if offer.place is None else offer.place[has])
-        layers.append(np.full(len(owners[-1]), offer.layer))
-        gains.append(offer.gain[has])
-    if not gains:
-        return np.zeros(0)
-    order = np.lexsort((np.concatenate(layers), np.concatenate(owners)))
-    found: Vector = np.concatenate(gains)[order]
-    return found
+    return written_choices(system.write(), system.problem, system.backend, system.backend_reason)
 
 
 def _layer_rows(offer: LayerChoices) -> LayerRows:

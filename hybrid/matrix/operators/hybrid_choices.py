@@ -544,12 +544,8 @@ class HybridChoices(ChoiceOperator):
     def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
         if self._compiled:
             self.changes = finish_on_host(x, out, factor, shape)
-            return
-        if factor != 1.0:
-            out *= factor
-        if shape is not None:
-            out += shape
-        self.changes = np.zeros(2) if self.space.is_empty(self.size) else self.space.distance(out, x)
+        else:
+            super()._finish(x, out, factor, shape)
 
 
 def _space_of_none(problem: ChoiceProblem) -> VectorSpace:
