@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Self
@@ -22,6 +22,9 @@ from hybrid.matrix.space.vector_space import Array
 
 Vector = NDArray[np.float64]
 
+_MOST = 1000
+"""Steps over many states, before which their policies are solved."""
+
 _BELOW = 1.0 - 1e-12
 """Times a number, which leaves room for the rounding of a step."""
 
@@ -36,8 +39,8 @@ class ArrayChoices(ChoiceOperator):
     problem : ChoiceProblem
     passes : Passes, optional
         Over vectors; default in NumPy.
-    most : float, optional
-        Steps in NumPy, after which they are compiled; default any number.
+    later : callable, optional
+        Returns what makes the steps after the first thousand.
 
     Notes
     -----
@@ -53,10 +56,11 @@ class ArrayChoices(ChoiceOperator):
         rows: ChoiceRows,
         problem: ChoiceProblem,
         passes: Passes | None = None,
-        most: float = math.inf,
+        later: Callable[[], ChoiceOperator] | None = None,
     ) -> None:
         super().__init__(problem, HostSpace(EmptyMatrix(problem.size), passes or NumPyPasses()))
-        self.rows, self._left = rows, most
+        self.rows, self._later, self._left = rows, later, _MOST
+        self._after: ChoiceOperator | None = None
         self.write, self.writable = (lambda: rows), len(rows.columns)
         self.nbytes, self.operand_bytes = self.rows.matrix_bytes, self.rows.operand_bytes
 
@@ -92,8 +96,11 @@ class ArrayChoices(ChoiceOperator):
 
     def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
         self._left -= 1
-        if self._left < 0:
-            self._compiled._best(x, out, plain, policy)
+        if self._left < 0 and self._later is not None:
+            self._after = self._later()
+            self._later = None
+        if self._after is not None:
+            self._after._best(x, out, plain, policy)
             return
         worth = self._of_successors(x)
         if not plain:
@@ -128,12 +135,6 @@ class ArrayChoices(ChoiceOperator):
         if has.any():
             best[has] = (np.maximum if self.maximise else np.minimum).reduceat(worth, starts[has])
         return best
-
-    @cached_property
-    def _compiled(self) -> ArrayChoices:
-        from hybrid.matrix.operators.explicit_choices import ExplicitChoices
-
-        return ExplicitChoices(self.rows, self.problem)
 
     @cached_property
     def _owner(self) -> NDArray[np.int64]:

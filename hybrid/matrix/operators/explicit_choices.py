@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import math
+from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,6 @@ Vector = NDArray[np.float64]
 
 _LOOK = 1 << 14
 """Transitions that a step passes over in the time that it takes to look at it."""
-
-_MOST_BY_ARRAYS = 1000
-"""Steps by arrays over many states, before which their policies are solved."""
 
 _MOST_STEPS = 16
 """Between two looks."""
@@ -158,11 +156,14 @@ def write_choices(layer_choices: list[LayerChoices], size: int) -> ChoiceRows:
 def written_choices(rows: ChoiceRows, problem: ChoiceProblem, engine: str, reason: str) -> ArrayChoices:
     """Return choices that are written out, whose steps are made by arrays where the engine is the reference.
 
-    Many states whose policies have equations that are not solved soon have compiled steps in any case.
+    Many states whose policies have equations that are not solved soon have compiled steps, unless the
+    reference was asked for, or is all there is.
     """
     if engine == "reference":
-        are_few = problem.size <= FEW_EQUATIONS
-        found = ArrayChoices(rows, problem, most=math.inf if are_few else _MOST_BY_ARRAYS)
+        is_all = reason == "asked for" or find_spec("numba") is None
+        are_few = is_all or problem.size <= FEW_EQUATIONS
+        later = None if are_few else partial(ExplicitChoices, rows, problem)
+        found = ArrayChoices(rows, problem, later=later)
         if are_few or found.solves_policies:
             found.backend_reason = reason
             return found
