@@ -16,7 +16,7 @@ from hybrid.analysis.step_analysis import StepAnalysis, StepErrors
 from hybrid.base.check_options import ENCLOSING, METHODS, advised
 from hybrid.base.errors import UnsupportedError
 from hybrid.base.state_values import StateValues
-from hybrid.matrix.backends import Backend, choose_backend
+from hybrid.matrix.backends import FEW_EQUATIONS, Backend, choose_backend
 from hybrid.matrix.injection.row_types import row_type_sums
 from hybrid.matrix.operators.hybrid_matrix import operator_of
 from hybrid.matrix.operators.inject import inject
@@ -226,7 +226,9 @@ class ChoiceMatrices:
         problem = ChoiceProblem(self._unknown.size, maximise, groups, self._slack, alike)
         if self._built is None:
             alone = problem.size if alike.size == 1 else None
-            is_light = self._steps == 0.0 and self._model.n_transitions <= _MOST_LISTED
+            # Processes with fewer states are written out if that is asked for, and then compiled.
+            is_large = self._model.n_states > FEW_EQUATIONS
+            is_light = is_large and self._steps == 0.0 and self._model.n_transitions <= _MOST_LISTED
             backend = self._options.matrix_backend(alone, self._steps, _LISTED if is_light else 1)
             self._built = found = _built(offers, problem, self._options, backend)
         else:

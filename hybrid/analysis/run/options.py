@@ -318,8 +318,7 @@ class CheckOptions(Record):
         few = equations if self.method == "auto" and steps <= FEW_STEPS else None
         if reason is None:
             return choose_backend(self.backend, few, times)
-        # Fewer are written out by name alone.
-        if few is not None and FEW_EQUATIONS < few <= times * FEW_EQUATIONS:
+        if times > 1 and few is not None and few <= times * FEW_EQUATIONS:
             told = f"NumPy solves {counted(few, 'equation')} before compiled kernels are loaded"
             return choose_backend("reference").because(told)
         return choose_backend("cpu").because(reason)
