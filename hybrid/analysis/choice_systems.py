@@ -226,7 +226,7 @@ class ChoiceMatrices:
         problem = ChoiceProblem(self._unknown.size, maximise, groups, self._slack, alike)
         if self._built is None:
             alone = problem.size if alike.size == 1 else None
-            # Processes with fewer states are written out if that is asked for, and then compiled.
+            # Processes with fewer states are written out on request, and then compiled.
             is_large = self._model.n_states > FEW_EQUATIONS
             is_light = is_large and self._steps == 0.0 and self._model.n_transitions <= _MOST_LISTED
             backend = self._options.matrix_backend(alone, self._steps, _LISTED if is_light else 1)

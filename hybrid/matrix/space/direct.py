@@ -115,7 +115,7 @@ class FactoredSystem(ABC):
 
 
 class DenseSystem(FactoredSystem):
-    """See `FactoredSystem`; by Gaussian elimination, anew for each right-hand side.
+    """See `FactoredSystem`; by Gaussian elimination, once for each right-hand side.
 
     Factors that NumPy does not hand out would have to be an inverse, at three times the operations.
     """
@@ -181,7 +181,7 @@ class EnvelopeSystem(FactoredSystem):
                 diag_pivot_thresh=0.0,
                 options={"SymmetricMode": True, "Equil": False},
             )
-        except (RuntimeError, MemoryError):  # the first one tells that a pivot is zero
+        except (RuntimeError, MemoryError):  # the first one: a pivot is zero
             return
 
     def _once(self, b: Vector) -> Vector | None:
