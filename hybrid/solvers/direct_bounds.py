@@ -188,38 +188,33 @@ class _Solution:
         Sets `closest`. The first guess may do, and the next one is made if it does not: on long ways choices
         matter that are hardly better.
         """
-        yield from self._guesses()
-        noise = _ROUNDING * self._operator.slack
-        if self._choices is not None and self._same > noise:
-            self._same = noise
-            yield from self._guesses()
-
-    def _guesses(self) -> Iterator[tuple[Array, Array, float, Array | None]]:
-        """Yield as `guesses` does, of the policies that are best but for `_same`."""
         iterate, operator, noise = self._iterate, self._operator, _ROUNDING * self._operator.slack
-        z = self._values()
-        if z is None:
-            return
-        positive = self._positive(z)
-        if positive is None and operator.is_near_underflow(z):  # lemma: next-to-underflow
-            return
-        shape = np.maximum(z, iterate.x)
-        eta = self._change(z, shape)
-        if eta <= _EXHAUSTED * noise:
-            # Rounding keeps bounds from being closer.
-            self.closest = max(WIDEST, self.closest)
-        found = self._weights(shape)
-        if found is None:
-            return
-        w, loose = found
-        c = (eta + noise) / (1.0 - loose)
-        yield z, w, c, positive
-        if self._choices is not None:
-            # Choices that are worth about as much as the best ones lead further than w.
-            found = self._weights_beside(z, shape, w, _TIED * c)
-            if found is not None:
-                w, loose = found
-                yield z, w, 2.0 * (eta + noise) / (1.0 - loose), positive
+        once = self._choices is None or self._same <= noise
+        for same in (self._same,) if once else (self._same, noise):
+            self._same = same
+            z = self._values()
+            if z is None:
+                continue
+            positive = self._positive(z)
+            if positive is None and operator.is_near_underflow(z):  # lemma: next-to-underflow
+                continue
+            shape = np.maximum(z, iterate.x)
+            eta = self._change(z, shape)
+            if eta <= _EXHAUSTED * noise:
+                # Rounding keeps bounds from being closer.
+                self.closest = max(WIDEST, self.closest)
+            found = self._weights(shape)
+            if found is None:
+                continue
+            w, loose = found
+            c = (eta + noise) / (1.0 - loose)
+            yield z, w, c, positive
+            if self._choices is not None:
+                # Choices that are worth about as much as the best ones lead further than w.
+                found = self._weights_beside(z, shape, w, _TIED * c)
+                if found is not None:
+                    w, loose = found
+                    yield z, w, 2.0 * (eta + noise) / (1.0 - loose), positive
 
     def _values(self) -> Array | None:
         """Return z; None where it cannot be had."""

@@ -278,7 +278,7 @@ def test_filters_over_many_states_need_no_list_of_them(monkeypatch: pytest.Monke
 
 
 def test_a_diagram_larger_than_an_array_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.solvers.diagram_iteration._SMALL_VECTOR", 8)
+    monkeypatch.setattr("hybrid.solvers.diagram_system._SMALL_VECTOR", 8)
     answer = hybrid.check(hybrid.parse(CHAIN), "P=? [ F s=6 ]", engine="symbolic", throw=False)
     assert "takes less memory: choose engine='hybrid'" in str(answer.error)
 

@@ -218,7 +218,7 @@ def test_a_line_says_which_run_it_is_and_begins_its_stages_anew() -> None:
 def test_every_line_of_an_experiment_tells_its_run(tmp_path: Path) -> None:
     slow = tmp_path / "slow.pm"
     slow.write_text(WALK.replace("5000", "N").replace("4975", "N-100").replace("dtmc", "dtmc const int N;"))
-    text, status = on_terminal(str(slow), "P=? [ F s=N ]", 40, "--const", "N=19000:500:20000")
+    text, status = on_terminal(str(slow), "P=? [ F<=10000000 s=N ]", 40, "--const", "N=19000:500:20000")
     assert status == 130
     pictures = [plain(part.split("\r")[0]) for part in text.split(ERASE)[1:]]
     told = [p for p in pictures if re.match(r"\d+\.\d s", p)]

@@ -64,7 +64,8 @@ def test_processes_share_what_compiles_when_it_is_imported(
         if getattr(function, "nopython_signatures", ())
     }
     assert {"run_parts", "add_scaled_rows", "turn_rows"} <= found
-    assert ("sweep_parts" in found) == (cores > 3) and ("block_spmv" in found) == (cores > 2)
+    assert ("sweep_parts" in found) == (cores > 3)
+    assert "block_spmv" not in found  # the process itself gets to it at once
 
 
 def test_it_begins_on_the_first_use_with_cores_to_spare(
