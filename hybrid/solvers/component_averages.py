@@ -226,7 +226,8 @@ class AverageIteration:
                 xp.subtract(middle, self._raised, out=middle)
                 xp.absolute(middle, out=middle)
             xp.copyto(middle, 1.0, where=xp.less_equal(width, 0.0))
-            width /= middle
+            with np.errstate(divide="ignore"):  # an average may be zero
+                width /= middle
         return max(space.read(space.greatest(width))[0], 0.0)
 
     # ------------------------------------------------------------------ bounds

@@ -180,6 +180,16 @@ def test_averages_are_less_by_what_rewards_are_less_by(text: str, by: str, optio
             assert found.lower <= own <= found.upper
 
 
+@pytest.mark.parametrize("ask", ["min", "max"])
+def test_bounds_on_both_sides_of_an_average_of_zero_have_no_relative_width(ask: str) -> None:
+    """The warning of a division by zero would be an error."""
+    text = """mdp module m s : [0..2] init 0;
+    [] s=0 -> 0.5:(s'=1) + 0.5:(s'=2); [a] s=1 -> (s'=0); [b] s=1 -> (s'=0); [] s=2 -> (s'=0); endmodule
+    rewards "r" s=1 : 1; s=2 : -1; endrewards"""
+    found = hybrid.check(hybrid.parse(text), f'R{{"r"}}{ask}=? [ S ]', backend="cpu")
+    assert -1e-9 < found.lower <= 0 <= found.upper < 1e-9
+
+
 def test_what_the_graph_tells_of_rewards_below_zero_is_exact() -> None:
     model = hybrid.parse(
         """mdp module m x:[0..1]; [] x=0 -> true; [] x=0 -> (x'=1); [] x=1 -> true; endmodule
