@@ -275,6 +275,23 @@ def test_layers_beyond_a_missing_step_are_not_taken(leaps: list[Node]) -> None:
     assert found == model.set({model.number(layer, s) for layer in range(barred + 1) for s in (0, 1)})
 
 
+def test_steps_back_prove_nothing(leaps: list[Node]) -> None:
+    """Beyond a missing step each layer is entered from the one before it and from the one after it."""
+    model = Layered.of(FASTEST)
+    barred = 20
+    edges: Edges = {}
+    for layer in range(LAYERS - 1):
+        edges[model.number(layer, 0)] = {model.number(layer + 1, 0)}
+        if layer != barred:
+            edges[model.number(layer, 1)] = {model.number(layer + 1, 1)}
+    for layer in range(1, LAYERS):
+        edges.setdefault(model.number(layer, 1), set()).add(model.number(layer - 1, 1))
+    edges[model.number(0, 0)].add(model.number(0, 1))
+    found = model.found(edges)
+    assert leaps
+    assert found == model.set(forward_states(chain_of([edges]), {0}))
+
+
 def test_steps_that_skip_layers_prove_nothing(leaps: list[Node]) -> None:
     """From layer 3 on the odd layers are entered from the one above, and the highest of them from nowhere."""
     model = Layered.of(FASTEST)
