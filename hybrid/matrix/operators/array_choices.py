@@ -40,7 +40,7 @@ class ArrayChoices(ChoiceOperator):
     passes : Passes, optional
         Over vectors; default in NumPy.
     later : callable, optional
-        Returns what makes the steps after the first thousand.
+        Returns what makes the steps after the first thousand, from the same parameters.
 
     Notes
     -----
@@ -56,7 +56,7 @@ class ArrayChoices(ChoiceOperator):
         rows: ChoiceRows,
         problem: ChoiceProblem,
         passes: Passes | None = None,
-        later: Callable[[], ChoiceOperator] | None = None,
+        later: Callable[[ChoiceRows, ChoiceProblem], ChoiceOperator] | None = None,
     ) -> None:
         super().__init__(problem, HostSpace(EmptyMatrix(problem.size), passes or NumPyPasses()))
         self.rows, self._later, self._left = rows, later, _MOST
@@ -66,7 +66,9 @@ class ArrayChoices(ChoiceOperator):
 
     def with_rewards(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> Self:
         """Return the choices on the same matrices with other gains, groups or optimum."""
-        return type(self)(replace(self.rows, gains=merged_gains(layer_choices)), problem)
+        found = type(self)(replace(self.rows, gains=merged_gains(layer_choices)), problem)
+        found._later = self._later
+        return found
 
     def constant_below(self) -> float:
         """See `BellmanOperator.constant_below`: the least of what choices are worth that alone are taken.
@@ -96,9 +98,8 @@ class ArrayChoices(ChoiceOperator):
 
     def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
         self._left -= 1
-        if self._left < 0 and self._later is not None:
-            self._after = self._later()
-            self._later = None
+        if self._left < 0 and self._later is not None and self._after is None:
+            self._after = self._later(self.rows, self.problem)
         if self._after is not None:
             self._after._best(x, out, plain, policy)
             return

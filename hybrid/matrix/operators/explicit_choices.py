@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -162,7 +161,7 @@ def written_choices(rows: ChoiceRows, problem: ChoiceProblem, engine: str, reaso
     if engine == "reference":
         is_all = reason == "asked for" or find_spec("numba") is None
         are_few = is_all or problem.size <= FEW_EQUATIONS
-        later = None if are_few else partial(ExplicitChoices, rows, problem)
+        later = None if are_few else ExplicitChoices
         found = ArrayChoices(rows, problem, later=later)
         if are_few or found.solves_policies:
             found.backend_reason = reason

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hybrid
-from gpu_kernels import Device
+from gpu_kernels import ChoiceRows, Device
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.matrix.operators.array_choices import ArrayChoices
 from hybrid.matrix.operators.explicit_choices import ExplicitChoices, write_choices
@@ -77,6 +77,30 @@ def test_steps_equal_dense_ones(maximise: bool, many: bool, rng: np.random.Gener
     for system in _systems(model, layer_choices, maximise, None):
         system.improve(x, out, 0.5)
         np.testing.assert_allclose(out, 0.5 * best_of(worth, maximise), rtol=1e-13)
+
+
+def test_steps_in_numpy_give_way_with_other_gains_too(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compiled steps follow, of the gains that are there then."""
+    monkeypatch.setattr("hybrid.matrix.operators.array_choices._MOST", 1)
+    model = build(GRID, n=9)
+    first, second = (_offers(model, True, many, rng) for many in (True, False))
+    problem, made = ChoiceProblem(model.n_states, True, None, choice_slack(model)), []
+
+    def compiled(rows: ChoiceRows, own: ChoiceProblem) -> ExplicitChoices:
+        made.append(rows)
+        return ExplicitChoices(rows, own)
+
+    own = ArrayChoices(write_choices(first, model.n_states), problem, later=compiled)
+    other = own.with_rewards(second, problem)
+    x, out = rng.random(model.n_states), np.empty(model.n_states)
+    for system, layer_choices in ((own, first), (other, second)):
+        worth = _dense_step(model, layer_choices, x, True)
+        for _ in range(3):
+            system.improve(x, out)
+            np.testing.assert_allclose(out, best_of(worth, True), rtol=1e-13)
+    assert [rows is system.rows for rows, system in zip(made, (own, other), strict=True)] == [True, True]
 
 
 def test_threads_and_engines_agree_on_many_states(rng: np.random.Generator) -> None:
