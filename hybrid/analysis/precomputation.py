@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from gpu_kernels.runtime.coded import pointers
 from hybrid.base.components import search_states, withdraw_states
 from hybrid.matrix.injection.injected import enumerate_paths
-from hybrid.matrix.injection.submatrices import expand_nodes, whole_block
+from hybrid.matrix.injection.submatrices import level_blocks
 from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
@@ -184,8 +184,7 @@ def list_predecessors(model: SymbolicModel, level: int) -> PredecessorLists:
     slots = entries = 0
     for number, matrix in enumerate(matrices):
         row, column, node = enumerate_paths(matrix, level)
-        nodes = np.arange(matrix.nodes[level]) if level else None
-        blocks = whole_block(matrix) if nodes is None else expand_nodes(np, matrix, level, nodes)
+        blocks = level_blocks(matrix, level)
         own = np.repeat(np.arange(len(blocks)), np.diff(blocks.ptr))
         # Columns of all submatrices one after the other; entries in that order, rows ascending within each.
         first = pointers(np, blocks.n_columns)

@@ -17,7 +17,7 @@ from hybrid.base.option_types import BackendName
 from hybrid.base.units import bytes_text, counted, seconds_text
 from hybrid.matrix.injection.injected import TaskList, cut_tasks, inject_level
 from hybrid.matrix.levels.curve import LevelCurve
-from hybrid.matrix.levels.table import BestLevel, LevelChoice, rank_by_time, weigh
+from hybrid.matrix.levels.table import BestLevel, LevelChoice, choose_level, rank_by_time, weigh
 from hybrid.matrix.reference import ReferenceProduct
 from hybrid.matrix.space.base import LinearOperator, Product
 from hybrid.matrix.space.host import HostSpace
@@ -238,8 +238,6 @@ class Backend(Record, ABC):
         return False
 
 
-# The backends of the host: compiled kernels on all cores, and plain NumPy.
-
 # The level of a matrix or of layers; where bytes count, they are those of levels that were built.
 
 _MOST_BUILT = 8
@@ -296,8 +294,6 @@ def select_level(
     OptionError
         As :func:`hybrid.matrix.levels.table.choose_level`.
     """
-    from hybrid.matrix.levels.table import choose_level
-
     if table.knows_bytes(backend.name):
         return choose_level(table, policy, backend.name, memory_budget), None
     choice = choose_level(table, policy, backend.name)
@@ -343,6 +339,9 @@ def _smallest(table: MatrixTable, backend: Backend, budget: int | None) -> tuple
 
 def _hold(table: MatrixTable, backend: Backend, level: int) -> Holding:
     return Holding(tuple(backend.represent(own, level) for own in table.apart))
+
+
+# The backends of the host: compiled kernels on all cores, and plain NumPy.
 
 
 class CpuBackend(Backend):

@@ -21,7 +21,7 @@ from gpu_kernels.runtime.csr import CsrArrays, index_types
 from hybrid.base.arrays import Array
 from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.injection.injected import enumerate_paths
-from hybrid.matrix.injection.submatrices import FEW_ENTRIES, expand_nodes, whole_block
+from hybrid.matrix.injection.submatrices import FEW_ENTRIES, expand_nodes, level_blocks
 from mtbdd.base.errors import either
 from mtbdd.base.memory import free_memory_bytes, is_small, require_memory
 from mtbdd.base.records import Record
@@ -153,7 +153,7 @@ def explicit_matrix(
             + either("or --engine hybrid, which compresses it", "or the compressed matrix (hybrid.inject)")
         )
     if sizes.level == 0 and xp is np:
-        whole = whole_block(matrix)
+        whole = level_blocks(matrix, 0)
         starts, index = index_types(matrix.n_columns, sizes.entries)
         row_starts = pointers(np, np.bincount(whole.row, minlength=matrix.n_rows)).astype(starts)
         return CsrArrays(matrix.shape, row_starts, whole.column.astype(index), whole.value)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels.runtime.coded import pointers
 from hybrid.base.errors import OptionError
-from hybrid.matrix.injection.submatrices import CooBlocks, Submatrix, expand_nodes, whole_block
+from hybrid.matrix.injection.submatrices import CooBlocks, Submatrix, level_blocks
 from mtbdd.base.records import Record
 from mtbdd.offset.convert import descend
 from mtbdd.offset.offset import OffsetMTBDD
@@ -148,7 +148,7 @@ def inject_level(matrix: OffsetMTBDD, k: int) -> InjectedMatrix:
     """
     if not 0 <= k <= matrix.n_levels:
         raise OptionError(f"level: expected 0..{matrix.n_levels} for this matrix, got {k}")
-    blocks = expand_nodes(np, matrix, k, np.arange(matrix.nodes[k])) if k else whole_block(matrix)
+    blocks = level_blocks(matrix, k)
     row, column, node = enumerate_paths(matrix, k)
     index = np.int32 if max(matrix.shape) < 2**31 else np.int64
     instances = np.empty(len(node), [("row", index), ("column", index), ("submatrix", np.int32)])

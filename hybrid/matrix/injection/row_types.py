@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gpu_kernels.runtime.coded import pointers, ranges
 from hybrid.base.arrays import Array
 from hybrid.base.lists import concatenated_ranges, distinct_lists
-from hybrid.matrix.injection.submatrices import FEW_ENTRIES, BlockClasses, find_block_classes, whole_block
+from hybrid.matrix.injection.submatrices import FEW_ENTRIES, BlockClasses, find_block_classes, level_blocks
 from mtbdd.base.records import Record
 from mtbdd.offset.offset import OffsetMTBDD
 
@@ -315,7 +315,7 @@ def row_type_sums(matrix: OffsetMTBDD, slot_limit: int = SLOT_LIMIT) -> NDArray[
     O(rows) for every row bit.  A product with ones needs both sweeps of a level curve first, and a layout.
     """
     if matrix.n_entries <= FEW_ENTRIES:
-        whole = whole_block(matrix)
+        whole = level_blocks(matrix, 0)
         return np.bincount(whole.row, whole.value, minlength=matrix.n_rows).astype(np.float64, copy=False)
     types = RowTypes(find_block_classes(matrix, scaled=False), slot_limit)
     if not types.reaches(matrix.n_levels):

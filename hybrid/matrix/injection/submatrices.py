@@ -244,14 +244,14 @@ def expand_nodes(
     )
 
 
-def whole_block(matrix: OffsetMTBDD) -> CooBlocks:
-    """Return a matrix as one submatrix on the host; none if it has no entry.
+def level_blocks(matrix: OffsetMTBDD, k: int) -> CooBlocks:
+    """Return the submatrices of all nodes of level k on the host; of level 0 the whole matrix, if not empty.
 
-    Time: that of `expand_nodes`, unless the entries are written out.
+    Time: that of `expand_nodes`, unless the entries are written out and k is 0.
     """
-    found = matrix.entries
+    found = matrix.entries if k == 0 else None
     if found is None or max(matrix.shape) >= 2**31:
-        return expand_nodes(np, matrix, 0, np.arange(matrix.nodes[0]))
+        return expand_nodes(np, matrix, k, np.arange(matrix.nodes[k]))
     blocks = min(matrix.n_entries, 1)
     sizes = (np.full(blocks, size, np.int64) for size in matrix.shape)
     return CooBlocks(np.array([0, matrix.n_entries][: blocks + 1]), *found, *sizes)
