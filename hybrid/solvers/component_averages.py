@@ -16,7 +16,7 @@ the steps of the trip.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 
 from gpu_kernels import ChoiceRows
 from gpu_kernels.runtime.csr import CsrArrays
+from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.space.base import Clock, Criterion, Progress, Status, Vector
 from hybrid.matrix.space.bounded_solution import WIDEST
 from hybrid.matrix.space.choice_operator import ChoiceOperator, Policy
-from hybrid.matrix.space.direct import FEW, FactoredSystem, factored_system, nanoseconds_to_write
+from hybrid.matrix.space.direct import FEW, SOON, FactoredSystem, factored_system, nanoseconds_to_write
 from hybrid.matrix.space.vector_space import Array
 
 Places = NDArray[np.int64]
@@ -39,9 +40,9 @@ _CHECK_EVERY = 10  # steps between measurements of the bounds
 _STALE = 8  # measurements without narrower bounds, after which rounding is all that is left
 _FLOOR = 8.0  # slacks: distance of bounds that rounding alone may make
 _POLICIES = 60  # in a row, at most
-_ROUNDS = 4096  # of a search through the graph of a policy, at most
 _STEP = 5e4  # nanoseconds of a step, whatever its size; one more for every entry, eight for every state
 _TIED = 4.0  # slacks by which choices may differ that count as equal
+_FAR = 1e4  # times the states: steps until an anchor from which another one may be visited more often
 _AGAIN = 8.0  # times the steps before policies were tried, until they are tried again
 
 
@@ -282,7 +283,7 @@ class AverageIteration:
         size, entries = self._operator.size, self._operator.writable
         if entries is None:
             return math.inf
-        return 0 if size <= FEW else nanoseconds_to_write(size, entries) / self._time
+        return 0 if size <= SOON else nanoseconds_to_write(size, entries) / self._time
 
     @property
     def _time(self) -> float:
@@ -300,15 +301,14 @@ class AverageIteration:
         for _ in range(_POLICIES):
             if self._rows is None:
                 return math.inf, best
-            found = self._anchored(self._improved(x, policy))
-            if found is None or found[0].tobytes() in seen:
+            policy, kept, anchors = self._anchored(self._improved(x, policy), x)
+            if policy.tobytes() in seen:
                 break
-            policy = found[0]
             seen.add(policy.tobytes())
-            equations = self._equations(*found)
+            equations = self._equations(policy, anchors)
             if equations.nanoseconds > self._made * self._time and operator.size > FEW:
                 return equations.nanoseconds / self._time, best
-            bias = self._evaluated(equations, found[1])
+            bias = self._evaluated(equations, policy, kept, anchors)
             if bias is None or self._made >= self._criterion.max_iterations:
                 break
             x = self._space.vector(bias)
@@ -341,22 +341,25 @@ class AverageIteration:
         found: Vector = self._space.to_host(values)
         return found
 
-    def _anchored(self, policy: Policy) -> tuple[Policy, Places] | None:
-        """Return a policy under which each component comes back to its anchor, and the anchors; or None.
+    def _anchored(self, policy: Policy, x: Array) -> tuple[Policy, Mask, Places]:
+        """Return a policy under which each component comes back to its anchor, the kept states, the anchors.
 
         A recurrent class of the policy is kept in each component, the one with the state where a step gains
-        most. States that do not reach it take choices that do.
+        most. Its state that is the best at x is the anchor: policies mostly lead there. States that do not
+        reach it take choices that do.
 
-        Time: O(transitions) for the classes, and a pass over all for each step of the longest way to them.
+        Time: O(transitions) for the classes, and a search backwards from them.
         """
         rows = self._rows
         assert rows is not None
         states, targets, _ = rows.of_policy(policy)
         sign = 1.0 if self._operator.maximise else -1.0
+        classes = _classes(states, targets, len(policy))
         worth = sign * self._space.to_host(self._gained)
-        anchors = self._first_best(np.where(_recurrent(states, targets, len(policy)), worth, -np.inf))
-        back = _closure(anchors, targets, states, len(policy))
-        return None if back is None else (self._led(policy, back), anchors)
+        most = self._first_best(np.where(classes >= 0, worth, -np.inf))
+        is_kept = classes == classes[most][self._component]
+        anchors = self._first_best(np.where(is_kept, sign * self._space.to_host(x), -np.inf))
+        return self._led(policy, is_kept, states, targets), is_kept, anchors
 
     def _first_best(self, worth: Vector) -> Places:
         """Return the first state of each component that has the greatest worth."""
@@ -367,19 +370,17 @@ class AverageIteration:
         found: Places = attained[first]
         return found
 
-    def _led(self, policy: Policy, reached: Mask) -> Policy:
-        """Let states that do not reach the anchors take choices that may come nearer to those that do."""
-        rows = self._rows
+    def _led(self, policy: Policy, kept: Mask, states: Places, targets: Places) -> Policy:
+        """Let states that do not reach those kept take choices that may come nearer to them."""
+        rows, policy = self._rows, policy.copy()
         assert rows is not None
-        policy = policy.copy()
+        reached = kept.copy()
+        for _ in _backwards(reached, targets, states):
+            pass
         owner = np.repeat(np.arange(rows.size), np.diff(rows.choice_ptr))
         choice = np.repeat(np.arange(len(owner)), np.diff(rows.offsets))
-        while not reached.all():
-            near = np.zeros(len(owner), np.bool_)
-            near[choice[reached[rows.columns]]] = True
-            near &= ~reached[owner]
-            policy[owner[near]] = rows.layers[near]
-            reached[owner[near]] = True
+        for near in () if reached.all() else _backwards(reached, rows.columns, owner[choice]):
+            policy[owner[choice[near]]] = rows.layers[choice[near]]
         return policy
 
     def _equations(self, policy: Policy, anchors: Places) -> FactoredSystem:
@@ -387,32 +388,40 @@ class AverageIteration:
         operator, rows = self._operator, self._rows
         assert rows is not None
         states, targets, values = rows.of_policy(policy)
-        kept = ~_marked(anchors, operator.size)[targets]
+        is_anchor = np.zeros(operator.size, np.bool_)
+        is_anchor[anchors] = True
+        kept = ~is_anchor[targets]
         states, targets, values = states[kept], targets[kept], values[kept]
         starts = np.searchsorted(states, np.arange(operator.size + 1))
         gains = self._worth(operator.zeros(), policy)
         matrix = CsrArrays((operator.size, operator.size), starts, targets, values)
         return factored_system(matrix, np.ones(operator.size), gains)
 
-    def _evaluated(self, equations: FactoredSystem, anchors: Places) -> Vector | None:
-        """Return the bias of a policy; None where it cannot be had."""
-        earned = equations.solve(equations.b)
+    def _evaluated(
+        self, equations: FactoredSystem, policy: Policy, kept: Mask, anchors: Places
+    ) -> Vector | None:
+        """Return the bias of a policy; None where it cannot be had.
+
+        Times until a state that is hardly visited have no digits: another one is the anchor then, the one of
+        those kept that is visited the most.
+        """
+        size = len(policy)
         taken = equations.solve(equations.diagonal)
+        if taken is not None and not taken.max() <= _FAR * size:
+            often = equations.visits(np.ones(size))
+            if often is not None and np.isfinite(often).all():
+                anchors = self._first_best(np.where(kept, often, -np.inf))
+                equations = self._equations(policy, anchors)
+                taken = equations.solve(equations.diagonal)
+        earned = equations.solve(equations.b)
         if earned is None or taken is None:
             return None
         bias: Vector = earned - (earned[anchors] / taken[anchors])[self._component] * taken
         return bias if bool(np.isfinite(bias).all()) else None
 
 
-def _marked(places: Places, size: int) -> Mask:
-    """Return a mask that is true at some places."""
-    found = np.zeros(size, np.bool_)
-    found[places] = True
-    return found
-
-
-def _recurrent(sources: Places, targets: Places, size: int) -> Mask:
-    """Return which states of a chain are in a recurrent class."""
+def _classes(sources: Places, targets: Places, size: int) -> Places:
+    """Return a number of each state's recurrent class in a chain; -1 of states that are in none."""
     if size <= FEW:
         ways = np.eye(size, dtype=np.float32)
         ways[sources, targets] = 1.0
@@ -420,8 +429,8 @@ def _recurrent(sources: Places, targets: Places, size: int) -> Mask:
         while known < (known := int(np.count_nonzero(ways))):
             ways = np.minimum(ways @ ways, 1.0)
         leads = ways > 0.0
-        found: Mask = np.all(leads <= leads.T, axis=1)  # all that they lead to leads back
-        return found
+        is_recurrent = np.all(leads <= leads.T, axis=1)  # all that they lead to leads back
+        return np.where(is_recurrent, leads.argmax(axis=1), -1)
     from scipy.sparse import csr_array  # which small answers do not load
     from scipy.sparse.csgraph import connected_components
 
@@ -430,16 +439,20 @@ def _recurrent(sources: Places, targets: Places, size: int) -> Mask:
     count, label = connected_components(graph, directed=True, connection="strong")
     is_closed = np.ones(count, np.bool_)
     is_closed[label[sources[label[sources] != label[targets]]]] = False
-    closed: Mask = is_closed[label]
-    return closed
+    return np.where(is_closed[label], label, -1)
 
 
-def _closure(start: Places, sources: Places, targets: Places, size: int) -> Mask | None:
-    """Return what some states lead to, themselves included; None where that takes too many rounds."""
-    found = _marked(start, size)
-    for _ in range(_ROUNDS):
-        new = targets[found[sources]]
-        if found[new].all():
-            return found
-        found[new] = True
-    return None
+def _backwards(reached: Mask, targets: Places, sources: Places) -> Iterator[Places]:
+    """Mark the sources of transitions to marked states, again and again; yield, each time, those transitions.
+
+    Time: O(m log m) for m transitions, and a few calls a step of the longest way.
+    """
+    order = np.argsort(targets, kind="stable")
+    starts = np.searchsorted(targets[order], np.arange(len(reached) + 1))
+    new = np.flatnonzero(reached)
+    while new.size:
+        near = order[concatenated_ranges(starts[new], starts[new + 1] - starts[new])]
+        near = near[~reached[sources[near]]]
+        yield near
+        new = np.unique(sources[near])
+        reached[new] = True

@@ -202,6 +202,7 @@ def scaled(values: Vector, error: Vector | None, often: Partition, index: StateI
 
 
 _SYMBOLIC_BITS = 12  # expressions over more bits take too many values to be worth a set each
+_FEW_BITS, _STATES_A_SET = 6, 8  # over more bits than few, sets are worth it where so many states share one
 
 
 def enclosed_rewards(
@@ -350,7 +351,8 @@ def _item_rewards(
             states = states & model.manager.disjunction(e.support for e in exits)
         if states == model.manager.false:
             continue
-        if len(model.encoding.bits_of(expression_variables(item.value))) > _SYMBOLIC_BITS:
+        bits = len(model.encoding.bits_of(expression_variables(item.value)))
+        if bits > _SYMBOLIC_BITS or (bits > _FEW_BITS and within.total < _STATES_A_SET << bits):
             wide = _wide(model, item, states, exits, within.at(HOST), faults)
             vectors += [_moved(vector, within) for vector in wide]
             continue

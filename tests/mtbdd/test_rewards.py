@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from mtbdd.build import rewards
 from mtbdd.build.rewards import enclosed_rewards, expression_enclosure, reward_rates
 from mtbdd.language.errors import BuildError
 from mtbdd.offset.states import index_states
@@ -55,6 +56,21 @@ def test_rewards_equal_explicit(
         np.testing.assert_allclose(found, expected[chosen], rtol=1e-12, atol=1e-14)
         nothing = index_states(model.manager, model.manager.false)
         assert reward_rates(model, structure, nothing).shape == (0,)
+
+
+def test_rewards_with_hardly_a_state_a_value_are_evaluated_state_by_state(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Over 7 bits, that is; where many states share a value it has a set."""
+    text = """dtmc module m x : [0..99]; {more} [] true -> (x'=mod(x+1, 100)); endmodule
+        rewards true : x/8; endrewards"""
+    wide: list[int] = []
+    monkeypatch.setattr(rewards, "_wide", lambda *_: wide.append(1) or [])
+    for more, times in (("y : [0..15]; [] true -> (y'=mod(y+1, 16));", 0), ("", 1)):
+        wide.clear()
+        model = build(text.replace("{more}", more))
+        found = reward_rates(model, 0, model.index)
+        assert (len(wide), found.any()) == (times, not times)
 
 
 def test_rewards_of_self_loops_added_to_deadlocks_are_state_rewards_alone() -> None:

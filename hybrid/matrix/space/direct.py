@@ -39,7 +39,7 @@ _LOADING = 5e7  # until SciPy is loaded
 _WRITING = 100.0  # for each entry, to write it out and to put it in order
 _FACTOR_BYTES = 12  # of an element: a double, and the number of its row
 _SHORT = 2.0  # entries of a row, on average, with which factors may have hardly more elements
-_SOON = 1 << 13  # rows up to which factors are soon made, or given up
+SOON = 1 << 13  # rows up to which factors are soon made, or given up
 _NARROW = 0.25  # of all rows, up to which two levels of a search show that cuts are narrow
 _DEEP = 200  # levels, with which they are so in any case
 _FILL = 8.0  # elements of factors for each of the matrix, beyond which some would be dropped
@@ -98,6 +98,13 @@ class FactoredSystem(ABC):
             x = None if more is None else x + more
         return x
 
+    def visits(self, b: Vector) -> Vector | None:
+        """Return about ``x`` with ``diagonal * x = x M + b``, shape (n,): how often each state is visited.
+
+        It is not refined.  Time: that of one more solution.
+        """
+        return self._once(b, is_transposed=True)
+
     def residual(self, x: Vector, b: Vector) -> Vector:
         """Return ``b + M x - diagonal * x``, shape (n,)."""
         found = self._product(x)
@@ -110,7 +117,7 @@ class FactoredSystem(ABC):
         """Return ``M x``."""
 
     @abstractmethod
-    def _once(self, b: Vector) -> Vector | None:
+    def _once(self, b: Vector, is_transposed: bool = False) -> Vector | None:
         """Return the solution without refinement; None where there is none, or no room for it."""
 
 
@@ -131,9 +138,10 @@ class DenseSystem(FactoredSystem):
         found: Vector = self._matrix @ x
         return found
 
-    def _once(self, b: Vector) -> Vector | None:
+    def _once(self, b: Vector, is_transposed: bool = False) -> Vector | None:
+        whole = np.diag(self.diagonal) - self._matrix
         try:
-            found = np.linalg.solve(np.diag(self.diagonal) - self._matrix, b)
+            found = np.linalg.solve(whole.T if is_transposed else whole, b)
         except np.linalg.LinAlgError:
             return None
         return np.asarray(found, np.float64)
@@ -184,13 +192,13 @@ class EnvelopeSystem(FactoredSystem):
         except (RuntimeError, MemoryError):  # the first one: a pivot is zero
             return
 
-    def _once(self, b: Vector) -> Vector | None:
+    def _once(self, b: Vector, is_transposed: bool = False) -> Vector | None:
         if self._factors is None:
             self._factorise()
         if self._factors is None:
             return None
         x = np.empty(b.size)
-        x[self._order] = self._factors.solve(b[self._order])
+        x[self._order] = self._factors.solve(b[self._order], "T" if is_transposed else "N")
         return x
 
 
@@ -219,7 +227,7 @@ class SlenderSystem(FactoredSystem):
         Time: O(entries log(entries)).
         """
         n, owner = rows.shape[0], np.repeat(np.arange(rows.shape[0]), np.diff(rows.row_starts))
-        if rows.columns.size > _SHORT * n or n <= _SOON:
+        if rows.columns.size > _SHORT * n or n <= SOON:
             return bool(rows.columns.size <= _SHORT * n)
         source, target = np.append(owner, rows.columns), np.append(rows.columns, owner)
         beside = target[np.argsort(source, kind="stable")]
@@ -266,11 +274,13 @@ class SlenderSystem(FactoredSystem):
             if found.nnz <= _GIVEN_UP * _FILL * first.size:
                 self._factors = found
 
-    def _once(self, b: Vector) -> Vector | None:
+    def _once(self, b: Vector, is_transposed: bool = False) -> Vector | None:
         if self._factors is None and not self._has_failed:
             self._factorise()
             self._has_failed = self._factors is None
-        return None if self._has_failed else np.asarray(self._factors.solve(b), np.float64)
+        if self._has_failed:
+            return None
+        return np.asarray(self._factors.solve(b, "T" if is_transposed else "N"), np.float64)
 
 
 def _incomplete_factors(

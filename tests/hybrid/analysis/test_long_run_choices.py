@@ -308,6 +308,24 @@ def test_averages_in_parts(ranks: int, text: str, options: dict[str, Any]) -> No
             assert answer.lower <= right <= answer.upper <= answer.lower + 1e-6, prop
 
 
+QUEUE = """mdp module queue x : [0..{most}]; fast : bool init false;
+  [] true -> 0.4:(x'=min(x+1, {most}))&(fast'=false) + 0.6:(x'=max(x-1, 0))&(fast'=false);
+  [] true -> 0.4:(x'=min(x+1, {most}))&(fast'=true) + 0.6:(x'=max(x-2, 0))&(fast'=true);
+endmodule rewards true : x; fast : 1; endrewards"""
+
+
+@pytest.mark.parametrize("word", ["min", "max"])
+@pytest.mark.parametrize("most", [100, 900])
+def test_policies_of_long_queues_are_held_at_states_that_are_visited(most: int, word: str) -> None:
+    """A full queue is seen once in 10^80 steps or so: times until then have no digits."""
+    model = hybrid.parse(QUEUE.format(most=most))
+    right = hybrid.check(hybrid.parse(QUEUE.format(most=60)), f"R{word}=? [ S ]", exact=True).exact
+    answer = hybrid.check(model, f"R{word}=? [ S ]", backend="reference")
+    assert answer.lower - 1e-6 <= right <= answer.upper + 1e-6
+    assert answer.upper - answer.lower <= 1e-6
+    assert answer.statistics.iterations <= 150
+
+
 def test_other_places_are_refused_by_name() -> None:
     model = hybrid.parse(PAIRS)
     for prop in ('R{"r"}/{"r"}max=? [ S ]', 'multi(R{"r"}max=? [ S ], Smax=? [ "up" ])'):
@@ -331,7 +349,7 @@ def test_a_device_that_nobody_asked_for_is_left_alone() -> None:
 @pytest.fixture
 def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Value iteration alone, so that averages have bounds as wide as epsilon allows for."""
-    monkeypatch.setattr(component_averages, "FEW", -1)
+    monkeypatch.setattr(component_averages, "SOON", -1)
     monkeypatch.setattr(component_averages, "nanoseconds_to_write", lambda *_: float("inf"))
 
 
