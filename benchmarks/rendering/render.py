@@ -109,6 +109,7 @@ SECTIONS: dict[str, Renderer] = {
     "whole_answers_cpu": whole_answers,
     "field": field,
     "long_run": long_run,
+    "long_run_gpu": lambda record: field(record, "Averages of decision processes on a card"),
     "engines": engines,
     "whole_run": whole_run,
     "whole_run_certified": whole_run,
