@@ -16,6 +16,7 @@ from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.base.arrays import extremes, total
 from hybrid.base.errors import NotConvergedError, PropertyError
 from hybrid.base.state_values import StateValues
+from hybrid.matrix.backends import CpuBackend
 from hybrid.matrix.cpu.csr import csr_of
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.levels.curve import LevelCurve
@@ -27,7 +28,7 @@ from hybrid.matrix.space.bellman import DirectedSystem
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
 from hybrid.matrix.space.host import space_of
 from hybrid.matrix.space.vector_space import OPERANDS
-from mtbdd.base.communicator import Communicator
+from mtbdd.base.communicator import AgreedMemoryError, Communicator
 from mtbdd.base.errors import option
 from mtbdd.base.memory import require_memory
 from mtbdd.build.model import SymbolicModel
@@ -76,14 +77,24 @@ def build_operator(
     if isinstance(matrix, DistributedMTBDD):
 
         def own() -> HybridMatrix | None:
-            if expects_room:
+            if expects_room or engine.place is HOST:
                 _require_room(matrix)
             if not matrix.n_entries:
                 return None
-            return inject(matrix, options.level, backend, representation=options.representation).prepare()
+            return inject(matrix, options.level, engine, representation=options.representation).prepare()
 
-        held = matrix.communicator.with_room(own)
-        return DistributedMatrix(held, matrix, backend if held is None else held.engine)
+        engine = backend.admitted_by_all(matrix)
+        try:
+            held = matrix.communicator.with_room(own)
+        except AgreedMemoryError as failure:
+            if not backend.is_free or engine.place is HOST:
+                raise
+            engine = CpuBackend(str(failure))
+            held = matrix.communicator.with_room(own)
+        found = DistributedMatrix(held, matrix, engine)
+        if engine.name != backend.name:
+            found.backend_reason += f"; {engine.reason}"
+        return found
     if expects_room:
         _require_room(matrix)
     if options.engine == "explicit":

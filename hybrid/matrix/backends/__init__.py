@@ -159,6 +159,13 @@ class Backend(Record, ABC):
         """Return the backend for a matrix: another one, with the reason, where this one is free and worse."""
         return self
 
+    def admitted_by_all(self, matrix: DistributedMTBDD) -> Backend:
+        """Return the backend for a matrix that processes share, the same in all; they call it at once.
+
+        A device is free no longer then: no process changes over to the CPU by itself.
+        """
+        return self
+
     def measured(self, table: MatrixTable, memory_budget: int | None) -> tuple[LevelChoice, Product] | None:
         """Return the fastest level within a budget by timing some; None where that does not pay."""
         return None
@@ -445,6 +452,15 @@ class GpuBackend(Backend):
             reason = reason_of_size(device, table.nonzeros, table.shape)
             reason = reason or reason_of_time(device, table.nonzeros, fastest)
         return self if reason is None else CpuBackend(reason)
+
+    def admitted_by_all(self, matrix: DistributedMTBDD) -> Backend:
+        """See `Backend.admitted_by_all`; the entries of all processes count."""
+        if not self.is_free:
+            return self
+        from hybrid.matrix.gpu.cost import reason_of_entries
+
+        reason = reason_of_entries(int(matrix.communicator.total([matrix.n_entries])[0]))
+        return self.because(self.reason) if reason is None else CpuBackend(reason)
 
     def measured(self, table: MatrixTable, memory_budget: int | None) -> tuple[LevelChoice, Product] | None:
         """Choose among the levels predicted to be fastest by timing them, if the matrix is large enough."""

@@ -523,10 +523,18 @@ def reason_for_cpu(device: Device, matrix: TypedMatrix) -> str | None:
     return reason_of_time(device, matrix.nonzeros, ranked[0][2]) if ranked else None
 
 
-def reason_of_size(device: Device, nonzeros: int, shape: tuple[int, int]) -> str | None:
-    """Say why a matrix is too small for the device, or its vectors too large; None if they are not."""
+def reason_of_entries(nonzeros: int) -> str | None:
+    """Say that a matrix is too small for the device; None if it is not."""
     if nonzeros < SMALL_ENTRIES:
         return f"{nonzeros} non-zeros are too few for the GPU to be faster"
+    return None
+
+
+def reason_of_size(device: Device, nonzeros: int, shape: tuple[int, int]) -> str | None:
+    """Say why a matrix is too small for the device, or its vectors too large; None if they are not."""
+    few = reason_of_entries(nonzeros)
+    if few is not None:
+        return few
     vectors = 8 * DEFAULT_VECTORS * max(shape)
     available = device.free_bytes()
     if vectors > available:

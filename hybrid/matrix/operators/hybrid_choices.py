@@ -318,6 +318,8 @@ def hybrid_choices(
 
     if refusal is not None:
         engine = refusal.applied_to(engine)
+    if problem.communicator.size > 1:
+        engine = engine.because(engine.reason)  # no process changes over to the CPU by itself
     injected: dict[int, HybridMatrix | DistributedMatrix] = {}
     wanted = sorted((o for o in layer_choices if o.matrix is not None), key=lambda o: -_entries(o))
     first = wanted[0].matrix if wanted else None

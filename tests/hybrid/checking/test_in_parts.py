@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import hybrid
+from hybrid.analysis import systems
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.systems import build_operator
 from hybrid.base.communicators.threads import in_threads
@@ -19,6 +20,7 @@ from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.filters import gathered
 from hybrid.checking.in_parts import in_parts, part_of
+from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.rounding import step_slack
 from hybrid.matrix.space.host import space_of
 from hybrid.properties import load_properties, parse_properties, resolve_properties
@@ -28,6 +30,8 @@ from mtbdd.offset.states import states_from
 from tests.builders.models import build
 from tests.builders.part_questions import QUESTIONS, WALK, agree, asked
 from tests.exploring import each
+from tests.gpu_kernels.devices import device_of
+from tests.gpu_kernels.host_device import COMPILER
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 CONSTANTS: dict[str, dict[str, Any]] = {
@@ -131,6 +135,52 @@ def test_any_states_may_belong_to_any_part(name: str, rng: np.random.Generator) 
 
     for prop, one, many in zip(properties, answers(model), in_parts(model, 3, answers, owners), strict=True):
         assert agree(one, many), (prop, one.value, many.value)
+
+
+TIMED = ['P=? [ true U<=1.5 "end" ]', 'R{"up"}=? [ S ]', 'R{"up"}=? [ F x=n ]']
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++) to run the kernels on the host with")
+@pytest.mark.parametrize(("few", "backend"), [(1 << 20, "cpu"), (7, "gpu"), (0, "gpu")])
+def test_parts_choose_one_backend(
+    few: int, backend: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever each of them has of a matrix: none of its entries, few, or many."""
+    monkeypatch.setattr("hybrid.matrix.gpu.cost.SMALL_ENTRIES", few)
+    model, _ = asked("walk")
+    part = rng.permutation(np.arange(model.n_states) * 3 // model.n_states)
+    owners = tuple(states_from(model.manager, model.index, part == p) for p in range(3))
+    properties = resolve_properties(parse_properties(";\n".join(TIMED)), model.source).properties
+
+    def answers(own: SymbolicModel) -> list[Answer]:
+        return [Checker(own, CheckOptions()).answer(prop) for prop in properties]
+
+    alone = answers(model)
+    with device_of("host"):
+        found = in_parts(model, 3, answers, owners)
+    for one, many in zip(alone, found, strict=True):
+        assert agree(one, many), (one.value, many.value)
+        assert many.statistics.backend == backend, many.statistics.backend_reason
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++) to run the kernels on the host with")
+def test_parts_leave_a_device_together_where_one_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hybrid.matrix.gpu.cost.SMALL_ENTRIES", 0)
+    tried = []
+
+    def injected(matrix: Any, level: Any, engine: Any, **more: Any) -> Any:
+        tried.append(engine.name)
+        if tried.count("gpu") == 2:
+            raise MemoryError("no room on the second")
+        return inject(matrix, level, engine, **more)
+
+    monkeypatch.setattr(systems, "inject", injected)
+    model, _ = asked("walk")
+    with device_of("host"):
+        found = hybrid.check(model, TIMED[2], ranks=3, engine="hybrid")
+    assert found.statistics.backend == "cpu" and tried.count("cpu") == 3
+    assert "no room on the second" in found.statistics.backend_reason
+    assert found.value == pytest.approx(hybrid.check(model, TIMED[2]).value)
 
 
 def test_groups_of_states_across_parts_share_their_best_value(rng: np.random.Generator) -> None:
