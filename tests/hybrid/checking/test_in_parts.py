@@ -176,8 +176,9 @@ def test_parts_leave_a_device_together_where_one_has_no_room(monkeypatch: pytest
 
     monkeypatch.setattr(systems, "inject", injected)
     model, _ = asked("walk")
+    (prop,) = resolve_properties(parse_properties(TIMED[2]), model.source).properties
     with device_of("host"):
-        found = hybrid.check(model, TIMED[2], ranks=3, engine="hybrid")
+        found = in_parts(model, 3, lambda own: Checker(own, CheckOptions()).answer(prop))
     assert found.statistics.backend == "cpu" and tried.count("cpu") == 3
     assert "no room on the second" in found.statistics.backend_reason
     assert found.value == pytest.approx(hybrid.check(model, TIMED[2]).value)
