@@ -44,8 +44,9 @@ def arguments_of_part(arguments: Sequence[Any], part: int) -> list[Any]:
     """Return the arguments of one part, as the function itself takes them."""
     found: list[Any] = []
     for argument in arguments:
-        if isinstance(argument, SharedArguments):
+        kind = type(argument)
+        if kind is SharedArguments:
             found += argument.arguments
         else:
-            found.append(argument.values[part] if isinstance(argument, PerPart) else argument)
+            found.append(argument.values[part] if kind is PerPart else argument)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +11,8 @@ from numpy.typing import NDArray
 
 from hybrid.base.operands import PIECE
 from hybrid.base.shadow_signs import DIRECTIONS
-from hybrid.matrix.cpu.arguments import PerPart
-from hybrid.matrix.cpu.pool import run_in_parts, run_rows
-from hybrid.matrix.cpu.threads import thread_count, threads_for
+from hybrid.matrix.cpu.pool import measure_rows, run_in_parts, run_rows
+from hybrid.matrix.cpu.threads import thread_count
 from hybrid.matrix.space.passes import Passes
 
 Vector = NDArray[np.float64]
@@ -20,6 +20,15 @@ Vector = NDArray[np.float64]
 _NOTHING = np.zeros(0)
 
 
+@functools.cache
+def _vector_kernels() -> Any:
+    """Return the compiled passes over vectors, loaded on first use."""
+    from hybrid.matrix.cpu import vector_kernels
+
+    return vector_kernels
+
+
+@functools.cache
 def _shadow_kernels() -> Any:
     """Return the compiled passes of IDR(s), loaded on first use."""
     from hybrid.matrix.cpu import shadow_kernels
@@ -44,27 +53,17 @@ class CpuPasses(Passes):
 
     def add_scaled(self, weight: float, x: Vector, total: Vector) -> None:
         """Add ``weight * x`` to `total`."""
-        from hybrid.matrix.cpu import vector_kernels
-
-        kernel: Any = vector_kernels.add_scaled_rows
-        run_rows(kernel, total.size, weight, x, total)
+        run_rows(_vector_kernels().add_scaled_rows, total.size, weight, x, total)
 
     def uniformise(self, x: Vector, b: Vector | None, diagonal: Vector, weight: float, out: Vector) -> None:
         """Turn ``out = M x`` into ``(1 - weight * diagonal) x + weight (M x + b)``."""
-        from hybrid.matrix.cpu import vector_kernels
-
-        kernel: Any = vector_kernels.uniformise_rows
-        right = _NOTHING if b is None else b
+        right, kernel = _NOTHING if b is None else b, _vector_kernels().uniformise_rows
         run_rows(kernel, out.size, x, right, b is not None, diagonal, weight, out)
 
     def greatest_changes(self, new: Vector, old: Vector) -> Vector:
         """Return the greatest ``|new - old|`` and ``|new - old| / |new|``, shape (2,)."""
-        from hybrid.matrix.cpu import vector_kernels
-
-        kernel: Any = vector_kernels.change_rows
-        found = np.zeros((threads_for(new.size), 2))
-        run_rows(kernel, new.size, new, old, PerPart(found))
-        greatest: Vector = found.max(axis=0)
+        found = measure_rows(_vector_kernels().change_rows, new.size, 2, new, old)
+        greatest: Vector = found[0] if len(found) == 1 else found.max(axis=0)
         return greatest
 
     def extremes(self, x: Vector) -> tuple[np.float64, np.float64]:
@@ -92,16 +91,11 @@ class CpuPasses(Passes):
 
     def image(self, x: Vector, diagonal: Vector, at_anchor: float, out: Vector) -> None:
         """Turn ``out = M x`` into ``x - (M x - at_anchor) / diagonal``."""
-        from hybrid.matrix.cpu import vector_kernels
-
-        kernel: Any = vector_kernels.image_rows
-        run_rows(kernel, x.size, x, diagonal, at_anchor, out)
+        run_rows(_vector_kernels().image_rows, x.size, x, diagonal, at_anchor, out)
 
     def subtract_from(self, x: Vector, out: Vector) -> None:
         """Turn `out` into ``x - out``."""
-        from hybrid.matrix.cpu.vector_kernels import difference_rows
-
-        run_rows(difference_rows, x.size, x, out)
+        run_rows(_vector_kernels().difference_rows, x.size, x, out)
 
     # ------------------------------------------------------------------ of IDR(s)
 

@@ -205,7 +205,10 @@ def run_in_parts(size: int, run: Callable[[int, int, int], None], each: int = 1)
     each : int
         Elements of a row: there are as many parts as elements are worth threads, and threads.
     """
-    threads = min(max(size * each // _SHARE, 1), thread_count())
+    threads = min(size * each // _SHARE, thread_count())
+    if threads <= 1:
+        run(0, size, 0)
+        return
     cuts = [size * k // threads for k in range(threads + 1)]
     run_together(lambda k: run(cuts[k], cuts[k + 1], k), threads)
 
@@ -250,13 +253,28 @@ def run_kernel(kernel: Any, threads: int, *arguments: Any, parts: int | None = N
 def run_rows(kernel: Any, size: int, *arguments: Any, piece: int = 1) -> None:
     """Call a compiled ``kernel(begin, end, *arguments)`` for as many parts of rows as there are threads.
 
-    Few rows are one part, on the calling thread; parts begin at multiples of `piece` rows.
+    Few rows are one part, on the calling thread; parts begin at multiples of `piece` rows.  Arguments are
+    arrays and numbers.
     """
     threads = threads_for(size)
     if threads == 1:
-        kernel(0, size, *arguments_of_part(arguments, 0))
-        return
-    run_kernel(kernel, threads, *_rows_of_parts(size, threads, piece), *arguments)
+        kernel(0, size, *arguments)
+    else:
+        run_kernel(kernel, threads, *_rows_of_parts(size, threads, piece), *arguments)
+
+
+def measure_rows(kernel: Any, size: int, count: int, *arguments: Any) -> NDArray[np.float64]:
+    """Do as `run_rows`, and return what the kernel finds in each part, shape (parts, count).
+
+    It writes to a row of zeros that it is given behind the arguments.
+    """
+    threads = threads_for(size)
+    found = np.zeros((threads, count))
+    if threads == 1:
+        kernel(0, size, *arguments, found[0])
+    else:
+        run_kernel(kernel, threads, *_rows_of_parts(size, threads, 1), *arguments, PerPart(found))
+    return found
 
 
 @functools.lru_cache(maxsize=64)

@@ -69,9 +69,8 @@ def greatest_changes(found: Float64Array) -> tuple[float, float] | None:
     tuple of float, float, or None
         None where some new value is no finite number.
     """
-    if math.isfinite(found[:, 2].sum()):
-        return float(found[:, 0].max()), float(found[:, 1].max())
-    return None
+    absolute, relative, check = (found[0] if len(found) == 1 else found.max(axis=0)).tolist()
+    return (absolute, relative) if math.isfinite(check) else None
 
 
 def is_stage(terms: int) -> bool:
@@ -176,13 +175,13 @@ class StagedProduct(Product):
     def multiply(self, x: Float64Array, out: Float64Array) -> None:
         """Write M x to ``out``; both contiguous float64 vectors that do not overlap."""
         changes = self._run(NO_STEP, out, x, self._stages.all)
-        if not math.isfinite(changes[:, 2].sum()):
+        if greatest_changes(changes) is None:
             self._multiply_exactly(x, out)
 
     def multiply_overlapped(self, x: ArrivingVector, out: Float64Array) -> None:
         """See `Product.multiply_overlapped`; every row has the bits of `multiply`."""
         changes = self._stages.run(partial(self._run, NO_STEP, out), x)
-        if not math.isfinite(changes[:, 2].sum()):
+        if greatest_changes(changes) is None:
             self._multiply_exactly(x.received(), out)
 
     def relax(
@@ -217,18 +216,21 @@ class StagedProduct(Product):
         self._multiply_exactly(x.received(), out)
         return relax_in_place(x.own, b, diagonal, omega, out)
 
-    def _run(
-        self, operands: Operands, out: Vector, x: Vector, stage: Stage, kernel: Any = None
-    ) -> Float64Array:
+    def _run(self, operands: Operands, out: Vector, x: Vector, stage: Stage) -> Float64Array:
+        threads = self._threads(x)
+        if threads == 1:
+            # Short products are no longer than a few frames of Python.
+            found = np.zeros((1, 3))
+            self._kernel(np.zeros(1, np.int64), *stage.arguments, x, *operands, found[0], out)
+            return found
         # The same counters and changes serve again, so that the words of a call are known; callers at the
         # same time have their own.
-        threads = self._threads(x)
         spare = self._spare.setdefault(threads, [])
         counter, changes = spare.pop() if spare else (np.zeros(1, np.int64), PerPart(np.zeros((threads, 3))))
         counter[0] = 0
         try:
-            run_kernel(kernel or self._kernel, threads, counter, stage, x, *operands, changes, out)
-            found: Float64Array = np.array(changes.values)
+            run_kernel(self._kernel, threads, counter, stage, x, *operands, changes, out)
+            found = np.array(changes.values)
         finally:
             spare.append((counter, changes))
         return found

@@ -14,12 +14,7 @@ from hybrid.matrix.cpu.passes import CpuPasses
 from hybrid.matrix.cpu.threads import threads_for
 from hybrid.matrix.explicit.extract import LayerRows, explicit_matrix, explicit_sizes, merge_layers
 from hybrid.matrix.operators.array_choices import ArrayChoices
-from hybrid.matrix.operators.hybrid_choices import (
-    changes_of_parts,
-    finish_on_host,
-    parts_of,
-    run_state_by_state,
-)
+from hybrid.matrix.operators.hybrid_choices import compiled_passes
 from hybrid.matrix.operators.layer_choices import LayerChoices
 from hybrid.matrix.space.choice_operator import ChoiceOperator, ChoiceProblem, Improvement
 from hybrid.matrix.space.vector_space import Array, Pair
@@ -58,18 +53,7 @@ class ExplicitChoices(ArrayChoices):
 
     def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
         how = Improvement(1.0, self._no_shape if plain else None, policy)
-        self._run_rows(x, out, self._operands(how, is_added=False))
-
-    def _run_rows(self, x: Array, out: Array, operands: tuple[Any, ...]) -> Vector:
-        """Make a step of all states at once; return the greatest changes, shape (2,)."""
-        from hybrid.matrix.cpu import choice_kernels as kernels
-        from hybrid.matrix.cpu.arguments import PerPart
-        from hybrid.matrix.cpu.pool import run_rows
-
-        kernel: Any = kernels.explicit_step
-        changes = np.zeros((threads_for(self.size), 3))
-        run_rows(kernel, self.size, *operands, x, out, PerPart(changes))
-        return changes_of_parts(changes)
+        compiled_passes().explicit_step(self.size, *self._operands(how, is_added=False), x, out)
 
     def _operands(self, how: Improvement, is_added: bool = True) -> tuple[Any, ...]:
         """Return the arguments of compiled steps that follow the numbers of states.
@@ -96,38 +80,27 @@ class ExplicitChoices(ArrayChoices):
     @property
     def _is_one_part(self) -> bool:
         """Whether steps are calls of one thread, in which no states wait for those of other parts."""
-        return parts_of(self.size) == 1 and threads_for(self.size) == 1 and self.groups is None
+        is_one = self.groups is None and threads_for(self.size) == 1
+        return is_one and compiled_passes().parts_of(self.size) == 1
 
     def _improve(self, x: Array, out: Array, how: Improvement) -> None:
         if self.groups is not None and how.descending is None:
             super()._improve(x, out, how)
             return
-        operands = self._operands(how)
-        if how.descending is None:
-            self.changes = self._run_rows(x, out, operands)
-            return
-        from hybrid.matrix.cpu import choice_kernels as kernels
-
-        kernel: Any = kernels.explicit_step
-
-        def run(begin: int, end: int, changes: Array) -> None:
-            kernel(begin, end, *operands, x, out, changes)
-
-        self.changes = run_state_by_state(self.size, run)
+        passes = compiled_passes()
+        step = passes.explicit_step if how.descending is None else passes.state_by_state
+        self.changes = step(self.size, *self._operands(how), x, out)
 
     def improve_repeatedly(self, pair: Pair, done: int, count: int, how: Improvement) -> None:
         """See `ChoiceOperator.improve_repeatedly`; one call where steps are short."""
         if count < 2 or not self._is_one_part:
             super().improve_repeatedly(pair, done, count, how)
             return
-        from hybrid.matrix.cpu import choice_kernels as kernels
-
-        changes, kernel = np.zeros(3), kernels.explicit_steps
-        kernel(count, *self._operands(how), pair[done % 2], pair[1 - done % 2], changes)
-        self.changes = changes_of_parts(changes[np.newaxis])
+        operands, pair = self._operands(how), (pair[done % 2], pair[1 - done % 2])
+        self.changes = compiled_passes().explicit_steps(count, *operands, *pair)
 
     def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
-        self.changes = finish_on_host(x, out, factor, shape)
+        self.changes = compiled_passes().finish(x, out, factor, shape)
 
 
 def write_choices(layer_choices: list[LayerChoices], size: int) -> ChoiceRows:

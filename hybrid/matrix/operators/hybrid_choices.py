@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,75 +30,15 @@ from mtbdd.base.sorting import sorted_values
 if TYPE_CHECKING:
     from hybrid.matrix.backends import MatrixTable
 
-# Work on host vectors that steps over choices share: the end of a step, and steps state by state.
-
 Vector = NDArray[np.float64]
 
-PART_ROWS = 1 << 13
-"""States, at least, of a part that is improved state by state."""
 
-MOST_PARTS = 8
-"""Parts that are improved at the same time."""
+@functools.cache
+def compiled_passes() -> Any:
+    """Return `hybrid.matrix.cpu.choice_passes`, whose kernels are loaded on first use."""
+    from hybrid.matrix.cpu import choice_passes
 
-
-def finish_on_host(x: Vector, out: Vector, factor: float, shape: Vector | None) -> Vector:
-    """Scale, add and measure with the compiled kernel; return the greatest changes, shape (2,)."""
-    from hybrid.matrix.cpu import choice_kernels as kernels
-    from hybrid.matrix.cpu.arguments import PerPart
-    from hybrid.matrix.cpu.pool import run_rows
-    from hybrid.matrix.cpu.threads import threads_for
-
-    changes = np.zeros((threads_for(out.size), 3))
-    added = np.zeros(0) if shape is None else shape
-    kernel: Any = kernels.finish_rows
-    run_rows(kernel, out.size, x, factor, added, shape is not None, out, PerPart(changes))
-    return changes_of_parts(changes)
-
-
-def parts_of(size: int) -> int:
-    """Return the parts in which so many states are improved state by state."""
-    return min(max(size // PART_ROWS, 1), MOST_PARTS)
-
-
-def run_state_by_state(size: int, run: Callable[[int, int, Vector], None]) -> Vector:
-    """Call ``run(begin, end, changes)`` for parts of the states; return the greatest changes.
-
-    Within a part states are improved one after another; of other parts they take the values from before the
-    step.  Parts depend on the number of states alone, so that results do not on that of threads.
-
-    Parameters
-    ----------
-    size : int
-    run : callable
-        Writes to `changes`, shape (3,), what `hybrid.matrix.cpu.choice_kernels.finish_rows` does.
-
-    Returns
-    -------
-    ndarray, shape (2,), float64
-        As `ChoiceOperator.changes`.
-    """
-    from hybrid.matrix.cpu.pool import run_together
-    from hybrid.matrix.cpu.threads import threads_for
-
-    parts = parts_of(size)
-    cuts = [size * k // parts for k in range(parts + 1)]
-    changes = np.zeros((parts, 3))
-    threads = min(threads_for(size), parts)
-
-    def work(number: int) -> None:
-        for part in range(number, parts, threads):
-            run(cuts[part], cuts[part + 1], changes[part])
-
-    run_together(work, threads)
-    return changes_of_parts(changes)
-
-
-def changes_of_parts(changes: Vector) -> Vector:
-    """Return the greatest changes of all parts, infinite where values are no finite numbers."""
-    if not math.isfinite(float(changes[:, 2].sum())):
-        return np.full(2, np.inf)
-    greatest: Vector = changes[:, :2].max(axis=0, initial=0.0)
-    return greatest
+    return choice_passes
 
 
 class EmptyMatrix:
@@ -266,6 +206,8 @@ class LayerOperands(Record, eq=False):
     gains, blank, factors : array, float64
         `blank` is `gains` with zeros in place of finite numbers; an empty `factors` stands for 1.
     rows : int
+    product : array, float64
+        Room for the product with the matrix, which all layers share; empty without one.
     """
 
     layer: int
@@ -277,6 +219,7 @@ class LayerOperands(Record, eq=False):
     blank: Array
     factors: Array
     rows: int
+    product: Array
 
     def operand(self, values: Array) -> Array:
         """Return gains or factors row by row."""
@@ -396,6 +339,8 @@ class HybridChoices(ChoiceOperator):
         self.backend, self.backend_reason = engine.name, engine.reason
         self._injected, self._engine = injected, engine
         xp = space.xp
+        most = max((len(o.gain) for o in layer_choices if o.layer in injected), default=0)
+        product = xp.empty(most)
         self.layers = []
         for offer in layer_choices:
             codes, gains, factors = coded_gains(offer.gain, offer.factor)
@@ -411,6 +356,7 @@ class HybridChoices(ChoiceOperator):
                     xp.asarray(blank),
                     xp.asarray(factors),
                     len(offer.gain),
+                    product[: len(offer.gain) if offer.layer in injected else 0],
                 )
             )
         first = next((e.matrix for e in self.layers if e.matrix is not None), None)
@@ -419,8 +365,7 @@ class HybridChoices(ChoiceOperator):
         self.nbytes = sum(m.nbytes for m in injected.values())
         arrays = [a for e in self.layers for a in (e.place, e.codes, e.gains, e.factors)]
         self.operand_bytes = sum(int(a.nbytes) for a in arrays if a is not None)
-        most = max((e.rows for e in self.layers if e.matrix is not None), default=0)
-        self._product = xp.empty(most)
+        self._divided = next((e.matrix for e in self.layers if isinstance(e.matrix, DistributedMatrix)), None)
         self._compiled = engine.name == "cpu"
         self._no_policy = np.zeros(0, np.uint16)
         self._no_codes = np.zeros(0, np.uint8)
@@ -461,16 +406,14 @@ class HybridChoices(ChoiceOperator):
         """Return the product with a layer's matrix, in the shared vector."""
         if e.space is None:
             return None
-        product = self._product[: e.rows]
         if isinstance(e.matrix, DistributedMatrix):
-            return e.matrix.multiply_arriving(x, product)
-        e.space.multiply(x.own, product)
-        return product
+            return e.matrix.multiply_arriving(x, e.product)
+        e.space.multiply(x.own, e.product)
+        return e.product
 
     def _arriving(self, x: Array) -> ArrivingVector:
         """Begin to receive what matrices of all layers need of other processes; the first one awaits it."""
-        divided = next((e.matrix for e in self.layers if isinstance(e.matrix, DistributedMatrix)), None)
-        return ArrivingVector(x, x) if divided is None else divided.halo.exchange(x)
+        return ArrivingVector(x, x) if self._divided is None else self._divided.halo.exchange(x)
 
     def _take(
         self,
@@ -482,21 +425,16 @@ class HybridChoices(ChoiceOperator):
         out: Array,
     ) -> None:
         """Take one layer's choices into account."""
-        from hybrid.matrix.cpu.pool import run_rows
-
         if not self._compiled:
             self._take_by_arrays(e, product, gains, policy, first, out)
             return
-        from hybrid.matrix.cpu import choice_kernels as kernels
-
         codes = self._no_codes if e.codes is None else e.codes
         operands = (codes, e.codes is not None, gains, e.factors, len(e.factors) > 0)
         chosen = (self._no_policy if policy is None else policy, policy is not None, e.layer)
-        source = self._product if product is None else product
-        kernel: Any = kernels.take_better if e.place is None else kernels.take_better_at
-        places = (source,) if e.place is None else (e.place, source)
         order = (first, self.maximise) if e.place is None else (self.maximise,)
-        run_rows(kernel, e.rows, *places, product is not None, *operands, *order, *chosen, out)
+        compiled_passes().take(
+            e.rows, e.place, e.product, product is not None, *operands, *order, *chosen, out
+        )
 
     def _take_by_arrays(
         self,
@@ -545,7 +483,7 @@ class HybridChoices(ChoiceOperator):
 
     def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
         if self._compiled:
-            self.changes = finish_on_host(x, out, factor, shape)
+            self.changes = compiled_passes().finish(x, out, factor, shape)
         else:
             super()._finish(x, out, factor, shape)
 

@@ -325,7 +325,7 @@ class HybridMatrix(TransposedProtocol):
 
     def vector_space(self) -> VectorSpace:
         """Return memory and operations for a solution where the backend has the matrix."""
-        return self.engine.vector_space(self.product, self)
+        return self.engine.vector_space(self.product, UncheckedMatrix(self.product, self.shape))
 
     def row_sums(self) -> Float64Array:
         """Return the sums of the rows, shape (n_rows,)."""
@@ -357,6 +357,37 @@ class HybridMatrix(TransposedProtocol):
                 f"matrix: {what} needs a square matrix, this one is {self.shape[0]} x {self.shape[1]}"
             )
         return self.shape[0]
+
+
+class UncheckedMatrix:
+    """The products and steps of a matrix for vectors of its vector space, which are known to suit it.
+
+    Parameters
+    ----------
+    product : Product
+        On the host.
+    shape : tuple of int
+    """
+
+    def __init__(self, product: Product, shape: tuple[int, int]) -> None:
+        self._product, self.shape = product, shape
+
+    def multiply(self, x: Float64Array, out: Float64Array | None = None) -> Float64Array:
+        """Return ``M x``, written to `out` if given."""
+        result = np.empty(self.shape[0]) if out is None else out
+        self._product.multiply(x, result)
+        return result
+
+    def jacobi_step(
+        self,
+        x: Float64Array,
+        out: Float64Array,
+        b: Float64Array | None,
+        diagonal: Float64Array,
+        omega: float,
+    ) -> tuple[float, float]:
+        """See `HybridMatrix.jacobi_step`."""
+        return self._product.relax(x, b, diagonal, omega, out)
 
 
 # A process's rows of a matrix as an operator: others' elements of x are received during every product.

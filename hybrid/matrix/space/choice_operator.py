@@ -430,7 +430,7 @@ class ChoiceOperator(BellmanOperator):
 
     def repeat(self, pair: Pair, done: int, count: int, factor: float = 1.0) -> None:
         """Queue steps ``done + 1 .. done + count``; the iterate after k steps lies in ``pair[k % 2]``."""
-        self.improve_repeatedly(pair, done, count, Improvement(factor))
+        self.improve_repeatedly(pair, done, count, Improvement(factor, None, None, None))
 
     def improve_repeatedly(self, pair: Pair, done: int, count: int, how: Improvement) -> None:
         """Do as `repeat` does with all options of `improve`."""

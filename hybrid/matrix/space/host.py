@@ -95,16 +95,16 @@ class HostSteps(Steps):
 
     def sweep(self, pair: Pair, done: int, count: int, total: Vector | None = None) -> None:
         """Make the steps."""
-        for k in range(done, done + count):
-            x, out = pair[k % 2], pair[1 - k % 2]
-            with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
+            for k in range(done, done + count):
+                x, out = pair[k % 2], pair[1 - k % 2]
                 if total is not None:
                     self._passes.add_scaled(1.0, x, total)
                 found = self._step(x, out)
-            if found is None:
-                self._last = x, out
-            else:
-                self._found = found
+                if found is None:
+                    self._last = x, out
+                else:
+                    self._found = found
         self._made = done + count
 
     @property
@@ -231,7 +231,7 @@ class HostSpace(VectorSpace):
 
     def read(self, *arrays: Any) -> list[float]:
         """Return the elements."""
-        return [float(number) for array in arrays for number in np.ravel(array)]
+        return [float(number) for array in arrays for number in np.ravel(array).tolist()]
 
     def to_host(self, array: Any) -> NDArray[Any]:
         """Return the array itself."""
@@ -251,7 +251,8 @@ class HostSystem:
         sweeps: Callable[[], RowSweeps | None] = lambda: None,
         agreed: Callable[[bool], bool] = bool,
     ) -> None:
-        self._matrix, self._passes, self._diagonal, self._b = matrix, passes, diagonal, b
+        self._matrix, self._passes, self._diagonal = matrix, passes, _contiguous(diagonal)
+        self._b = None if b is None else _contiguous(b)
         self._sweeps, self._agreed = sweeps, agreed
 
     def relaxation(
@@ -264,9 +265,7 @@ class HostSystem:
 
     def uniformised(self, rate: float, criterion: Criterion | None = None) -> Steps:
         """Return steps of a product and a pass over the vectors each."""
-        matrix, passes = self._matrix, self._passes
-        diagonal = np.ascontiguousarray(self._diagonal, dtype=np.float64)
-        b = None if self._b is None else np.ascontiguousarray(self._b, dtype=np.float64)
+        matrix, passes, diagonal, b = self._matrix, self._passes, self._diagonal, self._b
 
         def step(x: Vector, out: Vector) -> None:
             matrix.multiply(x, out)
@@ -331,6 +330,11 @@ class HostSystem:
     def residual(self, x: Vector, scratch: Vector) -> Vector:
         """Return the residual, shape (1,)."""
         return np.array([true_residual(self._matrix, x, self._b, self._diagonal, scratch)])
+
+
+def _contiguous(values: Vector) -> Vector:
+    """Return a vector as compiled code takes it, the same one if it is so already."""
+    return np.ascontiguousarray(values, dtype=np.float64)
 
 
 def _copy(values: ArrayLike) -> Vector:

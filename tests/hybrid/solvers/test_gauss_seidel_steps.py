@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid.matrix.operators import hybrid_choices as host_choices
+from hybrid.matrix.cpu import choice_passes
 from hybrid.matrix.operators.explicit_choices import ExplicitChoices, write_choices
 from hybrid.matrix.operators.layer_choices import LayerChoices
 from hybrid.matrix.space.bounded_solution import UNIT
@@ -65,8 +65,8 @@ def test_a_step_takes_states_one_after_another(
     parts: int,
     what: str,
 ) -> None:
-    monkeypatch.setattr(host_choices, "PART_ROWS", 20)
-    monkeypatch.setattr(host_choices, "MOST_PARTS", parts)
+    monkeypatch.setattr(choice_passes, "PART_ROWS", 20)
+    monkeypatch.setattr(choice_passes, "MOST_PARTS", parts)
     case = random_choices(rng, maximise)
     system, n = written_out(case), case.size
     x, shape = rng.random(n), rng.random(n) if what == "shape" else None
