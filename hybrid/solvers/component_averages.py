@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels import ChoiceRows
 from gpu_kernels.runtime.csr import CsrArrays
+from hybrid.base.blas_threads import one_blas_thread
 from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.space.base import Clock, Criterion, Progress, Status, Vector
 from hybrid.matrix.space.bounded_solution import WIDEST
@@ -426,8 +427,9 @@ def _classes(sources: Places, targets: Places, size: int) -> Places:
         ways = np.eye(size, dtype=np.float32)
         ways[sources, targets] = 1.0
         known = 0
-        while known < (known := int(np.count_nonzero(ways))):
-            ways = np.minimum(ways @ ways, 1.0)
+        with one_blas_thread():
+            while known < (known := int(np.count_nonzero(ways))):
+                ways = np.minimum(ways @ ways, 1.0)
         leads = ways > 0.0
         is_recurrent = np.all(leads <= leads.T, axis=1)  # all that they lead to leads back
         return np.where(is_recurrent, leads.argmax(axis=1), -1)

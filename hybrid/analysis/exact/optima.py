@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -20,6 +21,7 @@ from hybrid.analysis.exact.reading import ExactModel
 from hybrid.analysis.exact.systems import OperationBudget, solve_systems
 from hybrid.analysis.rewards import greatest_totals, refuse_free_components, reward_system, zero_reward_mecs
 from hybrid.analysis.until import until_system
+from hybrid.base.blas_threads import one_blas_thread
 from hybrid.base.errors import NotExactError
 from mtbdd.build.model import SymbolicModel
 from mtbdd.diagrams.manager import Node
@@ -258,11 +260,10 @@ def _solution(
         return found if bool(np.isfinite(found).all()) else None
     dense = np.eye(size)
     np.subtract.at(dense, (row, column), weight)
-    try:
+    with suppress(np.linalg.LinAlgError), one_blas_thread():
         solved: NDArray[np.float64] = np.linalg.solve(dense, gains).astype(np.float64)
         return solved
-    except np.linalg.LinAlgError:
-        return None
+    return None
 
 
 def _approximate(options: Sequence[Sequence[Option]], policy: Policy, maximise: bool) -> Policy:

@@ -34,7 +34,7 @@ def take(rows: int, place: NDArray[Any] | None, *operands: Any) -> None:
         run_rows(choice_kernels.take_better_at, rows, place, *operands)
 
 
-def finish(x: Vector, out: Vector, factor: float, shape: Vector | None) -> Vector:
+def finish_on_host(x: Vector, out: Vector, factor: float, shape: Vector | None) -> Vector:
     """Turn `out` into ``factor * out + shape``; return the greatest changes from x, shape (2,)."""
     added = _NOTHING if shape is None else shape
     kernel = choice_kernels.finish_rows
@@ -49,7 +49,7 @@ def parts_of(size: int) -> int:
 # Choices written out: steps of all states at once, of one after another, and several of a call.
 
 
-def explicit_step(size: int, *operands: Any) -> Vector:
+def step_at_once(size: int, *operands: Any) -> Vector:
     """Make a step of all states at once; return the greatest changes, shape (2,).
 
     Operands are those of `hybrid.matrix.cpu.choice_kernels.explicit_step` up to `out`.
@@ -57,7 +57,7 @@ def explicit_step(size: int, *operands: Any) -> Vector:
     return changes_of_parts(measure_rows(choice_kernels.explicit_step, size, 3, *operands))
 
 
-def explicit_steps(count: int, *operands: Any) -> Vector:
+def steps_at_once(count: int, *operands: Any) -> Vector:
     """Do so several times on the calling thread, from x to `out` and back; return the last changes."""
     changes = np.zeros((1, 3))
     choice_kernels.explicit_steps(count, *operands, changes[0])

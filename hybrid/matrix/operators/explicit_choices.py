@@ -53,7 +53,7 @@ class ExplicitChoices(ArrayChoices):
 
     def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
         how = Improvement(1.0, self._no_shape if plain else None, policy)
-        compiled_passes().explicit_step(self.size, *self._operands(how, is_added=False), x, out)
+        compiled_passes().step_at_once(self.size, *self._operands(how, is_added=False), x, out)
 
     def _operands(self, how: Improvement, is_added: bool = True) -> tuple[Any, ...]:
         """Return the arguments of compiled steps that follow the numbers of states.
@@ -88,7 +88,7 @@ class ExplicitChoices(ArrayChoices):
             super()._improve(x, out, how)
             return
         passes = compiled_passes()
-        step = passes.explicit_step if how.descending is None else passes.state_by_state
+        step = passes.step_at_once if how.descending is None else passes.state_by_state
         self.changes = step(self.size, *self._operands(how), x, out)
 
     def improve_repeatedly(self, pair: Pair, done: int, count: int, how: Improvement) -> None:
@@ -97,10 +97,10 @@ class ExplicitChoices(ArrayChoices):
             super().improve_repeatedly(pair, done, count, how)
             return
         operands, pair = self._operands(how), (pair[done % 2], pair[1 - done % 2])
-        self.changes = compiled_passes().explicit_steps(count, *operands, *pair)
+        self.changes = compiled_passes().steps_at_once(count, *operands, *pair)
 
     def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
-        self.changes = compiled_passes().finish(x, out, factor, shape)
+        self.changes = compiled_passes().finish_on_host(x, out, factor, shape)
 
 
 def write_choices(layer_choices: list[LayerChoices], size: int) -> ChoiceRows:

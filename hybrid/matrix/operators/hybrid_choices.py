@@ -483,7 +483,7 @@ class HybridChoices(ChoiceOperator):
 
     def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
         if self._compiled:
-            self.changes = compiled_passes().finish(x, out, factor, shape)
+            self.changes = compiled_passes().finish_on_host(x, out, factor, shape)
         else:
             super()._finish(x, out, factor, shape)
 

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.runtime.csr import CsrArrays
+from hybrid.base.blas_threads import one_blas_thread
 from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.space.base import Vector
 
@@ -135,16 +136,15 @@ class DenseSystem(FactoredSystem):
         self.nanoseconds, self.nbytes = 2.0 / 3.0 * n**3 / _DENSE_SPEED, 24.0 * n**2
 
     def _product(self, x: Vector) -> Vector:
-        found: Vector = self._matrix @ x
+        with one_blas_thread():
+            found: Vector = self._matrix @ x
         return found
 
     def _once(self, b: Vector, is_transposed: bool = False) -> Vector | None:
         whole = np.diag(self.diagonal) - self._matrix
-        try:
-            found = np.linalg.solve(whole.T if is_transposed else whole, b)
-        except np.linalg.LinAlgError:
-            return None
-        return np.asarray(found, np.float64)
+        with suppress(np.linalg.LinAlgError), one_blas_thread():
+            return np.asarray(np.linalg.solve(whole.T if is_transposed else whole, b), np.float64)
+        return None
 
 
 class EnvelopeSystem(FactoredSystem):
