@@ -55,7 +55,8 @@ def _untried() -> ExitStack:
     """Return a context without Krylov methods, factors of equations, and components one by one."""
     context = ExitStack()
     context.enter_context(patch.object(Forecast, "is_long", return_value=False))
-    context.enter_context(patch.object(DirectBounds, "budget", BoundAccelerator.budget))
+    for name in ("budget", "is_asked"):
+        context.enter_context(patch.object(DirectBounds, name, getattr(BoundAccelerator, name)))
     context.enter_context(patch.object(PolicyBounds, "budget", return_value=0.0))
     for system in (HostSystem, DeviceSystem):
         context.enter_context(patch.object(system, "preconditioner", return_value=None))

@@ -269,11 +269,22 @@ class StepAnalysis(ABC):
         made = record.made
         most = max(extremes(start)[1], 0.0)
         is_rising, is_ended = not self._alike.any(most > 0.0), False
+
+        def is_over(change: float, _: float) -> bool:
+            nonlocal made
+            made += 1
+            record.offer(made)
+            return change == 0.0 or clock.tick(made, change)
+
         with clock.cancellable() if is_rising else nullcontext():
             while made < steps and not (is_ended or record.is_finished):
-                count = min(self._stride, steps - made)
-                self._steps.sweep(pair, made, count)
-                made += count
+                count, before = min(self._stride, steps - made), made
+                if self._stride > 1:
+                    self._steps.sweep(pair, made, count)
+                else:
+                    count = min(space.steps_ahead(start.size), looked + CHECK_EVERY - made, steps - made)
+                    count = self._steps.sweep_until(pair, made, max(count, 1), is_over)
+                made = before + count
                 if made == steps:
                     break
                 change, _ = space.read(self._steps.changes)

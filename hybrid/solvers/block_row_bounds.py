@@ -61,6 +61,10 @@ class BlockRowBounds(BoundAccelerator):
         self._block_rows: DeviceBlockRows | None = None
         self._not_before: float = _BEGIN
 
+    def is_asked(self, made: int, difference: float) -> bool:
+        """See `BoundAccelerator.is_asked`."""
+        return made >= self._not_before or super().is_asked(made, difference)
+
     def budget(self, iterate: LowerIterationState, difference: float) -> float:
         """See `BoundAccelerator.budget`."""
         if iterate.made >= self._not_before:

@@ -76,6 +76,11 @@ class DirectBounds(BoundAccelerator):
         self._equations: FactoredSystem | None = None
         self._policy: Array | None = None  # that of the equations, over choices
 
+    def is_asked(self, made: int, difference: float) -> bool:
+        """See `BoundAccelerator.is_asked`."""
+        is_own = self._are_few or self._is_due or made >= self._not_before
+        return is_own or super().is_asked(made, difference)
+
     def budget(self, iterate: LowerIterationState, difference: float) -> float:
         """See `BoundAccelerator.budget`."""
         if self._are_few and (self._operator.size <= FEW or iterate.made >= _BEFORE):

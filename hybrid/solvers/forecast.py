@@ -267,6 +267,10 @@ class ForetoldLeap(BoundAccelerator):
         """See `BoundAccelerator.begin`."""
         self._forecast.begun = made
 
+    def is_asked(self, made: int, difference: float) -> bool:
+        """See `BoundAccelerator.is_asked`."""
+        return made - self._looked >= _LOOK and difference < self._settled
+
     def budget(self, held: LowerIterationState, difference: float) -> float:
         """Return the products that a try is worth now, 0 if none; a forecast in ten steps.
 
@@ -278,7 +282,7 @@ class ForetoldLeap(BoundAccelerator):
             Greatest relative change of the last step.
         """
         made = held.made
-        if made - self._looked < _LOOK or not difference < self._settled:
+        if not self.is_asked(made, difference):
             return 0.0
         self._looked, self._change = made, difference
         left = self._forecast.left(made, difference, held.target)

@@ -195,6 +195,8 @@ class LowerIteration:
                 target = self._target
                 left = self.criterion.max_iterations - outcome.iterations
                 count = pace.steps(min(left, self._unseen(made)))
+                if self._operator.stride == 1:
+                    count = min(left, self._operator.space.steps_ahead(self._operator.size))
                 is_finite, is_told = self._advance(self.rising or down, count), self.rising is None
                 may_follow = outcome.iterations < self.criterion.max_iterations
                 if outcome.difference <= target and not is_told and may_follow:
@@ -238,15 +240,35 @@ class LowerIteration:
     def _advance(self, steps: Steps, count: int) -> bool:
         """Make some steps, and note their last difference; return whether values are finite numbers."""
         outcome, guess = self._outcome, self._guess
-        steps.sweep(self._pair, self._made, count, guess.total)
-        self._made += count
-        outcome.iterations += count
+        made, iterations = self._made, outcome.iterations
+        if self._operator.stride > 1:
+            steps.sweep(self._pair, made, count, guess.total)
+        else:
+            count = steps.sweep_until(self._pair, made, count, self._is_over, guess.total)
+        self._made, outcome.iterations = made + count, iterations + count
         self._operator.products += count
         absolute, relative = self._operator.space.read(steps.changes)
         if not math.isfinite(absolute):
             return False
         outcome.difference = guess.difference(absolute, relative)
         return True
+
+    def _is_over(self, absolute: float, relative: float) -> bool:
+        """Take note of a step that others may follow; return whether they may not."""
+        outcome = self._outcome
+        self._made += 1
+        outcome.iterations += 1
+        if not math.isfinite(absolute):
+            return True
+        outcome.difference = self._guess.difference(absolute, relative)
+        if outcome.difference <= self._target or self._is_asked():
+            return True
+        return self._clock.tick(outcome.iterations, outcome.difference)
+
+    def _is_asked(self) -> bool:
+        """Whether the accelerator is asked whether it takes over."""
+        known = self.accelerator
+        return known is not None and known.is_asked(self._made, self._outcome.difference)
 
     def _ended(self, down: Steps) -> tuple[Array, Array | None]:
         """Return the last iterate where the iteration is ended, and the bound that a few guesses find."""
@@ -294,7 +316,7 @@ class LowerIteration:
     def _leaps(self, made: int, kept: RecordedState | None = None) -> bool:
         """Whether both bounds are found at once: the lower in the place of the iterate, the upper beside."""
         accelerator, outcome, total = self.accelerator, self._outcome, self._guess.total
-        if accelerator is None:
+        if accelerator is None or (kept is None and not self._is_asked()):
             return False
         x, y, spare = self._pair[made % 2], self._pair[1 - made % 2], self._guess.scratch
         iterate = LowerIterationState(x, y, total, spare, made, self.positive, self.state, self._target)

@@ -40,7 +40,7 @@ def _sums(kernel: Any, size: int, count: int, *arguments: Any) -> Vector:
     """Add up what a kernel finds in each piece of so many rows."""
     found = np.zeros((-(-size // PIECE), count))
     run_rows(kernel, size, *arguments, found, piece=PIECE)
-    total: Vector = found.sum(axis=0)
+    total: Vector = found[0] if len(found) == 1 else found.sum(axis=0)
     return total
 
 

@@ -373,7 +373,7 @@ class RowSweep:
 
     def __init__(self, layout: CpuLayout, n_rows: int, schedule: SweepSchedule | None = None) -> None:
         found = schedule_sweep(layout, n_rows) if schedule is None else schedule
-        self.schedule = found
+        self.schedule, self._parts = found, len(found)
         pieces = found.piece_row, found.piece_group, found.piece_begin, found.piece_end
         self._pieces, self._matrix = (
             SharedArguments((found.part_ptr, *pieces)),
@@ -419,11 +419,13 @@ class RowSweep:
         number.  Zero coefficients meet elements that are no numbers.
         """
         self._counter[0] = 0
-        right = _NOTHING if b is None else b
-        run_kernel(
-            sweep_parts, min(thread_count(), len(self.schedule)), self._counter, self._pieces, descending,
-            self._matrix, x, right, b is not None, less, diagonal, omega, out,
-        )  # fmt: skip
+        threads = min(thread_count(), self._parts)
+        operands = x, _NOTHING if b is None else b, b is not None, less, diagonal, omega, out
+        if threads == 1:
+            pieces, matrix = self._pieces.arguments, self._matrix.arguments
+            sweep_parts(self._counter, *pieces, descending, *matrix, *operands)
+        else:
+            run_kernel(sweep_parts, threads, self._counter, self._pieces, descending, self._matrix, *operands)
 
 
 # Gauss-Seidel on compressed sparse rows: row after row, from the newest values, in either direction.

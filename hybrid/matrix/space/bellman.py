@@ -119,6 +119,10 @@ class BoundAccelerator:
         if self._otherwise is not None:
             self._otherwise.begin(made)
 
+    def is_asked(self, made: int, difference: float) -> bool:
+        """Return whether `budget` is to be asked after so many steps; else it is 0, and takes no notice."""
+        return self._otherwise is not None and self._otherwise.is_asked(made, difference)
+
     def budget(self, iterate: LowerIterationState, difference: float) -> float:
         """Return the products that a try is worth now; y, the iterate before, and `spare` are overwritten."""
         return 0.0 if self._otherwise is None else self._otherwise.budget(iterate, difference)

@@ -136,16 +136,18 @@ class Space:
         tuple, or None
             Shares of the directions before, shape (s,), and beta; None where they break down.
         """
-        shares, images = np.zeros(len(sums)), self._images
-        column = sums.copy()
+        # So few numbers are no shorter for NumPy.
+        column, images, shares = sums.tolist(), self._images.tolist(), np.zeros(len(sums))
         for i in range(k):
-            shares[i] = column[i] / images[i, i]
-            column[i:] -= shares[i] * images[i:, i]
-        images[k:, k] = column[k:]
-        beta = self.left[k] / column[k] if column[k] != 0.0 else math.nan
-        if not (math.isfinite(beta) and bool(np.isfinite(column[k:]).all())):
+            shares[i] = share = column[i] / images[i][i]
+            for j in range(i, len(column)):
+                column[j] -= share * images[j][i]
+        beta = self.left.item(k) / column[k] if column[k] != 0.0 else math.nan
+        if not (math.isfinite(beta) and all(map(math.isfinite, column[k:]))):
             return None
-        self.left[k + 1 :] -= beta * images[k + 1 :, k]
+        self._images[k:, k] = column[k:]
+        for j in range(k + 1, len(column)):
+            self.left[j] -= beta * column[j]
         self.left[k] = 0.0
         return shares, beta
 

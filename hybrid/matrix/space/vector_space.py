@@ -170,6 +170,30 @@ class Steps(ABC):
             Every iterate that a step starts from is added to it.
         """
 
+    def sweep_until(
+        self,
+        pair: Pair,
+        done: int,
+        most: int,
+        is_over: Callable[[float, float], bool],
+        total: Array | None = None,
+    ) -> int:
+        """Make steps up to the first one that ends them, `most` at most; return how many.
+
+        Where looks cost nothing; parameters besides are those of `sweep`.
+
+        Parameters
+        ----------
+        is_over : callable
+            Told the greatest absolute and relative change of each step but the last one.
+        """
+        for made in range(1, most):
+            self.sweep(pair, done + made - 1, 1, total)
+            if is_over(*self.changes.tolist()):
+                return made
+        self.sweep(pair, done + most - 1, 1, total)
+        return most
+
     @property
     @abstractmethod
     def changes(self) -> Array:
@@ -261,6 +285,11 @@ class System(Protocol):
         """Return ``max |M x + b - diagonal * x|``, shape (1,), from a fresh product written to `scratch`."""
 
 
+_MOST_STEPS = 16
+_MOST_ELEMENTS = 1 << 17
+"""Of the iterates of so many steps together: these take as long as some calls of Python."""
+
+
 class VectorSpace(Protocol):
     """Memory, array module and operations where the vectors of a solution live.
 
@@ -307,6 +336,15 @@ class VectorSpace(Protocol):
         except MemoryError:
             has = False
         return self.communicator.all(has)
+
+    def steps_ahead(self, size: int) -> int:
+        """Return how many steps of short vectors to make, at most, while their changes alone are looked at.
+
+        For `Steps.sweep_until`, where looks cost nothing.
+        """
+        if self.communicator.size > 1:
+            return 1
+        return max(min(_MOST_ELEMENTS // max(size, 1), _MOST_STEPS), 1)
 
     def takes_single(self, size: int) -> bool:
         """Whether `System.idr` has vectors of single precision, and takes less time so."""
