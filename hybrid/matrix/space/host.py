@@ -95,8 +95,31 @@ class HostSteps(Steps):
 
     def sweep(self, pair: Pair, done: int, count: int, total: Vector | None = None) -> None:
         """Make the steps."""
+        self._make(pair, done, count, None, total)
+
+    def sweep_until(
+        self,
+        pair: Pair,
+        done: int,
+        most: int,
+        is_over: Callable[[float, float], bool],
+        total: Vector | None = None,
+    ) -> int:
+        """See `Steps.sweep_until`."""
+        self._make(pair, done, most, is_over, total)
+        return self._made - done
+
+    def _make(
+        self,
+        pair: Pair,
+        done: int,
+        count: int,
+        is_over: Callable[[float, float], bool] | None,
+        total: Vector | None,
+    ) -> None:
+        end = done + count
         with np.errstate(over="ignore", invalid="ignore"):
-            for k in range(done, done + count):
+            for k in range(done, end):
                 x, out = pair[k % 2], pair[1 - k % 2]
                 if total is not None:
                     self._passes.add_scaled(1.0, x, total)
@@ -105,7 +128,10 @@ class HostSteps(Steps):
                     self._last = x, out
                 else:
                     self._found = found
-        self._made = done + count
+                if is_over is not None and k + 1 < end and is_over(*(found or self.changes.tolist())):
+                    end = k + 1
+                    break
+        self._made = end
 
     @property
     def changes(self) -> Vector:
