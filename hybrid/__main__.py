@@ -76,11 +76,14 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
     from hybrid.app.cli.console import StreamError
     from hybrid.base.errors import CheckpointError, HybridError, InterchangeError, OptionError
     from mtbdd.base.errors import NumberingError, PackageError
+    from mtbdd.base.lazy_loading import import_numpy_alone
     from mtbdd.language.errors import LanguageError
 
     try:
         _begin_device(options)
         with limited_threads(options.threads, alone):
+            if alone:
+                import_numpy_alone()
             command = import_module(f"hybrid.app.cli.{options.command.replace('-', '_')}")
             if alone:
                 gc.freeze()  # loaded modules stay

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 # Imports of other people's packages without modules that they load and that are seldom used here.
 #
-# dd imports networkx, where it is installed, for one function that draws; Numba imports SciPy's linear
-# algebra to learn whether it is there. Both take a tenth of a second, which every start would pay.
+# dd imports networkx, where it is installed, for one function that draws, and parsers for formulas and files
+# of its own; Numba imports SciPy's linear algebra to learn whether it is there; NumPy adds texts to functions
+# that help prints, and has types for annotations. Every start would pay for them.
 
 
 class _Deferred(ModuleType):
@@ -54,9 +55,7 @@ def deferred(module: str, *names: str) -> Iterator[None]:
     if module in sys.modules or importlib.util.find_spec(package) is None:
         yield
         return
-    stand_in = _Deferred(module)
-    for name in names:
-        setattr(stand_in, name, type(name, (), {}))
+    stand_in = _stand_in(module, names)
     sys.modules[module] = stand_in
     try:
         yield
@@ -67,7 +66,29 @@ def deferred(module: str, *names: str) -> Iterator[None]:
             del sys.modules[module]
 
 
-# `typing.TYPE_CHECKING` without importing `typing`, which takes long.
+def _stand_in(module: str, names: Collection[str]) -> _Deferred:
+    """Return a module that is imported later, with types that annotations name."""
+    made = _Deferred(module)
+    for name in names:
+        setattr(made, name, type(name, (), {"__class_getitem__": classmethod(lambda cls, item: cls)}))
+    return made
+
+
+def import_numpy_alone() -> None:
+    """Import NumPy for a process that has no use for what describes it: texts for help, types of arguments.
+
+    In that process `numpy.typing` has but names for annotations, until something else of it is looked up.
+    """
+    if "numpy" in sys.modules or importlib.util.find_spec("numpy") is None:
+        return
+    parts = ("typing", "_typing")
+    for part in parts:
+        module = f"numpy.{part}"
+        sys.modules[module] = _stand_in(module, ("ArrayLike", "DTypeLike", "NDArray"))
+    with deferred("numpy._core._add_newdocs"), deferred("numpy._core._add_newdocs_scalars"):
+        numpy = importlib.import_module("numpy")
+    for part in parts:
+        setattr(numpy, part, sys.modules[f"numpy.{part}"])
 
 
 _WHOLE = ("mtbdd.", "hybrid.")

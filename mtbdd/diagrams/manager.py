@@ -109,8 +109,8 @@ def diagram_package(asked: str = "auto") -> DiagramPackage:
 @functools.cache
 def _cudd() -> DiagramPackage | None:
     try:
-        # Only dd's drawings need networkx, which takes long to import.
-        with deferred("networkx", "MultiDiGraph"):
+        # Only dd's drawings need networkx, and only its own files and formulas the other two.
+        with deferred("networkx", "MultiDiGraph"), deferred("dd._copy"), deferred("dd._parser"):
             import dd.cudd as cudd
     except ImportError:
         return None

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mtbdd.base.lazy_loading import deferred
+from tests.builders.processes import run_python
 
 
 @pytest.fixture
@@ -62,3 +63,33 @@ def test_a_failure_in_between_leaves_nothing(package: Path) -> None:
     with pytest.raises(ZeroDivisionError), deferred("slow_package"):
         raise ZeroDivisionError
     assert "slow_package" not in sys.modules
+
+
+WITHOUT_DESCRIPTIONS = """
+import sys
+from mtbdd.base.lazy_loading import import_numpy_alone
+import_numpy_alone()
+import_numpy_alone()
+from collections.abc import Callable
+import numpy as np
+import numpy.typing as npt
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+Pair = Callable[[NDArray[np.int64] | None, ArrayLike], tuple[NDArray[np.float64], DTypeLike]]
+assert np.linalg.solve(np.eye(2), np.ones(2)).tolist() == [1, 1]
+assert not np.zeros.__doc__
+assert "numpy._typing._array_like" not in sys.modules
+import numpy._core._add_newdocs
+assert callable(npt.test)
+assert sys.modules["numpy.typing"].NDArray is not NDArray
+"""
+
+
+def test_numpy_without_its_descriptions_computes_and_annotates() -> None:
+    done = run_python("-c", WITHOUT_DESCRIPTIONS)
+    assert done.returncode == 0, done.stderr
+
+
+def test_numpy_stays_as_it_is_where_it_is_imported_already() -> None:
+    code = "import numpy, sys; from mtbdd.base.lazy_loading import import_numpy_alone as alone; alone();"
+    done = run_python("-c", f"{code} assert numpy.zeros.__doc__ and 'numpy.typing' not in sys.modules")
+    assert done.returncode == 0, done.stderr
