@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels.runtime.coded import pointers
 from hybrid.base.components import search_states, withdraw_states
+from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.injection.injected import enumerate_paths
 from hybrid.matrix.injection.submatrices import level_blocks
 from mtbdd.base.records import Record
@@ -265,13 +266,16 @@ def _group_starts(index: StateIndex, bits: int) -> Int64Array:
 Mask = NDArray[np.bool_]
 Words = NDArray[Any]
 
-_FEW_TRANSITIONS = 1 << 18
-"""Transitions and states up to which the interpreter is done, in 0.1 s or so, before Numba is imported."""
+_FEW_TRANSITIONS = 1 << 20
+"""Transitions and states up to which rounds in NumPy are done, in 0.1 s or so, before Numba is imported."""
+
+_WIDE = 48
+"""States from which a round takes as long as the interpreter does to look at them one by one."""
 
 _FEWEST = 1 << 14
 """Transitions and states of a chain up to which lists are made and searched sooner than diagrams."""
 
-_MOST_INTERPRETED = 1 << 19
+_MOST_INTERPRETED = 1 << 21
 """The same of all searches of a process: some sets are found by one search for every state."""
 
 
@@ -426,21 +430,36 @@ def _through(model: SymbolicModel, lists: PredecessorLists, safe: Node, target: 
 
 def _search(lists: PredecessorLists, allowed: Words, target: Mask) -> Mask:
     """Return the states with a path to the target by allowed choices."""
-    return _run(search_states, lists, allowed, target)
+
+    def found_from(states: Int64Array, found: Mask) -> Int64Array:
+        source, choice = _steps_into(lists, states)
+        new: Int64Array = source[(allowed[source] & choice != 0) & ~found[source]]
+        return new
+
+    return _run(search_states, found_from, lists, allowed, target)
 
 
 def _withdraw(lists: PredecessorLists, kept: Words, lost: Mask) -> Mask:
     """Return the lost states and all that lose their last choice with them; those choices are dropped."""
     kept[lost] = 0
-    return _run(withdraw_states, lists, kept, lost)
+
+    def gone_from(states: Int64Array, gone: Mask) -> Int64Array:
+        source, choice = _steps_into(lists, states)
+        hit = kept[source] & choice != 0
+        source = source[hit]
+        np.bitwise_and.at(kept, source, ~choice[hit])
+        new: Int64Array = source[kept[source] == 0]
+        return new
+
+    return _run(withdraw_states, gone_from, lists, kept, lost)
 
 
 _interpreted = 0
-"""Transitions and states that the interpreter has searched."""
+"""Transitions and states that were searched without compiled code."""
 
 
 def _is_little(lists: PredecessorLists) -> bool:
-    """Return whether the interpreter has searched lists before compiled code is ready."""
+    """Return whether lists are searched in rounds before compiled code is ready."""
     global _interpreted
     work = lists.n_transitions + lists.n_states
     if work > _FEW_TRANSITIONS or not _has_time(work) or "numba" in sys.modules:
@@ -450,24 +469,60 @@ def _is_little(lists: PredecessorLists) -> bool:
 
 
 def _has_time(work: int) -> bool:
-    """Return whether the interpreter may still search some transitions and states."""
+    """Return whether some transitions and states may still be searched without compiled code."""
     return work <= _MOST_INTERPRETED - _interpreted
 
 
-def _run(search: Callable[..., None], lists: PredecessorLists, choices: Words, start: Mask) -> Mask:
-    """Run a search of `backward_search`, compiled or, where that is sooner done, by the interpreter."""
-    first = np.flatnonzero(start)
-    if _is_little(lists):
-        arrays = (part.tolist() if isinstance(part, np.ndarray) else part for part in lists.arrays)
-        kept, marks = choices.tolist(), start.tolist()
-        stack = first.tolist() + [0] * (lists.n_states - first.size)
-        search(*arrays, kept, stack, first.size, marks)
-        choices[:] = kept
-        return np.array(marks, np.bool_)
-    from hybrid.matrix.cpu import graph_kernels as backward_kernels
+def _run(
+    search: Callable[..., int],
+    advance: Callable[[Int64Array, Mask], Int64Array],
+    lists: PredecessorLists,
+    choices: Words,
+    start: Mask,
+) -> Mask:
+    """Search backward from some states by compiled code or, where that is sooner done, in rounds.
 
-    places = np.empty(lists.n_states, np.int32)
-    places[: first.size] = first
-    marked = start.copy()
-    getattr(backward_kernels, search.__name__)(*lists.arrays, choices, places, first.size, marked)
+    Parameters
+    ----------
+    search : callable
+        Of `hybrid.base.components`: state by state.
+    advance : callable
+        ``(states, marked)`` to the states that a round from some states marks, which may come repeatedly.
+    """
+    marked, waiting = start.copy(), np.flatnonzero(start)
+    stack = np.empty(lists.n_states, np.int32)
+    if not _is_little(lists):
+        from hybrid.matrix.cpu import graph_kernels
+
+        stack[: waiting.size] = waiting
+        compiled = getattr(graph_kernels, search.__name__)
+        compiled(*lists.arrays, choices, stack, waiting.size, marked, lists.n_states + 1)
+        return marked
+    arrays = (*lists.arrays, choices, stack)
+    views = [part.data if isinstance(part, np.ndarray) else part for part in arrays]
+    last = np.empty(lists.n_states, np.int64)
+    while waiting.size:
+        if waiting.size < _WIDE:
+            stack[: waiting.size] = waiting
+            left = search(*views, waiting.size, marked.data, _WIDE)
+            waiting = stack[:left].astype(np.int64)
+            continue
+        waiting = advance(waiting, marked)
+        places = np.arange(waiting.size)
+        last[waiting] = places
+        waiting = waiting[last[waiting] == places]
+        marked[waiting] = True
     return marked
+
+
+def _steps_into(lists: PredecessorLists, states: Int64Array) -> tuple[Int64Array, Words]:
+    """Return sources and choices' bits of all transitions into some states."""
+    group = np.searchsorted(lists.starts, states, side="right") - 1
+    count = lists.instance_ptr[group + 1] - lists.instance_ptr[group]
+    instance = concatenated_ranges(lists.instance_ptr[group], count)
+    place = lists.slot[instance] + (states - lists.starts[group]).repeat(count)
+    count = (lists.column_ptr[place + 1] - lists.column_ptr[place]).astype(np.int64)
+    entry = concatenated_ranges(lists.column_ptr[place], count)
+    instance = instance.repeat(count)
+    sources: Int64Array = lists.row[instance] + lists.entry_row[entry]
+    return sources, lists.choice[instance]

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 # The lists are those of :class:`hybrid.analysis.precomputation.PredecessorLists`. A state is taken from the
 # stack once at most, when all instances over its column are examined: O(transitions) in all, and O(1) more
 # for every instance that has no entry there. One thread. Arguments are arrays where the functions are
-# compiled (:mod:`hybrid.matrix.cpu.graph_kernels`), and lists where the interpreter runs them.
+# compiled (:mod:`hybrid.matrix.cpu.graph_kernels`), and views of memory where the interpreter runs them. A
+# search stops where `most` states wait or none, and returns how many.
 
 
 def search_states(  # type: ignore[no-untyped-def]
@@ -29,6 +30,7 @@ def search_states(  # type: ignore[no-untyped-def]
     stack,
     waiting,
     found,
+    most,
 ):
     """Mark all states with a path to marked ones by allowed choices.
 
@@ -36,7 +38,7 @@ def search_states(  # type: ignore[no-untyped-def]
     of `stack`, int32, shape (n,), are the marked states; `found`, bool, shape (n,), has the marks, changed in
     place.
     """
-    while waiting > 0:
+    while 0 < waiting < most:
         waiting -= 1
         state = stack[waiting]
         group = near[state >> shift]
@@ -51,18 +53,20 @@ def search_states(  # type: ignore[no-untyped-def]
                     found[source] = True
                     stack[waiting] = source
                     waiting += 1
+    return waiting
 
 
 def withdraw_states(  # type: ignore[no-untyped-def]
-    starts, shift, near, instance_ptr, row, choice, slot, column_ptr, entry_row, kept, stack, waiting, gone
-):
+    starts, shift, near, instance_ptr, row, choice, slot, column_ptr, entry_row, kept, stack, waiting, gone,
+    most,
+):  # fmt: skip
     """Drop all choices that may lead to marked states, and mark the states that lose their last one.
 
     `kept`, shape (n,), has one bit for every layer whose choice is there, none in marked states; changed in
     place. A state that has none to begin with is never marked. `stack`, `waiting` and `gone` are as `stack`,
     `waiting` and `found` of :func:`search_states`.
     """
-    while waiting > 0:
+    while 0 < waiting < most:
         waiting -= 1
         state = stack[waiting]
         group = near[state >> shift]
@@ -79,6 +83,7 @@ def withdraw_states(  # type: ignore[no-untyped-def]
                         gone[source] = True
                         stack[waiting] = source
                         waiting += 1
+    return waiting
 
 
 def components_from_bottom(successors: Sequence[Sequence[int]]) -> NDArray[np.int64]:

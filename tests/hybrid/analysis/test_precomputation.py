@@ -100,12 +100,13 @@ def random_sets(model: SymbolicModel, rng: np.random.Generator) -> list[Node]:
     return [states_from(model.manager, model.index, m) for m in masks]
 
 
-@pytest.mark.parametrize("interpreted", [False, True])
+@pytest.mark.parametrize("wide", [None, 1, 3, 48], ids=["compiled", "rounds", "both", "interpreted"])
 @pytest.mark.parametrize("text", [CLOCKS, MANY, WALK], ids=["clocks", "many", "walk"])
 def test_lists_and_searches_on_sets_agree(
-    text: str, interpreted: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+    text: str, wide: int | None, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(precomputation, "_is_little", lambda lists: interpreted)
+    monkeypatch.setattr(precomputation, "_is_little", lambda lists: wide is not None)
+    monkeypatch.setattr(precomputation, "_WIDE", wide)
     monkeypatch.setattr(precomputation, "_is_short", lambda model: True)
     model = build(text)
     assert predecessor_lists(model) is not None
@@ -126,12 +127,15 @@ def test_random_mdps_equal_all_schedulers(text: str, data: st.DataObject) -> Non
     package = data.draw(st.sampled_from(DIAGRAM_PACKAGES))
     model, mdp = build_model(source, package=package), mdp_oracles.explore_mdp(source)
     drawn = st.frozensets(st.sampled_from(range(model.n_states)))
-    for interpreted in (False, True, False):
+    for interpreted, wide in ((False, 48), (True, 48), (True, 1), (True, 2), (False, 48)):
         target = set(data.draw(drawn))
         safe = set(data.draw(st.one_of(st.just(frozenset(range(model.n_states))), drawn)))
         nodes = [state_set(model, mdp.graph, chosen) for chosen in (safe, target)]
         for maximise, names in ((True, ("prob0a", "prob1e")), (False, ("prob0e", "prob1a"))):
-            with mock.patch.object(precomputation, "_is_little", lambda _, own=interpreted: own):
+            with (
+                mock.patch.object(precomputation, "_is_little", lambda _, own=interpreted: own),
+                mock.patch.object(precomputation, "_WIDE", wide),
+            ):
                 decided = decided_states(model, nodes[0], nodes[1], maximise)
             for found, name in zip(decided, names, strict=True):
                 assert members(model, found) == getattr(mdp_oracles, name)(mdp, safe, target)
