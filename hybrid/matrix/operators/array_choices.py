@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels import ChoiceRows
 from gpu_kernels.runtime.csr import CsrArrays
+from hybrid.base.scipy_routines import csr_multiplier
 from hybrid.matrix.operators.hybrid_choices import EmptyMatrix
 from hybrid.matrix.operators.layer_choices import LayerChoices
 from hybrid.matrix.space.choice_operator import NO_CHOICE, ChoiceOperator, ChoiceProblem
@@ -24,6 +25,9 @@ Vector = NDArray[np.float64]
 
 _MOST = 1000
 """Steps over many states, before which their policies are solved."""
+
+_RANKS = 8
+"""Choices of a state up to which the best is found rank by rank, sooner than list by list."""
 
 _BELOW = 1.0 - 1e-12
 """Times a number, which leaves room for the rounding of a step."""
@@ -124,23 +128,33 @@ class ArrayChoices(ChoiceOperator):
 
     def _of_successors(self, x: Array) -> Vector:
         """Return what the successors of every choice are worth."""
-        rows = self.rows
         with np.errstate(over="ignore", invalid="ignore"):
-            found = np.bincount(self._owner, rows.values * x[rows.columns], len(rows.layers))
-        return np.asarray(found, np.float64)
+            return self._sums(x)
 
     def _best_of_choices(self, worth: Vector) -> Vector:
         """Return the best number of every state's choices."""
-        starts = self.rows.choice_ptr[:-1]
-        has, best = np.diff(self.rows.choice_ptr) > 0, np.full(self.size, self.worst)
-        if has.any():
-            best[has] = (np.maximum if self.maximise else np.minimum).reduceat(worth, starts[has])
+        better, best = np.maximum if self.maximise else np.minimum, np.full(self.size, self.worst)
+        if self._ranks is None:
+            has = np.diff(self.rows.choice_ptr) > 0
+            best[has] = better.reduceat(worth, self.rows.choice_ptr[:-1][has])
+            return best
+        for states, choices in self._ranks:
+            best[states] = better(best[states], worth[choices])
         return best
 
     @cached_property
-    def _owner(self) -> NDArray[np.int64]:
-        """The choice of every transition."""
-        return np.repeat(np.arange(len(self.rows.layers)), np.diff(self.rows.offsets))
+    def _ranks(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]] | None:
+        """The states that have a first choice, and these, then second ones; None where some have many."""
+        starts, counts = self.rows.choice_ptr[:-1], np.diff(self.rows.choice_ptr)
+        if counts.max(initial=0) > _RANKS:
+            return None
+        having = (np.flatnonzero(counts > rank) for rank in range(int(counts.max(initial=0))))
+        return [(states, starts[states] + rank) for rank, states in enumerate(having)]
+
+    @cached_property
+    def _sums(self) -> Callable[[Vector], Vector]:
+        """What multiplies by the matrix of all choices."""
+        return csr_multiplier(self.rows.offsets, self.rows.columns, self.rows.values, self.size)
 
 
 def merged_gains(layer_choices: list[LayerChoices]) -> Vector:

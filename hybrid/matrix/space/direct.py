@@ -16,10 +16,6 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from functools import cache
-from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +24,7 @@ from numpy.typing import NDArray
 from gpu_kernels.runtime.csr import CsrArrays
 from hybrid.base.blas_threads import one_blas_thread
 from hybrid.base.lists import concatenated_ranges
+from hybrid.base.scipy_routines import csr_multiplier, scipy_alone
 from hybrid.matrix.space.base import Vector
 
 _REFINEMENTS = 2  # steps after which a residual of doubles falls no more
@@ -47,8 +44,7 @@ _FILL = 8.0  # elements of factors for each of the matrix, beyond which some wou
 _GIVEN_UP = 0.9  # of those, from which factors are given up
 _FILLING = 500.0  # nanoseconds for each element of the matrix
 
-_SUPERLU_FOLDER = ("sparse", "linalg", "_dsolve")
-_SUPERLU = "_superlu"
+_SUPERLU = ("sparse", "linalg", "_dsolve", "_superlu")
 # Without supernodes, which columns with so few elements do not make up.
 _ALONE = {"relax": 1, "panel_size": 1}
 
@@ -213,6 +209,7 @@ class SlenderSystem(FactoredSystem):
     def __init__(self, rows: CsrArrays, diagonal: Vector, b: Vector) -> None:
         super().__init__(rows, diagonal, b)
         self._rows, self._owner = rows, np.repeat(np.arange(b.size), np.diff(rows.row_starts))
+        self._sums = csr_multiplier(rows.row_starts, rows.columns, rows.values, b.size)
         elements = b.size + rows.columns.size
         self.nanoseconds, self.nbytes = _FILLING * elements, _FILL * _FACTOR_BYTES * elements
         self._factors: Any = None
@@ -255,8 +252,7 @@ class SlenderSystem(FactoredSystem):
         return True
 
     def _product(self, x: Vector) -> Vector:
-        rows = self._rows
-        return np.asarray(np.bincount(self._owner, rows.values * x[rows.columns], x.size), np.float64)
+        return self._sums(x)
 
     def _factorise(self) -> None:
         """Make the factors; there are none where they cannot be had, have no room, or are too large."""
@@ -296,7 +292,7 @@ def _incomplete_factors(
     RuntimeError
         A pivot is zero.
     """
-    n, alone = starts.size - 1, None if "scipy.sparse" in sys.modules else _superlu_alone()
+    n, alone = starts.size - 1, None if "scipy.sparse" in sys.modules else scipy_alone(*_SUPERLU)
     if alone is not None:
         options = {"ILU_DropRule": None, "ILU_DropTol": 0.0, "ILU_FillFactor": fill, "DiagPivotThresh": 0.0,
                    "ColPerm": "COLAMD", "Equil": False, "Relax": _ALONE["relax"],
@@ -311,23 +307,6 @@ def _incomplete_factors(
     matrix = csc_array((values, rows, starts), shape=(n, n))
     limits: Any = {"drop_tol": 0.0, "fill_factor": fill, "diag_pivot_thresh": 0.0}
     return spilu(matrix, **limits, **_ALONE, options={"Equil": False})
-
-
-@cache
-def _superlu_alone() -> Any:
-    """Return SuperLU without the rest of SciPy; None where it is not found so."""
-    scipy = find_spec("scipy")
-    for place in () if scipy is None else scipy.submodule_search_locations or ():
-        for suffix in EXTENSION_SUFFIXES:
-            path = Path(place, *_SUPERLU_FOLDER, _SUPERLU + suffix)
-            loader = ExtensionFileLoader(_SUPERLU, str(path))
-            spec = spec_from_file_location(_SUPERLU, path, loader=loader) if path.is_file() else None
-            if spec is not None:
-                with suppress(ImportError):
-                    found = module_from_spec(spec)
-                    loader.exec_module(found)
-                    return found
-    return None
 
 
 def factored_system(rows: CsrArrays, diagonal: Vector, b: Vector, is_slender: bool = False) -> FactoredSystem:

@@ -129,7 +129,7 @@ def scattered(rng: np.random.Generator, n: int) -> csr_array:
 @pytest.mark.parametrize("is_alone", [True, False])
 def test_solutions_of_a_corridor_by_slender_factors(rng, monkeypatch, is_alone):
     if not is_alone:
-        monkeypatch.setattr(direct, "_superlu_alone", lambda: None)
+        monkeypatch.setattr(direct, "scipy_alone", lambda *path: None)
     else:
         monkeypatch.delitem(sys.modules, "scipy.sparse")
     n = 9000

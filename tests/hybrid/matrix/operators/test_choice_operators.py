@@ -103,6 +103,24 @@ def test_steps_in_numpy_give_way_with_other_gains_too(
     assert [rows is system.rows for rows, system in zip(made, (own, other), strict=True)] == [True, True]
 
 
+@pytest.mark.parametrize("maximise", [True, False])
+@pytest.mark.parametrize("ranks", [0, 8], ids=["lists", "ranks"])
+def test_the_best_choice_is_found_among_all(
+    ranks: int, maximise: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hybrid.matrix.operators.array_choices._RANKS", ranks)
+    model = build(GRID, n=9)
+    offers = _offers(model, maximise, True, rng)
+    problem = ChoiceProblem(model.n_states, maximise, None, choice_slack(model))
+    system, out = ArrayChoices(write_choices(offers, model.n_states), problem), np.empty(model.n_states)
+    for _ in range(3):
+        x = rng.random(model.n_states)
+        system.improve(x, out)
+        np.testing.assert_allclose(
+            out, best_of(_dense_step(model, offers, x, maximise), maximise), rtol=1e-13
+        )
+
+
 def test_threads_and_engines_agree_on_many_states(rng: np.random.Generator) -> None:
     model = build(GRID, n=159)
     for maximise in (True, False):
