@@ -10,7 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from hybrid.analysis.exact.formulas import ExactBudgets, ExactFormulas
+from hybrid.analysis.exact.budgets import ExactBudgets
+from hybrid.analysis.exact.formulas import ExactFormulas
 from hybrid.analysis.operator_values import maximises, until_form
 from hybrid.analysis.reward_bounded import BudgetSweep, check_bounded_method
 from hybrid.analysis.run.options import CheckOptions

@@ -152,3 +152,21 @@ def test_sums_of_rewards_that_are_no_doubles_have_bounds(least: str, value: str)
     found = hybrid.check(hybrid.parse(text), f'quantile(B, P>={least} [ F{{"tenths"}}<=B s=2 ])')
     assert found.lower < Fraction(value) < found.upper
     assert found.upper - found.lower < 1e-15
+
+
+# For nothing the process comes round again and again: 0 may be left at once, or tried often.
+ROUND = """mdp module m s : [0..2];
+  [once] s=0 -> 1/3:(s'=1) + 2/3:(s'=2);
+  [again] s=0 -> 3/10:(s'=1) + 3/10:(s'=2) + 2/5:(s'=0);
+  [] s=1 -> (s'=1);
+  [] s=2 -> (s'=0);
+endmodule
+rewards "paid" [once] true : 1; s=1 : 1; endrewards"""
+
+
+def test_ties_on_cycles_of_free_steps_are_decided_in_rational_numbers() -> None:
+    model = hybrid.parse(ROUND)
+    for text, least in (("Pmax>=1/2", 0), ("Pmax>1/2", 1), ("Pmax>=2/3", 1), ("Pmin>=1/2", 1)):
+        answer = hybrid.check(model, f'quantile(min B, {text} [ F{{"paid"}}<=B s=2 ])')
+        assert (answer.value, answer.kind) == (least, "exact"), text
+    assert hybrid.check(model, 'Pmax=? [ F{"paid"}<=0 s=2 ]', exact=True).exact == Fraction(1, 2)
