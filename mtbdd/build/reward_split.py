@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from mtbdd.base.errors import HybridError
+from mtbdd.base.errors import HybridError, option
 from mtbdd.build.build import assemble
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import carriers_of, item_amounts
@@ -172,10 +172,12 @@ def _of_states(model: SymbolicModel, structure: int) -> Partition:
         if not reward.is_sure and any(
             own is not None and own.node != manager.false for own in reward.choices
         ):
+            where, advice = "models from files and arrays", "give them to states"
+            if model.given.is_listed:
+                where, advice = "a chain whose states are listed", f"choose {option('build', 'symbolic')}"
             raise RewardSplitError(
-                "a bound on a reward of transitions needs a model in the PRISM language: in models from "
-                "files and arrays these rewards are averages over the transitions of a choice; give them to "
-                "states"
+                "a bound on a reward of transitions needs commands in the PRISM language: in "
+                f"{where} these rewards are averages over the transitions of a choice; {advice}"
             )
         known = Partition(manager) if reward.states is None else _rational(reward.states)
         return _everywhere(model, known, model.reachable)

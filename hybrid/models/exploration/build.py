@@ -344,7 +344,8 @@ def _reward(
             states.refuse(structure, np.isfinite(rates), message)
         units = max(units, states.units(structure, gained))
         earned = gained.values
-    return ExplicitReward(structure.name, unless_zero(own.values), unless_zero(earned), units)
+    is_sure = taken is not None  # a text tells rewards of a process by state and action
+    return ExplicitReward(structure.name, unless_zero(own.values), unless_zero(earned), units, is_sure)
 
 
 def _by_jumps(by_action: dict[str, list[RewardItem]], states: ListedStates, found: Explored) -> Numbers:

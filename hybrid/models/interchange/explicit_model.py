@@ -97,12 +97,15 @@ class ExplicitReward(Record, eq=False):
     units : float
         Bound on the relative error of every number, in units of 2^-53; 0 where they are the numbers that the
         source has.
+    is_sure : bool
+        Whether a choice earns that on whichever branch, so that it may distinguish paths.
     """
 
     name: str | None
     states: Vector | None = None
     choices: Vector | None = None
     units: float = 0.0
+    is_sure: bool = False
 
 
 class ExplicitModel(Record, eq=False):

@@ -46,7 +46,8 @@ def test_random_models(kind: str, options: dict[str, object], rng: np.random.Gen
     for number in range(rounds(24)):
         unit = (Fraction(1), Fraction(1, 2), Fraction(3))[number % 3]
         drawn = DrawnRewards(rng, kind, unit)
-        model = build(drawn.text)
+        is_listed = kind == "mdp" and number % 4 == 0
+        model = hybrid.parse(drawn.text, build="explicit") if is_listed else build(drawn.text)
         every = set(range(drawn.n))
         safe = every - {int(rng.integers(0, drawn.n))} if number % 2 else every
         target = {int(rng.integers(0, drawn.n))}
@@ -152,6 +153,11 @@ def test_transition_rewards_of_a_model_without_a_text_are_refused() -> None:
     model = hybrid.from_scipy(matrix, type="dtmc", initial=0, labels={"a": [1]}, rewards={"x": [1.0, 0.0]})
     answer = hybrid.check(model, 'P=? [ F{"x"}<=2 "a" ]')
     assert answer.lower <= 0.75 <= answer.upper and answer.upper - answer.lower < 1e-9
+
+
+def test_transition_rewards_of_a_chain_whose_states_are_listed_are_refused() -> None:
+    with pytest.raises(HybridError, match="whose states are listed .* choose build='symbolic'"):
+        checked(hybrid.parse(WALK, build="explicit"), 'P=? [ F{"moves"}<=0.3 s=2 ]')
 
 
 # lemma: end-components

@@ -426,4 +426,4 @@ def _reward(
         vector = np.zeros(model.n_states)
         vector[owners[choices]] = by_choice[choices]
         layers.append(states.function_of(vector, units))
-    return DiagramReward(reward.name, own, tuple(layers))
+    return DiagramReward(reward.name, own, tuple(layers), reward.is_sure)
