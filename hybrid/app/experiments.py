@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from hybrid.analysis.run.options import CheckOptions, ExperimentKeywords, LoadKeywords, chosen_options
 from hybrid.base.errors import HybridError, OptionError
-from hybrid.checking.answer import Answer
+from hybrid.checking.answer import Answer, pairs_text
 from hybrid.checking.checker import Checker
 from hybrid.models.loading import load
 from hybrid.properties import load_properties, parse_properties, resolve_properties
@@ -225,6 +225,7 @@ def _answered(name: str, checker: Checker | LumpingChecker, item: Any, states: i
         "value": answer.value,
         "lower": answer.lower,
         "upper": answer.upper,
+        **({} if answer.pairs is None else {"pairs": pairs_text(answer.pairs)}),
         "kind": answer.kind,
         "error": answer.error,
         "states": states,

@@ -44,7 +44,7 @@ from hybrid.checking.in_parts import (
 from hybrid.matrix.cpu.threads import VARIABLE, available_cores, compile_ahead, is_bound_to_cores
 from hybrid.models.settled_states import is_settled_in, settled_states
 from hybrid.properties import Properties, Property
-from hybrid.properties.tree import Filter, MultiObjective
+from hybrid.properties.tree import Filter, MultiObjective, Quantile
 from mtbdd.base.budget import check_budget
 from mtbdd.base.communicator import ALONE, AgreedMemoryError, Communicator
 from mtbdd.build.model import SymbolicModel
@@ -368,7 +368,11 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
 
         certifier = Certifier.of(options, properties, combinations, chosen, console)
     lists = any(isinstance(p.formula, Filter) and p.formula.operator in LISTING for p in asked)
-    points = any(isinstance(p.formula, MultiObjective) for p in asked)
+    points = any(
+        isinstance(p.formula, MultiObjective)
+        or (isinstance(p.formula, Quantile) and len(p.formula.names) > 1)
+        for p in asked
+    )
     excerpts, table = Excerpts(options), None
     is_plain = not (lists or points or options.witness or options.verbose)
     if several and asked and console.screen is not None and is_plain:

@@ -8,6 +8,7 @@ import io
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +19,7 @@ from hybrid.app.cli.building import DeviceHint, model_record, model_text
 from hybrid.app.cli.console import Console
 from hybrid.app.cli.limited_run import json_line
 from hybrid.app.cli.output_file import OutputFile, told_of
+from hybrid.base.directed_rounding import rounded_down, rounded_up
 from hybrid.base.errors import HybridError, OptionError
 from hybrid.checking.answer import Answer, json_listing
 from hybrid.checking.filters import Listing
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 # A CSV file of constants and answers that grows as answers are found.
 
 _POINTS = ("point", "objective")
+_PAIR = ("first bound", "second bound")
 _ASKED, _FOUND = ("name", "property"), ("value", "lower", "upper", "error")
 _PART = 1 << 14  # listed states written together
 
@@ -55,7 +58,7 @@ class Table:
     points : bool
         Whether there are columns `point` and `objective`, too, and after an answer about several objectives a
         row for every point and objective; of a curve one more for each objective with its distance, its
-        `point` being "distance".
+        `point` being "distance". Each least pair of bounds is such a point.
 
     Attributes
     ----------
@@ -88,6 +91,8 @@ class Table:
                     self._append(part)
                 if "multi" in result:
                     self._append(self._pointed(result, given))
+                if "pairs" in result:
+                    self._append(self._paired(result, given))
             if not rows:
                 self._append([])
 
@@ -144,6 +149,16 @@ class Table:
                 rows.append([*head, number, name, 0.5 * (low + high), low, high, None])
         for name, distance in zip(found["objectives"], found.get("distances", ()), strict=False):
             rows.append([*head, "distance", name, None, 0.0, distance, None])
+        return rows
+
+    def _paired(self, result: Mapping[str, Any], given: Sequence[Any]) -> list[list[Any]]:
+        """Return the rows of the least pairs of bounds, two a pair."""
+        head = [*given, *(result[column] for column in _ASKED), *("" for _ in self._variables)]
+        rows = []
+        for number, pair in enumerate(result["pairs"], start=1):
+            for name, bound in zip(_PAIR, map(Fraction, pair), strict=True):
+                low, high = rounded_down(bound), rounded_up(bound)  # lemma: arithmetic
+                rows.append([*head, number, name, float(bound), low, high, None])
         return rows
 
     def _begin(self, rows: list[list[Any]]) -> None:

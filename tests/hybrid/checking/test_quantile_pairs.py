@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -160,3 +161,20 @@ def test_the_command_tells_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["check", str(tmp_path / "ways.prism"), asked, "--json"]) == 0
     (record,) = json.loads(capsys.readouterr().out)["results"]
     assert record["pairs"] == [["2", "3/5"]] and record["value"] is None and record["kind"] == "exact"
+    table = tmp_path / "pairs.csv"
+    assert main(["check", str(tmp_path / "ways.prism"), asked, "--csv", str(table)]) == 0
+    with table.open(newline="") as lines:
+        whole, *bounds = csv.DictReader(lines)
+    assert whole["point"] == whole["value"] == ""
+    assert [(b["point"], b["objective"], b["value"]) for b in bounds] == [
+        ("1", "first bound", "2.0"),
+        ("1", "second bound", "0.6"),
+    ]
+    for found, exact in zip(bounds, (2, Fraction(3, 5)), strict=True):
+        assert Fraction(float(found["lower"])) <= exact <= Fraction(float(found["upper"]))
+
+
+def test_an_experiment_has_pairs() -> None:
+    asked = 'quantile(min M, min N, Pmax>=p [ F{"time"}<=M,{"cost"}<=N s=1 ])'
+    runs = hybrid.experiment(hybrid.parse(TWO_WAYS), asked, {"p": [0.8, 1]})
+    assert [run["pairs"] for run in runs] == ["(2, 3/5)", "no pair"] and "(2, 3/5)" in repr(runs)
