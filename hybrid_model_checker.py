@@ -7,8 +7,8 @@ so that it is there to say so.
 
 from __future__ import annotations
 
+import os
 import sys
-from pathlib import Path
 
 _FOREIGN = ("decomposers.py", "samplers.py", "traits.py")
 """Files in the folder `hybrid` that dwave-hybrid has and this distribution has not."""
@@ -61,17 +61,20 @@ def command() -> int:
     return end(status)
 
 
-def _own() -> Path:
+# Paths are texts here: an interrupt while `pathlib` is imported would show a traceback.
+
+
+def _own() -> str:
     """Return where this distribution's package `hybrid` belongs."""
-    return Path(__file__).resolve().parent / "hybrid"
+    return os.path.join(os.path.dirname(os.path.realpath(__file__)), "hybrid")
 
 
-def _mixed(folder: Path) -> bool:
+def _mixed(folder: str) -> bool:
     """Return whether another distribution's files are in a folder."""
-    return any((folder / name).exists() for name in _FOREIGN)
+    return any(os.path.exists(os.path.join(folder, name)) for name in _FOREIGN)
 
 
-def _found() -> Path | None:
+def _found() -> str | None:
     """Return the folder, or the file, that `import hybrid` reads; None if there is none."""
     from importlib.util import find_spec
 
@@ -83,11 +86,11 @@ def _found() -> Path | None:
         spec = find_spec("hybrid")
     if spec is None or spec.origin is None:
         return None
-    path = Path(spec.origin).resolve()
-    return path.parent if path.name == "__init__.py" else path
+    path = os.path.realpath(spec.origin)
+    return os.path.dirname(path) if os.path.basename(path) == "__init__.py" else path
 
 
-def _fault(found: Path | None) -> str | None:
+def _fault(found: str | None) -> str | None:
     """Return what is wrong with the package found; None if it is this distribution's and whole."""
     if found is None:
         return "the package hybrid has lost files: another distribution replaced and removed them"

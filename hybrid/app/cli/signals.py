@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
 import os
 import sys
-import threading
 
 # `typing.TYPE_CHECKING` without importing `typing`, which takes long.
 TYPE_CHECKING = False
@@ -45,6 +43,8 @@ def end(status: int) -> int:
     except (OSError, ValueError):
         return status
     with contextlib.suppress(OSError, AttributeError):
+        import ctypes
+
         ctypes.CDLL(None).fflush(None)  # what libraries have written
     os._exit(status)
 
@@ -61,6 +61,8 @@ def _is_watched() -> bool:
 
 def _has_threads() -> bool:
     """Return whether some thread has to be waited for."""
+    import threading
+
     own = threading.current_thread()
     return any(not thread.daemon for thread in threading.enumerate() if thread is not own)
 

@@ -27,6 +27,11 @@ def test_import_loads_no_other_package() -> None:
     assert not loaded("import hybrid") & (HEAVY | NOT_YET)
 
 
+def test_signals_are_handled_before_modules_are_loaded_that_take_long() -> None:
+    found = loaded("import hybrid_model_checker, hybrid.app.cli.signals")
+    assert not (found - loaded("pass")) & {"ctypes", "pathlib", "threading", "urllib"}
+
+
 @pytest.mark.parametrize("arguments", ["--help", "check --help", "simulate --help"])
 def test_help_loads_no_other_package(arguments: str) -> None:
     found = loaded(f"from hybrid.__main__ import main; main({arguments.split()})")
