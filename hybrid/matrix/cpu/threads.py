@@ -150,6 +150,8 @@ def compile_ahead() -> bool:
     spare = available_cores() - 1
     if spare < 1 or os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return False
+    if any(process.poll() is None for process in _started):
+        return False  # another check of this process has
     chosen = os.environ.get("NUMBA_CACHE_DIR", "")
     try:
         folder = kernel_folder(chosen)

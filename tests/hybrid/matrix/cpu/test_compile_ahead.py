@@ -102,6 +102,7 @@ def test_no_process_outlives_this_one(monkeypatch: pytest.MonkeyPatch, tmp_path:
     sleeper.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(sleeper))
     assert ahead.compile_ahead()
+    assert not ahead.compile_ahead()  # for another check
     started = list(ahead._started)
     ahead._stop()
     assert len(started) == 3 and all(process.poll() is not None for process in started)
