@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -198,8 +198,8 @@ class LayerOperands(Record, eq=False):
     ----------
     layer : int
     matrix : HybridMatrix, DistributedMatrix or None
-    space : VectorSpace or None
-        The matrix's own.
+    multiply : callable or None
+        Writes the product with the matrix, ``multiply(x, out)``, where it takes no other process.
     place : array or None
     codes : array, unsigned, or None
         None if every row has its own gain.
@@ -212,7 +212,7 @@ class LayerOperands(Record, eq=False):
 
     layer: int
     matrix: HybridMatrix | DistributedMatrix | None
-    space: VectorSpace | None
+    multiply: Callable[[Array, Array], object] | None
     place: Array | None
     codes: Array | None
     gains: Array
@@ -349,7 +349,7 @@ class HybridChoices(ChoiceOperator):
                 LayerOperands(
                     offer.layer,
                     injected.get(offer.layer),
-                    spaces.get(offer.layer),
+                    _multiplication(injected.get(offer.layer), spaces.get(offer.layer)),
                     None if offer.place is None else xp.asarray(_narrow(offer.place)),
                     None if codes is None else xp.asarray(codes),
                     xp.asarray(gains),
@@ -404,12 +404,10 @@ class HybridChoices(ChoiceOperator):
 
     def _multiplied(self, e: LayerOperands, x: ArrivingVector) -> Array | None:
         """Return the product with a layer's matrix, in the shared vector."""
-        if e.space is None:
-            return None
-        if isinstance(e.matrix, DistributedMatrix):
-            return e.matrix.multiply_arriving(x, e.product)
-        e.space.multiply(x.own, e.product)
-        return e.product
+        if e.multiply is not None:
+            e.multiply(x.own, e.product)
+            return e.product
+        return e.matrix.multiply_arriving(x, e.product) if isinstance(e.matrix, DistributedMatrix) else None
 
     def _arriving(self, x: Array) -> ArrivingVector:
         """Begin to receive what matrices of all layers need of other processes; the first one awaits it."""
@@ -486,6 +484,15 @@ class HybridChoices(ChoiceOperator):
             self.changes = compiled_passes().finish_on_host(x, out, factor, shape)
         else:
             super()._finish(x, out, factor, shape)
+
+
+def _multiplication(
+    matrix: HybridMatrix | DistributedMatrix | None, space: VectorSpace | None
+) -> Callable[[Array, Array], object] | None:
+    """Return what writes the product with a layer's matrix; None where others take part in it."""
+    if matrix is None or space is None or isinstance(matrix, DistributedMatrix):
+        return None
+    return matrix.product.multiply if isinstance(space, HostSpace) else space.multiply
 
 
 def _space_of_none(problem: ChoiceProblem) -> VectorSpace:

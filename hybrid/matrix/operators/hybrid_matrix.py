@@ -325,7 +325,7 @@ class HybridMatrix(TransposedProtocol):
 
     def vector_space(self) -> VectorSpace:
         """Return memory and operations for a solution where the backend has the matrix."""
-        return self.engine.vector_space(self.product, UncheckedMatrix(self.product, self.shape))
+        return self.engine.vector_space(self.product, HeldMatrix(self.product, self.shape))
 
     def row_sums(self) -> Float64Array:
         """Return the sums of the rows, shape (n_rows,)."""
@@ -359,8 +359,8 @@ class HybridMatrix(TransposedProtocol):
         return self.shape[0]
 
 
-class UncheckedMatrix:
-    """The products and steps of a matrix for vectors of its vector space, which are known to suit it.
+class HeldMatrix:
+    """The products and steps of a matrix for vectors of its vector space: contiguous doubles, and apart.
 
     Parameters
     ----------
@@ -373,8 +373,9 @@ class UncheckedMatrix:
         self._product, self.shape = product, shape
 
     def multiply(self, x: Float64Array, out: Float64Array | None = None) -> Float64Array:
-        """Return ``M x``, written to `out` if given."""
+        """See `HybridMatrix.multiply`."""
         result = np.empty(self.shape[0]) if out is None else out
+        self._check(x, result)
         self._product.multiply(x, result)
         return result
 
@@ -386,8 +387,14 @@ class UncheckedMatrix:
         diagonal: Float64Array,
         omega: float,
     ) -> tuple[float, float]:
-        """See `HybridMatrix.jacobi_step`."""
+        """See `HybridMatrix.jacobi_step`; operands are those that a system has checked."""
+        self._check(x, out)
         return self._product.relax(x, b, diagonal, omega, out)
+
+    def _check(self, x: Float64Array, out: Float64Array) -> None:
+        """Refuse vectors of another length: it is all that a start may have wrong."""
+        if (len(out), len(x)) != self.shape:
+            check_out(out, self.shape[0], as_vector(x, self.shape[1], "x"))
 
 
 # A process's rows of a matrix as an operator: others' elements of x are received during every product.

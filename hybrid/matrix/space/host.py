@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hybrid.base.operands import as_vector
 from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.space.base import Criterion, LinearOperator, Vector, true_residual
 from hybrid.matrix.space.passes import NumPyPasses, Passes
@@ -277,8 +278,9 @@ class HostSystem:
         sweeps: Callable[[], RowSweeps | None] = lambda: None,
         agreed: Callable[[bool], bool] = bool,
     ) -> None:
-        self._matrix, self._passes, self._diagonal = matrix, passes, _contiguous(diagonal)
-        self._b = None if b is None else _contiguous(b)
+        self._matrix, self._passes = matrix, passes
+        self._diagonal = as_vector(diagonal, matrix.shape[0], "diagonal")
+        self._b = None if b is None else as_vector(b, matrix.shape[0], "b")
         self._sweeps, self._agreed = sweeps, agreed
 
     def relaxation(
@@ -356,11 +358,6 @@ class HostSystem:
     def residual(self, x: Vector, scratch: Vector) -> Vector:
         """Return the residual, shape (1,)."""
         return np.array([true_residual(self._matrix, x, self._b, self._diagonal, scratch)])
-
-
-def _contiguous(values: Vector) -> Vector:
-    """Return a vector as compiled code takes it, the same one if it is so already."""
-    return np.ascontiguousarray(values, dtype=np.float64)
 
 
 def _copy(values: ArrayLike) -> Vector:

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from hybrid import inject
 from hybrid.solvers import Criterion, Jacobi, Power, Status
 from tests.builders.linear_systems import Dense, linear_system
+from tests.builders.matrices import from_dense
 
 TIGHT = Criterion(epsilon=1e-13, max_iterations=100_000)
 METHODS = [Jacobi(TIGHT), Jacobi(TIGHT, 0.9), Jacobi(TIGHT, 1.1), Power(TIGHT)]
@@ -99,6 +101,18 @@ def test_progress_is_told(monkeypatch):
 def test_senseless_parameters_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+@pytest.mark.parametrize("solver", [Jacobi(TIGHT), Power(TIGHT)], ids=lambda s: s.name)
+@pytest.mark.parametrize("name", ["diagonal", "b", "x"])
+def test_operands_of_another_length_do_not_reach_compiled_code(solver, name, backend, rng):
+    dense, diagonal, b = linear_system(rng)
+    n = b.size
+    operands = {"diagonal": diagonal, "b": b, "x": np.zeros(n)}
+    operands[name] = operands[name][:-1]
+    with pytest.raises(ValueError, match=rf"{name}: expected shape \({n},\), got \({n - 1},\)"):
+        solver.solve(inject(from_dense(dense), backend=backend), *operands.values())
 
 
 def test_every_status_tells_what_to_do():
