@@ -185,7 +185,7 @@ class Steps(ABC):
         Parameters
         ----------
         is_over : callable
-            Told the greatest absolute and relative change of each step but the last one.
+            Called with the greatest absolute and relative change of each step but the last one.
         """
         for made in range(1, most):
             self.sweep(pair, done + made - 1, 1, total)
