@@ -25,7 +25,7 @@ from benchmarks.library.processes import child_environment
 from benchmarks.library.records import Records
 
 _KANBAN = ("examples/kanban.prism", "--const")
-_WINDOW = ("P=? [ F<=1 w1=1 ]",)
+_WINDOW = ("P=? [ F<=1 w1=1 ]", "--build-full")  # few states would settle the question
 _STEPS = ('R{"throughput"}=? [ S ]', "--method", "jor", "--max-iters", "4")
 
 MODELS: dict[str, tuple[tuple[str, ...], bool]] = {

@@ -15,7 +15,7 @@ from tests.benchmarks.support import ROOT, rendered
 pytest.importorskip("numba")
 
 RecordOf = Callable[..., dict[str, Any]]
-QUESTION = ("examples/kanban.prism", "--const", "t=1", "P=? [ F<=1 w1=1 ]")
+QUESTION = ("examples/kanban.prism", "--const", "t=1", *spill._WINDOW)
 
 
 @pytest.mark.nightly
