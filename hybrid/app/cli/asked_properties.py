@@ -26,6 +26,8 @@ from mtbdd.language.tokens import StandardInput, near_file
 _POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 """Environment variables that libraries read when they are imported."""
 
+_TOO_FEW = re.compile(r"\s*(-\d+|\+?0+)\s*")
+
 
 @contextmanager
 def limited_threads(count: int | None, alone: bool = False) -> Iterator[None]:
@@ -36,7 +38,10 @@ def limited_threads(count: int | None, alone: bool = False) -> Iterator[None]:
     to start a thread a core takes longer than the small systems that it solves here. An `OptionError` says
     that the environment gives no number of threads.
     """
-    given = os.environ.get("HYBRID_NUM_THREADS")
+    given, compiled = os.environ.get("HYBRID_NUM_THREADS"), os.environ.get("NUMBA_NUM_THREADS", "")
+    # Numba warns of what is no number; numbers below 1 end its import with a traceback.
+    if _TOO_FEW.fullmatch(compiled):
+        raise OptionError(f"NUMBA_NUM_THREADS: expected a whole number from 1 on, got {compiled!r}")
     if count is None and not given:
         if alone:
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -39,6 +39,11 @@ def test_threads_are_those_asked_for(
         thread_count()
     monkeypatch.delenv("HYBRID_NUM_THREADS")
     assert thread_count() == before
+    for few in ("0", "-3"):
+        monkeypatch.setenv("NUMBA_NUM_THREADS", few)
+        status, _, err = run(capsys, "info", walk)
+        assert status == 2 and f"NUMBA_NUM_THREADS: expected a whole number from 1 on, got '{few}'" in err
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
     assert "expected a whole number from 1 to 1024, got '0'" in refused(
         capsys, "info", walk, "--threads", "0"
     )
