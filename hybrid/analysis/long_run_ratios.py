@@ -175,7 +175,8 @@ class _EndComponentRatios(EndComponentAverages):
         # lemma: ratios
         shift = np.where(x > 0.0, np.nextafter(x * high, np.inf), 0.0)
         size = np.where(x > 0.0, (1.0 if criterion.absolute else x) * low, most)
-        scale = np.exp2(-np.floor(np.log2(size)))
+        # Of sizes below normal doubles the power would be infinite.
+        scale = np.exp2(-np.floor(np.log2(np.maximum(size, np.finfo(np.float64).tiny))))
 
         def gain(layer: int, rows: StateIndex) -> Vector:
             own = component[self._model.indicator(rows.states, index)]

@@ -161,6 +161,23 @@ def test_huge_and_tiny_rewards() -> None:
         assert answer.upper - answer.lower <= 1e-6 * answer.upper
 
 
+def test_rewards_below_normal_doubles() -> None:
+    text = """mdp module m s : [0..1];
+      [a] s=0 -> 1/2:(s'=1) + 1/2:true;
+      [b] s=0 -> (s'=1);
+      [] s=1 -> (s'=0);
+    endmodule
+    rewards "tiny" true : 1e-315; endrewards
+    rewards "one" true : 1; endrewards"""
+    model = hybrid.parse(text)
+    for prop, exact in (
+        ('R{"tiny"}/{"one"}max=? [ S ]', Fraction(1, 10**315)),
+        ('R{"tiny"}/{"tiny"}min=? [ S ]', 1),
+    ):
+        answer = hybrid.check(model, prop)
+        assert Fraction(answer.lower) <= exact <= Fraction(answer.upper), prop
+
+
 @pytest.mark.parametrize(
     ("kind", "prop", "options", "message"),
     [
