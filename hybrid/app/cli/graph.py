@@ -18,7 +18,7 @@ from hybrid.app.cli.check_pictures import draw_model, drawn_file
 from hybrid.app.cli.console import Console
 from hybrid.app.cli.output_file import refuse_overwriting
 from hybrid.base.errors import OptionError
-from hybrid.base.units import bytes_text, seconds_text
+from hybrid.base.units import bytes_text, counted, seconds_text
 from mtbdd.build.model import SymbolicModel
 from mtbdd.graph.components import EndComponents, StrongComponents, model_components, model_end_components
 
@@ -214,7 +214,7 @@ def _text(result: Record) -> str:
         if own is not None:
             lines.append(
                 f"{title:<12} {own['count']:,}, {own['trivial']:,} of them trivial, the largest with "
-                f"{own['largest']:,} states, in {seconds_text(own['seconds'])}"
+                f"{counted(own['largest'], 'state')}, in {seconds_text(own['seconds'])}"
             )
     lines.append(f"variant      {result['variant']}")
     lines.append(f"backend      {result['backend']}: {result['backend_reason']}")
