@@ -73,6 +73,7 @@ class Case:
     right: Fraction | bool | float
     warning: str = ""
     rational: bool = True  # whether exact answers have it
+    cancels: bool = False  # paths that bound gains and losses apart may warn of a distance beyond epsilon
 
 
 def scattered(size: int) -> tuple[str, Fraction]:
@@ -102,7 +103,7 @@ CASES = {
     "f10 Smin on a chain": Case(FORK, "Smin=? [ s=1 ]", Fraction(1, 4), "Smin is S here"),
     "f10 S min on a chain": Case(FORK, "S min=? [ s=1 ]", Fraction(1, 4), "Smin is S here"),
     "f3 a negative total": Case(LOSS, 'R{"loss"}=? [ C ]', Fraction(-35)),
-    "f3 a total of both signs": Case(LOSS, 'R{"both"}=? [ C ]', Fraction(50, 9)),
+    "f3 a total of both signs": Case(LOSS, 'R{"both"}=? [ C ]', Fraction(50, 9), cancels=True),
     "f3 a negative reward until": Case(LOSS, 'R{"loss"}=? [ F s=2 ]', Fraction(-35)),
     "f3 a bound on a negative total": Case(LOSS, 'R{"loss"}>=0 [ C ]', False),
     "f12 just above 1": Case(NEAR.format("0.00001", "1"), "P=? [ F s=1 ]", Fraction(1, 100001)),
@@ -180,7 +181,8 @@ def test_the_answer_is_the_same_on_every_path(name: str, path: dict[str, Any]) -
     model = hybrid.parse(case.text, build=path.pop("build", "auto"))
     answer = hybrid.check(model, case.prop, epsilon=1e-7, **path)
     assert_right(answer, case.right)
-    assert case.warning in "; ".join(answer.warnings) if case.warning else not answer.warnings
+    told = [w for w in answer.warnings if not (case.cancels and "a difference of much greater numbers" in w)]
+    assert case.warning in "; ".join(told) if case.warning else not told
 
 
 def test_a_total_that_is_no_number_is_told_on_every_path(path: dict[str, Any]) -> None:
