@@ -119,7 +119,7 @@ def _product(
 _LEAST_STATES = 1 << 14  # below, components and what finds them take longer to load than steps to make
 _FEWEST_STATES = 1 << 12  # below, a step takes as long to call as to make, in whatever form
 _MOST_LISTED = 1 << 18  # transitions of a process, up to which equations of policies are solved at once
-_LISTED = 7  # times as many of those are few as of others
+_LISTED = 10  # times as many of those are few as of others
 _MOST_LOST = 2.0**-20  # greatest relative error of entries that are written out
 
 

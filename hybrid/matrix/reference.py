@@ -7,12 +7,14 @@ instance and every entry (i, j) of its submatrix S.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.base.scipy_routines import csr_multiplier
 from hybrid.matrix.injection.injected import InjectedMatrix, TaskList
 from hybrid.matrix.injection.submatrices import Submatrix
 from hybrid.matrix.space.base import Product
@@ -27,13 +29,17 @@ _PIECE = 1 << 14
 
 
 class _Group(NamedTuple):
-    """A submatrix, where each of its rows begins, and its k instances: rows and columns, shape (k, 1)."""
+    """A submatrix, where each of its rows begins, and its k instances: rows and columns, shape (k, 1).
+
+    Of a single instance `sums` makes the products, from the elements of x that it meets.
+    """
 
     submatrix: Submatrix
     starts: NDArray[np.int64]
     rows: NDArray[np.int64]
     row: NDArray[np.int64]
     column: NDArray[np.int64]
+    sums: Callable[[Float64Array], Float64Array] | None
 
 
 def _groups_of(injected: InjectedMatrix) -> list[_Group]:
@@ -44,7 +50,11 @@ def _groups_of(injected: InjectedMatrix) -> list[_Group]:
         # Entries are sorted by row, so that the products of a row are neighbours and are added up before y.
         starts = np.flatnonzero(np.diff(submatrix.row, prepend=-1))
         row, column = (instances[name][:, None].astype(np.int64) for name in ("row", "column"))
-        found.append(_Group(submatrix, starts, submatrix.row[starts].astype(np.int64), row, column))
+        sums = None
+        if len(row) == 1:
+            ends, seen = np.append(starts, len(submatrix.value)), injected.shape[1] - int(column[0, 0])
+            sums = csr_multiplier(ends, submatrix.column, submatrix.value, seen)
+        found.append(_Group(submatrix, starts, submatrix.row[starts].astype(np.int64), row, column, sums))
     return found
 
 
@@ -63,11 +73,9 @@ def _multiply_groups(groups: list[_Group], x: Float64Array, size: int) -> Float6
     y = np.zeros(size)
     for group in groups:
         value = group.submatrix.value
-        if len(group.row) == 1:
+        if group.sums is not None:
             # No row is met twice.
-            y[group.row[0] + group.rows] += np.add.reduceat(
-                x[group.column[0] + group.submatrix.column] * value, group.starts
-            )
+            y[group.row[0] + group.rows] += group.sums(x[int(group.column[0, 0]) :])
             continue
         step = max(1, _BLOCK_ENTRIES // len(value))
         for begin in range(0, len(group.row), step):

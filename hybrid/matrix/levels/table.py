@@ -379,8 +379,8 @@ _EQUAL_TIMES = 1.04
 _PRODUCTS = 1000
 """Products of a solution, as far as nothing is known of it: most take some hundred, and some far more."""
 
-_FEW_ENTRIES = 1 << 18
-"""Entries that NumPy multiplies in one expression, in a quarter of the time that many submatrices take."""
+_FEW_ENTRIES = 1 << 20
+"""Entries that are multiplied by one call, in a small part of the time that many submatrices take."""
 
 _MOST_TIMES = 1.13
 """Greatest ratio of a product's time to the least one for the sake of a shorter set-up."""
