@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import platform
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -249,6 +248,8 @@ def _machine() -> bytes:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
     except OSError:
+        import platform
+
         return platform.node().encode()
 
 

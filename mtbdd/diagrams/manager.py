@@ -17,6 +17,7 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from mtbdd.base.communicator import ALONE, Communicator, Share
@@ -109,8 +110,11 @@ def diagram_package(asked: str = "auto") -> DiagramPackage:
 @functools.cache
 def _cudd() -> DiagramPackage | None:
     try:
-        # Only dd's drawings need networkx, and only its own files and formulas the other two.
-        with deferred("networkx", "MultiDiGraph"), deferred("dd._copy"), deferred("dd._parser"):
+        # Drawings need networkx and other programs, and files and formulas of dd's own the rest.
+        with ExitStack() as stack:
+            stack.enter_context(deferred("networkx", "MultiDiGraph"))
+            for module in ("subprocess", "dd._copy", "dd._parser"):
+                stack.enter_context(deferred(module))
             import dd.cudd as cudd
     except ImportError:
         return None

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,6 +107,8 @@ class OutputFile:
                     self.temporary.replace(self._target)
                 except OSError:
                     # A file mounted by itself, or a folder that takes no new files.
+                    import shutil
+
                     shutil.copyfile(self.temporary, self._target)
                     self.temporary.unlink(missing_ok=True)
             if console is not None:
