@@ -234,15 +234,20 @@ class _Solution:
                 return values
         return None
 
-    def _spread(self, values: Array) -> Array:
-        """Return values after some steps over all choices, fewer where these change little."""
+    def _spread(self, values: Array, beside: Array | None = None) -> Array:
+        """Return values after some steps over all choices, fewer where these change little.
+
+        Each step adds what is `beside`.
+        """
         operator, pair = self._choices, (values, np.empty_like(values))
         assert operator is not None
         for _ in range(_SPREAD):
             operator.improve(*pair)
             operator.products += 1
             pair = pair[1], pair[0] if pair[0] is not values else np.empty_like(values)
-            if operator.changes[1] <= self._same:
+            if beside is not None:
+                np.maximum(pair[0] + beside, 0.0, out=pair[0])
+            elif operator.changes[1] <= self._same:
                 break
         return pair[0]
 
@@ -317,8 +322,9 @@ class _Solution:
 
     def _weights_beside(self, z: Array, shape: Array, w: Array, c: float) -> tuple[Array, float] | None:
         """Return w of the policy best at ``z + c w``, for a minimum ``z - c w``; as `_weights` does."""
+        beside = (c if self._is_maximum else -c) * shape
         for _ in range(_POLICIES):
-            if self._choose(np.maximum(z + (c if self._is_maximum else -c) * w, 0.0)):
+            if self._choose(self._spread(np.maximum(z + (c if self._is_maximum else -c) * w, 0.0), beside)):
                 return w, 0.0
             found = self._solved(self._equations.diagonal * shape)
             if found is None or self._is_over():
