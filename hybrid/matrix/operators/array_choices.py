@@ -153,7 +153,7 @@ class ArrayChoices(ChoiceOperator):
 
     @cached_property
     def _sums(self) -> Callable[[Vector], Vector]:
-        """What multiplies by the matrix of all choices."""
+        """The product with the matrix of all choices."""
         return csr_multiplier(self.rows.offsets, self.rows.columns, self.rows.values, self.size)
 
 
