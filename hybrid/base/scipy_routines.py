@@ -44,7 +44,7 @@ def scipy_alone(*path: str) -> Any:
 def csr_multiplier(
     starts: NDArray[np.integer], columns: NDArray[np.integer], values: Vector, n_columns: int
 ) -> Callable[[Vector], Vector]:
-    """Return the product with a matrix as a function of vectors; entries of a row are added up in their order.
+    """Return the product with a matrix as a function of vectors; entries of a row are added up in order.
 
     Parameters
     ----------
