@@ -137,7 +137,7 @@ class Partition:
     def plus(self, other: Partition) -> Partition:
         """Return the pointwise sum; the two are compared piece by piece only where both are non-zero.
 
-        Its units are finite if the values that are added have one sign.
+        Its units are finite if the values that are added have one sign, or are exact, and so are their sums.
         """
         if not self.pieces or not other.pieces:
             return (self if self.pieces else other).nonzero()
@@ -152,8 +152,8 @@ class Partition:
                 pieces.setdefault(value, []).append(piece)
         if both != self.manager.false:
             meeting = self.only(both), other.only(both)
-            # lemma: entry-units
-            units = compound(units, 1.0) if _of_one_sign(*meeting) else math.inf
+            if units or not _add_up(*meeting):  # lemma: entry-units
+                units = compound(units, 1.0) if _of_one_sign(*meeting) else math.inf
             for value, piece in meeting[0].combine(meeting[1], lambda a, b: a + b):
                 pieces.setdefault(value, []).append(piece)
         united = {v: self.manager.disjunction(s) for v, s in pieces.items() if v != 0}
@@ -173,6 +173,17 @@ def _product(a: float, b: float) -> float:
 def _nonzero(value: float, sign: float) -> float:
     """Return a value that is zero only where a number of its sign is; else the least double of that sign."""
     return value if value or not sign else math.copysign(LEAST, sign)
+
+
+def _add_up(a: Partition, b: Partition) -> bool:
+    """Whether no sum of two values is rounded, for each is the sum without the other; doubles alone tell."""
+
+    def holds(x: Any, y: Any) -> bool:
+        if not (isinstance(x, float | int) and isinstance(y, float | int)):
+            return False
+        return (x + y) - x == y and (x + y) - y == x  # lemma: entry-units
+
+    return all(holds(x, y) for x, _ in a for y, _ in b)
 
 
 def _of_one_sign(a: Partition, b: Partition) -> bool:

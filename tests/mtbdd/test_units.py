@@ -161,6 +161,16 @@ def test_products_and_quotients_by_one_and_by_powers_of_two_round_nothing() -> N
     assert mixed.units == np.inf
 
 
+def test_sums_that_round_nothing_are_exact_where_their_terms_are() -> None:
+    half, quarter, tenth, fifth, least = (
+        Partition(MANAGER, {x: MANAGER.true}) for x in (0.5, -0.25, 0.1, 0.2, 2.0**-60)
+    )
+    assert half.plus(half).units == half.plus(quarter).units == 0.0
+    assert half.plus(least).units == tenth.plus(fifth).units == 1.0
+    off = Partition(MANAGER, {0.5: MANAGER.true}, 2.0)
+    assert off.plus(half).units >= 2.0 and off.plus(quarter).units == np.inf
+
+
 def test_entries_of_a_matrix_are_as_uncertain_as_its_values_and_shared_blocks() -> None:
     """Four units in the last place are eight of 2^-53."""
     matrix = replace(symbolic_matrix(MANAGER, np.eye(SIZE) / 3.0), units=5.0)
