@@ -38,10 +38,9 @@ class DiagramLayers:
         self._system, self._store = system, system.store
         self.lower = self.upper = system.known
         self.products = 0
-        (choice,) = system.choices
         store = self._store
-        # 1 where an upper entry is positive: sums of these are never too small to be seen.
-        self._pattern = store.mapped(choice.matrix[1], lambda values: (values > 0).astype(np.float64))
+        store.begin_exact()
+        self._pattern = system.pattern()  # sums of these are never too small to be seen
         self._one = store.constant(1.0)
         self._halves = self._bits_of_counter()
         self.left = self._leading_to(self._pattern, self._one)
@@ -75,7 +74,6 @@ class DiagramLayers:
         """Add the values of a layer, which leads to known states alone."""
         store = self._store
         (choice,) = self._system.choices
-        store.begin_exact()
         found = [self.lower, self.upper]
         for place, rounding in enumerate((DOWN, UP)):
             value = store.matrix_product(store.product(choice.matrix[place], layer), found[place], rounding)

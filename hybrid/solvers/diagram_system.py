@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from hybrid.base.errors import UnsupportedError
 from mtbdd.base.errors import option
 from mtbdd.diagrams.node_store import UP, NodeStore
@@ -113,6 +115,20 @@ class DiagramSystem:
         y = self.store.matrix_product(choice.matrix[int(rounding == UP)], x, rounding)
         self.refuse_large(y)
         return y
+
+    def pattern(self) -> int:
+        """Return 1 where a chain's matrix has a positive upper entry, and 0 elsewhere."""
+        (choice,) = self.choices
+        return self.store.mapped(choice.matrix[1], lambda values: (values > 0).astype(np.float64))
+
+    def most_additions(self) -> int:
+        """Return how many additions of positive numbers make an element of `image`, at most.
+
+        Lemma: diagram-series (docs/bounds.md).
+        """
+        store = self.store
+        entries = store.values(store.matrix_product(self.pattern(), store.constant(1.0), UP))
+        return min(int(entries.max()) - 1, store.bottom // 3)  # lemma: diagram-series
 
     def settle(self, *vectors: int) -> tuple[int, ...]:
         """Return vectors, by other numbers where the store was full of functions that nobody needs."""

@@ -38,6 +38,9 @@ _FIRST = 1 << 12
 _MOST_KEYS = 1 << 26
 """Places for results; where they are full these are forgotten."""
 
+_KEPT = 4
+"""Times the results of the largest operation, up to which old ones are kept: most help no later one."""
+
 _NODE_BYTES = 32
 _KEY_BYTES = 12
 
@@ -109,7 +112,7 @@ class NodeStore:
 
     Notes
     -----
-    Memory: 30 bytes a node, and 24 to 96 a known result.
+    Memory: 30 bytes a node, and 24 to 48 a known result.
     """
 
     def __init__(
@@ -122,7 +125,7 @@ class NodeStore:
 
         self.bottom, self.most, self._advice = bottom, most, advice
         self._kernels = kernels
-        self._live = 1
+        self._live, self._most_made = 1, 0
         self._store: Store = kernels.Store(
             np.zeros((_FIRST, 3), dtype=np.int32),
             np.zeros(_FIRST, dtype=np.uint64),
@@ -273,6 +276,10 @@ class NodeStore:
         """Return an operation of `mtbdd.diagrams.node_kernels` on two functions, times a power of two."""
         check_budget()
         kernels, record = self._kernels, self._store.record
+        before = int(record[kernels.KNOWN])
+        if before > max(16 * _FIRST, _KEPT * self._most_made):
+            self._begin_results()
+            before = 0
         kernels.begin(self._store, operation, a, b, power)
         while status := kernels.run(self._store, self.bottom, _STEPS):
             check_budget()
@@ -282,6 +289,7 @@ class NodeStore:
                 self._reserve(1)
                 self._reserve_results()
                 self._reserve_notes()
+        self._most_made = max(self._most_made, int(record[kernels.KNOWN]) - before)
         return int(record[kernels.RESULT])
 
     def noted(self, operation: Callable[[], T]) -> tuple[T, Words]:
@@ -298,7 +306,8 @@ class NodeStore:
         return found, log
 
     def begin_exact(self) -> None:
-        """Forget whether results were rounded."""
+        """Forget whether results were rounded, and all results: what is known is not rounded once more."""
+        self._begin_results()
         self._store.record[[self._kernels.ROUNDED, self._kernels.TINY]] = 0
 
     @property
@@ -364,17 +373,21 @@ class NodeStore:
         store.unique.fill(-1)
         kernels.index_nodes(store, self.bottom)
         self._live = self.n_nodes
-        places = max(4 * _FIRST, 1 << (4 * self._live).bit_length())
-        if places < store.keys.size:  # small tables are quick
-            keys, results = np.zeros(places, dtype=np.int64), np.zeros(places, dtype=np.int32)
-            self._store = store._replace(keys=keys, results=results)
-        self._forget()
+        self._begin_results()
         return tuple(int(place[function]) for function in functions)
 
     def is_crowded(self) -> bool:
-        """Whether most nodes are of no use, or most results are old: `collect` costs little beside them."""
-        known = int(self._store.record[self._kernels.KNOWN])
-        return self.n_nodes > max(_FIRST, 4 * self._live) or known > max(16 * _FIRST, 4 * self._live)
+        """Whether most nodes are of no use: `collect` costs little beside them."""
+        return self.n_nodes > max(_FIRST, 4 * self._live)
+
+    def _begin_results(self) -> None:
+        """Forget all results, between two operations; have room for as many as the largest one has made."""
+        places = max(4 * _FIRST, 1 << (4 * self._most_made).bit_length())
+        if places < self._store.keys.size:  # small tables are quick
+            keys, results = np.zeros(places, dtype=np.int64), np.zeros(places, dtype=np.int32)
+            self._store = self._store._replace(keys=keys, results=results)
+        self._most_made = 0
+        self._forget()
 
     def _forget(self) -> None:
         self._store.keys.fill(-1)
@@ -404,8 +417,8 @@ class NodeStore:
         if keys.size >= _MOST_KEYS:
             self._forget()
             return
-        require_memory(_KEY_BYTES * 4 * keys.size, "results of operations on diagrams", self._advice)
-        more = np.full(4 * keys.size, -1, dtype=np.int64)
+        require_memory(_KEY_BYTES * 2 * keys.size, "results of operations on diagrams", self._advice)
+        more = np.full(2 * keys.size, -1, dtype=np.int64)
         results = np.zeros(more.size, dtype=np.int32)
         self._kernels.index_keys(keys, self._store.results, more, results)
         self._store = self._store._replace(keys=more, results=results)

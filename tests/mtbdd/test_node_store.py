@@ -188,6 +188,18 @@ def test_a_store_is_crowded_by_what_nobody_needs(rng):
     assert not store.is_crowded()
 
 
+def test_old_results_are_forgotten_and_take_no_room(rng):
+    levels, store = list(range(12)), NodeStore(12)
+    f, g = (store.insert(diagram_of(rng.random(1 << 12), levels, 12)) for _ in range(2))
+    total = store.sum(f, g)
+    most = 0
+    for i in range(40):
+        store.product(f, store.insert(diagram_of(rng.integers(0, 9, 1 << 12) + i, levels, 12)))
+        most = max(most, store._store.keys.size)
+    assert most <= 1 << 18
+    assert store.sum(f, g) == total
+
+
 def test_results_are_forgotten_where_there_is_no_room_for_more(rng, monkeypatch):
     monkeypatch.setattr("mtbdd.diagrams.node_store._MOST_KEYS", 1 << 14)
     levels, store = list(range(14)), NodeStore(14)
@@ -235,6 +247,17 @@ def test_what_was_rounded_or_tiny_is_known():
             (store.sum if is_sum else store.product)(f, g, rounding)
             assert (store.was_rounded, store.was_tiny) == (rounded, tiny)
             store.collect()
+
+
+# lemma: diagram-series
+def test_a_result_that_is_known_counts_as_rounded_where_it_was():
+    store = NodeStore(1)
+    f, g = (store.insert(diagram_of(v, [0], 1)) for v in ([0.1, 0.5], [0.2, 0.5]))
+    for _ in range(2):
+        store.begin_exact()
+        assert not store.was_rounded
+        store.sum(f, g, DOWN)
+        assert store.was_rounded
 
 
 def test_values_beyond_the_doubles_and_nodes_beyond_the_room_are_refused(rng):
