@@ -120,6 +120,22 @@ def test_a_series_whose_terms_vanish_is_added_up_from_above() -> None:
     assert Fraction(answer.lower) < Fraction(1, 10**400) < Fraction(answer.upper)
 
 
+# lemma: diagram-series
+@pytest.mark.parametrize(("columns", "additions"), [((0,), 0), ((0, 3), 1), ((0, 2, 3), 2), ((0, 1, 2, 3), 2)])
+def test_additions_of_a_step_are_those_of_a_row_or_of_its_bits(
+    columns: tuple[int, ...], additions: int
+) -> None:
+    store, matrix = NodeStore(6), 0
+    for column in columns:
+        entry = store.constant(0.25)
+        for level, bit in ((1, column >> 1), (4, column & 1)):
+            nodes = np.array([[6, 0, 0], [6, 1, 1], [level, 0, 1]], dtype=np.int32)
+            entry = store.product(entry, store.insert(Diagram(6, nodes, np.array([1.0 - bit, float(bit)]))))
+        matrix = store.sum(matrix, entry)
+    system = DiagramSystem(store, [DiagramChoice((matrix, matrix))], True, 0, 4)
+    assert system.most_additions() == additions
+
+
 # lemma: diagram-layers
 def test_a_large_chain_without_circles_is_solved_in_layers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybrid.solvers.diagram_iteration._MANY_NODES", 0)
