@@ -368,7 +368,7 @@ def _system(
     """
     if a.options.engine != "symbolic":
         a.model.index.require_numbers()
-    model = a.model
+    model, store.most_results = a.model, a.work.most_results
     choices = []
     for layer, own in enumerate(model.layers):
         enabled = rows & (own.enabled if allowed is None else allowed[layer])

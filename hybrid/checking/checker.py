@@ -22,7 +22,14 @@ from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.base.check_options import OPTIONS
 from hybrid.base.communicators.threads import failure_of_all
-from hybrid.base.errors import HybridError, NotExactError, PropertyError, UnknownError, UnsupportedError
+from hybrid.base.errors import (
+    HybridError,
+    NotConvergedError,
+    NotExactError,
+    PropertyError,
+    UnknownError,
+    UnsupportedError,
+)
 from hybrid.base.option_types import CheckEngine
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.base.units import counted
@@ -87,16 +94,42 @@ def why_no_vectors(model: SymbolicModel, share: float) -> str | None:
     return f"vectors of {model.n_states:,} states take {needed / 1e9:.3g} GB, and too little memory is free"
 
 
+_MANY_STATES = 1 << 20
+"""States from which on vectors that are diagrams are tried although there is room for arrays."""
+
+_STATES_A_NODE = 64
+"""States a node of the matrix, at least, where they are tried."""
+
+_STATES_A_RESULT = 4
+"""States a result of an operation on diagrams that a trial may make: small beside what arrays take."""
+
+
+def results_of_trial(options: CheckOptions, model: SymbolicModel) -> int | None:
+    """Return how many results of operations a trial of vectors that are diagrams may take; None for no trial.
+
+    The values of a few steps do not tell whether it pays: protocols of many steps have few for long. So a
+    trial is the answer itself, which ends at a number of results that takes little beside arrays.
+    """
+    is_plain = options.level == OPTIONS["level"].default and options.storage == OPTIONS["storage"].default
+    if model.n_states < _MANY_STATES or not (is_plain and may_be_symbolic(options, model)):
+        return None
+    nodes = sum(model.manager.size(layer.matrix.node) for layer in model.layers)
+    if _STATES_A_NODE * nodes > model.n_states or options.matrix_backend().name != "cpu":
+        return None
+    return int(model.n_states // _STATES_A_RESULT)
+
+
 def with_engine(
     options: CheckOptions, model: SymbolicModel, needs_arrays: bool = False
 ) -> tuple[CheckOptions, str | None]:
     """Return the options with an engine chosen where that was left open, and why, else None.
 
-    Where there is no room for vectors these are diagrams, unless the request `needs_arrays`. Few states stay
-    compressed, for NumPy solves those at once. Of more the diagram of the transitions decides: lists of
-    states without structure have about as many nodes as transitions, and then blocks of them are no smaller
-    than the matrix, and take longer to find. A decision process of few transitions is written out as well:
-    that takes less time than to choose a level. Time: O(levels), once the model is numbered.
+    Where there is no room for vectors these are diagrams, unless the request `needs_arrays`; where states are
+    many beside nodes that is tried, see `results_of_trial`. Few states stay compressed, for NumPy solves
+    those at once. Of more the diagram of the transitions decides: lists of states without structure have
+    about as many nodes as transitions, and then blocks of them are no smaller than the matrix, and take
+    longer to find. A decision process of few transitions is written out as well: that takes less time than
+    to choose a level. Time: O(levels), once the model is numbered.
     """
     if options.engine != "auto":
         return options, None
@@ -105,6 +138,8 @@ def with_engine(
         return replace(options, engine="symbolic"), reason
     if not model.is_numbered:
         return replace(options, engine="hybrid"), "what was asked for besides is its alone"
+    if not needs_arrays and results_of_trial(options, model) is not None:
+        return replace(options, engine="symbolic"), f"{model.n_states:,} states are many beside the nodes"
     if options.backend == options.method == "auto" and model.n_states <= FEW_EQUATIONS:
         few = f"NumPy solves {counted(model.n_states, 'state')} before compiled kernels are loaded"
         return replace(options, engine="hybrid"), few
@@ -144,6 +179,9 @@ def may_be_symbolic(options: CheckOptions, model: SymbolicModel) -> bool:
 
 _log = logging.getLogger(__name__)
 
+_GIVES_WAY = UnsupportedError, MemoryError, OverflowError, NotConvergedError
+"""Failures of an engine that was chosen, after which another one goes on."""
+
 _FINE = 1e-12  # precision of the second attempt at a comparison that the first one left unknown
 
 
@@ -170,6 +208,8 @@ class Checker(FormulaChecker):
         self._needs_arrays = scheduler or values or checkpoint is not None
         self._is_auto = options.engine == "auto"
         options, self._engine_reason = with_engine(options, model, self._needs_arrays)
+        is_tried = self._is_auto and options.engine == "symbolic" and why_no_vectors(model, _SHARE) is None
+        self._results_of_trial = results_of_trial(options, model) if is_tried else None
         super().__init__(model, options, progress, values)
         self._checkpoint = checkpoint
         self._with_scheduler = scheduler
@@ -195,6 +235,7 @@ class Checker(FormulaChecker):
         self._work = SolveStatistics(
             progress=self._progress, engine_reason=self._engine_reason, warnings=list(prop.warnings)
         )
+        self._work.most_results = self._results_of_trial
         is_search = isinstance(prop.formula, (MultiObjective, Quantile))
         self._work.settles = not (self._with_scheduler or is_search)
         if self._checkpoint is not None and not is_search:
@@ -209,10 +250,8 @@ class Checker(FormulaChecker):
             if self._with_scheduler and not isinstance(prop.formula, MultiObjective):
                 self._scheduled = self._schedulable(prop.formula)
             try:
-                summary = self._summary(prop.formula)
-            except UnknownError as unknown:
-                summary = self._patient_summary(prop.formula, unknown)
-            except (UnsupportedError, MemoryError, OverflowError) as fault:
+                summary = self._certain_summary(prop.formula)
+            except _GIVES_WAY as fault:
                 summary = self._by_another_engine(prop.formula, fault)
             if self._exact is not None and not isinstance(summary.value, bool):
                 exact = self._exact.answer(prop.formula)
@@ -278,7 +317,7 @@ class Checker(FormulaChecker):
 
     def _by_another_engine(self, formula: Expression, fault: Exception) -> Summary:
         """Return the answer's value by another engine, where the one that was chosen has failed."""
-        tried = [self.options.engine]
+        tried = [self.options.engine] if self._work.most_results is None else []
         while True:
             other = self._other_engine(fault)
             if other is None or other in tried:
@@ -286,21 +325,23 @@ class Checker(FormulaChecker):
             why = f"{self._work.engine_reason}, but the engine {self.options.engine} failed: {fault}"
             _log.info("going on with the engine %s: %s", other, why)
             self._work.engine_reason = why
-            self.options = replace(self.options, engine=other)
+            self.options, self._work.most_results = replace(self.options, engine=other), None
             tried.append(other)
             try:
-                return self._summary(formula)
-            except UnknownError as unknown:
-                return self._patient_summary(formula, unknown)
-            except (UnsupportedError, MemoryError, OverflowError) as again:
+                return self._certain_summary(formula)
+            except _GIVES_WAY as again:
                 fault = again
 
     def _other_engine(self, fault: Exception) -> CheckEngine | None:
         """Return the engine to go on with behind the one that was chosen; None where there is none."""
         if not self._is_auto or isinstance(fault, HybridError) and isinstance(fault, MemoryError):
             return None
+        if isinstance(fault, NotConvergedError) and self._work.most_results is None:
+            return None
         if self.options.engine == "symbolic":
-            return "hybrid" if why_no_vectors(self.model, 1.0) is None else None
+            if why_no_vectors(self.model, 1.0) is not None:
+                return None
+            return with_engine(replace(self.options, engine="auto"), self.model, True)[0].engine
         if self.options.engine == "explicit":
             return "hybrid"
         if isinstance(fault, UnsupportedError) or self._needs_arrays:
@@ -327,6 +368,13 @@ class Checker(FormulaChecker):
         return found.without_bounds() if self._unproven else found
 
     # ------------------------------------------------------------------ top level
+
+    def _certain_summary(self, formula: Expression) -> Summary:
+        """Return the answer's value; what bounds leave unknown is looked at once more."""
+        try:
+            return self._summary(formula)
+        except UnknownError as unknown:
+            return self._patient_summary(formula, unknown)
 
     def _patient_summary(self, formula: Expression, unknown: UnknownError) -> Summary:
         """Return the answer's value from better bounds or exact numbers, where the first leave it unknown."""

@@ -32,6 +32,9 @@ NEAREST, DOWN, UP = 0, -1, 1
 _STEPS = 1 << 22
 """Steps between two checks of the budget: some tenths of a second."""
 
+_FEW_STEPS = 1 << 17
+"""Steps between two looks at the number of results, where that is limited."""
+
 _FIRST = 1 << 12
 """Nodes that a store has room for at first."""
 
@@ -110,6 +113,11 @@ class NodeStore:
     advice : str
         What to do then.
 
+    Attributes
+    ----------
+    most_results : int or None
+        Results of operations after which a further one raises `MemoryError`; None for any number.
+
     Notes
     -----
     Memory: 30 bytes a node, and 24 to 48 a known result.
@@ -125,7 +133,8 @@ class NodeStore:
 
         self.bottom, self.most, self._advice = bottom, most, advice
         self._kernels = kernels
-        self._live, self._most_made = 1, 0
+        self._live, self._most_made, self._made = 1, 0, 0
+        self.most_results: int | None = None
         self._store: Store = kernels.Store(
             np.zeros((_FIRST, 3), dtype=np.int32),
             np.zeros(_FIRST, dtype=np.uint64),
@@ -281,16 +290,27 @@ class NodeStore:
             self._begin_results()
             before = 0
         kernels.begin(self._store, operation, a, b, power)
-        while status := kernels.run(self._store, self.bottom, _STEPS):
+        steps = _STEPS if self.most_results is None else _FEW_STEPS
+        while status := kernels.run(self._store, self.bottom, steps):
             check_budget()
+            self._refuse_more(int(record[kernels.KNOWN]) - before)
             if status == kernels.OVERFLOW:
                 raise OverflowError("a value is beyond 1.79e308, the largest double: expected finite values")
             if status == kernels.FULL:
                 self._reserve(1)
                 self._reserve_results()
                 self._reserve_notes()
-        self._most_made = max(self._most_made, int(record[kernels.KNOWN]) - before)
+        made = max(int(record[kernels.KNOWN]) - before, 0)
+        self._most_made, self._made = max(self._most_made, made), self._made + made
+        self._refuse_more(0)
         return int(record[kernels.RESULT])
+
+    def _refuse_more(self, more: int) -> None:
+        """Refuse to go on where there are too many results, with those that an operation has made so far."""
+        if self.most_results is not None and self._made + more > self.most_results:
+            raise MemoryError(
+                f"operations on diagrams made more than {self.most_results:,} results: {self._advice}"
+            )
 
     def noted(self, operation: Callable[[], T]) -> tuple[T, Words]:
         """Return what operations make, and what was done with leaves on the way.

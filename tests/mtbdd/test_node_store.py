@@ -200,6 +200,15 @@ def test_old_results_are_forgotten_and_take_no_room(rng):
     assert store.sum(f, g) == total
 
 
+def test_results_beyond_a_limit_are_refused(rng):
+    levels, store = list(range(12)), NodeStore(12)
+    f, g = (store.insert(diagram_of(rng.random(1 << 12), levels, 12)) for _ in range(2))
+    store.most_results = 1 << 12
+    store.sum(f, g)
+    with pytest.raises(MemoryError, match="more than 4,096 results"):
+        store.product(f, g)
+
+
 def test_results_are_forgotten_where_there_is_no_room_for_more(rng, monkeypatch):
     monkeypatch.setattr("mtbdd.diagrams.node_store._MOST_KEYS", 1 << 14)
     levels, store = list(range(14)), NodeStore(14)

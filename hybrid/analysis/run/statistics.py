@@ -93,6 +93,8 @@ class SolveStatistics(Record, frozen=False):
         Why the engine was chosen; None where it was requested.
     checkpoint : Checkpoint or None
         What keeps iterations for runs to come.
+    most_results : int or None
+        Of operations on diagrams, after which vectors are no longer diagrams; None where they stay so.
     settles : bool
         Whether bounds count that are not as close as they should be when the iterations are spent.
     unfinished : NotConvergedError or None
@@ -117,6 +119,7 @@ class SolveStatistics(Record, frozen=False):
     progress: Callable[[int, float], None] | None = field(default=None, repr=False)
     checkpoint: Checkpoint | None = field(default=None, repr=False)
     engine_reason: str | None = field(default=None, repr=False)
+    most_results: int | None = field(default=None, repr=False)
     settles: bool = False
     unfinished: NotConvergedError | None = field(default=None, repr=False)
     warnings: list[str] = field(default_factory=list, repr=False)

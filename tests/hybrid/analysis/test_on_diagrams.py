@@ -121,7 +121,9 @@ def test_a_series_whose_terms_vanish_is_added_up_from_above() -> None:
 
 
 # lemma: diagram-series
-@pytest.mark.parametrize(("columns", "additions"), [((0,), 0), ((0, 3), 1), ((0, 2, 3), 2), ((0, 1, 2, 3), 2)])
+@pytest.mark.parametrize(
+    ("columns", "additions"), [((0,), 0), ((0, 3), 1), ((0, 2, 3), 2), ((0, 1, 2, 3), 2)]
+)
 def test_additions_of_a_step_are_those_of_a_row_or_of_its_bits(
     columns: tuple[int, ...], additions: int
 ) -> None:

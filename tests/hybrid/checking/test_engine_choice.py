@@ -12,6 +12,8 @@ import hybrid
 import hybrid.checking.checker as engine_choice
 from hybrid.__main__ import main
 from hybrid.analysis.run.options import CheckOptions
+from hybrid.base.errors import NotConvergedError
+from hybrid.matrix.space.base import Status
 from tests.builders.chain_texts import GAMBLER, STAIRS
 from tests.builders.flat_texts import opinions
 from tests.source_tree import ROOT
@@ -123,6 +125,48 @@ def test_vectors_without_room_are_diagrams() -> None:
     kept: list[dict[str, Any]] = [{"backend": "reference"}, {"representation": "tasks"}, {"values": True}]
     for besides in (*kept, {"ranks": 2}, {"method": "jacobi"}):
         assert hybrid.check(model, question, engine="auto", **besides).engine != "symbolic"
+
+
+@pytest.fixture
+def open_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All states are many, and many beside nodes."""
+    monkeypatch.setattr(engine_choice, "_MANY_STATES", 0)
+    monkeypatch.setattr(engine_choice, "_STATES_A_NODE", 0)
+
+
+@pytest.mark.usefixtures("open_choice")
+@pytest.mark.parametrize(("most", "engine"), [(1 << 20, "symbolic"), (10, "hybrid")])
+def test_diagrams_are_tried_where_states_are_many_beside_nodes(
+    most: int, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, question = hybrid.parse(STAIRS), "P=? [ F s=3 ]"
+    monkeypatch.setattr(engine_choice, "_STATES_A_RESULT", model.n_states / most)
+    expected = hybrid.check(model, question)
+    found = hybrid.check(model, question, engine="auto", backend="cpu")
+    assert (found.engine == "symbolic") == (engine == "symbolic")
+    assert found.lower <= expected.upper and expected.lower <= found.upper
+    reason = found.record()["engine_reason"]
+    assert reason.startswith(f"{model.n_states:,} states are many beside the nodes")
+    has_failed = "the engine symbolic failed: operations on diagrams made more than 10 results" in reason
+    assert has_failed == (engine == "hybrid")
+    for besides in ({"level": 2}, {"backend": "reference"}, {"values": True}):
+        other = hybrid.check(model, question, engine="auto", **{"backend": "cpu", **besides})
+        assert "beside the nodes" not in other.record()["engine_reason"]
+
+
+@pytest.mark.usefixtures("open_choice")
+def test_a_trial_without_bounds_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, question = hybrid.parse(GAMBLER), "P=? [ F x=goal ]"
+    monkeypatch.setattr(engine_choice, "_STATES_A_RESULT", 1e-9)
+
+    def apart(*_: Any) -> None:
+        raise NotConvergedError("until probabilities", Status.NO_BOUND, 7, 0.5)
+
+    monkeypatch.setattr("hybrid.analysis.on_diagrams._solved", apart)
+    found = hybrid.check(model, question, engine="auto", backend="cpu", method="interval")
+    assert found.engine != "symbolic" and found.value is not None
+    with pytest.raises(NotConvergedError):
+        hybrid.check(model, question, engine="symbolic", method="interval")
 
 
 def test_an_engine_that_fails_gives_way_and_the_answer_says_so(
