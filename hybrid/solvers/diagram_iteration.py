@@ -181,14 +181,15 @@ class DiagramIteration:
         """
         store = self.system.store
         store.begin_exact()
-        self.lower, is_whole, additions, terms = self._series(DOWN)
+        self.lower, is_whole, sums = self._series(DOWN)
         if not is_whole:
             return False
         roundings = 0
         if store.was_rounded:  # lemma: diagram-series
             (self.lower,) = self.system.settle(self.lower)
-            roundings = terms * (1 + self.system.most_additions()) + additions  # lemma: diagram-series
-        share = 2.0 * (roundings * _ROUNDED + (terms + 1) * self._width())  # lemma: diagram-series
+            additions = self.system.most_additions()
+            roundings = sums.count * (1 + additions) + sums.depth + 2  # lemma: diagram-series
+        share = 2.0 * (roundings * _ROUNDED + (sums.count + 1) * self._width())  # lemma: diagram-series
         if store.was_tiny:  # lemma: diagram-series
             share = math.inf
         most = float(store.values(self.lower).max()) if self.criterion.absolute else 1.0
@@ -217,12 +218,11 @@ class DiagramIteration:
                 widest = max(widest, float(apart.max()))  # lemma: diagram-series
         return widest
 
-    def _series(self, rounding: int) -> tuple[int, bool, int, int]:
+    def _series(self, rounding: int) -> tuple[int, bool, _Sums]:
         """Return the sum of the terms ``A^k b`` of a chain, and whether the next one is 0.
 
-        Then how many additions of terms an element is part of at most, and how many terms there are. A term
-        is smaller than the vector that steps make. It ends where no path is longer, or where a term is
-        positive in the same states as an earlier one: then none is ever 0.
+        Then how they were added up. A term is smaller than the vector that steps make. It ends where no path
+        is longer, or where a term is positive in the same states as an earlier one: then none is ever 0.
 
         Lemma: diagram-series (docs/bounds.md).
         """
@@ -251,7 +251,7 @@ class DiagramIteration:
                 if made >= power:
                     seen, power = support, 2 * power
             term, seen, self.lower, *sums.parts = system.settle(term, seen, self.lower, *sums.parts)
-        return sums.total(), is_whole, sums.depth + 2, sums.count  # lemma: diagram-series
+        return sums.total(), is_whole, sums
 
     def _support(self, x: int) -> int:
         """Return 1 where a vector is positive, and 0 elsewhere."""

@@ -153,6 +153,7 @@ class Partition:
         if both != self.manager.false:
             meeting = self.only(both), other.only(both)
             if units or not _add_up(*meeting):  # lemma: entry-units
+                # lemma: entry-units
                 units = compound(units, 1.0) if _of_one_sign(*meeting) else math.inf
             for value, piece in meeting[0].combine(meeting[1], lambda a, b: a + b):
                 pieces.setdefault(value, []).append(piece)
