@@ -321,10 +321,12 @@ def _suppositions(layers: Layers, found: Node, looks: dict[int, Node]) -> Iterat
 # Where a counter runs down from many values, a search by rounds visits a layer once for each of them, and
 # each round unites sets of all layers.  Layer after layer, in the direction in which the counter runs, one is
 # visited once a sweep, and steps touch few layers.  This pays where the layers' diagrams have little in
-# common, as below a counter at the top of the order.
+# common, as below a counter at the top of the order.  Where later sweeps take many times the work of the first
+# one and of all rounds before, the counter does not order the search, and rounds go on.
 
 _LEAST_WORK = 1 << 19  # nodes that steps have started from before a sweep is thought of; then twice as many
 _FEWEST_LAYERS = 16  # that states to start from lie in
+_REVISITED = 8  # times the work before and of the first sweep that later ones may take
 _SLICED = 4  # times the nodes of all that is found are those of their layers one by one, at most
 
 
@@ -348,6 +350,8 @@ class Sweep:
     ----------
     work : int
         Nodes of all the sets that steps have started from so far.
+    pending : dict
+        What is left to step from, by layer.
     """
 
     def __init__(
@@ -362,17 +366,16 @@ class Sweep:
         self.layers, self._relations, self._direction, self._inside = layers, relations, direction, inside
         self.found = found
         self.work = 0
-        self._pending = pending
+        self.pending = pending
 
     def rounds(self) -> Iterator[Node]:
         """Search to the end, and yield what is found after every sweep."""
         manager, passed = self.layers.manager, -1
-        while self._pending:
-            layer = min(self._pending)
-            states = self._pending.pop(layer)
+        while self.pending:
+            layer = min(self.pending)
             if layer < passed:
                 yield self.found
-            passed = layer
+            passed, states = layer, self.pending.pop(layer)
             self.work += manager.size(states) * len(self._relations)
             for relation in self._relations:
                 new = self._direction(relation, states)
@@ -383,8 +386,8 @@ class Sweep:
                     continue
                 self.found = self.found | new
                 for number, part in self.layers.split(new).items():
-                    before = self._pending.get(number)
-                    self._pending[number] = part if before is None else before | part
+                    before = self.pending.get(number)
+                    self.pending[number] = part if before is None else before | part
         yield self.found
 
 
@@ -539,9 +542,17 @@ def search_rounds(
             next_sweep = work + work // 4
             sweep = leaps.sweep(found, manager.disjunction(found & ~states for states in done))
             if sweep is not None:
+                first = None
                 for found in sweep.rounds():
                     yield Round(found, work + sweep.work, grouped=True)
-                return
+                    first = sweep.work if first is None else first
+                    if sweep.work - first > _REVISITED * (work + first):
+                        break
+                if not sweep.pending:
+                    return
+                work += sweep.work
+                next_sweep = 2 * work
+                done = [found & ~manager.disjunction(sweep.pending.values())] * len(relations)
         # Counted once a round: every count walks all nodes.
         whole = manager.size(found)
         for i, relation in enumerate(relations):

@@ -200,7 +200,9 @@ def test_sweeps_find_what_a_search_finds(
 
 @pytest.mark.parametrize("is_down", [False, True])
 @pytest.mark.parametrize("direction", ["image", "preimage"])
-def test_a_sweep_takes_each_layer_once(is_down: bool, direction: str, sweeps: list[Sweep]) -> None:
+def test_a_sweep_takes_each_layer_once(
+    is_down: bool, direction: str, sweeps: list[Sweep], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A counter that runs from some values to one end, where the inner state changes and it begins again."""
     model = Layered.of(FASTEST)
     end, begun = 0 if is_down else LAYERS - 1, range(4, LAYERS, 8)
@@ -221,6 +223,10 @@ def test_a_sweep_takes_each_layer_once(is_down: bool, direction: str, sweeps: li
     assert quick[-1].found == slow[-1].found
     assert len(sweeps) == 1 and sweeps[0].layers.is_down == (is_down == (direction == "image"))
     assert 2 * len(quick) < len(slow)
+    monkeypatch.setattr("mtbdd.build.reach._REVISITED", -1)
+    back = list(search_rounds(*arguments, counters=model.counters))
+    assert back[-1].found == slow[-1].found
+    assert sweeps[1].pending and len(back) > len(quick)  # rounds go on where the first sweep has ended
 
 
 @pytest.mark.parametrize("is_down", [False, True])
