@@ -321,8 +321,8 @@ def _suppositions(layers: Layers, found: Node, looks: dict[int, Node]) -> Iterat
 # Where a counter runs down from many values, a search by rounds visits a layer once for each of them, and
 # each round unites sets of all layers.  Layer after layer, in the direction in which the counter runs, one is
 # visited once a sweep, and steps touch few layers.  This pays where the layers' diagrams have little in
-# common, as below a counter at the top of the order.  Where later sweeps take many times the work of the first
-# one and of all rounds before, the counter does not order the search, and rounds go on.
+# common, as below a counter at the top of the order.  Where later sweeps take many times the work of all that
+# was before and of the first one, the counter does not order the search, and rounds go on.
 
 _LEAST_WORK = 1 << 19  # nodes that steps have started from before a sweep is thought of; then twice as many
 _FEWEST_LAYERS = 16  # that states to start from lie in
