@@ -23,6 +23,9 @@ _YOUNG = 10_000
 _TEXTS = ("completion", "man")
 """Commands whose output comes from the parser alone."""
 
+_BESIDE = {"explore": "levels", "info": "export"}
+"""Commands whose function, `run_` and their name, stands in the module of another one."""
+
 _ON_DEVICES = ("auto", "gpu")
 """Backends that use a device where there is one."""
 
@@ -53,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
 
         options = parse_arguments(arguments)
         if options.version:
-            from hybrid.app.cli.versions import print_versions
+            from hybrid.app.cli.manual import print_versions
 
             return print_versions(options.json_version)
         if options.command in _TEXTS:
@@ -84,13 +87,15 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
         with limited_threads(options.threads, alone):
             if alone:
                 import_numpy_alone()
-            command = import_module(f"hybrid.app.cli.{options.command.replace('-', '_')}")
+            name = options.command.replace("-", "_")
+            module = import_module(f"hybrid.app.cli.{_BESIDE.get(name, name)}")
+            run = getattr(module, f"run_{name}" if name in _BESIDE else "run")
             if alone:
                 gc.freeze()  # loaded modules stay
                 gc.set_threshold(_YOUNG)
                 gc.enable()
             signals.loaded()
-            return int(command.run(options, console))
+            return int(run(options, console))
     except LanguageError as error:
         from hybrid.app.cli.excerpts import Excerpts
 

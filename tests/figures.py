@@ -140,7 +140,7 @@ def _exponential(source: Source) -> Callable[[], str]:
     return lambda: f"{float(str(value_of(source))):.0e}".replace("e-0", "e-")
 
 
-_TOLERANCE = _exponential("hybrid.models.interchange.validate:TOLERANCE")
+_TOLERANCE = _exponential("hybrid.models.interchange.explicit_model:TOLERANCE")
 _EPSILON = _exponential(lambda: Criterion.epsilon)
 _ITERATIONS: Source = lambda: Criterion.max_iterations  # noqa: E731
 

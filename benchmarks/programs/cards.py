@@ -37,7 +37,7 @@ from gpu_kernels import Mode, Step, TileMatrix, current_device, relax_rows, take
 from gpu_kernels.explicit import FORMATS
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.systems import build_operator
-from hybrid.base.communicators.mpi import mpi_communicator
+from hybrid.base.communicators import mpi_communicator
 from hybrid.base.errors import OptionError
 from hybrid.base.halo import ArrivingVector
 from hybrid.base.option_types import Engine, StorageName

@@ -20,11 +20,10 @@ from hybrid.analysis.until import until_probabilities
 from hybrid.base.errors import PropertyError
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.levels.curve import least_instance_bytes
-from hybrid.properties.automata.automaton import DeterministicAutomaton, cubes, edges
+from hybrid.properties.automata.automaton import DeterministicAutomaton, cubes, edges, reduced
 from hybrid.properties.automata.choosing import ChosenAutomaton, choose_automaton
 from hybrid.properties.automata.formulas import FormulaStore, LtlFormula, from_path
 from hybrid.properties.automata.hoa import read_hoa
-from hybrid.properties.automata.reduction import reduced
 from hybrid.properties.tree import AutomatonPath
 from mtbdd.base.communicator import Share
 from mtbdd.base.records import Record

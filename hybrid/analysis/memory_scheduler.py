@@ -13,8 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.scheduler import Scheduler, SchedulerBuilder
-from hybrid.properties.automata.automaton import Acceptance, DeterministicAutomaton, mark_list
-from hybrid.properties.automata.reduction import component_fates
+from hybrid.properties.automata.automaton import (
+    Acceptance,
+    DeterministicAutomaton,
+    component_fates,
+    mark_list,
+)
 from mtbdd.base.records import Record
 from mtbdd.build.automaton_product import (
     AutomatonMove,

@@ -37,8 +37,7 @@ from mtbdd.diagrams.node_store import DOWN, UP, Diagram, NodeStore
 from mtbdd.diagrams.relation import Relation
 from mtbdd.diagrams.value_diagrams import ValueDiagrams
 from mtbdd.graph.prob01 import prob0, prob1
-from mtbdd.language.model_syntax import ELAPSED
-from mtbdd.language.syntax import Expression, Literal, ModelType
+from mtbdd.language.syntax import ELAPSED, Expression, Literal, ModelType
 
 Values = NDArray[np.float64]
 Enclosure = tuple[int, int]

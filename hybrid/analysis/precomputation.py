@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.runtime.coded import pointers
+from hybrid.base.arrays import concatenated_ranges
 from hybrid.base.components import search_states, withdraw_states
-from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.injection.injected import enumerate_paths
 from hybrid.matrix.injection.submatrices import level_blocks
 from mtbdd.base.records import Record

@@ -30,8 +30,7 @@ from mtbdd.base.records import Record
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import enclosed_rewards, relative_units, reward_rates
 from mtbdd.diagrams.manager import Node
-from mtbdd.language.model_syntax import ELAPSED
-from mtbdd.language.syntax import ModelType
+from mtbdd.language.syntax import ELAPSED, ModelType
 from mtbdd.offset.places import is_any
 from mtbdd.offset.states import StateIndex, index_states, states_from
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from gpu_kernels.runtime.csr import CsrArrays
 from hybrid.analysis.precomputation import prob0e
 from hybrid.analysis.run.state_files import check_suffix
-from hybrid.base.lists import concatenated_ranges
+from hybrid.base.arrays import concatenated_ranges
 from hybrid.base.notebook import block, paragraph, rows_table
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.explicit.extract import LayerRows, explicit_matrix, merge_layers, renumbered
@@ -34,7 +34,7 @@ from mtbdd.build.state_order import for_diagram, for_users
 from mtbdd.diagrams.manager import Node
 from mtbdd.graph.components import EndComponents
 from mtbdd.language.expression_parser import short_text
-from mtbdd.language.model_syntax import Command
+from mtbdd.language.syntax import Command
 from mtbdd.offset.states import StateIndex, states_from
 
 # Tables of schedulers: files in CSV and JSON, and the first rows for a notebook.

@@ -180,7 +180,7 @@ def _answers(
             raise OptionError(f"values: expected one property, whose values a file has, got {len(asked)}")
     if bisimulation:
         from hybrid.models.lumping import LumpingChecker
-        from hybrid.models.lumping.questions import refuse_with_quotient
+        from hybrid.models.lumping.checker import refuse_with_quotient
 
         refuse_with_quotient(chosen, parts=ranks is not None)
         if checkpoint is not None:

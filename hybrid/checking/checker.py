@@ -21,7 +21,7 @@ from hybrid.analysis.operator_values import Scope
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.base.check_options import OPTIONS
-from hybrid.base.communicators.threads import failure_of_all
+from hybrid.base.communicators import failure_of_all
 from hybrid.base.errors import (
     HybridError,
     NotConvergedError,
@@ -412,8 +412,7 @@ class Checker(FormulaChecker):
             )
             return summary
         if isinstance(formula, Quantile):
-            from hybrid.checking.quantile_pairs import QuantilePairs
-            from hybrid.checking.quantiles import quantile
+            from hybrid.checking.quantiles import QuantilePairs, quantile
 
             asked = self.model, formula, self.states, self.options, self._work, self._exact
             return quantile(*asked) if len(formula.names) == 1 else QuantilePairs(*asked).found()

@@ -197,8 +197,7 @@ def in_parts(
     them agree on is an `AgreedMemoryError` in all.
     """
     # Imported here: most checks need none of it.
-    from hybrid.base.communicators.mpi import MpiCommunicator
-    from hybrid.base.communicators.threads import in_threads
+    from hybrid.base.communicators import MpiCommunicator, in_threads
     from hybrid.matrix.parts.plan import planned_owners, require_same
 
     if isinstance(ranks, bool) or not (isinstance(ranks, (int, Communicator)) or hasattr(ranks, "Get_size")):

@@ -15,8 +15,7 @@ from mtbdd.build.order import ORDERS
 from mtbdd.language import load_model, parse_model, resolve
 from mtbdd.language.constants import Ignored, is_ignored
 from mtbdd.language.limits import Limits, limited
-from mtbdd.language.model_syntax import ModelSyntax, ResolvedModel
-from mtbdd.language.syntax import Expression
+from mtbdd.language.syntax import Expression, ModelSyntax, ResolvedModel
 
 Constants = Mapping[str, bool | int | float]
 

@@ -20,8 +20,19 @@ from hybrid.properties.tree import (
     RewardBounds,
     TimeBound,
 )
-from mtbdd.language.model_syntax import Command, ResolvedModel, Update
-from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
+from mtbdd.language.syntax import (
+    Binary,
+    Call,
+    Command,
+    Conditional,
+    Expression,
+    LabelReference,
+    Literal,
+    Name,
+    ResolvedModel,
+    Unary,
+    Update,
+)
 from mtbdd.language.walk import Interner, children, substitute, walk
 
 _OF_STATES = (Binary, Call, Conditional, LabelReference, Literal, Name, Unary)

@@ -24,7 +24,6 @@ from hybrid.properties.types import PropertyTypeChecker
 from mtbdd.base.records import Record
 from mtbdd.language.constants import check_given, type_of_given
 from mtbdd.language.errors import EvaluationError, Fault, FaultCollector, LanguageError, listed, shown_circle
-from mtbdd.language.model_syntax import ELAPSED, Constant, ResolvedModel
 from mtbdd.language.names import (
     BUILT_IN_LABELS,
     Definitions,
@@ -35,7 +34,17 @@ from mtbdd.language.names import (
 )
 from mtbdd.language.reals import doubles_around
 from mtbdd.language.scalars import Folder, Scalar
-from mtbdd.language.syntax import Expression, LabelReference, Literal, ModelType, Position, Type
+from mtbdd.language.syntax import (
+    ELAPSED,
+    Constant,
+    Expression,
+    LabelReference,
+    Literal,
+    ModelType,
+    Position,
+    ResolvedModel,
+    Type,
+)
 from mtbdd.language.types import TypeChecker, type_of_value
 from mtbdd.language.walk import expression_variables, walk
 

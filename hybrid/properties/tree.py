@@ -11,8 +11,7 @@ from dataclasses import field, replace
 
 from mtbdd.base.records import Record
 from mtbdd.language.errors import Fault, LanguageError, listed, suggestion
-from mtbdd.language.model_syntax import Constant, Formula, Label
-from mtbdd.language.syntax import Expression, Position
+from mtbdd.language.syntax import Constant, Expression, Formula, Label, Position
 from mtbdd.language.walk import expression_variables
 
 # ------------------------------------------------------------------ operators
@@ -63,7 +62,7 @@ class Reward(Expression):
     `optimum`, `comparison` and `threshold` are as for `Probability`.
     `structure` is the name in quotes, an expression for a number from 1, None for the first structure, or
     `Elapsed` in the operator T; `index` is its place among the model's structures from 0 (of `Elapsed`
-    `mtbdd.language.model_syntax.ELAPSED`), set when the property is resolved.
+    `mtbdd.language.syntax.ELAPSED`), set when the property is resolved.
     `discount` is what a step leaves of a reward's worth, None if everything.
     `target` is a `Path` (reachability reward), `Cumulative`, `Instantaneous` or `LongRun`.
     """

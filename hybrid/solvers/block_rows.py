@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels import ChoiceRows
-from hybrid.base.lists import concatenated_ranges
+from hybrid.base.arrays import concatenated_ranges
 from hybrid.matrix.cpu.csr import Components, CsrMatrix, csr_of, find_components
 from hybrid.matrix.space.base import Clock, Criterion, Numbers, Status, Vector
 from hybrid.matrix.space.bellman import BellmanOperator, DirectedSystem

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from gpu_kernels import ChoiceRows
 from gpu_kernels.runtime.csr import CsrArrays
+from hybrid.base.arrays import concatenated_ranges
 from hybrid.base.blas_threads import one_blas_thread
-from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.space.base import Clock, Criterion, Progress, Status, Vector
 from hybrid.matrix.space.bounded_solution import WIDEST
 from hybrid.matrix.space.choice_operator import ChoiceOperator, Policy

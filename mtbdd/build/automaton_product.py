@@ -29,8 +29,7 @@ from mtbdd.diagrams.matrix import SymbolicMatrix, made_of_table
 from mtbdd.diagrams.nodes import read_nodes
 from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
-from mtbdd.language.model_syntax import ResolvedVariable
-from mtbdd.language.syntax import ModelType
+from mtbdd.language.syntax import ModelType, ResolvedVariable
 
 
 class AutomatonMove(Record):

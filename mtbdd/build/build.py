@@ -25,8 +25,7 @@ from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
 from mtbdd.language.errors import BuildError, Fault, format_state
-from mtbdd.language.model_syntax import ResolvedModel
-from mtbdd.language.syntax import ModelType, Position
+from mtbdd.language.syntax import ModelType, Position, ResolvedModel
 from mtbdd.offset.states import index_states
 
 # The transition matrix of a model from its events: identities, overlaps, normalisation, deadlocks.

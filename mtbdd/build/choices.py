@@ -30,7 +30,7 @@ from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
 from mtbdd.language.errors import BuildError, Fault
 from mtbdd.language.limits import raised
-from mtbdd.language.model_syntax import Command, ResolvedModel
+from mtbdd.language.syntax import Command, ResolvedModel
 
 _SHOWN = 4  # parts and commands that are reported of many
 

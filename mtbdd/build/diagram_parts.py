@@ -15,7 +15,7 @@ from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.nodes import distinct_pairs, nodes_of_pairs
 from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
-from mtbdd.language.model_syntax import Command, ResolvedModel
+from mtbdd.language.syntax import Command, ResolvedModel
 from mtbdd.offset.expansion import expand
 from mtbdd.offset.states import StateIndex
 

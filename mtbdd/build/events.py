@@ -18,21 +18,24 @@ from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.partition import Partition, canonical
 from mtbdd.language.errors import EvaluationError
 from mtbdd.language.limits import current, raised
-from mtbdd.language.model_syntax import (
+from mtbdd.language.reals import from_text
+from mtbdd.language.scalars import apply_binary
+from mtbdd.language.syntax import (
     ActionRenaming,
     Assignment,
+    Binary,
     Command,
     Composition,
+    Expression,
     Hiding,
+    Literal,
     Module,
     ModuleReference,
     Parallel,
+    Position,
     ResolvedModel,
     Update,
 )
-from mtbdd.language.reals import from_text
-from mtbdd.language.scalars import apply_binary
-from mtbdd.language.syntax import Binary, Expression, Literal, Position
 
 # Synchronisation: the events of a model's modules, composed as its system block says.
 #

@@ -25,8 +25,7 @@ from mtbdd.diagrams.matrix import UNITED_UNITS, SymbolicMatrix
 from mtbdd.diagrams.nodes import TRUE, NodeTable, read_nodes
 from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
-from mtbdd.language.model_syntax import ResolvedModel
-from mtbdd.language.syntax import Expression, ModelType
+from mtbdd.language.syntax import Expression, ModelType, ResolvedModel
 from mtbdd.offset.convert import entry_units, has_diagonal, offset_label
 from mtbdd.offset.expansion import expand, expand_sum, expand_values
 from mtbdd.offset.offset import MAX_COUNT, OffsetMTBDD

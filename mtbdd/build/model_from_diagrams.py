@@ -22,9 +22,16 @@ from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
-from mtbdd.language.model_syntax import Label, ResolvedModel, ResolvedVariable, RewardStructure
 from mtbdd.language.names import BUILT_IN_LABELS
-from mtbdd.language.syntax import LabelReference, ModelType, Position
+from mtbdd.language.syntax import (
+    Label,
+    LabelReference,
+    ModelType,
+    Position,
+    ResolvedModel,
+    ResolvedVariable,
+    RewardStructure,
+)
 
 # The chain that a memoryless scheduler leaves of a decision process, as a model over the same states.
 

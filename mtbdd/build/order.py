@@ -15,8 +15,7 @@ from contextvars import ContextVar
 from mtbdd.base.budget import check_budget
 from mtbdd.language.errors import BuildError, Fault
 from mtbdd.language.limits import Limits, current, raised
-from mtbdd.language.model_syntax import Command, ResolvedModel, ResolvedVariable
-from mtbdd.language.syntax import Position
+from mtbdd.language.syntax import Command, Position, ResolvedModel, ResolvedVariable
 from mtbdd.language.walk import Interner
 
 # The work of translating a model, held against the limits.

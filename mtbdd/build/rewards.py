@@ -19,9 +19,8 @@ from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.partition import Partition
 from mtbdd.language.enclosing import enclose
 from mtbdd.language.errors import BuildError, Fault, format_state
-from mtbdd.language.model_syntax import ELAPSED, RewardItem
 from mtbdd.language.reals import Enclosure
-from mtbdd.language.syntax import Expression, LabelReference
+from mtbdd.language.syntax import ELAPSED, Expression, LabelReference, RewardItem
 from mtbdd.language.walk import expression_variables, walk
 from mtbdd.offset.expansion import absorbed, written_out
 from mtbdd.offset.places import HOST, all_finite, is_any

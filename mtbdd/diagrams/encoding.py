@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mtbdd.base.records import Record
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.nodes import distinct_pairs, nodes_of_pairs
-from mtbdd.language.model_syntax import ResolvedVariable
+from mtbdd.language.syntax import ResolvedVariable
 
 # Sets given by their members: from a list of codes to a decision diagram.
 

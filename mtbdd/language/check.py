@@ -18,27 +18,6 @@ from mtbdd.language.errors import (
 )
 from mtbdd.language.expression_parser import short_text
 from mtbdd.language.limits import current, raised
-from mtbdd.language.model_syntax import (
-    ActionRenaming,
-    Assignment,
-    Command,
-    Composition,
-    Formula,
-    Hiding,
-    Label,
-    ModelSyntax,
-    Module,
-    ModuleReference,
-    Parallel,
-    ResolvedModel,
-    ResolvedVariable,
-    RewardItem,
-    RewardStructure,
-    SystemBlock,
-    SystemReference,
-    Update,
-    Variable,
-)
 from mtbdd.language.names import (
     BUILT_IN_LABELS,
     DeclaredNames,
@@ -50,7 +29,31 @@ from mtbdd.language.names import (
     report_repeated,
 )
 from mtbdd.language.parser import paused_collector
-from mtbdd.language.syntax import Expression, Literal, Position, Type
+from mtbdd.language.syntax import (
+    ActionRenaming,
+    Assignment,
+    Command,
+    Composition,
+    Expression,
+    Formula,
+    Hiding,
+    Label,
+    Literal,
+    ModelSyntax,
+    Module,
+    ModuleReference,
+    Parallel,
+    Position,
+    ResolvedModel,
+    ResolvedVariable,
+    RewardItem,
+    RewardStructure,
+    SystemBlock,
+    SystemReference,
+    Type,
+    Update,
+    Variable,
+)
 from mtbdd.language.types import TypeChecker
 from mtbdd.language.walk import expression_variables, walk_composition
 

@@ -11,10 +11,9 @@ from numbers import Integral, Rational, Real
 
 from mtbdd.language.errors import EvaluationError, FaultCollector, listed, suggestion
 from mtbdd.language.expression_parser import parse_expression
-from mtbdd.language.model_syntax import Constant
 from mtbdd.language.reals import LONGEST, Rounded, as_double, from_real, from_text
 from mtbdd.language.scalars import INT_LIMIT, Folder, Scalar
-from mtbdd.language.syntax import Literal, Position, Type
+from mtbdd.language.syntax import Constant, Literal, Position, Type
 from mtbdd.language.types import TypeChecker
 
 Ignored = bool | Collection[str]

@@ -16,9 +16,18 @@ from mtbdd.language.errors import (
 )
 from mtbdd.language.expression_parser import ExpressionParser
 from mtbdd.language.limits import current, raised
-from mtbdd.language.model_syntax import Assignment, Command, Formula, Module, Update, Variable
 from mtbdd.language.names import dependency_order
-from mtbdd.language.syntax import Expression, Name, Position
+from mtbdd.language.syntax import (
+    Assignment,
+    Command,
+    Expression,
+    Formula,
+    Module,
+    Name,
+    Position,
+    Update,
+    Variable,
+)
 from mtbdd.language.walk import expression_variables, substitute
 
 

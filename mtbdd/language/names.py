@@ -10,10 +10,21 @@ from mtbdd.base.errors import constants_given
 from mtbdd.base.records import Record
 from mtbdd.language.errors import EvaluationError, Fault, FaultCollector, listed, shown_circle
 from mtbdd.language.expression_parser import short_text
-from mtbdd.language.model_syntax import Constant, Formula, Label, ModelSyntax, Variable
 from mtbdd.language.reals import as_double
 from mtbdd.language.scalars import Folder, Scalar
-from mtbdd.language.syntax import Expression, LabelReference, Literal, Name, Position, Type
+from mtbdd.language.syntax import (
+    Constant,
+    Expression,
+    Formula,
+    Label,
+    LabelReference,
+    Literal,
+    ModelSyntax,
+    Name,
+    Position,
+    Type,
+    Variable,
+)
 from mtbdd.language.types import TypeChecker
 from mtbdd.language.walk import expression_variables, introduced_actions, walk
 

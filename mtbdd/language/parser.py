@@ -8,14 +8,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from mtbdd.language.expression_parser import ExpressionParser
-from mtbdd.language.model_syntax import (
+from mtbdd.language.module_parser import ModuleParser, Renaming, expand_renamings
+from mtbdd.language.syntax import (
     ActionRenaming,
     Composition,
     Constant,
+    Expression,
     Formula,
     Hiding,
     Label,
     ModelSyntax,
+    ModelType,
     Module,
     ModuleReference,
     Parallel,
@@ -23,10 +26,9 @@ from mtbdd.language.model_syntax import (
     RewardStructure,
     SystemBlock,
     SystemReference,
+    Type,
     Variable,
 )
-from mtbdd.language.module_parser import ModuleParser, Renaming, expand_renamings
-from mtbdd.language.syntax import Expression, ModelType, Type
 from mtbdd.language.tokens import read_source
 
 # Keeping Python's cycle collector out of the way while large trees are built.

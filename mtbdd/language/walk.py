@@ -12,8 +12,20 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, Generic, TypeVar
 
-from mtbdd.language.model_syntax import ActionRenaming, Composition, Hiding, Parallel, SystemBlock
-from mtbdd.language.syntax import Binary, Call, Expression, LabelReference, Literal, Name, Unary
+from mtbdd.language.syntax import (
+    ActionRenaming,
+    Binary,
+    Call,
+    Composition,
+    Expression,
+    Hiding,
+    LabelReference,
+    Literal,
+    Name,
+    Parallel,
+    SystemBlock,
+    Unary,
+)
 
 # Walking over compositions of modules.
 

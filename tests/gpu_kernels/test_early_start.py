@@ -94,7 +94,7 @@ def no_mpi() -> None:
 def test_processes_without_a_number_start_no_card(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[int] = []
     monkeypatch.setattr("gpu_kernels.begin_start", lambda card: found.append(card))
-    monkeypatch.setattr("hybrid.base.communicators.mpi.mpi_communicator", no_mpi)
+    monkeypatch.setattr("hybrid.base.communicators.mpi_communicator", no_mpi)
     for name in ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"):
         monkeypatch.delenv(name, raising=False)
     main(["check", "no such file.prism", "F", "--backend", "gpu", "--distributed", "--quiet"])
@@ -118,7 +118,7 @@ def test_commands_begin_where_a_device_may_be_used(
 ) -> None:
     found: list[int] = []
     monkeypatch.setattr("gpu_kernels.begin_start", lambda card: found.append(card))
-    monkeypatch.setattr("hybrid.base.communicators.mpi.mpi_communicator", no_mpi)
+    monkeypatch.setattr("hybrid.base.communicators.mpi_communicator", no_mpi)
     monkeypatch.setenv("MPI_LOCALRANKID", "2")
     main(["check", "no such file.prism", "F", *more, "--quiet"])
     assert found == expected

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hybrid.base.communicators.threads import in_threads
+from hybrid.base.communicators import in_threads
 from mtbdd.base.communicator import Communicator, Share
 from mtbdd.diagrams.manager import Manager
 from mtbdd.diagrams.matrix import SymbolicMatrix

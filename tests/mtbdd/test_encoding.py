@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from mtbdd.diagrams.encoding import Encoding
-from mtbdd.language.model_syntax import ResolvedVariable
-from mtbdd.language.syntax import Position
+from mtbdd.language.syntax import Position, ResolvedVariable
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.models import node_set
 

@@ -14,7 +14,7 @@ from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.relation import Relation
 from mtbdd.graph.prob01 import prob0, prob1
 from mtbdd.language import load_model, parse_model, resolve
-from mtbdd.language.model_syntax import ResolvedModel
+from mtbdd.language.syntax import ResolvedModel
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.oracles.comparing import assert_same_mdp, assert_same_model
 from tests.oracles.mdps import explore_mdp

@@ -13,8 +13,7 @@ from mtbdd.build import expressions
 from mtbdd.build.expressions import ExpressionTranslator
 from mtbdd.diagrams.encoding import Encoding
 from mtbdd.language import EvaluationError, parse_model, resolve
-from mtbdd.language.model_syntax import ResolvedModel
-from mtbdd.language.syntax import Expression
+from mtbdd.language.syntax import Expression, ResolvedModel
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.oracles.expressions import evaluate_exactly
 

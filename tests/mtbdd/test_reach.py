@@ -11,8 +11,7 @@ from mtbdd.build.reach import fixpoint
 from mtbdd.diagrams.encoding import Encoding
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.relation import Relation
-from mtbdd.language.model_syntax import ResolvedVariable
-from mtbdd.language.syntax import Position
+from mtbdd.language.syntax import Position, ResolvedVariable
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.models import node_set
 from tests.oracles.chains import backward_states, forward_states

@@ -12,8 +12,7 @@ from mtbdd.build.reachable import StateSearch, can_list, reachable_states
 from mtbdd.diagrams.encoding import Encoding
 from mtbdd.diagrams.manager import Node
 from mtbdd.diagrams.relation import Relation
-from mtbdd.language.model_syntax import ResolvedVariable
-from mtbdd.language.syntax import Position
+from mtbdd.language.syntax import Position, ResolvedVariable
 from mtbdd.offset.states import index_states
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.models import build_both, node_set

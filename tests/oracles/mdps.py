@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
-from mtbdd.language.model_syntax import ResolvedModel
+from mtbdd.language.syntax import ResolvedModel
 from tests.oracles import chains as chain_oracles
 from tests.oracles.chains import Chain
 from tests.oracles.expressions import OracleFaultError, evaluate_exactly

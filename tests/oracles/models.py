@@ -15,16 +15,18 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from mtbdd.language.model_syntax import (
+from mtbdd.language.syntax import (
     ActionRenaming,
     Command,
     Composition,
+    Expression,
     Hiding,
+    LabelReference,
+    ModelType,
     ModuleReference,
     Parallel,
     ResolvedModel,
 )
-from mtbdd.language.syntax import Expression, LabelReference, ModelType
 from tests.oracles.expressions import OracleFaultError, evaluate_exactly
 
 __all__ = ["ExplicitModel", "explore", "mtbdd_size"]

@@ -26,9 +26,17 @@ from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.language.enclosing import enclose
 from mtbdd.language.errors import EvaluationError
 from mtbdd.language.evaluate import evaluate
-from mtbdd.language.model_syntax import ELAPSED, Command, ResolvedModel, RewardItem, Update
 from mtbdd.language.reals import real_of
-from mtbdd.language.syntax import Expression, LabelReference, ModelType
+from mtbdd.language.syntax import (
+    ELAPSED,
+    Command,
+    Expression,
+    LabelReference,
+    ModelType,
+    ResolvedModel,
+    RewardItem,
+    Update,
+)
 from mtbdd.language.walk import expression_variables, walk
 from mtbdd.offset.convert import offset_label
 from mtbdd.offset.expansion import expand

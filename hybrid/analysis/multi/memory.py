@@ -32,11 +32,11 @@ from hybrid.properties.automata.automaton import (
     DeterministicAutomaton,
     JoinedAutomata,
     all_accepted,
+    component_fates,
     counting_automaton,
     joined_automata,
 )
 from hybrid.properties.automata.formulas import MOST_STEPS
-from hybrid.properties.automata.reduction import component_fates
 from hybrid.properties.tree import (
     AutomatonPath,
     ConditionalPath,

@@ -18,7 +18,7 @@ from hybrid.base.errors import OptionError
 from hybrid.properties import Properties, load_properties, parse_properties, resolve_properties
 from hybrid.properties.resolve import with_repeated_names
 from mtbdd.language.errors import Fault, LanguageError, listed, suggestion
-from mtbdd.language.model_syntax import ResolvedModel
+from mtbdd.language.syntax import ResolvedModel
 from mtbdd.language.tokens import StandardInput, near_file
 
 # `--threads N` and HYBRID_NUM_THREADS: how many threads a command works with.

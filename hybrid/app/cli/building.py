@@ -17,8 +17,7 @@ from hybrid.models.model import Model
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language import LanguageError, parse_constants
 from mtbdd.language.constants import Ignored
-from mtbdd.language.model_syntax import ResolvedModel
-from mtbdd.language.syntax import Expression
+from mtbdd.language.syntax import Expression, ResolvedModel
 
 if TYPE_CHECKING:
     # Needed by checks alone; sizes of a model are reported sooner without.

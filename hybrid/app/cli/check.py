@@ -50,13 +50,12 @@ from mtbdd.base.communicator import ALONE, AgreedMemoryError, Communicator
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language import LanguageError, parse_constants
 from mtbdd.language.errors import format_state
-from mtbdd.language.model_syntax import ResolvedModel
-from mtbdd.language.syntax import Expression
+from mtbdd.language.syntax import Expression, ResolvedModel
 
 if TYPE_CHECKING:
     from hybrid.analysis.ctl import Witness
     from hybrid.app.cli.certify import Certifier
-    from hybrid.base.communicators.mpi import MpiCommunicator
+    from hybrid.base.communicators import MpiCommunicator
     from hybrid.models.lumping import LumpingChecker
 
 # A path that shows an answer, as lines of text.
@@ -84,7 +83,7 @@ def refuse_with_bisimulation(options: argparse.Namespace, chosen: CheckOptions, 
     """Refuse options about the model's own states where its blocks are checked; `parts` share them."""
     if not options.bisimulation:
         return
-    from hybrid.models.lumping.questions import refuse_with_quotient
+    from hybrid.models.lumping.checker import refuse_with_quotient
 
     refuse_with_quotient(
         chosen,
@@ -191,7 +190,7 @@ def distributed(options: argparse.Namespace) -> Iterator[MpiCommunicator | None]
         raise OptionError(
             f"--distributed: {named} is not offered with several processes; leave one of them out"
         )
-    from hybrid.base.communicators.mpi import mpi_communicator
+    from hybrid.base.communicators import mpi_communicator
 
     communicator = mpi_communicator()
     if communicator.rank:

@@ -24,8 +24,7 @@ from hybrid.properties import Property
 from mtbdd.base.budget import BudgetError
 from mtbdd.language import load_model, parse_constants, resolve
 from mtbdd.language.errors import LanguageError
-from mtbdd.language.model_syntax import ResolvedModel
-from mtbdd.language.syntax import ModelType
+from mtbdd.language.syntax import ModelType, ResolvedModel
 
 # `hybrid simulate` with properties: estimates from paths.
 

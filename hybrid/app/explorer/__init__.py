@@ -8,7 +8,6 @@ from mtbdd.base.lazy_loading import lazy_names
 
 if TYPE_CHECKING:
     from hybrid.app.explorer.blocks import BlockPicture, block_picture
-    from hybrid.app.explorer.measure import measure_levels
     from hybrid.app.explorer.page import page_text, write_page
     from hybrid.app.explorer.report import (
         LevelReport,
@@ -17,14 +16,14 @@ if TYPE_CHECKING:
         report_levels,
         weigh_levels,
     )
-    from hybrid.app.explorer.sheet import measure_representations, model_sheet
+    from hybrid.app.explorer.sheet import measure_levels, measure_representations, model_sheet
 
 _HOMES = {
     "BlockPicture": "blocks",
     "LevelReport": "report",
     "block_picture": "blocks",
     "matrix_held": "report",
-    "measure_levels": "measure",
+    "measure_levels": "sheet",
     "measure_representations": "sheet",
     "model_choices": "report",
     "model_sheet": "sheet",

@@ -58,7 +58,7 @@ def model_choices(model: SymbolicModel, backend: str = "cpu") -> list[LayerChoic
     -------
     list of LayerChoices
         For :func:`hybrid.app.explorer.report.report_levels` and
-        :func:`hybrid.app.explorer.measure.measure_levels`.
+        :func:`hybrid.app.explorer.sheet.measure_levels`.
 
     Raises
     ------
@@ -244,7 +244,7 @@ def report_levels(
     backend : {"cpu", "gpu", "reference"}
         For which "min-time" is predicted.
     seconds : dict, optional
-        Measured times by level (`hybrid.app.explorer.measure.measure_levels`); "min-time" then is the fastest
+        Measured times by level (`hybrid.app.explorer.sheet.measure_levels`); "min-time" then is the fastest
         of these.
     representation : {"row-types", "tasks"}
         How the matrix would be held, see `hybrid.inject`.

@@ -20,8 +20,17 @@ from hybrid.properties import parse_properties, registry, resolve_properties
 from hybrid.properties.registry import Capability, asked_quantity, repeated_form, without_negations
 from hybrid.properties.tree import STATE_OPERATORS, Filter, Path, Probability, Property, Reward, SteadyState
 from mtbdd.language import parse_model, resolve
-from mtbdd.language.model_syntax import ModelSyntax, ResolvedModel, RewardStructure
-from mtbdd.language.syntax import Binary, Expression, LabelReference, ModelType, Name, Unary
+from mtbdd.language.syntax import (
+    Binary,
+    Expression,
+    LabelReference,
+    ModelSyntax,
+    ModelType,
+    Name,
+    ResolvedModel,
+    RewardStructure,
+    Unary,
+)
 from mtbdd.language.tokens import read_source
 from mtbdd.language.walk import children, walk
 

@@ -16,8 +16,7 @@ from hybrid.checking.certificates.semantics import TextSemantics
 from hybrid.checking.certificates.states import Places, States
 from hybrid.checking.certificates.transitions import Search, Transitions
 from hybrid.properties.tree import Probability, Reward, SteadyState
-from mtbdd.language.model_syntax import RewardStructure
-from mtbdd.language.syntax import Expression, LabelReference, ModelType
+from mtbdd.language.syntax import Expression, LabelReference, ModelType, RewardStructure
 
 # Structure of a property: its operators, and the expression over their values.
 

@@ -13,9 +13,20 @@ from fractions import Fraction
 from typing import Any
 
 from hybrid.base.errors import NotCertifiableError
-from mtbdd.language.model_syntax import Constant, Formula, Label
 from mtbdd.language.reals import Enclosure, Rounded
-from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
+from mtbdd.language.syntax import (
+    Binary,
+    Call,
+    Conditional,
+    Constant,
+    Expression,
+    Formula,
+    Label,
+    LabelReference,
+    Literal,
+    Name,
+    Unary,
+)
 from mtbdd.language.walk import walk
 
 Exact = bool | int | Fraction

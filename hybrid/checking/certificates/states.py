@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from hybrid.base.errors import CertificateError, NotCertifiableError
 from hybrid.checking.certificates.semantics import Exact, TextSemantics
-from mtbdd.language.model_syntax import ResolvedVariable
-from mtbdd.language.syntax import Binary, Expression, LabelReference, Literal, Name, Unary
+from mtbdd.language.syntax import Binary, Expression, LabelReference, Literal, Name, ResolvedVariable, Unary
 
 # Exact numbers over states: vectors of places in one table of rational numbers.
 #

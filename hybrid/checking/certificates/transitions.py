@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from hybrid.base.errors import CertificateError, NotCertifiableError
 from hybrid.checking.certificates.states import Places, States
-from mtbdd.language.model_syntax import Command, ModelSyntax, Update
-from mtbdd.language.syntax import ModelType
+from mtbdd.language.syntax import Command, ModelSyntax, ModelType, Update
 
 # The commands of a text over a set of states, composed module by module, all states at once.
 

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from hybrid.base.errors import OptionError, UnknownError, UnsupportedError
 from hybrid.base.units import json_number
 from hybrid.checking.simulation.functions import MISSING, TRUE, Columns, Doubles, Ints, condition
-from hybrid.checking.simulation.monitors import (
+from hybrid.checking.simulation.paths import Constants, Model, Sampler, resolved_model
+from hybrid.checking.simulation.rules import RewardStructureRules, Rules
+from hybrid.checking.simulation.walk import (
     FAILS,
     HOLDS,
     OPEN,
@@ -27,16 +29,13 @@ from hybrid.checking.simulation.monitors import (
     StepMonitor,
     UntilMonitor,
 )
-from hybrid.checking.simulation.paths import Constants, Model, Sampler, resolved_model
-from hybrid.checking.simulation.rules import RewardStructureRules, Rules
 from hybrid.properties import Property, parse_properties, registry, resolve_properties
 from hybrid.properties.registry import Capability, has_operator, without_negations
 from hybrid.properties.tree import Path, Probability, Reward, TimeBound
 from mtbdd.base.budget import check_budget
 from mtbdd.language.enclosing import enclose
 from mtbdd.language.errors import BuildError, Fault
-from mtbdd.language.model_syntax import ResolvedModel
-from mtbdd.language.syntax import Expression, LabelReference, Literal, ModelType
+from mtbdd.language.syntax import Expression, LabelReference, Literal, ModelType, ResolvedModel
 from mtbdd.language.walk import expression_variables, walk
 
 # Properties as monitors: which of them sample paths can answer, and how.

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from mtbdd.language.definedness import Definedness
 from mtbdd.language.enclosing import enclose
 from mtbdd.language.errors import BuildError, Fault, format_state
-from mtbdd.language.model_syntax import ResolvedModel
-from mtbdd.language.syntax import Binary, Expression, Literal
+from mtbdd.language.syntax import Binary, Expression, Literal, ResolvedModel
 from mtbdd.language.walk import expression_variables
 
 # The variables of a model as rows of integers, one column a path.

@@ -19,8 +19,7 @@ from mtbdd.base.memory import require_memory
 from mtbdd.build.model import SymbolicModel
 from mtbdd.language import load_model, resolve
 from mtbdd.language.errors import BuildError, Fault, listed, suggestion
-from mtbdd.language.model_syntax import ResolvedModel
-from mtbdd.language.syntax import ModelType
+from mtbdd.language.syntax import ModelType, ResolvedModel
 
 # Batches of paths: where they begin, and what they draw.
 

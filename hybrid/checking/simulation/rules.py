@@ -38,8 +38,17 @@ from mtbdd.build.events import PERHAPS_NEAR, SURELY_NEAR, adds_up, synchronisati
 from mtbdd.build.expressions import NO_VALUE
 from mtbdd.language.errors import BuildError, EvaluationError, Fault
 from mtbdd.language.evaluate import evaluate
-from mtbdd.language.model_syntax import Command, ResolvedModel, RewardItem, RewardStructure, Update
-from mtbdd.language.syntax import Expression, Literal, ModelType, Position
+from mtbdd.language.syntax import (
+    Command,
+    Expression,
+    Literal,
+    ModelType,
+    Position,
+    ResolvedModel,
+    RewardItem,
+    RewardStructure,
+    Update,
+)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.runtime.coded import pointers
-from hybrid.base.lists import concatenated_ranges
+from hybrid.base.arrays import concatenated_ranges
 from hybrid.matrix.cpu.staged_product import find_ghost_columns
 from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_groups, find_empty_rows
 from hybrid.matrix.injection.slices import WIDTH, SliceTable, build_slices

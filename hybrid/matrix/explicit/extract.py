@@ -18,8 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from gpu_kernels.runtime.coded import owners, pointers
 from gpu_kernels.runtime.csr import CsrArrays, index_types
-from hybrid.base.arrays import Array
-from hybrid.base.lists import concatenated_ranges
+from hybrid.base.arrays import Array, concatenated_ranges
 from hybrid.matrix.injection.injected import enumerate_paths
 from hybrid.matrix.injection.submatrices import FEW_ENTRIES, expand_nodes, level_blocks
 from mtbdd.base.errors import either

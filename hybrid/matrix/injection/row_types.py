@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.runtime.coded import pointers, ranges
-from hybrid.base.arrays import Array
-from hybrid.base.lists import concatenated_ranges, distinct_lists
+from hybrid.base.arrays import Array, concatenated_ranges, distinct_lists
 from hybrid.matrix.injection.submatrices import FEW_ENTRIES, BlockClasses, find_block_classes, level_blocks
 from mtbdd.base.records import Record
 from mtbdd.offset.offset import OffsetMTBDD

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.runtime.coded import pointers
+from hybrid.base.arrays import concatenated_ranges, distinct_lists
 from hybrid.base.errors import OptionError
-from hybrid.base.lists import concatenated_ranges, distinct_lists
 from hybrid.matrix.injection.row_types import RowTypeLevel
 from hybrid.matrix.injection.submatrices import CooBlocks
 from mtbdd.base.records import Record

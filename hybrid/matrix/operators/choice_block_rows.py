@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels import ChoiceRows
-from hybrid.base.lists import concatenated_ranges
+from hybrid.base.arrays import concatenated_ranges
 from hybrid.matrix.cpu.csr import CsrMatrix
 from hybrid.matrix.explicit.extract import LayerRows, merge_layers
 from hybrid.matrix.injection.row_types import RowTypes

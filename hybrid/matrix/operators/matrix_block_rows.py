@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.runtime.coded import pointers
+from hybrid.base.arrays import concatenated_ranges
 from hybrid.base.components import components_from_bottom
-from hybrid.base.lists import concatenated_ranges
 from hybrid.matrix.cpu.csr import CsrMatrix, find_components
 from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_groups, group_arrows
 from hybrid.matrix.injection.submatrices import CooBlocks, class_submatrices

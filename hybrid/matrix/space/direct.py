@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.runtime.csr import CsrArrays
+from hybrid.base.arrays import concatenated_ranges
 from hybrid.base.blas_threads import one_blas_thread
-from hybrid.base.lists import concatenated_ranges
 from hybrid.base.scipy_routines import csr_multiplier, scipy_alone
 from hybrid.matrix.space.base import Vector
 

@@ -20,8 +20,7 @@ from mtbdd.build.order import Order
 from mtbdd.build.rewards import relative_units
 from mtbdd.language.enclosing import enclose
 from mtbdd.language.errors import BuildError, Fault
-from mtbdd.language.model_syntax import Command, ResolvedModel, RewardItem, RewardStructure
-from mtbdd.language.syntax import Expression, ModelType
+from mtbdd.language.syntax import Command, Expression, ModelType, ResolvedModel, RewardItem, RewardStructure
 
 if TYPE_CHECKING:
     from hybrid.models.exploration.search import CompiledSearch

@@ -15,9 +15,8 @@ from hybrid.checking.simulation.rules import Alternative, Rules, SimulatedEvent,
 from mtbdd.base.errors import option
 from mtbdd.language.errors import BuildError, Fault
 from mtbdd.language.limits import current, raised
-from mtbdd.language.model_syntax import Command
 from mtbdd.language.reals import Rounded
-from mtbdd.language.syntax import Literal, ModelType
+from mtbdd.language.syntax import Command, Literal, ModelType
 
 _WORD = 62
 """Bits of a word, an int64 that is not negative."""

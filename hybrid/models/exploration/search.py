@@ -22,8 +22,16 @@ from mtbdd.base.memory import require_memory
 from mtbdd.build.events import adds_up, synchronisations, total_weight
 from mtbdd.language.errors import BuildError, Fault
 from mtbdd.language.evaluate import evaluate
-from mtbdd.language.model_syntax import Command, ResolvedModel
-from mtbdd.language.syntax import Binary, Expression, Literal, ModelType, Name, Position
+from mtbdd.language.syntax import (
+    Binary,
+    Command,
+    Expression,
+    Literal,
+    ModelType,
+    Name,
+    Position,
+    ResolvedModel,
+)
 
 # A model's commands as arrays for the compiled search, with trees that find those that may be enabled.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from hybrid.base.errors import InterchangeError
 from hybrid.base.option_types import ModelTypeName, PackageName
-from hybrid.models.interchange.validate import divided_rows, row_sums
+from hybrid.models.interchange.explicit_model import divided_rows, row_sums
 from hybrid.models.model import Model
 from mtbdd.build.choices import ChoiceLayer, ChoicePart
 from mtbdd.build.diagram_parts import DiagramReward

@@ -14,7 +14,7 @@ import numpy as np
 
 from hybrid.base.errors import InterchangeError
 from hybrid.models.interchange.container import written
-from hybrid.models.interchange.explicit_model import MOST_UNITS, StateVariable
+from hybrid.models.interchange.explicit_model import MOST_UNITS, StateVariable, row_sums
 from hybrid.models.interchange.symbolic_header import (
     FunctionEntry,
     Header,
@@ -23,7 +23,6 @@ from hybrid.models.interchange.symbolic_header import (
     file_bytes,
     file_parts,
 )
-from hybrid.models.interchange.validate import row_sums
 from mtbdd.build.choices import ChoiceLayer, ChoicePart
 from mtbdd.build.diagram_parts import DiagramReward
 from mtbdd.build.model import SymbolicModel

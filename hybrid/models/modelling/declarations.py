@@ -32,8 +32,16 @@ from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
 from mtbdd.language.errors import BuildError, format_state, listed, suggestion
 from mtbdd.language.limits import current, raised
-from mtbdd.language.model_syntax import Assignment, Command, Module, ResolvedModel, ResolvedVariable, Update
-from mtbdd.language.syntax import ModelType, Position
+from mtbdd.language.syntax import (
+    Assignment,
+    Command,
+    ModelType,
+    Module,
+    Position,
+    ResolvedModel,
+    ResolvedVariable,
+    Update,
+)
 from mtbdd.language.tokens import RESERVED
 from mtbdd.offset.states import index_states
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.errors import ModellingError
-from hybrid.models.interchange.validate import rounding_of_sums
+from hybrid.models.interchange.explicit_model import rounding_of_sums
 from hybrid.models.modelling.quantities import Applied, Array, ModelVariable, Quantity, applied
 from mtbdd.build.expressions import ExpressionTranslator
 from mtbdd.build.tables import relation_from_table, set_from_table

@@ -25,7 +25,14 @@ from numpy.typing import NDArray
 from hybrid.base.components import components_from_bottom
 from hybrid.base.errors import InterchangeError, OptionError, PropertyError, UnsupportedError
 from hybrid.base.installing import install_command
-from hybrid.properties.automata.automaton import Acceptance, DeterministicAutomaton, all_accepted, mark_list
+from hybrid.properties.automata.automaton import (
+    Acceptance,
+    DeterministicAutomaton,
+    all_accepted,
+    component_fates,
+    mark_list,
+    reduced,
+)
 from hybrid.properties.automata.formulas import (
     FormulaStore,
     LtlFormula,
@@ -36,7 +43,6 @@ from hybrid.properties.automata.formulas import (
     subformulas,
 )
 from hybrid.properties.automata.hoa import parse_hoa
-from hybrid.properties.automata.reduction import component_fates, reduced
 from hybrid.properties.automata.translation import translate
 from hybrid.properties.parser import parse_path
 from hybrid.properties.tree import STATE_OPERATORS

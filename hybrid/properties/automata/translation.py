@@ -21,6 +21,9 @@ from hybrid.properties.automata.automaton import (
     finitely,
     infinitely,
     mark_list,
+    merged,
+    numbered,
+    reduced,
 )
 from hybrid.properties.automata.formulas import (
     FALSE,
@@ -33,7 +36,6 @@ from hybrid.properties.automata.formulas import (
     is_finally,
     subformulas,
 )
-from hybrid.properties.automata.reduction import merged, numbered, reduced
 from mtbdd.base.budget import check_budget
 
 # The small deterministic automata that a translation is put together from.

@@ -37,7 +37,7 @@ from gpu_kernels import (
     current_device,
     use_device,
 )
-from hybrid.base.communicators.threads import in_threads
+from hybrid.base.communicators import in_threads
 from hybrid.checking.in_parts import part_of
 from hybrid.matrix.explicit import explicit_matrix
 from hybrid.matrix.gpu.distributed_space import run_distributed

@@ -14,7 +14,7 @@ from hybrid.properties import parse_properties
 from hybrid.properties.tree import Elapsed, Reward
 from mtbdd.build.rewards import action_rewards, state_rewards
 from mtbdd.language import LanguageError
-from mtbdd.language.model_syntax import ELAPSED
+from mtbdd.language.syntax import ELAPSED
 from tests.builders.known_answers import in_every_way
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build

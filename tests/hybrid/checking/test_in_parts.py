@@ -13,7 +13,7 @@ import hybrid
 from hybrid.analysis import systems
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.systems import build_operator
-from hybrid.base.communicators.threads import in_threads
+from hybrid.base.communicators import in_threads
 from hybrid.base.errors import HybridError, OptionError, UnsupportedError
 from hybrid.base.state_values import StateValues
 from hybrid.checking.answer import Answer

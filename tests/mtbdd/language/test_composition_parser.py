@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mtbdd.language import parse_model, resolve
-from mtbdd.language.model_syntax import (
+from mtbdd.language.syntax import (
     ActionRenaming,
     Composition,
     Hiding,

@@ -9,17 +9,18 @@ import pytest
 
 from mtbdd.language import LanguageError, SourceError, load_model, parse_expression, parse_model
 from mtbdd.language.errors import SyntaxFaultError
-from mtbdd.language.model_syntax import (
+from mtbdd.language.syntax import (
     Assignment,
     Constant,
     Formula,
     Label,
+    ModelType,
     RewardItem,
     RewardStructure,
+    Type,
     Update,
     Variable,
 )
-from mtbdd.language.syntax import ModelType, Type
 from tests.builders.language_texts import WHOLE
 from tests.mtbdd.language.strategies import HERE
 

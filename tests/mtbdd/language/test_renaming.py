@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mtbdd.language import LanguageError, parse_model, resolve
-from mtbdd.language.model_syntax import Module
+from mtbdd.language.syntax import Module
 
 
 def modules(text: str) -> dict[str, Module]:

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtbdd.language import LanguageError, parse_expression, parse_model, resolve, to_text
-from mtbdd.language.model_syntax import ResolvedVariable
 from mtbdd.language.names import dependency_order
-from mtbdd.language.syntax import Name
+from mtbdd.language.syntax import Name, ResolvedVariable
 from mtbdd.language.walk import walk
 from tests.builders.language_texts import TEXT
 from tests.mtbdd.language.strategies import HERE

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.runtime.coded import pointers
+from hybrid.base.arrays import concatenated_ranges
 from hybrid.base.errors import InterchangeError, OptionError
-from hybrid.base.lists import concatenated_ranges
 from hybrid.checking.checker import saves_little
 from hybrid.models.interchange.compressing.moves import (
     EncodedStates,
@@ -26,8 +26,14 @@ from hybrid.models.interchange.compressing.moves import (
     terminals_of,
     value_sets,
 )
-from hybrid.models.interchange.explicit_model import ExplicitModel, ExplicitReward, Mask, Numbers, Vector
-from hybrid.models.interchange.validate import validate
+from hybrid.models.interchange.explicit_model import (
+    ExplicitModel,
+    ExplicitReward,
+    Mask,
+    Numbers,
+    Vector,
+    validate,
+)
 from mtbdd.base.errors import option
 from mtbdd.build.choices import ChoiceLayer, ChoicePart
 from mtbdd.build.diagram_parts import DiagramReward, TakenCommands
@@ -244,7 +250,7 @@ def compressed(
     Raises
     ------
     InterchangeError
-        The arrays are no model, see `hybrid.models.interchange.validate`.
+        The arrays are no model, see `hybrid.models.interchange.explicit_model`.
     BuildError
         Deadlocks that must not be.
 

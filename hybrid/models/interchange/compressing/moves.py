@@ -31,8 +31,7 @@ from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.matrix import SymbolicMatrix, merge_close
 from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
-from mtbdd.language.model_syntax import ResolvedVariable
-from mtbdd.language.syntax import ModelType
+from mtbdd.language.syntax import ModelType, ResolvedVariable
 from mtbdd.offset.states import StateIndex, index_states, states_from
 
 # States that come as a list of valuations: their variables and numbers, and their set as a diagram.

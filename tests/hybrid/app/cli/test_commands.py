@@ -416,7 +416,7 @@ def test_levels_of_an_mdp_as_a_table(capsys, walk):
 
 
 def test_levels_of_an_mdp_measured_and_drawn(capsys, walk, tmp_path, monkeypatch):
-    monkeypatch.setattr("hybrid.app.explorer.measure._MEASURED_SECONDS", 0.0)
+    monkeypatch.setattr("hybrid.app.explorer.sheet._MEASURED_SECONDS", 0.0)
     target = tmp_path / "curve.html"
     status, record, _ = run_json(capsys, "levels", walk, "--measure", "--plot", str(target))
     assert status == 0

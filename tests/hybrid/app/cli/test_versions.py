@@ -10,7 +10,7 @@ import pytest
 from hybrid.__main__ import main
 from hybrid.app.cli.arguments import EXPORTED, build_parser
 from hybrid.app.cli.common_arguments import MOST_THREADS
-from hybrid.app.cli.versions import versions
+from hybrid.app.cli.manual import versions
 from hybrid.base.errors import OptionError
 from hybrid.matrix.cpu.threads import MOST, thread_count
 from hybrid.models.interchange.formats import FORMATS
@@ -22,7 +22,7 @@ def test_threads_are_those_asked_for(
     walk: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
-    monkeypatch.setattr("hybrid.app.cli.info.run", lambda *_: seen.append(thread_count()) or 0)
+    monkeypatch.setattr("hybrid.app.cli.export.run_info", lambda *_: seen.append(thread_count()) or 0)
     monkeypatch.delenv("HYBRID_NUM_THREADS", raising=False)
     before = thread_count()
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):

@@ -32,7 +32,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_page(sheets, folder / "kanban.html")
     coin = hybrid.load(examples / "coin.prism", {"K": 1})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hybrid.app.explorer.measure._MEASURED_SECONDS", 0.0)
+        patch.setattr("hybrid.app.explorer.sheet._MEASURED_SECONDS", 0.0)
         write_page(
             [model_sheet(coin, backend, "K=1", measure_representations(coin, "cpu"))], folder / "coin.html"
         )

@@ -153,7 +153,7 @@ def test_a_size_that_cannot_be_built_hides_no_other(
 def test_measured_times_are_on_the_page(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hybrid.app.explorer.measure._MEASURED_SECONDS", 0.0)
+    monkeypatch.setattr("hybrid.app.explorer.sheet._MEASURED_SECONDS", 0.0)
     model = tmp_path / "queue.prism"
     model.write_text(QUEUE)
     status, page = explore(tmp_path, str(model), "--measure", "--title", "A queue <b>")
@@ -198,7 +198,7 @@ def test_the_model_is_not_overwritten(capsys: pytest.CaptureFixture[str], tmp_pa
 def test_levels_of_a_device_are_on_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setattr("hybrid.app.explorer.measure._MEASURED_SECONDS", 0.0)
+    monkeypatch.setattr("hybrid.app.explorer.sheet._MEASURED_SECONDS", 0.0)
     model = load_text(tmp_path, text)
     with use_device(HostDevice()):
         backend = choose_backend("gpu")

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from hybrid.base.communicators.mpi import mpi_communicator
+from hybrid.base.communicators import mpi_communicator
 from hybrid.base.errors import OptionError
 from tests.builders.processes import needs_mpi, run_processes
 
 _CONTRACT = """
-from hybrid.base.communicators.mpi import mpi_communicator
+from hybrid.base.communicators import mpi_communicator
 from tests.builders.communicators import check_communicator
 alike = mpi_communicator()
 assert check_communicator(alike)
@@ -20,7 +20,7 @@ print(f"agreed {alike.rank} of {alike.size}")
 """
 
 _FAILING = """
-import hybrid.base.communicators.mpi as mpi
+import hybrid.base.communicators as mpi
 mpi._PATIENCE = 0.2
 alike = mpi.mpi_communicator()
 if alike.rank == 1:

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from hybrid.base.communicators.threads import PartEndedError, in_threads
+from hybrid.base.communicators import PartEndedError, in_threads
 from mtbdd.base.communicator import ALONE, Communicator
 from tests.builders.communicators import check_communicator
 

@@ -14,7 +14,7 @@ from hybrid.base.errors import OptionError, UnknownError, UnsupportedError
 from hybrid.checking.simulation import estimate
 from hybrid.checking.simulation.estimates import clopper_pearson, student
 from mtbdd.language import LanguageError, parse_model, resolve
-from mtbdd.language.model_syntax import ResolvedModel
+from mtbdd.language.syntax import ResolvedModel
 from tests.builders.models import build
 
 CHAIN = """dtmc

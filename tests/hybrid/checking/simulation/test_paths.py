@@ -16,7 +16,7 @@ from hybrid.checking.simulation.paths import Sampler, csv_texts
 from hybrid.checking.simulation.rules import Rules
 from hybrid.checking.simulation.walk import WIDTH
 from mtbdd.language import LanguageError, parse_model, resolve
-from mtbdd.language.model_syntax import ResolvedModel
+from mtbdd.language.syntax import ResolvedModel
 from tests.builders.models import build
 from tests.hybrid.checking.simulation.helpers import columns_of, engine_matrix
 

@@ -12,7 +12,7 @@ import pytest
 import hybrid.matrix.gpu
 from gpu_kernels import Device, Host, copied_to
 from gpu_kernels.runtime.coded import owners, pointers, ranges
-from hybrid.base.lists import concatenated_ranges
+from hybrid.base.arrays import concatenated_ranges
 from hybrid.matrix.gpu.build import build_pairs
 from hybrid.matrix.gpu.cost import rank_levels
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix

@@ -33,7 +33,7 @@ from gpu_kernels.compressed.tiles import TileMatrix
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.systems import build_operator
 from hybrid.base.arrays import to_host
-from hybrid.base.communicators.threads import in_threads
+from hybrid.base.communicators import in_threads
 from hybrid.base.errors import OptionError
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker

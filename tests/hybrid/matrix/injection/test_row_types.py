@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_kernels.runtime.coded import pointers
-from hybrid.base import lists
-from hybrid.base.lists import concatenated_ranges, distinct_lists, positions_in_lists
+from hybrid.base import arrays as lists
+from hybrid.base.arrays import concatenated_ranges, distinct_lists, positions_in_lists
 from hybrid.matrix.injection.injected import enumerate_paths
 from hybrid.matrix.injection.row_types import RowTypes, enumerate_groups
 from hybrid.matrix.injection.submatrices import class_submatrices, expand_nodes, find_block_classes

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 import hybrid
 from gpu_kernels import Device
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.app.explorer.measure import measure_levels
 from hybrid.app.explorer.report import LevelReport, model_choices, report_levels, weigh_levels
+from hybrid.app.explorer.sheet import measure_levels
 from hybrid.matrix.backends import CpuBackend, GpuBackend, ReferenceBackend
 from hybrid.matrix.gpu.tile_layout import build_tile_matrix
 from hybrid.matrix.injection.injected import InjectedMatrix, TaskList, cut_tasks, inject_level
@@ -334,7 +334,7 @@ def test_chains_have_no_offers() -> None:
 
 
 def test_steps_are_measured_at_every_usable_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.app.explorer.measure._MEASURED_SECONDS", 0.0)
+    monkeypatch.setattr("hybrid.app.explorer.sheet._MEASURED_SECONDS", 0.0)
     layer_choices = model_choices(load("rooms"))
     lines: list[str] = []
     seconds = measure_levels(layer_choices, "cpu", lines.append)
@@ -343,13 +343,13 @@ def test_steps_are_measured_at_every_usable_level(monkeypatch: pytest.MonkeyPatc
     assert lines == [f"measuring level {k}" for k in range(7)]
     report = report_levels(layer_choices, seconds=seconds)
     assert report.min_time == min(seconds, key=lambda k: (seconds[k], k))
-    monkeypatch.setattr("hybrid.app.explorer.measure.free_memory_bytes", lambda: 10)
+    monkeypatch.setattr("hybrid.app.explorer.sheet.free_memory_bytes", lambda: 10)
     with pytest.raises(MemoryError, match="10 are free"):
         measure_levels(layer_choices, "cpu")
 
 
 def test_steps_are_measured_on_a_device(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.app.explorer.measure._MEASURED_SECONDS", 0.0)
+    monkeypatch.setattr("hybrid.app.explorer.sheet._MEASURED_SECONDS", 0.0)
     model = build("mdp module m x:[0..1]; [] true -> (x'=1-x); [a] x=0 -> true; endmodule")
     seconds = measure_levels(model_choices(model, "gpu"), "gpu")
     assert sorted(seconds) == list(range(3))

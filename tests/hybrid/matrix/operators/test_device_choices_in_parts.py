@@ -12,7 +12,7 @@ import pytest
 
 from gpu_kernels import Device, TileMatrix, current_device, use_device
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.base.communicators.threads import in_threads
+from hybrid.base.communicators import in_threads
 from hybrid.matrix.gpu import transports as carriers
 from hybrid.matrix.gpu.transports import joined_neighbours
 from hybrid.matrix.operators import device_choices as fused

@@ -13,7 +13,7 @@ import hybrid.base.halo as halo
 import hybrid.matrix.cpu.staged_product as stages
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.systems import build_operator
-from hybrid.base.communicators.threads import ThreadCommunicator
+from hybrid.base.communicators import ThreadCommunicator
 from hybrid.checking.in_parts import in_parts
 from hybrid.matrix.cpu.product import CpuProduct
 from hybrid.matrix.cpu.task_product import CpuTaskProduct

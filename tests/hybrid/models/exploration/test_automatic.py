@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import hybrid
+import hybrid.models.exploration as automatic
 from hybrid.__main__ import main
-from hybrid.models.exploration import automatic
 from hybrid.models.model import Model
 from mtbdd.build.build import build_model
 from mtbdd.build.order import EffortError, watched

@@ -16,8 +16,7 @@ from hybrid.models.exploration.explore import Explored, StateCodes, Successors
 from hybrid.models.exploration.search import CompiledSearch
 from mtbdd.base.budget import Budget, BudgetError, spending
 from mtbdd.language import LanguageError, parse_model, resolve
-from mtbdd.language.model_syntax import ResolvedModel
-from mtbdd.language.syntax import ModelType
+from mtbdd.language.syntax import ModelType, ResolvedModel
 from tests.attack.cases import draw_case
 from tests.builders.chain_texts import DIE, GAMBLER, QUEUE, SPLIT
 from tests.builders.flat_texts import epidemic, gate, opinions, oscillators

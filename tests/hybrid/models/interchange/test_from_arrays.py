@@ -11,7 +11,7 @@ from scipy import sparse
 
 import hybrid
 from hybrid.models.interchange import ExplicitModel, InterchangeError
-from hybrid.models.interchange.validate import validate
+from hybrid.models.interchange.explicit_model import validate
 from mtbdd.language.syntax import ModelType
 
 CHAIN = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]])

@@ -266,7 +266,7 @@ def test_sums_of_rows_that_are_no_diagram(
     files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file may name a matrix whose row sums take exponentially many values: given up, and never written."""
-    monkeypatch.setattr("hybrid.models.interchange.validate._MOST_NODES", 20)
+    monkeypatch.setattr("hybrid.models.interchange.explicit_model._MOST_NODES", 20)
     (tmp_path / "x.dd").write_bytes(files["ctmc"][0])
     with pytest.raises(InterchangeError, match="x.dd: the sums of the rows are too large"):
         read_symbolic(tmp_path / "x.dd")

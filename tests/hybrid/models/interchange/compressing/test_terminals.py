@@ -11,7 +11,7 @@ import pytest
 from hybrid.models.interchange import ExplicitModel
 from hybrid.models.interchange.compressing import with_loops
 from hybrid.models.interchange.compressing.moves import terminals_of
-from hybrid.models.interchange.validate import validate
+from hybrid.models.interchange.explicit_model import validate
 from mtbdd.language.syntax import ModelType
 from tests.builders.explicit_models import random_explicit_model
 
