@@ -31,13 +31,9 @@ TEMPORAL = ("C", "F", "G", "I", "U", "W", "X")
 class PrismLexer(RegexLexer):
     """The lexer of models and of properties in the PRISM language.
 
-    Attributes
-    ----------
-    name, aliases, filenames, mimetypes
-        How Pygments finds it: by the name ``prism``, or by the endings of files.
+    `name`, `aliases`, `filenames`, `mimetypes`: how Pygments finds it: by the name ``prism``, or by the
+    endings of files.
 
-    Notes
-    -----
     What is no token of the language becomes an ``Error`` token. Words such as `P`, `R` and `F` are operators
     wherever they stand, for the language reserves them. Words of kinds of models that it does not reserve
     (`ma`, `smg`) are keywords only where they stand alone on a line.

@@ -19,16 +19,9 @@ Vector = NDArray[np.float64]
 class ArrivingVector:
     """The own elements of a vector, and room for all; leaving its ``with`` block waits for the others.
 
-    Parameters
-    ----------
-    own : ndarray, shape (own columns,), float64
-    whole : ndarray, shape (n_columns,), float64
-        Room for the own elements, and behind them those of others.
-
-    Attributes
-    ----------
-    own, whole
-        `received` copies all own elements to `whole`; before, `whole` has those that `Halo.cover` names.
+    `own`: ndarray, shape (own columns,), float64. `whole` (ndarray, shape (n_columns,), float64): room for
+    the own elements, and behind them those of others. `own`, `whole`: `received` copies all own elements to
+    `whole`; before, `whole` has those that `Halo.cover` names.
     """
 
     def __init__(self, own: Vector, whole: Vector) -> None:
@@ -61,12 +54,8 @@ Int64Array = NDArray[np.int64]
 class Halo(ABC):
     """Elements that a process receives before products with matrices over the same columns.
 
-    Attributes
-    ----------
-    size : int
-        Elements that are received.
-    way : str
-        How they are carried, in words; empty for messages between hosts.
+    `size`: elements that are received. `way`: how they are carried, in words; empty for messages between
+    hosts.
     """
 
     size: int
@@ -80,9 +69,7 @@ class Halo(ABC):
     def exchange(self, x: Vector) -> ArrivingVector:
         """Send the elements of x that other processes need, and receive theirs, or begin to.
 
-        Notes
-        -----
-        All processes call it at once, and enter what it returns.  Time: O(elements sent, received and
+        All processes call it at once, and enter what it returns. Time: O(elements sent, received and
         covered).
         """
 
@@ -94,17 +81,8 @@ class Halo(ABC):
 class HostHalo(Halo):
     """Room for own elements and for those that are received, and who sends what.
 
-    Parameters
-    ----------
-    divided : DistributedMTBDD
-        A matrix over these columns; all matrices that share a halo have the same.
-
-    Attributes
-    ----------
-    whole : ndarray, shape (own columns and halo,), float64
-        See `ArrivingVector`.
-    size : int
-        Elements that are received.
+    `divided`: a matrix over these columns; all matrices that share a halo have the same. `whole` (ndarray,
+    shape (own columns and halo,), float64): see `ArrivingVector`. `size`: elements that are received.
     """
 
     def __init__(self, divided: DistributedMTBDD) -> None:

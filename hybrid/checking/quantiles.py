@@ -66,10 +66,7 @@ def quantile(
 class QuantileSearch:
     """Searches the bound of one reward; of a `complement` the threshold is one on the rest.
 
-    Attributes
-    ----------
-    safe, target : Node
-        Of the until whose probability is compared, the greatest if `maximise`.
+    `safe`, `target`: of the until whose probability is compared, the greatest if `maximise`.
     """
 
     def __init__(
@@ -277,12 +274,8 @@ class QuantilePairs:
     def found(self) -> Summary:
         """Return the pairs, by their first bounds; of a search that was ended before its time nothing.
 
-        Raises
-        ------
-        UnknownError
-            Bounds on the probability do not say of some pair whether it is enough.
-        PropertyError
-            The search has taken as many budgets, or units, as iterations are allowed.
+        Raises UnknownError: bounds on the probability do not say of some pair whether it is enough. Raises
+        PropertyError: the search has taken as many budgets, or units, as iterations are allowed.
         """
         ends = [search.found().value for search in self._searches]
         if math.inf in ends:

@@ -44,20 +44,8 @@ _INITIAL = "init"
 def settled_states(source: ResolvedModel, formulas: Iterable[Expression]) -> Expression | None:
     """Return the states that settle every question that is asked of the initial states.
 
-    Parameters
-    ----------
-    source : ResolvedModel
-    formulas : iterable of Expression
-        Resolved properties.
-
-    Returns
-    -------
-    Expression or None
-        Over the variables; None where some question is settled nowhere, or is about other states.
-
-    Notes
-    -----
-    Time: O(size of the formulas).
+    `formulas`: resolved properties. Returns Expression or None: over the variables; None where some question
+    is settled nowhere, or is about other states. Time: O(size of the formulas).
     """
     found = [_settled(formula) for formula in formulas]
     if not found or any(settled is None for settled in found):
@@ -88,11 +76,7 @@ def ended_in(source: ResolvedModel, settled: Expression | None) -> ResolvedModel
     """Return a model whose commands end in some states, which loop; the model itself for None.
 
     From the initial states formulas that are settled there have the values that they have in `source`: a path
-    is followed up to the first such state.
-
-    Notes
-    -----
-    Time: O(commands).
+    is followed up to the first such state. Time: O(commands).
     """
     if settled is None or not source.modules:
         return source

@@ -47,18 +47,10 @@ Part = tuple[Expression | None, Type | None, str]
 class PropertyQuantity(Record, eq=False):
     """A kind of question.
 
-    Attributes
-    ----------
-    name : str
-        As messages write it.
-    operator : type
-        The node of the property tree that asks for it.
-    asks : callable
-        Whether an operator of that type asks for it, where none of the quantities before it is requested.
-    part : callable
-        Returns the part of P, S or R in brackets that has a type.
-    read : callable, optional
-        Reads what stands in the brackets of R, or returns None where something else stands there.
+    `name`: as messages write it. `operator`: the node of the property tree that asks for it. `asks`: whether
+    an operator of that type asks for it, where none of the quantities before it is requested. `part`: returns
+    the part of P, S or R in brackets that has a type. `read`: reads what stands in the brackets of R, or
+    returns None where something else stands there.
     """
 
     name: str
@@ -79,12 +71,8 @@ def asked_quantity(formula: Expression) -> PropertyQuantity | None:
 class Capability(Generic[Found]):
     """A capability of one part of the package: a table of functions by quantity, empty at first.
 
-    Parameters
-    ----------
-    refusal : callable
-        Returns the exception for an expression and a reason.
-    lacking : str
-        The reason where there is no other one; ``{}`` stands for the quantity's name.
+    `refusal`: returns the exception for an expression and a reason. `lacking`: the reason where there is no
+    other one; ``{}`` stands for the quantity's name.
     """
 
     def __init__(self, refusal: Callable[[Expression, str], Exception], lacking: str) -> None:
@@ -115,10 +103,7 @@ class Capability(Generic[Found]):
     def of(self, formula: Expression) -> Callable[..., Found]:
         """Return the function for what an operator asks.
 
-        Raises
-        ------
-        Exception
-            There is none; that of the refusal, which names the quantity.
+        Raises Exception: there is none; that of the refusal, which names the quantity.
         """
         quantity = asked_quantity(formula)
         if quantity is None:

@@ -58,12 +58,8 @@ class PropertyFolder(Folder):
     """Folds well-typed properties and notes bounds that make no sense.
 
     `values`, `definitions`, `labels`: as for `mtbdd.language.scalars.Folder`; named properties are labels.
-    `structures`: the names of the model's reward structures. `faults`: takes the faults.
-
-    Attributes
-    ----------
-    warnings : dict of str to None
-        How questions were understood, each once: on a chain `Pmax` is `P`.
+    `structures`: the names of the model's reward structures. `faults`: takes the faults. `warnings`: how
+    questions were understood, each once: on a chain `Pmax` is `P`.
     """
 
     def __init__(

@@ -35,14 +35,8 @@ from mtbdd.language.syntax import ModelType, ResolvedVariable
 class AutomatonMove(Record):
     """A step of a deterministic automaton.
 
-    Attributes
-    ----------
-    guard : tuple of (int, int)
-        Terms, one of which holds: the propositions that are true and those that are false, as bits.
-    target : int
-        The next state.
-    marks : int
-        As bits.
+    `guard`: terms, one of which holds: the propositions that are true and those that are false, as bits.
+    `target`: the next state. `marks`: as bits.
     """
 
     guard: tuple[tuple[int, int], ...]
@@ -153,18 +147,10 @@ CountedParts = Mapping[tuple[int, ...], Sequence[SymbolicMatrix]]
 class CounterProduct(Record):
     """Reachable states of a model with counters of what has been earned.
 
-    Attributes
-    ----------
-    model : SymbolicModel
-        The states with their counters; the initial ones have counted nothing.
-    first : Node
-        Those that have counted nothing: one a state of the model, in the order of its states.
-    lifted : callable
-        Returns for a set of the model's states those with any counters.
-    counters : tuple of tuple of str
-        The row bits of each counter.
-    parts : mapping of tuple of int to sequence of SymbolicMatrix
-        The matrices of its layers by what steps add that is not counted; empty if all is.
+    `model`: the states with their counters; the initial ones have counted nothing. `first`: those that have
+    counted nothing: one a state of the model, in the order of its states. `lifted`: returns for a set of the
+    model's states those with any counters. `counters`: the row bits of each counter. `parts`: the matrices of
+    its layers by what steps add that is not counted; empty if all is.
     """
 
     model: SymbolicModel
@@ -188,27 +174,12 @@ def counter_product(
 ) -> CounterProduct:
     """Return the product of a model with counters that steps increase.
 
-    Parameters
-    ----------
-    model : SymbolicModel
-    parts : mapping of tuple of int to sequence of SymbolicMatrix
-        They add up to the model's matrices (`mtbdd.build.reward_split.split_by_rewards`). What they add
-        beyond the counters is not counted.
-    most : sequence of int
-        Where each counter stays.
-    structures, labels
-        What else the product has, as of `automaton_product`.
-    anywhere : bool
-        Whether counters may have any numbers in the initial states, which are then those to begin in.
+    `parts`: they add up to the model's matrices (`mtbdd.build.reward_split.split_by_rewards`). What they add
+    beyond the counters is not counted. `most`: where each counter stays. `structures`, `labels`: what else
+    the product has, as of `automaton_product`. `anywhere`: whether counters may have any numbers in the
+    initial states, which are then those to begin in. Returns CounterProduct: its states are those reachable
+    from any state of the model with counters at 0, or with `anywhere` from the initial states.
 
-    Returns
-    -------
-    CounterProduct
-        Its states are those reachable from any state of the model with counters at 0, or with `anywhere`
-        from the initial states.
-
-    Notes
-    -----
     Time: a conjunction for every number and distinct reward, a copy of every part, one search.
     """
     rewards = [symbolic_reward(model, structure) for structure in structures]

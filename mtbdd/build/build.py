@@ -61,22 +61,12 @@ def assemble(
 ) -> SymbolicMatrix:
     """Return the matrix of all events over reachable states.
 
-    Parameters
-    ----------
-    encoding : Encoding
-    events : sequence of Event
-    reachable : Node
-        The reachable states; all rows outside are zero.
-    loops : Node
-        States without an event that get a self-loop of weight 1.
-    divisors : Partition or None
-        What to divide every row by (see `row_divisors`), if anything.
+    `reachable`: the reachable states; all rows outside are zero. `loops`: states without an event that get a
+    self-loop of weight 1. `divisors`: what to divide every row by (see `row_divisors`), if anything.
 
-    Notes
-    -----
-    Everything is put together over all potential states, where the diagrams are small, and cut
-    to the reachable ones once at the end.  Where two events share an entry their rates add
-    up; such events are found by one conjunction a pair of events.
+    Everything is put together over all potential states, where the diagrams are small, and cut to the
+    reachable ones once at the end. Where two events share an entry their rates add up; such events are found
+    by one conjunction a pair of events.
     """
     manager = encoding.manager
     parts = _disjoint([_Part.of(encoding, event) for event in events])

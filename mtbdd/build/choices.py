@@ -128,21 +128,9 @@ def split_commands(
 def translate_choices(model: ResolvedModel, translator: ExpressionTranslator) -> Iterator[Event]:
     """Yield events that offer at most one choice in every state and, together, all choices.
 
-    Parameters
-    ----------
-    model : ResolvedModel
-    translator : ExpressionTranslator
-
-    Yields
-    ------
-    Event
-        In the order of `mtbdd.build.events.synchronisations`; `choices` of each is 1 where it is enabled.
-
-    Notes
-    -----
-    The commands of a module that share an action and never meet in a state form one class;
-    an event is a combination of classes, one a module.  Time: one product of partitions for
-    every combination.
+    Yields Event: in the order of `mtbdd.build.events.synchronisations`; `choices` of each is 1 where it is
+    enabled. The commands of a module that share an action and never meet in a state form one class; an event
+    is a combination of classes, one a module. Time: one product of partitions for every combination.
     """
     false = translator.encoding.manager.false
     for s in merge_unlabelled(synchronisations(model)):
@@ -174,26 +162,12 @@ def pack_choices(
 ) -> list[ChoiceLayer]:
     """Return the choices of all events in layers, deadlocks with a self-loop.
 
-    Parameters
-    ----------
-    encoding : Encoding
-    events : sequence of Event
-        From `translate_choices`.
-    reachable : Node
-        The reachable states.
-    deadlocks : Node
-        Those among them in which no event is enabled.
+    `events`: from `translate_choices`. `reachable`: the reachable states. `deadlocks`: those among them in
+    which no event is enabled. Returns list of ChoiceLayer: at least one.
 
-    Returns
-    -------
-    list of ChoiceLayer
-        At least one.
-
-    Notes
-    -----
-    An event goes to the layer, among those where no state has a choice yet that has one in the
-    event, whose relation grows by the fewest nodes; a layer is opened only if there is none.
-    Time: one conjunction and one disjunction for every event and layer.
+    An event goes to the layer, among those where no state has a choice yet that has one in the event, whose
+    relation grows by the fewest nodes; a layer is opened only if there is none. Time: one conjunction and one
+    disjunction for every event and layer.
     """
     manager = encoding.manager
     bins: list[_Bin] = []

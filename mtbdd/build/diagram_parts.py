@@ -33,10 +33,7 @@ _WORD = 64
 class BitRows(Record):
     """Assignments of bits, one a row, packed into words of 64 bits; the first bit is the highest of a word.
 
-    Attributes
-    ----------
-    n_bits : int
-    words : tuple of ndarray of uint64, shape (n,) each
+    `words`: tuple of ndarray of uint64, shape (n,) each.
     """
 
     n_bits: int
@@ -46,13 +43,8 @@ class BitRows(Record):
     def packed(cls, columns: Sequence[NDArray[Any]], widths: Sequence[int], size: int) -> BitRows:
         """Return assignments given by numbers of some bits each.
 
-        Parameters
-        ----------
-        columns : sequence of ndarray of integers or bool, shape (size,) each
-            Not negative, and below two to the power of their width.
-        widths : sequence of int
-            Their bits, at most 63; the first number's are the first.
-        size : int
+        `columns` (sequence of ndarray of integers or bool, shape (size,) each): not negative, and below two
+        to the power of their width. `widths`: their bits, at most 63; the first number's are the first.
         """
         n_bits = sum(widths)
         words = tuple(np.zeros(size, dtype=np.uint64) for _ in range(-(-n_bits // _WORD)))
@@ -132,25 +124,10 @@ def diagram_of(
 ) -> Node:
     """Return the diagram that leads from every listed assignment to its leaf, and from all others to false.
 
-    Parameters
-    ----------
-    manager : Manager
-    names : sequence of str
-        The bits' names, from top to bottom of the order.
-    rows : BitRows
-        Distinct assignments of these bits, ascending.
-    leaves : ndarray of int64, shape (rows.size,)
-        Numbers in `nodes`.
-    nodes : sequence of Node
-        Diagrams below all these bits; the first is false.
+    `names`: the bits' names, from top to bottom of the order. `rows`: distinct assignments of these bits,
+    ascending. `leaves` (ndarray of int64, shape (rows.size,)): numbers in `nodes`. `nodes`: diagrams below
+    all these bits; the first is false. Raises ValueError: two assignments are equal.
 
-    Raises
-    ------
-    ValueError
-        Two assignments are equal.
-
-    Notes
-    -----
     Time: O(distinct prefixes at every bit) in NumPy, and one package call for every distinct node.
     """
     if not rows.size:
@@ -181,16 +158,10 @@ Vector = NDArray[np.float64]
 class DiagramReward(Record):
     """A reward structure as functions of the states.
 
-    Attributes
-    ----------
-    name : str or None
-    states : SymbolicMatrix or None
-        Over row bits: earned in a state, a step or, in a CTMC, a unit of time. None: nowhere.
-    choices : tuple of SymbolicMatrix or None
-        Over row bits, one a layer: earned by its choice, expected over its branches; in a CTMC by the
-        transitions of a unit of time.
-    is_sure : bool
-        Whether a choice earns that on whichever branch, so that it may distinguish paths.
+    `states`: over row bits: earned in a state, a step or, in a CTMC, a unit of time. None: nowhere.
+    `choices`: over row bits, one a layer: earned by its choice, expected over its branches; in a CTMC by the
+    transitions of a unit of time. `is_sure`: whether a choice earns that on whichever branch, so that it may
+    distinguish paths.
     """
 
     name: str | None
@@ -203,21 +174,9 @@ class DiagramReward(Record):
     ) -> tuple[Vector, Vector | None]:
         """Return what states earn, and a bound on the error, None if there is none.
 
-        Parameters
-        ----------
-        within : StateIndex
-        with_states : bool
-            Whether state rewards count.
-        layer : int or None
-            Whose choices' rewards count.
-
-        Returns
-        -------
-        values, error : ndarray of float64, shape (within.size,)
-
-        Notes
-        -----
-        Time: O(n). The error of a sum is that of its terms and of one rounding.
+        `with_states`: whether state rewards count. `layer`: whose choices' rewards count. Returns `values,
+        error`: ndarray of float64, shape (within.size,). Time: O(n). The error of a sum is that of its terms
+        and of one rounding.
         """
         terms = [self.states] if with_states else []
         terms += [self.choices[layer]] if layer is not None else []
@@ -245,13 +204,9 @@ class DiagramReward(Record):
 class TakenCommands(Record):
     """The commands of a text that choices come from, by state.
 
-    Attributes
-    ----------
-    commands : tuple of tuple of Command
-        Of every way to take a choice the commands, one a module.
-    layers : tuple of ndarray of int32, shape (n_states,)
-        Of every layer the place in `commands` of each state's choice, by number of the state; -1 where it has
-        none, or that of a deadlock.
+    `commands`: of every way to take a choice the commands, one a module. `layers` (tuple of ndarray of int32,
+    shape (n_states,)): of every layer the place in `commands` of each state's choice, by number of the state;
+    -1 where it has none, or that of a deadlock.
     """
 
     commands: tuple[tuple[Command, ...], ...]
@@ -261,19 +216,11 @@ class TakenCommands(Record):
 class DiagramParts(Record):
     """The parts of a model without commands.
 
-    Attributes
-    ----------
-    exits : SymbolicMatrix or tuple of Partition
-        Over row bits: what a row adds up to, or parts of it that add up; 1 in a DTMC.
-    rewards : tuple of DiagramReward
-    relations : tuple of Relation
-        The graph in parts, each with at most one choice of every state, of one layer.
-    numbering : ndarray of int64, shape (n_states,), or None
-        The index of the k-th state of the source; None if the source numbers them as the diagram does.
-    text : ResolvedModel or None
-        The text whose states were listed; None: there was none.
-    taken : TakenCommands or None
-        The commands of choices, where they are known.
+    `exits`: over row bits: what a row adds up to, or parts of it that add up; 1 in a DTMC. `relations`: the
+    graph in parts, each with at most one choice of every state, of one layer. `numbering` (ndarray of int64,
+    shape (n_states,), or None): the index of the k-th state of the source; None if the source numbers them as
+    the diagram does. `text`: the text whose states were listed; None: there was none. `taken`: the commands
+    of choices, where they are known.
     """
 
     exits: SymbolicMatrix | tuple[Partition, ...]

@@ -64,24 +64,11 @@ class _Offer(Record, frozen=False):
 def synchronisations(model: ResolvedModel) -> list[Synchronisation]:
     """Return the synchronisations of a model.
 
-    Parameters
-    ----------
-    model : ResolvedModel
-        Its `system` says how the modules are composed; None: all take shared actions together.
+    `model`: its `system` says how the modules are composed; None: all take shared actions together. Returns
+    list of Synchronisation: without an action first, in order of the text, then the actions in order of
+    appearance. One action has several synchronisations if modules take it independently of one another.
+    Raises OverflowError: an action can be taken in more ways than the limits allow.
 
-    Returns
-    -------
-    list of Synchronisation
-        Without an action first, in order of the text, then the actions in order of appearance.  One action
-        has several synchronisations if modules take it independently of one another.
-
-    Raises
-    ------
-    OverflowError
-        An action can be taken in more ways than the limits allow.
-
-    Notes
-    -----
     Time: O(modules × actions + synchronisations).
     """
     modules = {module.name: module for module in model.modules}
@@ -174,13 +161,7 @@ _MANY = 256  # unlabelled commands of the same variables from which they are put
 class Suspect(Record):
     """States (not yet known to be reachable) in which a command would be at fault.
 
-    Attributes
-    ----------
-    position : Position
-    states : Node
-    message : str
-    moves : bool
-        The fault lies in where the command leads, which matters only where it leads anywhere.
+    `moves`: the fault lies in where the command leads, which matters only where it leads anywhere.
     """
 
     position: Position

@@ -165,14 +165,9 @@ _BOOLEAN = _LOGIC | COMPARISONS
 class ExpressionTranslator:
     """Turns typed expressions into sets and partitions over the row bits of an encoding.
 
-    Parameters
-    ----------
-    encoding : Encoding
-        Where the variables live.
+    `encoding`: where the variables live.
 
-    Notes
-    -----
-    Results are cached by expression.  Values outside a variable's range belong to no set.
+    Results are cached by expression. Values outside a variable's range belong to no set.
 
     Methods raise `BuildError` where the limits of `mtbdd.language.limits` do not suffice.
     """
@@ -291,12 +286,7 @@ class ExpressionTranslator:
     def partition(self, expression: Expression, domain: Node | None = None) -> Partition:
         """Return the partition of the assignments by the expression's value, zero included.
 
-        Parameters
-        ----------
-        expression : Expression
-            Resolved: literals, variables and operators only.
-        domain : Node, optional
-            Cut the result to this set.
+        `expression`: resolved: literals, variables and operators only. `domain`: cut the result to this set.
         """
         number = self._interner.number(expression)
         known = self._partitions.get(number)
@@ -436,10 +426,7 @@ def constant_partition(manager: Manager, literal: Literal) -> Partition:
 class RealPartitions:
     """Partitions whose values are bools, ints, and reals in place of doubles.
 
-    Parameters
-    ----------
-    translator : ExpressionTranslator
-        Gives the sets of boolean parts and the partitions of parts without doubles.
+    `translator`: gives the sets of boolean parts and the partitions of parts without doubles.
     """
 
     def __init__(self, translator: ExpressionTranslator) -> None:
@@ -450,14 +437,8 @@ class RealPartitions:
     def rounded(self, e: Expression) -> Partition:
         """Return the partition by an expression's values, numbers as the doubles next to them.
 
-        Raises
-        ------
-        EvaluationError
-            Irrational numbers agree in so many digits that it is not known which one is greater.
-
-        Notes
-        -----
-        Time: product of the numbers of values of the operands of every operator.
+        Raises EvaluationError: irrational numbers agree in so many digits that it is not known which one is
+        greater. Time: product of the numbers of values of the operands of every operator.
         """
         found = self.of(e)
         if not is_double(e, lambda _: False):

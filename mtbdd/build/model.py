@@ -82,10 +82,7 @@ class ModelStates(Memoised):
     def states(self, expression: Expression, among: Node | None = None) -> Node:
         """Return the reachable states (or those among them) where a boolean expression holds.
 
-        Raises
-        ------
-        EvaluationError
-            The expression has no value in one of these states.
+        Raises EvaluationError: the expression has no value in one of these states.
         """
         states = self.reachable if among is None else among
         self.translator.require_value(expression, states)
@@ -519,13 +516,7 @@ class PartModel(SymbolicModel):
     """See `SymbolicModel`; made of one that is whole.
 
     `index` has the own states, and so have all sets that are numbered; diagrams, counts and whole matrices
-    (`n_states`, `layer_transitions`) are those of the model.
-
-    Parameters
-    ----------
-    model : SymbolicModel
-    share : Share
-        Of its reachable states.
+    (`n_states`, `layer_transitions`) are those of the model. `share`: of its reachable states.
     """
 
     def __init__(self, model: SymbolicModel, share: Share) -> None:

@@ -39,26 +39,11 @@ from mtbdd.language.syntax import (
 def induced_chain(model: SymbolicModel, chosen: Sequence[Node]) -> SymbolicModel:
     """Return a decision process with one choice kept in every state, a DTMC.
 
-    Parameters
-    ----------
-    model : SymbolicModel
-        An MDP.
-    chosen : sequence of Node
-        For every layer the states that take its choice, among those enabled in it; disjoint, together all.
+    `model`: an MDP. `chosen`: for every layer the states that take its choice, among those enabled in it;
+    disjoint, together all. Returns SymbolicModel: over the same states with the same numbers, those included
+    that the scheduler never reaches. A choice counts as taken once, so that transition rewards are earned as
+    in the decision process. Raises ValueError: the model is a chain, or the sets are not as they should be.
 
-    Returns
-    -------
-    SymbolicModel
-        Over the same states with the same numbers, those included that the scheduler never reaches.  A choice
-        counts as taken once, so that transition rewards are earned as in the decision process.
-
-    Raises
-    ------
-    ValueError
-        The model is a chain, or the sets are not as they should be.
-
-    Notes
-    -----
     Time: one conjunction for every value of every layer, and for every part.
     """
     manager = model.manager
@@ -205,12 +190,8 @@ class Rewards(Mapping[str | int, NDArray[np.float64]]):
     def rates(self, name: str | int) -> NDArray[np.float64]:
         """Return what a state of a chain earns a step or a unit of time, shape (n,), transitions included.
 
-        Raises
-        ------
-        KeyError
-            There is no such structure.
-        ValueError
-            The model is an MDP, where transition rewards depend on the choice.
+        Raises KeyError: there is no such structure. Raises ValueError: the model is an MDP, where transition
+        rewards depend on the choice.
         """
         return for_users(self._model, reward_rates(self._model, self._place(name), self._model.index))
 

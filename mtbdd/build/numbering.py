@@ -21,27 +21,12 @@ _WORD = 62  # bits of a key
 def numbering(encoding: Encoding, index: StateIndex) -> NDArray[np.int64] | None:
     """Return the diagram's number of every state, states in the order of the text.
 
-    Parameters
-    ----------
-    encoding : Encoding
-    index : StateIndex
-        The states, n of them.
+    `index`: the states, n of them. Returns ndarray of int64, shape (n,), or None: element k is the index in
+    `index` of state k. None if the two orders are the same, as they are unless a variable order other than
+    the text's was chosen. Raises MemoryError: there is no room for the permutation.
 
-    Returns
-    -------
-    ndarray of int64, shape (n,), or None
-        Element k is the index in `index` of state k.  None if the two orders are the same, as they are
-        unless a variable order other than the text's was chosen.
-
-    Raises
-    ------
-    MemoryError
-        There is no room for the permutation.
-
-    Notes
-    -----
-    Time: O(n log n); memory: 16 bytes a state, and 8 for every 62 bits of a state beyond the first, while
-    it is made.  Nothing without a permutation.
+    Time: O(n log n); memory: 16 bytes a state, and 8 for every 62 bits of a state beyond the first, while it
+    is made. Nothing without a permutation.
     """
     return None if keeps_order(encoding) or index.size < 2 else sorted_places(encoding, index)
 
@@ -57,21 +42,8 @@ def sorted_places(
 ) -> NDArray[np.int64]:
     """Return the places of states in a list, in the order of the text.
 
-    Parameters
-    ----------
-    encoding : Encoding
-    index : StateIndex
-    indices : ndarray of int64, shape (k,), optional
-        The list, by index; default all states.
-
-    Returns
-    -------
-    ndarray of int64, shape (k,)
-
-    Raises
-    ------
-    MemoryError
-        There is no room for it.
+    `indices` (ndarray of int64, shape (k,), optional): the list, by index; default all states. Returns
+    ndarray of int64, shape (k,). Raises MemoryError: there is no room for it.
     """
     size = index.size if indices is None else indices.size
     require_memory(
@@ -89,12 +61,7 @@ def text_keys(
 ) -> NDArray[np.int64]:
     """Return what states are sorted by in the order of the text, first word first, shape (words, k).
 
-    Parameters
-    ----------
-    encoding : Encoding
-    index : StateIndex
-    indices : ndarray of int64, shape (k,), optional
-        Some states, by index; default all states.
+    `indices` (ndarray of int64, shape (k,), optional): some states, by index; default all states.
     """
     size, words = index.size if indices is None else indices.size, _words(encoding)
     keys = np.zeros((len(words), size), dtype=np.int64)

@@ -53,12 +53,8 @@ def _tell(microseconds: float) -> None:
 class Effort:
     """Counts the steps of a translation and refuses more than the limits allow.
 
-    Counts, not times, decide: every machine refuses the same texts.
-
-    Parameters
-    ----------
-    limits : Limits, optional
-        By default those that hold where it is made.
+    Counts, not times, decide: every machine refuses the same texts. `limits`: by default those that hold
+    where it is made.
     """
 
     def __init__(self, limits: Limits | None = None) -> None:
@@ -69,10 +65,7 @@ class Effort:
     def table(self, steps: int, position: Position) -> None:
         """Count the entries of a table, once an operator.
 
-        Raises
-        ------
-        BuildError
-            There are more than the limits allow, all tables together.
+        Raises BuildError: there are more than the limits allow, all tables together.
         """
         check_budget()
         self._tables += steps
@@ -83,10 +76,7 @@ class Effort:
     def pairs(self, count: int, position: Position) -> None:
         """Count pairs of values or of sets that are put together.
 
-        Raises
-        ------
-        BuildError
-            There are more than the limits allow, all of them together.
+        Raises BuildError: there are more than the limits allow, all of them together.
         """
         self._pairs += count
         if self._pairs > self.limits.pair_steps:
@@ -100,10 +90,7 @@ class Effort:
     def values(self, count: int, position: Position) -> None:
         """Refuse an expression or a variable that takes too many values.
 
-        Raises
-        ------
-        BuildError
-            There are more than the limits allow.
+        Raises BuildError: there are more than the limits allow.
         """
         if count > self.limits.values:
             message = (
@@ -133,22 +120,12 @@ _ROUNDS = 100
 def order_variables(model: ResolvedModel, order: Order = "model") -> tuple[ResolvedVariable, ...]:
     """Return the variables in the order in which their bits are laid out.
 
-    Parameters
-    ----------
-    model : ResolvedModel
-    order : {"model", "reversed", "force"}, or tuple of str
-        "model" is the order of the text (globals, then the modules'), as PRISM has it; "reversed" has the
-        last module first (values that one module copies from a later one then lie above the copies);
-        "force" is the heuristic's, taken only if its total span is smaller; a tuple has the names of all
-        variables as they follow each other.
+    `order` ({"model", "reversed", "force"}, or tuple of str): "model" is the order of the text (globals, then
+    the modules'), as PRISM has it; "reversed" has the last module first (values that one module copies from a
+    later one then lie above the copies); "force" is the heuristic's, taken only if its total span is smaller;
+    a tuple has the names of all variables as they follow each other. Raises ValueError: another name, or
+    names that are not those of the variables, each once.
 
-    Raises
-    ------
-    ValueError
-        Another name, or names that are not those of the variables, each once.
-
-    Notes
-    -----
     Time: O(rounds * (variables log variables + mentions)).
     """
     names = [v.name for v in model.variables]

@@ -44,21 +44,8 @@ def can_list(encoding: Encoding) -> bool:
 class StateSearch:
     """The states reachable from some states, listed one by one.
 
-    Parameters
-    ----------
-    encoding : Encoding
-    initial : Node
-        Where to start, over row bits; few states.
-    events : sequence of Relation
-
-    Raises
-    ------
-    ValueError
-        A state has more than 62 bits, or none.
-
-    Notes
-    -----
-    The order of states depends on the relations' order alone, so that every run does the same.
+    `initial`: where to start, over row bits; few states. Raises ValueError: a state has more than 62 bits, or
+    none. The order of states depends on the relations' order alone, so that every run does the same.
     """
 
     def __init__(self, encoding: Encoding, initial: Node, events: Sequence[Relation]) -> None:
@@ -174,19 +161,9 @@ def reachable_states(
 ) -> Node:
     """Return the states reachable from some states, those included.
 
-    Parameters
-    ----------
-    encoding : Encoding
-    initial : Node
-        Over row bits.
-    relations : sequence of Relation
-    progress : callable, optional
-        Called with a line of text after every round.
-
-    Notes
-    -----
-    Time: one relational product a relation and round (see `mtbdd.build.reach.fixpoint`), or one walk through
-    the relations' diagrams a state (see `mtbdd.build.reachable`).
+    `initial`: over row bits. `progress`: called with a line of text after every round. Time: one relational
+    product a relation and round (see `mtbdd.build.reach.fixpoint`), or one walk through the relations'
+    diagrams a state (see `mtbdd.build.reachable`).
     """
     say = progress or (lambda text: None)
     found, trial = initial, _TRIAL

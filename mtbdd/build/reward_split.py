@@ -33,15 +33,9 @@ class RewardSplitError(HybridError, NotImplementedError):
 class RewardSplit:
     """The matrices of a model by reward.
 
-    Attributes
-    ----------
-    structure : int
-        Position among the model's reward structures.
-    unit : Fraction
-        The greatest number that all rewards are multiples of; 1 if nothing is earned.
-    parts : dict of int to tuple of SymbolicMatrix
-        For every reward, in units and ascending, a matrix a layer: the entries that earn it.  They add up to
-        the layer's matrix.
+    `structure`: position among the model's reward structures. `unit`: the greatest number that all rewards
+    are multiples of; 1 if nothing is earned. `parts`: for every reward, in units and ascending, a matrix a
+    layer: the entries that earn it. They add up to the layer's matrix.
     """
 
     structure: int
@@ -72,21 +66,11 @@ def split_by_reward(model: SymbolicModel, structure: int) -> RewardSplit:
 def split_by_rewards(model: SymbolicModel, structures: Sequence[int]) -> JointSplit:
     """Return a model's matrices split by what a step from a state earns of some structures at once.
 
-    Parameters
-    ----------
-    model : SymbolicModel
-        In a CTMC moves earn, regardless of time.
-    structures : sequence of int
-        Positions among the model's reward structures.
+    `model`: in a CTMC moves earn, regardless of time. `structures`: positions among the model's reward
+    structures. Raises RewardSplitError: a reward is negative or irrational, or there are more than
+    `MOST_REWARDS`; state rewards of a CTMC, which are earned over time; transition rewards of a model without
+    a text, which are averages.
 
-    Raises
-    ------
-    RewardSplitError
-        A reward is negative or irrational, or there are more than `MOST_REWARDS`; state rewards of a CTMC,
-        which are earned over time; transition rewards of a model without a text, which are averages.
-
-    Notes
-    -----
     Time: an assembly of the matrix for every distinct reward of a chain with transition rewards, otherwise
     one conjunction for every reward and layer.
     """
@@ -253,10 +237,7 @@ def _everywhere(model: SymbolicModel, known: Partition, within: Node) -> Partiti
 def _rational(vector: SymbolicMatrix) -> Partition:
     """Return a function of the states by rational value.
 
-    Raises
-    ------
-    RewardSplitError
-        Its doubles may be off.
+    Raises RewardSplitError: its doubles may be off.
     """
     if vector.units:
         raise RewardSplitError(

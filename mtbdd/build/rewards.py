@@ -98,24 +98,12 @@ class Amount(Record):
 def added_up(parts: Sequence[Partition], vectors: Sequence[Enclosed], index: StateIndex) -> Enclosed:
     """Return the sum of functions of the states.
 
-    Parameters
-    ----------
-    parts : sequence of Partition
-        By `Amount`.
-    vectors : sequence of pairs of ndarray
-        Each of shape (index.size,).
-    index : StateIndex
+    `parts`: by `Amount`. `vectors`: each of shape (index.size,). Returns `values`: ndarray of float64, shape
+    (index.size,). `error`: ndarray of float64, shape (index.size,), or None.
 
-    Returns
-    -------
-    values : ndarray of float64, shape (index.size,)
-    error : ndarray of float64, shape (index.size,), or None
-
-    Notes
-    -----
     Functions with few values are added as sets first, exactly; the rest meet as vectors, whose sums carry
-    what is rounded off (compensated summation).  Sets are cut to the states last of all, when they are read
-    out.  Time: O(n) for every function that is not absorbed.
+    what is rounded off (compensated summation). Sets are cut to the states last of all, when they are read
+    out. Time: O(n) for every function that is not absorbed.
     """
     found = [*vectors, *(_expanded(part, index) for part in absorbed(parts, index))]
     if not found:
@@ -407,16 +395,9 @@ def expression_enclosure(
 ) -> tuple[Vector, Vector | None]:
     """Return a numeric expression's value in every state of a set, and a bound on its error.
 
-    Returns
-    -------
-    values : ndarray of float64, shape (within.size,)
-        NaN where the expression has no value.
-    error : ndarray of float64, shape (within.size,), or None
-        Distance from the number that the text means; None if all values are exact.
-
-    Notes
-    -----
-    Time: O(n) for every bit of the variables that occur.
+    Returns `values` (ndarray of float64, shape (within.size,)): NaN where the expression has no value.
+    `error` (ndarray of float64, shape (within.size,), or None): distance from the number that the text means;
+    None if all values are exact. Time: O(n) for every bit of the variables that occur.
     """
     environment: dict[str, NDArray[Any]] = {}
     for name in sorted(expression_variables(expression)):
@@ -462,21 +443,10 @@ _MOST_SHARE = 2.0**-10  # relative error of a reward; sums that cancel further h
 def symbolic_reward(model: SymbolicModel, structure: int) -> DiagramReward:
     """Return a reward structure as diagrams: what states earn, and the choice of every layer.
 
-    Parameters
-    ----------
-    model : SymbolicModel
-    structure : int
-        Position among the model's reward structures.
+    `structure`: position among the model's reward structures. Raises BuildError: a reward of a reachable
+    state is not a finite number, or sums of both signs cancel too far. Raises LanguageError: in a model with
+    more than a million states: an item takes more values than the limits allow.
 
-    Raises
-    ------
-    BuildError
-        A reward of a reachable state is not a finite number, or sums of both signs cancel too far.
-    LanguageError
-        In a model with more than a million states: an item takes more values than the limits allow.
-
-    Notes
-    -----
     Time: up to a million states, O(states) for every item and bit; beyond, one set for every value that an
     item takes.
     """
@@ -520,15 +490,8 @@ def _from_vectors(model: SymbolicModel, values: Vector, error: Vector | None) ->
 def from_vector(work: ValueDiagrams, index: StateIndex, values: Vector) -> int:
     """Return the function of row bits that takes given values in the states of a set, and 0 elsewhere.
 
-    Parameters
-    ----------
-    work : ValueDiagrams
-    index : StateIndex
-    values : ndarray of float64, shape (index.size,)
-
-    Notes
-    -----
-    Time: O(states) a bit; memory: two bytes a state and bit.
+    `values`: ndarray of float64, shape (index.size,). Time: O(states) a bit; memory: two bytes a state and
+    bit.
     """
     from mtbdd.diagrams.value_diagrams import ZERO
 

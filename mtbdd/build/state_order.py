@@ -68,25 +68,12 @@ _ROUND = 1 << 18
 def own_numbers(model: SymbolicModel) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the numbers of the own states among all, ascending, and their indices among the own.
 
-    Parameters
-    ----------
-    model : SymbolicModel
-        As this process has it.  All processes call it at once.
+    `model`: as this process has it. All processes call it at once. Returns `numbers, indices`: ndarray of
+    int64, shape (own states,). Raises MemoryError: there is no room for the numbers.
 
-    Returns
-    -------
-    numbers, indices : ndarray of int64, shape (own states,)
-
-    Raises
-    ------
-    MemoryError
-        There is no room for the numbers.
-
-    Notes
-    -----
-    Memory: some words for every own state, and the keys of some 260,000 states; a numbering that was given
-    to the model is held already.  Time: O(own states) in numpy for every bit where the diagram keeps the
-    order of the text; in another order own states are sorted, and merged with those of the others.
+    Memory: some words for every own state, and the keys of some 260,000 states; a numbering that was given to
+    the model is held already. Time: O(own states) in numpy for every bit where the diagram keeps the order of
+    the text; in another order own states are sorted, and merged with those of the others.
     """
     whole = model.whole
     given = None if whole.given is None else whole.given.numbering
@@ -161,8 +148,6 @@ def table_of_range(
 ) -> NDArray[Any]:
     """Return the states with the indices begin .. end - 1, shape (end - begin,), a field a variable.
 
-    Notes
-    -----
     Time: O(levels + prefixes + states * variables) in numpy, the prefixes being those of these states.
     """
     table = np.zeros(max(end - begin, 0), dtype=table_type(variables))

@@ -32,24 +32,10 @@ def tabulate(
 ) -> tuple[Enclosed, Bools]:
     """Return an expression's values on the grid of some variables, and where all of these are in range.
 
-    Parameters
-    ----------
-    encoding : Encoding
-    e : Expression
-        Over these variables.
-    variables : sequence of EncodedVariable
-        In the order of their bits.
-
-    Returns
-    -------
-    found : Enclosed
-        Of shape (2 ** bits,), in lexicographic order of the bits.
-    mask : ndarray of bool, shape (2 ** bits,)
-
-    Notes
-    -----
-    A long expression is worked out for parts of the grid, so that not all of its parts' tables are held at
-    once.  Time: O(operators × entries).
+    `e`: over these variables. `variables`: in the order of their bits. Returns `found`: of shape (2 **
+    bits,), in lexicographic order of the bits. `mask`: ndarray of bool, shape (2 ** bits,). A long expression
+    is worked out for parts of the grid, so that not all of its parts' tables are held at once. Time:
+    O(operators × entries).
     """
     shape = tuple(1 << len(v.bits) for v in variables)
     grid = encoding.grid([v.name for v in variables])
@@ -105,13 +91,7 @@ def tabulated_assignment(
 ) -> tuple[Node, Node]:
     """Return the relation "variable' = e" and the states where the value is out of range, from e's table.
 
-    Parameters
-    ----------
-    encoding : Encoding
-    variable : EncodedVariable
-    e : Expression
-    sources : sequence of EncodedVariable
-        Those of the expression, in the order of their bits.
+    `sources`: those of the expression, in the order of their bits.
     """
     found, mask = tabulate(encoding, e, sources)
     return relation_from_table(encoding, variable, found.values, mask, sources)
@@ -126,14 +106,8 @@ def relation_from_table(
 ) -> tuple[Node, Node]:
     """Return the relation "variable' = value" and the states where the value is out of range.
 
-    Parameters
-    ----------
-    encoding : Encoding
-    variable : EncodedVariable
-    table, mask : ndarray, shape (2 ** bits,)
-        Values in lexicographic order of the bits of some variables, and where they count.
-    sources : sequence of EncodedVariable
-        These variables, in the order of their bits.
+    `table`, `mask` (ndarray, shape (2 ** bits,)): values in lexicographic order of the bits of some
+    variables, and where they count. `sources`: these variables, in the order of their bits.
     """
     manager = encoding.manager
     inside = (variable.low <= table) & (table <= variable.high)
@@ -157,17 +131,9 @@ def relation_from_table(
 def set_from_table(manager: Manager, names: Sequence[str], table: Bools) -> Node:
     """Return the set of the assignments where a table is true.
 
-    Parameters
-    ----------
-    manager : Manager
-    names : sequence of str
-        Variables, from top to bottom of the order.
-    table : ndarray of bool, shape (2 ** len(names),)
-        In lexicographic order of the assignments.
-
-    Notes
-    -----
-    Time: O(2^k / 64) for k names in numpy, and one package call a distinct part of the table.
+    `names`: variables, from top to bottom of the order. `table` (ndarray of bool, shape (2 ** len(names),)):
+    in lexicographic order of the assignments. Time: O(2^k / 64) for k names in numpy, and one package call a
+    distinct part of the table.
     """
     bits = min(_WORD_BITS, len(names))
     weights = np.uint64(1) << np.arange(1 << bits, dtype=np.uint64)

@@ -65,21 +65,10 @@ def resolve_system(
 ) -> Composition | None:
     """Check the system blocks of a model and return the one that composes it.
 
-    Parameters
-    ----------
-    syntax : ModelSyntax
-        The model.
-    actions : frozenset of str
-        The actions of all commands, and those that system blocks introduce.
-    faults : FaultCollector
-        Takes unknown modules, blocks and actions, blocks that refer to one another, and modules that the
-        composition holds twice or not at all.
-
-    Returns
-    -------
-    Composition or None
-        The block without a name, else the first one, references to others expanded; None without blocks
-        or after a fault.
+    `syntax`: the model. `actions`: the actions of all commands, and those that system blocks introduce.
+    `faults`: takes unknown modules, blocks and actions, blocks that refer to one another, and modules that
+    the composition holds twice or not at all. Returns Composition or None: the block without a name, else the
+    first one, references to others expanded; None without blocks or after a fault.
     """
     systems = syntax.systems
     if not systems:
@@ -201,14 +190,8 @@ def _check_complete(
 class CommandChecker:
     """Checks who writes what, and the types of guards, weights and assignments.
 
-    Parameters
-    ----------
-    names : DeclaredNames
-        The model's names.
-    checker : TypeChecker
-        Finds types; its collector takes the faults.
-    definitions : Definitions
-        What names stand for.
+    `names`: the model's names. `checker`: finds types; its collector takes the faults. `definitions`: what
+    names stand for.
     """
 
     def __init__(self, names: DeclaredNames, checker: TypeChecker, definitions: Definitions) -> None:

@@ -92,10 +92,8 @@ def is_range(value: str) -> bool:
 def constant_value(text: str) -> Scalar:
     """Return the value of a constant that is given as text: a literal, or an expression of literals.
 
-    Raises
-    ------
-    ValueError
-        There is none; the message says what was expected, `@` standing for the constant's name.
+    Raises ValueError: there is none; the message says what was expected, `@` standing for the constant's
+    name.
 
     Examples
     --------

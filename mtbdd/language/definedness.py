@@ -31,14 +31,8 @@ _ARITHMETIC: dict[str, Callable[..., int | float]] = {
 class RangeFinder:
     """Finds ranges of well-typed expressions and shows where integers may leave 64 bits.
 
-    Parameters
-    ----------
-    variables : mapping of str to (int, int)
-        Least and greatest value of every variable that is an int.
-
-    Notes
-    -----
-    Results are kept by identity.  Time: O(distinct objects in the expressions).
+    `variables`: least and greatest value of every variable that is an int. Results are kept by identity.
+    Time: O(distinct objects in the expressions).
     """
 
     def __init__(self, variables: Mapping[str, tuple[int, int]]) -> None:
@@ -161,14 +155,9 @@ DEFINED = "defined "
 class Definedness(Walk[Expression]):
     """Conditions under which expressions have a value, results of 64 bits presumed; `true` if they always do.
 
-    Parameters
-    ----------
-    ranges : mapping of str to (int, int), optional
-        Least and greatest value of every variable that is an int.  Where results might leave 64 bits for some
-        of these values, the condition says that they do not; without ranges that is presumed.
+    `ranges`: least and greatest value of every variable that is an int. Where results might leave 64 bits for
+    some of these values, the condition says that they do not; without ranges that is presumed.
 
-    Notes
-    -----
     A division by zero is infinite or not a number, by the rules of floating point, and counts as a value.
     Conditions share parts with the expressions and with one another, and are kept by identity.
     """

@@ -236,12 +236,9 @@ Mask = NDArray[np.bool_]
 class Enclosed(Record):
     """The values of an expression.
 
-    Attributes
-    ----------
-    values : ndarray, any shape
-        Bools, int64 or float64; NaN where the expression has no value.
-    error : ndarray of float64, shape of `values`, or None
-        Bound on the distance of every value from the number that it stands for; None if all are exact.
+    `values` (ndarray, any shape): bools, int64 or float64; NaN where the expression has no value. `error`
+    (ndarray of float64, shape of `values`, or None): bound on the distance of every value from the number
+    that it stands for; None if all are exact.
     """
 
     values: Array
@@ -266,31 +263,13 @@ def enclose(
 ) -> Enclosed:
     """Return the values of an expression over arrays.
 
-    Parameters
-    ----------
-    expression : Expression
-        Well-typed.
-    environment : mapping of str to ndarray
-        The values of names, bools or integers, of shapes that broadcast to `shape`; those of labels under
-        their names in double quotes.
-    shape : tuple of int
-    where : ndarray of bool, shape `shape`, optional
-        The entries that count; the others' values and errors mean nothing.
+    `expression`: well-typed. `environment`: the values of names, bools or integers, of shapes that broadcast
+    to `shape`; those of labels under their names in double quotes. `where` (ndarray of bool, shape `shape`,
+    optional): the entries that count; the others' values and errors mean nothing. Returns Enclosed: of the
+    given shape. The error is at most 32 units of rounding of the value; a number that is not zero is not 0.0.
+    Raises EvaluationError: irrational numbers agree in so many digits that it is not known which one is
+    greater, or numbers that are compared or rounded leave the doubles.
 
-    Returns
-    -------
-    Enclosed
-        Of the given shape.  The error is at most 32 units of rounding of the value; a number that is not zero
-        is not 0.0.
-
-    Raises
-    ------
-    EvaluationError
-        Irrational numbers agree in so many digits that it is not known which one is greater, or numbers that
-        are compared or rounded leave the doubles.
-
-    Notes
-    -----
     Time: several operations on whole arrays a node, and some ten microseconds a node for every entry that has
     to be evaluated once more.
     """
@@ -358,10 +337,7 @@ def units_of(found: Enclosed, where: Mask | None = None) -> float:
 def nearest_nonzero(value: int | float, position: Any) -> tuple[float, float]:
     """Return the double for a real number, not zero unless that is, and a bound on its error.
 
-    Raises
-    ------
-    EvaluationError
-        Whether it is zero is not known.
+    Raises EvaluationError: whether it is zero is not known.
     """
     low, high = bounds(real_of(value))
     if low == high == 0:

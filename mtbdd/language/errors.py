@@ -96,10 +96,7 @@ class FaultCollector:
     def extend(self, faults: Iterable[Fault]) -> None:
         """Note some faults.
 
-        Raises
-        ------
-        LanguageError
-            There are more faults than the limits allow; it holds those that they do.
+        Raises LanguageError: there are more faults than the limits allow; it holds those that they do.
         """
         for fault in faults:
             if len(self._faults) >= self._most:
@@ -110,10 +107,7 @@ class FaultCollector:
     def raise_if_any(self) -> None:
         """Raise the collected faults.
 
-        Raises
-        ------
-        LanguageError
-            If there is any.
+        Raises LanguageError: if there is any.
         """
         if self._faults:
             raise LanguageError(self._faults)

@@ -125,13 +125,7 @@ def _logarithm(arguments: Sequence[Value]) -> Array:
 
 
 def apply_to_arrays(e: Expression, operands: Sequence[Value]) -> Value:
-    """Return what an operator or a function, other than `?:`, makes of its operands' values.
-
-    Parameters
-    ----------
-    e : Unary, Binary or Call
-    operands : sequence of bool, int, float or ndarray
-    """
+    """Return what an operator or a function, other than `?:`, makes of its operands' values."""
     arrays = any(isinstance(operand, np.ndarray) for operand in operands)
     if isinstance(e, Binary):
         left, right = operands
@@ -201,31 +195,15 @@ _DECIDED = {"&": (False, False), "|": (True, True), "=>": (False, True)}
 def evaluate(expression: Expression, environment: Mapping[str, Any]) -> Value:
     """Return the value of an expression.
 
-    Parameters
-    ----------
-    expression : Expression
-        Well-typed.
-    environment : mapping of str to bool, int, float or ndarray
-        The value of each name; that of a label under its name in double quotes.  Arrays (bool, integer
-        or float64) must have shapes that broadcast.
+    `expression`: well-typed. `environment`: the value of each name; that of a label under its name in double
+    quotes. Arrays (bool, integer or float64) must have shapes that broadcast. Returns bool, int, float or
+    ndarray: a Python value if no array takes part, else an array of the broadcast shape of those that do:
+    bool; int64 for an int expression; float64 for a double, and for an int expression with undefined entries
+    (NaN). Raises EvaluationError: if a name has no value, or a single value is undefined (division by zero
+    and the like).
 
-    Returns
-    -------
-    bool, int, float or ndarray
-        A Python value if no array takes part, else an array of the broadcast shape of those that do:
-        bool; int64 for an int expression; float64 for a double, and for an int expression with
-        undefined entries (NaN).
-
-    Raises
-    ------
-    EvaluationError
-        If a name has no value, or a single value is undefined (division by zero and the like).
-
-    Notes
-    -----
-    Single values are computed lazily: `&`, `|`, `=>` and `?:` skip what does not matter.
-    Time: O(distinct objects in the expression × entries); what occurs in several places is kept while it is
-    needed.
+    Single values are computed lazily: `&`, `|`, `=>` and `?:` skip what does not matter. Time: O(distinct
+    objects in the expression × entries); what occurs in several places is kept while it is needed.
     """
     values = Values(environment, expression)
     try:

@@ -70,10 +70,7 @@ class Limits(Record):
     def changed(self, name: str, value: int) -> Limits:
         """Return the limits with one of them changed.
 
-        Raises
-        ------
-        ValueError
-            There is no limit of that name, or the value is not positive.
+        Raises ValueError: there is no limit of that name, or the value is not positive.
         """
         if name not in DEFAULT_LIMITS:
             raise ValueError(f"unknown limit {name!r}: expected one of {', '.join(DEFAULT_LIMITS)}")
@@ -92,12 +89,8 @@ def current() -> Limits:
 def raised(name: str, needed: int = 0) -> str:
     """Return how a limit is raised, for a message: the option with a value to type, or the argument.
 
-    Parameters
-    ----------
-    name : str
-        The limit that does not suffice.
-    needed : int, optional
-        What would suffice, where that is known; twice the limit is offered at least.
+    `name`: the limit that does not suffice. `needed`: what would suffice, where that is known; twice the
+    limit is offered at least.
 
     Examples
     --------

@@ -244,23 +244,9 @@ class ModuleParser(ExpressionParser):
 def expand_renamings(parts: Sequence[Module | Renaming], formulas: Sequence[Formula]) -> tuple[Module, ...]:
     """Carry out all renamings, also those of modules that are renamings themselves.
 
-    Parameters
-    ----------
-    parts : sequence of Module or Renaming
-        The modules in the order of the text.
-    formulas : sequence of Formula
-        The model's formulas.
-
-    Returns
-    -------
-    tuple of Module
-        In the order of `parts`.
-
-    Raises
-    ------
-    LanguageError
-        With all faults: an unknown module, a circle of renamings, a name renamed twice, a variable
-        that keeps its name.
+    `parts`: the modules in the order of the text. `formulas`: the model's formulas. Returns tuple of Module:
+    in the order of `parts`. Raises LanguageError: with all faults: an unknown module, a circle of renamings,
+    a name renamed twice, a variable that keeps its name.
     """
     if not any(isinstance(part, Renaming) for part in parts):
         return tuple(part for part in parts if isinstance(part, Module))
@@ -328,12 +314,7 @@ class _Size:
     def copies(self, parts: Mapping[str, Module | Renaming], order: Sequence[str]) -> None:
         """Count the variables and commands of all copies, of which none is made yet.
 
-        Parameters
-        ----------
-        parts : mapping of str to Module or Renaming
-            By their names.
-        order : sequence of str
-            Names that have each copy after what it copies.
+        `parts`: by their names. `order`: names that have each copy after what it copies.
         """
         sizes = {
             name: (len(part.variables), len(part.commands))
@@ -369,13 +350,8 @@ class _Size:
 class _Formulas(Record):
     """A model's formulas, and which of them mention a name.
 
-    Attributes
-    ----------
-    definitions : dict of str to Expression
-    place : dict of str to int
-        Of every formula that is on no circle: its place in an order that has each after those it mentions.
-    users : dict of str to list of str
-        For each name the formulas that mention it.
+    `place`: of every formula that is on no circle: its place in an order that has each after those it
+    mentions. `users`: for each name the formulas that mention it.
     """
 
     definitions: dict[str, Expression]

@@ -36,22 +36,11 @@ _MOST_CYCLES = 20
 def dependency_order(graph: Mapping[str, Iterable[str]]) -> tuple[list[str], list[list[str]]]:
     """Sort names so that each comes after those it depends on.
 
-    Parameters
-    ----------
-    graph : mapping of str to iterable of str
-        What each name depends on; names that are no key are passed over.
+    `graph`: what each name depends on; names that are no key are passed over. Returns `order`: every key that
+    is not on a cycle nor depends on one. `cycles`: the cycles met, each without its first name repeated; at
+    most 20, since all of them together may be longer than the graph by far.
 
-    Returns
-    -------
-    order : list of str
-        Every key that is not on a cycle nor depends on one.
-    cycles : list of list of str
-        The cycles met, each without its first name repeated; at most 20, since all of them together may be
-        longer than the graph by far.
-
-    Notes
-    -----
-    Depth-first search with its own stack.  Time: O(names + dependencies).
+    Depth-first search with its own stack. Time: O(names + dependencies).
     """
     order: list[str] = []
     cycles: list[list[str]] = []
@@ -99,14 +88,9 @@ BUILT_IN_LABELS = frozenset(("init", "deadlock"))
 class DeclaredNames(Record, frozen=False):
     """The names that expressions may mention, and who may write the variables.
 
-    Attributes
-    ----------
-    types : dict of str to (Type or None)
-        Of constants and variables; formulas have None until they are worked out.
-    owners : dict of str to (str or None)
-        The module of each variable; None for a global one.
-    actions : frozenset of str
-        The actions of all commands, and those that system blocks introduce by renaming.
+    `types`: of constants and variables; formulas have None until they are worked out. `owners`: the module of
+    each variable; None for a global one. `actions`: the actions of all commands, and those that system blocks
+    introduce by renaming.
     """
 
     types: dict[str, Type | None] = field(default_factory=dict)
@@ -117,12 +101,7 @@ class DeclaredNames(Record, frozen=False):
 def report_repeated(items: Iterable[tuple[str, str, Position]], faults: FaultCollector) -> None:
     """Note a fault for each name after its first declaration.
 
-    Parameters
-    ----------
-    items : iterable of (str, str, Position)
-        Name, kind of declaration for messages, place.
-    faults : FaultCollector
-        Takes the faults.
+    `items`: name, kind of declaration for messages, place. `faults`: takes the faults.
     """
     seen: dict[str, tuple[str, Position]] = {}
     for name, kind, position in items:
@@ -140,17 +119,8 @@ def report_repeated(items: Iterable[tuple[str, str, Position]], faults: FaultCol
 def check_names(syntax: ModelSyntax, faults: FaultCollector) -> DeclaredNames:
     """Gather a model's names and note those declared twice.
 
-    Parameters
-    ----------
-    syntax : ModelSyntax
-        The model.
-    faults : FaultCollector
-        Takes the faults.
-
-    Returns
-    -------
-    DeclaredNames
-        Of a name declared twice the first declaration counts.
+    `syntax`: the model. `faults`: takes the faults. Returns DeclaredNames: of a name declared twice the first
+    declaration counts.
     """
     variables: list[tuple[Variable, str | None]] = [(v, None) for v in syntax.variables]
     variables += [(v, module.name) for module in syntax.modules for v in module.variables]
@@ -286,22 +256,13 @@ def evaluate_definitions(
 ) -> None:
     """Work out constants, formulas and labels in any order of declaration.
 
-    Parameters
-    ----------
-    constants, formulas, labels : sequence
-        The declarations; of two with one name the first counts.
-    given : mapping of str to bool, int or float
-        Values for constants without one, of their types.
-    definitions : Definitions
-        Holds the types of constants and variables and those already resolved; takes the results.
-    faults : FaultCollector
-        Takes circles, wrong types and constant parts without a value.  Missing constants are left in
-        `definitions.missing`, for the caller to report.
+    `constants`, `formulas`, `labels`: the declarations; of two with one name the first counts. `given`:
+    values for constants without one, of their types. `definitions`: holds the types of constants and
+    variables and those already resolved; takes the results. `faults`: takes circles, wrong types and constant
+    parts without a value. Missing constants are left in `definitions.missing`, for the caller to report.
 
-    Notes
-    -----
-    Formulas and labels may mention one another; constants mention no labels.
-    Time: O(size of the definitions).
+    Formulas and labels may mention one another; constants mention no labels. Time: O(size of the
+    definitions).
     """
     by_name: dict[str, Definition] = {}
     for constant in constants:

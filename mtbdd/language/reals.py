@@ -129,10 +129,7 @@ _ORDER: dict[str, Callable[[Fraction, Fraction], bool]] = {
 def compare(operator: str, a: Real, b: Real) -> bool:
     """Return ``a operator b`` for one of = != < <= > >=.
 
-    Raises
-    ------
-    UndecidedError
-        The enclosures meet.
+    Raises UndecidedError: the enclosures meet.
     """
     (low, high), (least, most) = bounds(a), bounds(b)
     if low == high and least == most:
@@ -146,10 +143,7 @@ def compare(operator: str, a: Real, b: Real) -> bool:
 def floor(a: Real) -> int:
     """Return the greatest integer up to a number.
 
-    Raises
-    ------
-    UndecidedError
-        The enclosure holds an integer.
+    Raises UndecidedError: the enclosure holds an integer.
     """
     low, high = bounds(a)
     below = math.floor(low)
@@ -164,11 +158,8 @@ def floor(a: Real) -> int:
 def power(base: Real, exponent: Real) -> Real:
     """Return ``base ** exponent``.
 
-    Raises
-    ------
-    ValueError
-        It is no real number, or zero to a negative power.
-    UndecidedError, RealOverflowError
+    Raises ValueError: it is no real number, or zero to a negative power. Raises UndecidedError,
+    RealOverflowError.
     """
     if isinstance(exponent, Fraction) and exponent.denominator == 1:
         return _whole_power(base, exponent.numerator)
@@ -289,11 +280,7 @@ _DECIMAL = re.compile(r"[+-]?(?P<digits>[0-9]*\.?[0-9]*)(?:[eE](?P<exponent>[+-]
 class Rounded(float):
     """A double and the real number that it is nearest to.
 
-    Parameters
-    ----------
-    nearest : float
-    source : str, Fraction or Enclosure
-        The number; a str is a decimal, read when it is requested.
+    `source`: the number; a str is a decimal, read when it is requested.
     """
 
     __slots__ = ("_source",)
@@ -320,11 +307,8 @@ class Rounded(float):
 def from_text(text: str) -> float:
     """Return the double next to a decimal, which it remembers.
 
-    Raises
-    ------
-    ValueError
-        The decimal is too large for a double, or has more than 1,000 digits or an exponent beyond 10,000; the
-        message continues "expected ...".
+    Raises ValueError: the decimal is too large for a double, or has more than 1,000 digits or an exponent
+    beyond 10,000; the message continues "expected ...".
     """
     nearest = float(text)
     if math.isinf(nearest):
@@ -340,10 +324,7 @@ def from_text(text: str) -> float:
 def from_real(value: Real) -> float:
     """Return the double next to a number, which it remembers if it is another one.
 
-    Returns
-    -------
-    float
-        Infinite if no finite double is near.
+    Returns float: infinite if no finite double is near.
     """
     middle = (value.low + value.high) / 2 if isinstance(value, Enclosure) else value
     try:

@@ -71,10 +71,7 @@ def _close(position: Position, text: str) -> NoReturn:
 def apply_unary(operator: str, value: Scalar, position: Position) -> Scalar:
     """Return `operator value`.
 
-    Raises
-    ------
-    EvaluationError
-        If the result does not fit 64 bits.
+    Raises EvaluationError: if the result does not fit 64 bits.
     """
     if operator == "!":
         return not value
@@ -109,11 +106,8 @@ _REAL: dict[str, Callable[[reals.Real, reals.Real], reals.Real]] = {
 def apply_binary(operator: str, left: Scalar, right: Scalar, position: Position) -> Scalar:
     """Return `left operator right`.
 
-    Raises
-    ------
-    EvaluationError
-        If a divisor is zero, the result is no finite number of 64 bits, or irrational numbers are too close
-        to be distinguished.
+    Raises EvaluationError: if a divisor is zero, the result is no finite number of 64 bits, or irrational
+    numbers are too close to be distinguished.
     """
     logic = _LOGIC.get(operator)
     if logic is not None:
@@ -141,11 +135,8 @@ def apply_binary(operator: str, left: Scalar, right: Scalar, position: Position)
 def apply_call(function: str, values: Sequence[Scalar], position: Position) -> Scalar:
     """Return a function's value.
 
-    Raises
-    ------
-    EvaluationError
-        Where the function is not defined: a modulus that is not positive, a negative exponent of ints,
-        the logarithm of a number that is not positive, results that are not finite.
+    Raises EvaluationError: where the function is not defined: a modulus that is not positive, a negative
+    exponent of ints, the logarithm of a number that is not positive, results that are not finite.
     """
     text = f"{function}({', '.join(value_text(v) for v in values)})"
     try:
@@ -229,20 +220,9 @@ def _power(base: Scalar, exponent: Scalar, position: Position, text: str) -> Sca
 class Folder(Walk[Expression]):
     """Folds well-typed expressions to literals, variables, operators and unknown labels.
 
-    Parameters
-    ----------
-    values : mapping of str to bool, int or float
-        The constants.
-    definitions : mapping of str to Expression
-        The formulas, folded before.
-    labels : mapping of str to Expression, optional
-        Labels to replace, folded before; other labels stay.
-
-    Raises
-    ------
-    EvaluationError
-        When called: a constant part has no value.  The branch of `?:` that a constant condition leaves out
-        and operands that a constant decides are not examined.
+    `values`: the constants. `definitions`: the formulas, folded before. `labels`: labels to replace, folded
+    before; other labels stay. Raises EvaluationError: when called: a constant part has no value. The branch
+    of `?:` that a constant condition leaves out and operands that a constant decides are not examined.
     """
 
     def __init__(

@@ -46,25 +46,10 @@ class StandardInput(str):
 def read_source(path: str | os.PathLike[str], what: str = "model") -> str:
     """Read a text file.
 
-    Parameters
-    ----------
-    path : path-like
-        The file, or a `StandardInput`.
-    what : str
-        What the file should hold, for messages.
+    `path`: the file, or a `StandardInput`. `what`: what the file should hold, for messages. Returns str: its
+    text, taken as UTF-8, without a byte-order mark. Raises SourceError: if the file is missing, unreadable, a
+    directory, larger than the limits allow, binary or empty.
 
-    Returns
-    -------
-    str
-        Its text, taken as UTF-8, without a byte-order mark.
-
-    Raises
-    ------
-    SourceError
-        If the file is missing, unreadable, a directory, larger than the limits allow, binary or empty.
-
-    Notes
-    -----
     No more of a file is read than the limits allow, so that one without an end is reported, too.
 
     Bytes that are no UTF-8 are kept, as `os.fsdecode` does: comments may hold any, and the parser reports
@@ -155,27 +140,11 @@ _SINGLE = frozenset("()[]{}<>=!&|+-*/^?:;,'.\"")
 class TokenReader:
     """The tokens of a text and a place among them; the base of the parsers.
 
-    Parameters
-    ----------
-    text : str
-        The source text.
-    file : str
-        Its name, for positions.
+    `text`: the source text. `file`: its name, for positions. `tokens`: words, numbers, quoted names and
+    signs; the last one is empty and stands for the end. `index`: the token to read next. Raises
+    SyntaxFaultError: the text has more tokens than `Limits.tokens` allows, or bytes outside of comments that
+    are no UTF-8.
 
-    Attributes
-    ----------
-    tokens : list of str
-        Words, numbers, quoted names and signs; the last one is empty and stands for the end.
-    index : int
-        The token to read next.
-
-    Raises
-    ------
-    SyntaxFaultError
-        The text has more tokens than `Limits.tokens` allows, or bytes outside of comments that are no UTF-8.
-
-    Notes
-    -----
     Time: O(length of the text).
     """
 

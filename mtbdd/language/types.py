@@ -39,15 +39,9 @@ def type_of_value(value: bool | int | float) -> Type:
 class TypeChecker(Walk[Type | None]):
     """Finds the type of expressions, None after a fault in them, and records type faults.
 
-    Parameters
-    ----------
-    types : mapping of str to (Type or None)
-        The type of every name; None for a name whose own definition is at fault, so that no
-        consequences are reported.
-    faults : FaultCollector
-        Takes the faults.
-    labels : collection of str, optional
-        The labels that may be mentioned in quotes; by default none may.
+    `types`: the type of every name; None for a name whose own definition is at fault, so that no consequences
+    are reported. `faults`: takes the faults. `labels`: the labels that may be mentioned in quotes; by default
+    none may.
     """
 
     def __init__(
@@ -269,16 +263,8 @@ def expression_type(expression: Expression, types: Mapping[str, Type]) -> Type:
 def is_double(expression: Expression, name_is_double: Callable[[str], bool]) -> bool:
     """Return whether a well-typed expression is a double.
 
-    Parameters
-    ----------
-    expression : Expression
-        Checked before.
-    name_is_double : callable
-        Whether a name is a double.
-
-    Notes
-    -----
-    Time: O(distinct objects in the expression).
+    `expression`: checked before. `name_is_double`: whether a name is a double. Time: O(distinct objects in
+    the expression).
     """
     stack = [expression]
     seen: set[int] = set()

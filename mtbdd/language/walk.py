@@ -120,11 +120,7 @@ def bottom_up(
 ) -> Iterator[tuple[Expression, list[Expression]]]:
     """Yield an expression and what is below it, operands first, each with its operands; without recursion.
 
-    Parameters
-    ----------
-    expression : Expression
-    known : mapping by identity
-        What is not to be yielded; the caller enters every node that is.
+    `known`: what is not to be yielded; the caller enters every node that is.
     """
     stack = [expression]
     while stack:
@@ -151,16 +147,9 @@ class Walk(ABC, Generic[Domain]):
 
     Domains are values over arrays, numbers with a bound on their error, types, conditions and expressions
     themselves. A subclass says what becomes of a node; operands that do not matter need not be examined.
-
-    Parameters
-    ----------
-    left : dict of int to int, optional
-        How often an operator or call, by identity, is examined, see `occurrences`: values are then kept for
-        parts that occur several times only, until they occur for the last time.  None: all are kept.
-
-    Notes
-    -----
-    Time: O(distinct objects in the expressions); brackets cost stack, long chains do not.
+    `left`: how often an operator or call, by identity, is examined, see `occurrences`: values are then kept
+    for parts that occur several times only, until they occur for the last time. None: all are kept. Time:
+    O(distinct objects in the expressions); brackets cost stack, long chains do not.
     """
 
     def __init__(self, left: dict[int, int] | None = None) -> None:
@@ -306,9 +295,7 @@ class _Substitution(Walk[Expression]):
 class Interner:
     """Numbers expressions by structure; positions do not count.
 
-    Notes
-    -----
-    What is numbered is kept, so that identities stay their own.  Time: O(objects not met before).
+    What is numbered is kept, so that identities stay their own. Time: O(objects not met before).
     """
 
     def __init__(self) -> None:

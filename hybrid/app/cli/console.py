@@ -163,19 +163,8 @@ _BAR = 24  # columns of a bar at most
 class ProgressLine:
     """Nothing is drawn by other threads, and the cursor stays visible.
 
-    A process that is killed leaves nothing behind but this one line.
-
-    Parameters
-    ----------
-    stream : file
-        A terminal.
-    write : callable
-        Writes text to it at once.
-
-    Attributes
-    ----------
-    run : str
-        Which of several runs this is; empty where there is one.
+    A process that is killed leaves nothing behind but this one line. `stream`: a terminal. `write`: writes
+    text to it at once. `run`: which of several runs this is; empty where there is one.
     """
 
     run = ""

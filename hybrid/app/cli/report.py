@@ -46,29 +46,13 @@ class Table:
     The first rows take the place of an older file, which stays until then. Rows are written whole or not at
     all.
 
-    Parameters
-    ----------
-    path : str
-    names : sequence of str
-        Of the constants.
-    lists : bool
-        Whether there is a column a variable, too, and after an answer a row for every state that its filter
-        lists: constants, name and property again, the variables, value and bounds.
-
-    points : bool
-        Whether there are columns `point` and `objective`, too, and after an answer about several objectives a
-        row for every point and objective; of a curve one more for each objective with its distance, its
-        `point` being "distance". Each least pair of bounds is such a point.
-
-    Attributes
-    ----------
-    variables : sequence of str
-        Of the model, to be set before the first rows are added where states are listed.
-
-    Raises
-    ------
-    OptionError
-        The file cannot be written.
+    `names`: of the constants. `lists`: whether there is a column a variable, too, and after an answer a row
+    for every state that its filter lists: constants, name and property again, the variables, value and
+    bounds. `points`: whether there are columns `point` and `objective`, too, and after an answer about
+    several objectives a row for every point and objective; of a curve one more for each objective with its
+    distance, its `point` being "distance". Each least pair of bounds is such a point. `variables`: of the
+    model, to be set before the first rows are added where states are listed. Raises OptionError: the file
+    cannot be written.
     """
 
     def __init__(self, path: str, names: Sequence[str], lists: bool = False, points: bool = False) -> None:

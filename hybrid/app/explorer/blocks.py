@@ -47,15 +47,11 @@ class ShownBlock:
 class LevelBlocks:
     """The submatrices of one level on the grid.
 
-    Attributes
-    ----------
-    shown : tuple of ShownBlock
-        At most `SHOWN`, the one with the most entries of the matrix first.
-    kinds : ndarray, shape (cells with entries,), uint8
-        Which of them holds the most entries of each cell; ``len(shown)`` stands for all others.
-    outlines : ndarray, shape (blocks, 5), int64, or None
-        Row, column, rows, columns, each in 4096ths of the matrix's side, and the kind of every occurrence
-        that is larger than a cell; None if they are too many to be seen.
+    `shown`: at most `SHOWN`, the one with the most entries of the matrix first. `kinds` (ndarray, shape
+    (cells with entries,), uint8): which of them holds the most entries of each cell; ``len(shown)`` stands
+    for all others. `outlines` (ndarray, shape (blocks, 5), int64, or None): row, column, rows, columns, each
+    in 4096ths of the matrix's side, and the kind of every occurrence that is larger than a cell; None if they
+    are too many to be seen.
     """
 
     shown: tuple[ShownBlock, ...]

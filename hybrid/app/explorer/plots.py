@@ -35,17 +35,7 @@ _MARKS = {
 def plot_level_curves(reports: Sequence[LevelReport], path: str | Path, title: str = "") -> None:
     """Draw memory by injection level, one curve a report.
 
-    Parameters
-    ----------
-    reports : sequence of LevelReport
-    path : path-like
-        ``.png``, ``.svg`` or ``.pdf``.
-    title : str
-
-    Raises
-    ------
-    OptionError
-        Another ending, or no matplotlib.
+    `path`: ``.png``, ``.svg`` or ``.pdf``. Raises OptionError: another ending, or no matplotlib.
     """
     check_ending(path)
     figure, (axes,) = new_figure(9, 5.5)
@@ -147,17 +137,7 @@ def memory_shares(report: LevelReport) -> dict[str, float | None]:
 def plot_memory_shares(reports: Sequence[LevelReport], path: str | Path, title: str = "") -> None:
     """Draw representation memory as a percentage of base memory, the bars of `memory_shares` for each report.
 
-    Parameters
-    ----------
-    reports : sequence of LevelReport
-    path : path-like
-        ``.png``, ``.svg`` or ``.pdf``.
-    title : str
-
-    Raises
-    ------
-    OptionError
-        Another ending, or no matplotlib.
+    `path`: ``.png``, ``.svg`` or ``.pdf``. Raises OptionError: another ending, or no matplotlib.
     """
     check_ending(path)
     figure, (axes,) = new_figure(1.8 + 1.5 * len(reports), 4.5)

@@ -235,11 +235,7 @@ class FileStore(Store):
     def require(self, needed: int, what: str, advice: str) -> None:
         """Refuse arrays that the disk has no room for, before they are made; see `mtbdd.base.memory.Store`.
 
-        No advice on less memory: a larger disk helps.
-
-        Raises
-        ------
-        DiskError
+        No advice on less memory: a larger disk helps. Raises DiskError.
         """
         free = self.free_bytes()
         if needed > free:
@@ -257,9 +253,7 @@ class FileStore(Store):
     def check(self) -> None:
         """Raise if the disk lost what was written to some file: elements read from it would be wrong.
 
-        Raises
-        ------
-        DiskError
+        Raises DiskError.
         """
         state = self._state
         for row, address in enumerate(state[kernels.TABLE :: 3].tolist()):

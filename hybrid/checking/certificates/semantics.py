@@ -40,17 +40,8 @@ def exact_number(value: object, written: str | None = None) -> Exact:
     """Return the number that a constant stands for.
 
     A double that knows what it was rounded from is that; any other is the shortest decimal that rounds to it.
-
-    Parameters
-    ----------
-    value : bool, int, float or Fraction
-    written : str, optional
-        How it was written, if that is known.
-
-    Raises
-    ------
-    NotCertifiableError
-        The number is longer than can be calculated with, or known between bounds alone.
+    `written`: how it was written, if that is known. Raises NotCertifiableError: the number is longer than can
+    be calculated with, or known between bounds alone.
     """
     if isinstance(value, (bool, int, Fraction)):
         return value

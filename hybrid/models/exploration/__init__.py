@@ -56,10 +56,7 @@ class _SmallModelError(Exception):
 class _Probe:
     """Explores states while diagrams are made.
 
-    Attributes
-    ----------
-    search : CompiledSearch or None
-        None if there is none yet, or the text is none for it.
+    `search`: None if there is none yet, or the text is none for it.
     """
 
     def __init__(self, source: ResolvedModel, say: Callable[[str], None]) -> None:

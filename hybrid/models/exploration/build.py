@@ -62,11 +62,8 @@ class Numbers:
 class ListedStates:
     """Expressions over states that are listed.
 
-    Parameters
-    ----------
-    states : ndarray of int64, shape (variables, n)
-    initial, deadlocks : ndarray of bool, shape (n,)
-        What the labels "init" and "deadlock" mean.
+    `states`: ndarray of int64, shape (variables, n). `initial`, `deadlocks` (ndarray of bool, shape (n,)):
+    what the labels "init" and "deadlock" mean.
     """
 
     def __init__(self, variables: Variables, states: Ints, initial: Mask, deadlocks: Mask) -> None:

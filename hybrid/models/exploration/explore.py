@@ -25,14 +25,8 @@ _WORD = 62
 class StateCodes:
     """Codes of states: the values of all variables, the first one leading.
 
-    A code has a word for every 62 bits.
-
-    Attributes
-    ----------
-    places : list of (int, int)
-        For every variable its word, and how many bits of it are below.
-    widths : list of int
-        Bits of every variable.
+    A code has a word for every 62 bits. `places`: for every variable its word, and how many bits of it are
+    below. `widths`: bits of every variable.
     """
 
     def __init__(self, variables: Variables) -> None:
@@ -79,12 +73,8 @@ class EventTransitions:
 class Successors:
     """The transitions of a model's states.
 
-    Raises BuildError: events can be taken in more ways than the limits allow.
-
-    Attributes
-    ----------
-    units : float
-        Bound on the relative error of every weight, in units of 2^-53.
+    Raises BuildError: events can be taken in more ways than the limits allow. `units`: bound on the relative
+    error of every weight, in units of 2^-53.
     """
 
     def __init__(self, rules: Rules) -> None:

@@ -65,11 +65,7 @@ class Code(NamedTuple):
 class Programs:
     """Compiles expressions; equal ones become one program.
 
-    Parameters
-    ----------
-    variables : Variables
-    takes_all : bool
-        Whether what the machine does not take becomes a program that gives up in every state.
+    `takes_all`: whether what the machine does not take becomes a program that gives up in every state.
     """
 
     def __init__(self, variables: Variables, takes_all: bool = False) -> None:
@@ -86,15 +82,9 @@ class Programs:
     def number(self, expression: Expression) -> int:
         """Return the number of an expression's program.
 
-        Raises
-        ------
-        UnsuitableError
-            There are more instructions than `MOST_INSTRUCTIONS`, or the expression needs more than the state;
-            not where all are taken.
-
-        Notes
-        -----
-        Time: O(nodes), those that are shared counted as often as they occur.
+        Raises UnsuitableError: there are more instructions than `MOST_INSTRUCTIONS`, or the expression needs
+        more than the state; not where all are taken. Time: O(nodes), those that are shared counted as often
+        as they occur.
         """
         # Texts that programs write hold integers by the hundred thousand.
         key: object

@@ -323,23 +323,9 @@ class _Gathered:
 class CompiledSearch:
     """A search that may be stopped, and goes on where it was.
 
-    Parameters
-    ----------
-    model : ResolvedModel
-    takes_all : bool
-        Whether to ask the text, state by state, what expressions are that are none for the machine.
-
-    Attributes
-    ----------
-    explored, met, entries : int
-        States explored, states met, and transitions.
-
-    Raises
-    ------
-    UnsuitableError
-        An expression is none for the machine.
-    BuildError
-        A range is too wide, or there is no initial state.
+    `takes_all`: whether to ask the text, state by state, what expressions are that are none for the machine.
+    `explored`, `met`, `entries`: states explored, states met, and transitions. Raises UnsuitableError: an
+    expression is none for the machine. Raises BuildError: a range is too wide, or there is no initial state.
     """
 
     def __init__(self, model: ResolvedModel, takes_all: bool = False) -> None:
@@ -381,15 +367,9 @@ class CompiledSearch:
 
         `entries`: transitions from which on to stop, those before included; also where one state has more.
         `progress`: called with a line of text about every million transitions. Time: about a microsecond a
-        transition of short expressions.  Memory: 20 bytes a transition, and 8 for every 62 bits of a state,
-        24 more a state.
-
-        Raises
-        ------
-        BuildError
-            The text gives a reachable state no rate, or an update leads out of a variable's range, or a state
-            has some millions of transitions.
-        BudgetError, MemoryError
+        transition of short expressions. Memory: 20 bytes a transition, and 8 for every 62 bits of a state, 24
+        more a state. Raises BuildError: the text gives a reachable state no rate, or an update leads out of a
+        variable's range, or a state has some millions of transitions. Raises BudgetError, MemoryError.
         """
         size, least = _ENTRIES, _FEWEST
         while self.explored < self.met:

@@ -62,22 +62,9 @@ _SHORT = 16.0
 def run_program(program, code, state, integers, doubles, errors):  # type: ignore[no-untyped-def]
     """Work out a program.
 
-    Parameters
-    ----------
-    program : int
-    code : Code
-    state : ndarray of int64, shape (variables,)
-    integers, doubles, errors : ndarray, shape (code.depth,) each
-        Room; the result stands in the first place.
-
-    Returns
-    -------
-    bool
-        Whether there is a result that is certain.
-
-    Notes
-    -----
-    Time: some nanoseconds an instruction.
+    `state`: ndarray of int64, shape (variables,). `integers`, `doubles`, `errors` (ndarray, shape
+    (code.depth,) each): room; the result stands in the first place. Returns bool: whether there is a result
+    that is certain. Time: some nanoseconds an instruction.
     """
     place, end, top = code.starts[program], code.starts[program + 1], -1
     while place < end:

@@ -102,16 +102,9 @@ def _after_padding(file: BinaryIO, data: bytes) -> bytes:
 class ByteSource:
     """The bytes of a file, decompressed, from its beginning to its end.
 
-    `file`: open for reading, at its beginning, seekable. `name`: for messages.
-
-    Attributes
-    ----------
-    compression : str or None
-        Found from the first bytes.
-    file_bytes : int
-        The size of the file as it is.
-    most_bytes : int
-        No more than so many bytes come out.
+    `file`: open for reading, at its beginning, seekable. `name`: for messages. `compression`: found from the
+    first bytes. `file_bytes`: the size of the file as it is. `most_bytes`: no more than so many bytes come
+    out.
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
@@ -191,15 +184,8 @@ class ByteSource:
 class ByteSink:
     """Takes bytes in order, compresses them and writes them.
 
-    Raises OptionError: another compression.
-
-    Parameters
-    ----------
-    file : binary file
-        Open for writing.
-    compression : {"gzip", "xz", None}
-    effort : int
-        Level of gzip, preset of xz.
+    Raises OptionError: another compression. `file`: open for writing. `compression`: {"gzip", "xz", None}.
+    `effort`: level of gzip, preset of xz.
     """
 
     def __init__(self, file: BinaryIO, compression: str | None, effort: int = 1) -> None:

@@ -24,18 +24,11 @@ _PACKED = (".gz", ".xz")
 class FileFormat(Record):
     """One kind of file.
 
-    Attributes
-    ----------
-    what : str
-        For help and messages.
-    reader, writer : str or None
-        ``module:function`` below `hybrid.models.interchange`, imported when needed. A reader takes a path and
-        returns an `ExplicitModel` (a symbolic format: a `SymbolicModel`). A writer takes a model, and yields
-        the text in blocks; of formats that are no text it takes a path, too.
-    is_symbolic : bool
-        Whether it holds diagrams.
-    is_text : bool
-        Whether it may be packed as ``.gz`` or ``.xz``.
+    `what`: for help and messages. `reader`, `writer`: ``module:function`` below `hybrid.models.interchange`,
+    imported when needed. A reader takes a path and returns an `ExplicitModel` (a symbolic format: a
+    `SymbolicModel`). A writer takes a model, and yields the text in blocks; of formats that are no text it
+    takes a path, too. `is_symbolic`: whether it holds diagrams. `is_text`: whether it may be packed as
+    ``.gz`` or ``.xz``.
     """
 
     what: str

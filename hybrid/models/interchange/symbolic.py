@@ -194,14 +194,8 @@ def read_symbolic(path: str | os.PathLike[str], *, package: str = "auto") -> Sym
     hostile file gives a message. Time: one call of the package a node, and what
     `mtbdd.build.model_from_diagrams.model_from_diagrams` takes.
 
-    Raises
-    ------
-    InterchangeError
-        The file is of another version, damaged, or says what makes no model.
-    MemoryError
-        Its arrays do not fit into memory.
-    OSError
-        It cannot be read.
+    Raises InterchangeError: the file is of another version, damaged, or says what makes no model. Raises
+    MemoryError: its arrays do not fit into memory. Raises OSError: it cannot be read.
     """
     started = time.perf_counter()
     content = Path(path).read_bytes()

@@ -66,12 +66,8 @@ def file_bytes(header: dict[str, Any], forest: Forest, numbering: Numbers | None
 def file_parts(content: bytes) -> tuple[JsonValue, Forest, Numbers | None]:
     """Return the header, the forest and the numbering of a file; neither is checked further.
 
-    Raises
-    ------
-    ValueError
-        Not such a file, another version, cut short, damaged, or sizes that its arrays do not have.
-    MemoryError
-        The arrays do not fit into memory.
+    Raises ValueError: not such a file, another version, cut short, damaged, or sizes that its arrays do not
+    have. Raises MemoryError: the arrays do not fit into memory.
     """
     if not content.startswith(MAGIC):
         raise ValueError(

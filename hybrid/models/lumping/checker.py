@@ -92,12 +92,8 @@ class Questions:
     def of(cls, formula: Expression, model: SymbolicModel) -> Questions:
         """Return the questions of a resolved formula.
 
-        Raises
-        ------
-        UnsupportedError
-            It has a number that depends on variables.
-        EvaluationError
-            A condition has no value in some reachable state.
+        Raises UnsupportedError: it has a number that depends on variables. Raises EvaluationError: a
+        condition has no value in some reachable state.
         """
         conditions = {id(e): e for e in _conditions(formula)}
         for condition in conditions.values():

@@ -161,18 +161,8 @@ def _double(value: Fraction) -> float:
 class _Classes:
     """Classes of states that a partition begins with, distinguished by one function after another.
 
-    Parameters
-    ----------
-    work : ValueDiagrams
-    states : Node
-        The states that have a class.
-
-    Attributes
-    ----------
-    root : int
-        The classes, from 1.
-    table : ndarray of int64, shape (classes + 1, functions)
-        The code of every function in every class.
+    `states`: the states that have a class. `root`: the classes, from 1. `table` (ndarray of int64, shape
+    (classes + 1, functions)): the code of every function in every class.
     """
 
     def __init__(self, work: ValueDiagrams, manager: Manager, states: Node) -> None:
@@ -213,11 +203,7 @@ def _joined(tables: Sequence[Numbers]) -> Numbers:
 class _Entries:
     """The entries of a matrix as multiples of one fraction, and of themselves where they are none.
 
-    Parameters
-    ----------
-    terminals : ndarray of float64, shape (m,)
-    units : float
-        Bound on their relative errors, in units of 2^-53.
+    `terminals`: ndarray of float64, shape (m,). `units`: bound on their relative errors, in units of 2^-53.
     """
 
     def __init__(self, terminals: Vector, units: float) -> None:

@@ -78,14 +78,9 @@ def meant_by(value: float, units: float) -> Fraction:
 def fractions_of(values: NDArray[np.float64], units: float) -> list[Fraction]:
     """Return the numbers that distinct doubles are taken for.
 
-    Raises UnsupportedError: a number is not finite. Time: some 20 microseconds a number.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (m,)
-    units : float
-        Bound on their relative errors, in units of 2^-53; doubles that may stand for one number may get one
-        fraction.
+    Raises UnsupportedError: a number is not finite. Time: some 20 microseconds a number. `values`: ndarray of
+    float64, shape (m,). `units`: bound on their relative errors, in units of 2^-53; doubles that may stand
+    for one number may get one fraction.
     """
     if not bool(np.isfinite(values).all()):
         raise UnsupportedError("the bisimulation quotient needs rates and rewards that are finite numbers")
@@ -125,14 +120,8 @@ class WrittenChoices:
     """The choices of a model written out, in the order of the states' numbers; `stable` refines by them.
 
     Raises MemoryError: the arrays do not fit; with their size in bytes. Time and memory: O(states + choices +
-    transitions), about 50 bytes a transition, 60 a choice, 100 a state.
-
-    Attributes
-    ----------
-    units : float
-        Bound on the relative error of every entry, in units of 2^-53.
-    distinct : ndarray of float64
-        The distinct entries, ascending.
+    transitions), about 50 bytes a transition, 60 a choice, 100 a state. `units`: bound on the relative error
+    of every entry, in units of 2^-53. `distinct`: the distinct entries, ascending.
     """
 
     def __init__(self, model: SymbolicModel) -> None:
@@ -186,19 +175,11 @@ class WrittenChoices:
         """Return the coarsest stable partition that distinguishes some classes.
 
         Returns Blocks: hashes of different things may be equal by accident: see
-        `hybrid.models.lumping.quotient`. Time: O(transitions log states), compiled.  A state moves to another
-        block at most log2(n) times.
-
-        Parameters
-        ----------
-        states : ndarray of int64, shape (n_states,)
-            Classes of states, numbered from 0.
-        choices : ndarray of int64, shape (n_choices,)
-            Of a decision process, classes of choices; of a chain empty.
-        skip_own : bool
-            Of a CTMC: rates into the own block need not agree.
-        seed : int
-            Of the hashes, 64 bits.
+        `hybrid.models.lumping.quotient`. Time: O(transitions log states), compiled. A state moves to another
+        block at most log2(n) times. `states` (ndarray of int64, shape (n_states,)): classes of states,
+        numbered from 0. `choices` (ndarray of int64, shape (n_choices,)): of a decision process, classes of
+        choices; of a chain empty. `skip_own`: of a CTMC: rates into the own block need not agree. `seed`: of
+        the hashes, 64 bits.
         """
         from hybrid.models.lumping.kernels import (
             BLOCKS,
@@ -261,14 +242,10 @@ def common_refinement(size: int, parts: Iterable[NDArray[np.integer] | NDArray[n
 def distinct_choices(written: WrittenChoices, blocks: Blocks) -> tuple[Numbers, Numbers, Numbers]:
     """Return the choices of blocks: which choices of states each stands for, and where a block's begin.
 
-    Returns
-    -------
-    members : ndarray of int64, shape (n_choices,)
-        Choices of states, those that are one in the quotient next to each other.
-    classes : ndarray of int64, shape (m + 1,)
-        Where the members of every choice of the quotient begin.
-    starts : ndarray of int64, shape (blocks.count + 1,)
-        Where the choices of every block begin; of a chain each has one.
+    Returns `members` (ndarray of int64, shape (n_choices,)): choices of states, those that are one in the
+    quotient next to each other. `classes` (ndarray of int64, shape (m + 1,)): where the members of every
+    choice of the quotient begin. `starts` (ndarray of int64, shape (blocks.count + 1,)): where the choices of
+    every block begin; of a chain each has one.
     """
     if written.listed.choice_starts is None:
         members = np.argsort(blocks.of_state, kind="stable")

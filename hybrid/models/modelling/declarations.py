@@ -185,18 +185,9 @@ def given_rewards(
     """Return the reward structures.
 
     Raises ModellingError: the reward of a reachable state is not finite; rewards of both signs are added with
-    rounding.
-
-    Parameters
-    ----------
-    layers : sequence of ChoiceLayer
-        With their events.
-    found : Node
-        The reachable states.
-    is_mdp : bool
-        In an MDP a choice earns its reward once; in a chain a transition earns it as often as its rate says.
-    divisors : Partition or None
-        What rows of a DTMC are divided by.
+    rounding. `layers`: with their events. `found`: the reachable states. `is_mdp`: in an MDP a choice earns
+    its reward once; in a chain a transition earns it as often as its rate says. `divisors`: what rows of a
+    DTMC are divided by.
     """
     return [
         _structure(name, items, translator, layers, found, is_mdp, divisors)

@@ -49,12 +49,6 @@ class PythonExpression(Expression):
 class TableTranslator(ExpressionTranslator):
     """Turns what users of a builder write into sets, partitions and relations.
 
-    Parameters
-    ----------
-    encoding : Encoding
-
-    Notes
-    -----
     An expression over few variables, and every function, is called once with arrays of all values of its
     variables. A wider expression is put together from its operands: set by set under `&`, `|` and `~`, pair
     of values by pair of values under other operators.

@@ -56,13 +56,9 @@ class Acceptance(Record):
     def pairs(self) -> list[tuple[int, int]]:
         """Return the condition as generalised Rabin pairs.
 
-        Exponential in the size of the condition at worst: it is its disjunctive normal form.
-
-        Returns
-        -------
-        list of (int, int)
-            Marks to be met finitely often only, and marks to be met again and again each, as bits; one pair
-            suffices.  Pairs that another one implies are left out.
+        Exponential in the size of the condition at worst: it is its disjunctive normal form. Returns list of
+        (int, int): marks to be met finitely often only, and marks to be met again and again each, as bits;
+        one pair suffices. Pairs that another one implies are left out.
         """
         return _least(self._all_pairs())
 
@@ -192,14 +188,8 @@ class DeterministicAutomaton:
     def accepts(self, prefix: Sequence[int], loop: Sequence[int]) -> bool:
         """Return whether the word "prefix, then loop for ever" is accepted.
 
-        Parameters
-        ----------
-        prefix, loop : sequence of int
-            Letters; the loop has one at least.
-
-        Notes
-        -----
-        Time: O(length of the prefix + n * length of the loop).
+        `prefix`, `loop`: letters; the loop has one at least. Time: O(length of the prefix + n * length of the
+        loop).
         """
         state = self.initial
         for letter in prefix:
@@ -223,12 +213,8 @@ class DeterministicAutomaton:
     ) -> DeterministicAutomaton:
         """Return the automaton that reads letters over other propositions.
 
-        Parameters
-        ----------
-        propositions : sequence of str
-            The other ones, k of them.
-        values : sequence of ndarray of bool, shape (2**k,)
-            Of each of its own propositions, by letter, whether it holds.
+        `propositions`: the other ones, k of them. `values` (sequence of ndarray of bool, shape (2**k,)): of
+        each of its own propositions, by letter, whether it holds.
         """
         letters = np.zeros(1 << len(propositions), np.int64)
         for i, holds in enumerate(values):
@@ -252,15 +238,10 @@ _MOST_MARKS = 62
 class JoinedAutomata(Record, eq=False):
     """The synchronous product of several automata that read the same letters.
 
-    Attributes
-    ----------
-    automaton : DeterministicAutomaton
-        Its states are those combinations that are reached, the initial one is 0; it has the marks of all
-        automata, and accepts where any of them is met again and again.
-    states : ndarray, shape (n, k), int64
-        By its state the state of each of the k automata.
-    conditions : tuple of Acceptance
-        Of each automaton, on the marks of the joined one.
+    `automaton`: its states are those combinations that are reached, the initial one is 0; it has the marks of
+    all automata, and accepts where any of them is met again and again. `states` (ndarray, shape (n, k),
+    int64): by its state the state of each of the k automata. `conditions`: of each automaton, on the marks of
+    the joined one.
     """
 
     automaton: DeterministicAutomaton
@@ -338,12 +319,8 @@ def cubes(letters: Iterable[int], n_propositions: int) -> list[Cube]:
     """Return a set of letters as a disjunction without superfluous terms.
 
     The method of S. Minato (Fast generation of irredundant sum-of-products forms from binary decision
-    diagrams, SASIMI 1992) on sets of letters as numbers.
-
-    Returns
-    -------
-    list of (int, int)
-        Of each term the propositions that hold, and those that do not, as bits.
+    diagrams, SASIMI 1992) on sets of letters as numbers. Returns list of (int, int): of each term the
+    propositions that hold, and those that do not, as bits.
     """
     members = 0
     for letter in letters:
@@ -434,13 +411,8 @@ def _pass(automaton: DeterministicAutomaton) -> DeterministicAutomaton:
 def component_fates(automaton: DeterministicAutomaton) -> tuple[Ints, list[bool | None]]:
     """Return the strongly connected component of every state, and whether all runs in it are accepted.
 
-    Returns
-    -------
-    components : ndarray, shape (n,), int64
-        Numbered from the bottom.
-    fates : list of (bool or None)
-        By component: all runs that stay in it are accepted, none is, or None: it differs, as far as the
-        marks that occur decide it.
+    Returns `components` (ndarray, shape (n,), int64): numbered from the bottom. `fates`: by component: all
+    runs that stay in it are accepted, none is, or None: it differs, as far as the marks that occur decide it.
     """
     components = components_from_bottom(automaton.successors.tolist())
     return components, _fates(automaton, components)

@@ -97,20 +97,9 @@ def command_words(command: str) -> list[str]:
 def program_output(command: str, formula: str) -> str:
     """Run a command on a formula, without a shell, and return what it prints.
 
-    Parameters
-    ----------
-    command : str
-        Words as a shell splits them; `%f` in one of them stands for the formula, which otherwise is one word
-        more.
-    formula : str
-
-    Raises
-    ------
-    OptionError
-        There is no such program.
-    InterchangeError
-        It fails, takes more than ten minutes, or prints more than 64 MiB or what is no text.
-    BudgetError
+    `command`: words as a shell splits them; `%f` in one of them stands for the formula, which otherwise is
+    one word more. Raises OptionError: there is no such program. Raises InterchangeError: it fails, takes more
+    than ten minutes, or prints more than 64 MiB or what is no text. Raises BudgetError.
     """
     words = [word.replace(_PLACE, formula) for word in command_words(command)]
     name = f"automaton tool {words[0]!r}"
@@ -184,19 +173,10 @@ def distinguishing_word(a: DeterministicAutomaton, b: DeterministicAutomaton) ->
     """Return a word that one of two automata accepts and the other does not.
 
     `a`, `b`: over the same propositions in the same order. One search for strongly connected components of
-    the pairs of states for every generalised Rabin pair of "a and not b" and of "b and not a".
-
-    Returns
-    -------
-    (list of int, list of int) or None
-        Letters of a prefix and of what follows again and again; None if the automata have one language.
-
-    Raises
-    ------
-    UnsupportedError
-        They are too large to be compared.
-    ValueError
-        Their propositions differ.
+    the pairs of states for every generalised Rabin pair of "a and not b" and of "b and not a". Returns (list
+    of int, list of int) or None: letters of a prefix and of what follows again and again; None if the
+    automata have one language. Raises UnsupportedError: they are too large to be compared. Raises ValueError:
+    their propositions differ.
     """
     if a.propositions != b.propositions:
         raise ValueError(f"expected the same propositions, got {a.propositions} and {b.propositions}")
@@ -302,14 +282,8 @@ _MOST_SUBFORMULAS = 200  # of formulas that Spot is asked about, unless it is re
 class ChosenAutomaton(Record):
     """An automaton of a formula.
 
-    Attributes
-    ----------
-    automaton : DeterministicAutomaton
-        State 0 is the initial one.
-    origin : str
-        "own", "spot", or the command.
-    proven : bool
-        Whether it is our own or has been compared with our own; False where our own is too large.
+    `automaton`: state 0 is the initial one. `origin`: "own", "spot", or the command. `proven`: whether it is
+    our own or has been compared with our own; False where our own is too large.
     """
 
     automaton: DeterministicAutomaton

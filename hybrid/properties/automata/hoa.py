@@ -141,15 +141,9 @@ _LONGEST = 9  # digits of a number
 class HoaTokens:
     """The words of a text, one after another.
 
-    Raises InterchangeError: from all methods: the text does not go on as it should.
-
-    Attributes
-    ----------
-    kind : str
-        Of the word that is next: "section", "header", "alias", "version", "name", "number", "string", "sign",
-        or "end".
-    text : str
-        The word itself; of a string what stands between its quotes.
+    Raises InterchangeError: from all methods: the text does not go on as it should. `kind`: of the word that
+    is next: "section", "header", "alias", "version", "name", "number", "string", "sign", or "end". `text`:
+    the word itself; of a string what stands between its quotes.
     """
 
     def __init__(self, text: str, file: str) -> None:
@@ -425,27 +419,12 @@ def read_hoa(path: str | os.PathLike[str]) -> DeterministicAutomaton:
 def parse_hoa(text: str, file: str = "<automaton>") -> DeterministicAutomaton:
     """Read one deterministic automaton in the HOA format, version 1 ([HOA15]) or 1.1.
 
-    Parameters
-    ----------
-    text : str
-        With acceptance on states or transitions, labels on states or transitions or implicit ones, aliases.
-    file : str
-        Name of the text, for messages.
+    `text`: with acceptance on states or transitions, labels on states or transitions or implicit ones,
+    aliases. `file`: name of the text, for messages. Returns DeterministicAutomaton: words on which the text's
+    automaton stops are rejected: they lead to a state more. Raises InterchangeError: the text does not follow
+    the format, or holds what is not read: alternation, nondeterminism, several automata, more than 12
+    propositions, 60 marks or 2**24 transitions. The message has line and column.
 
-    Returns
-    -------
-    DeterministicAutomaton
-        Words on which the text's automaton stops are rejected: they lead to a state more.
-
-    Raises
-    ------
-    InterchangeError
-        The text does not follow the format, or holds what is not read: alternation, nondeterminism,
-        several automata, more than 12 propositions, 60 marks or 2**24 transitions.  The message has line and
-        column.
-
-    Notes
-    -----
     Time: O(length of the text + n 2**k) for n states and k propositions.
     """
     tokens = HoaTokens(text, file)

@@ -49,10 +49,7 @@ State = Hashable
 class AutomatonPart(ABC):
     """A deterministic automaton with Buechi (`infinitely`) or co-Buechi acceptance.
 
-    Attributes
-    ----------
-    infinitely : bool
-        Whether it accepts if its mark occurs again and again, or if it does not.
+    `infinitely`: whether it accepts if its mark occurs again and again, or if it does not.
     """
 
     initial: State
@@ -155,14 +152,8 @@ MOST_GUESSES = 12
 class NormalForm:
     """The small automata that a formula is made of, its components, and the condition on their marks.
 
-    Raises UnsupportedError: the formula alternates too often between until and weak until.
-
-    Attributes
-    ----------
-    components : list of AutomatonPart
-        Component i marks its steps with mark i.
-    acceptance : Acceptance
-        Over the marks of all components.
+    Raises UnsupportedError: the formula alternates too often between until and weak until. `components`:
+    component i marks its steps with mark i. `acceptance`: over the marks of all components.
     """
 
     def __init__(self, progression: Progression, formula: LtlFormula) -> None:

@@ -176,14 +176,10 @@ def candidate_orders(
     Raises OptionError: another name. Some tools write all booleans first, far from the variables that they go
     with. Time: that of `mtbdd.build.order.force_order`.
 
-    Parameters
-    ----------
-    values : sequence of ValueSets
-        See `hybrid.models.interchange.compressing.moves.value_sets`; empty without moves.
-    order : {"auto", "model", "reversed", "force"}, or tuple of str
-        "model" is the source's. "force" is the heuristic's: every move ties the variables that it changes and
-        those that it depends on. "auto" tries it if it draws them together by a fifth. A tuple has the names
-        of all variables as they follow each other.
+    `values`: see `hybrid.models.interchange.compressing.moves.value_sets`; empty without moves. `order`
+    ({"auto", "model", "reversed", "force"}, or tuple of str): "model" is the source's. "force" is the
+    heuristic's: every move ties the variables that it changes and those that it depends on. "auto" tries it
+    if it draws them together by a fifth. A tuple has the names of all variables as they follow each other.
     """
     names = [v.name for v in columns.variables]
     given = list(range(len(names)))

@@ -207,16 +207,9 @@ def terminals_of(model: ExplicitModel) -> tuple[NDArray[np.integer], Vector, flo
     """Return the distinct numbers of a model's entries.
 
     Values within 4 units in the last place are united: rates that were split into factors come back so. Time:
-    O(entries log entries) in NumPy.
-
-    Returns
-    -------
-    numbers : ndarray of integers, shape (n_entries,)
-        A number in `terminals` for every entry.
-    terminals : ndarray of float64, ascending
-        Of rows of probabilities divided by their sums.
-    units : float
-        Bound on the relative error of every entry, in units of 2^-53.
+    O(entries log entries) in NumPy. Returns `numbers` (ndarray of integers, shape (n_entries,)): a number in
+    `terminals` for every entry. `terminals` (ndarray of float64, ascending): of rows of probabilities divided
+    by their sums. `units`: bound on the relative error of every entry, in units of 2^-53.
     """
     values, units = model.values, model.value_units
     if model.type is not ModelType.CTMC:
@@ -343,11 +336,7 @@ values the least and the greatest."""
 def value_sets(columns: StateColumns, moves: Moves, sources: Numbers) -> list[ValueSets]:
     """Return, for every variable, its values in the sources of every move.
 
-    Time: O(entries x variables) in NumPy.
-
-    Parameters
-    ----------
-    sources : ndarray of int64, shape (n_entries,)
+    Time: O(entries x variables) in NumPy. `sources`: ndarray of int64, shape (n_entries,).
     """
     sorted_sources = sources[moves.order]
     first = moves.starts[:-1]

@@ -193,12 +193,9 @@ def read_drn(path: str | Path) -> ExplicitModel:
     Raises InterchangeError: a damaged file; parameters, intervals, or a kind of model that is not offered.
     Time: below a microsecond a line. Memory: the text some three times, and the arrays.
 
-    Returns
-    -------
-    ExplicitModel
-        Variables are those of comments ``//[x=1 & b=true]`` below the states; a warning says why there
-        are none although there are such comments. Choices have no actions where all are called
-        ``__NOLABEL__``, or by their number within the state. Names of actions of chains are dropped.
+    Returns ExplicitModel: variables are those of comments ``//[x=1 & b=true]`` below the states; a warning
+    says why there are none although there are such comments. Choices have no actions where all are called
+    ``__NOLABEL__``, or by their number within the state. Names of actions of chains are dropped.
     """
     whole = read_section(path)
     header = read_header(whole)

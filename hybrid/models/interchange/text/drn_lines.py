@@ -100,10 +100,7 @@ def _with_numbers(section: Section, placeholders: dict[bytes, bytes]) -> Section
 def read_transition_lines(section: Section) -> Rows:
     """Return targets and values of the lines of transitions.
 
-    Raises
-    ------
-    InterchangeError
-        Another form than ``target : value``, an interval, or no finite number.
+    Raises InterchangeError: another form than ``target : value``, an interval, or no finite number.
     """
     text = section.data
     n = section.n_lines
@@ -131,12 +128,8 @@ def read_heads(section: Section, keyword: bytes, n_numbers: int, n_rewards: int 
 
     `keyword`: what the lines begin with, ``b"state"`` or ``b"action"``. `n_numbers`: numbers behind a state:
     its own, and of CTMCs the exit rate; 0 for actions, which have a name. `n_rewards`: numbers in brackets;
-    None: as many as in the first line.
-
-    Raises
-    ------
-    InterchangeError
-        Another form than ``state 0 !rate [rewards] labels``, or ``action name [rewards]``.
+    None: as many as in the first line. Raises InterchangeError: another form than ``state 0 !rate [rewards]
+    labels``, or ``action name [rewards]``.
     """
     text = _with_single_blanks(section.data)
     data = np.frombuffer(text, dtype=np.uint8)
@@ -248,18 +241,9 @@ def read_state_labels(section: Section, n_states: int) -> tuple[dict[str, Mask],
     """Return the labels behind the numbers of states.
 
     `section`: a line a state; labels with blanks are in quotes. Sets of labels that are equal are read once.
-    Time: O(text + sets + labels * states).
-
-    Returns
-    -------
-    labels : dict of str to ndarray of bool, shape (n_states,)
-        Without ``init``, in the order in which they come.
-    initial : ndarray of bool, shape (n_states,)
-
-    Raises
-    ------
-    InterchangeError
-        Quotes that do not match, labels beyond the memory, or no ``init``.
+    Time: O(text + sets + labels * states). Returns `labels` (dict of str to ndarray of bool, shape
+    (n_states,)): without ``init``, in the order in which they come. `initial`: ndarray of bool, shape
+    (n_states,). Raises InterchangeError: quotes that do not match, labels beyond the memory, or no ``init``.
     """
     data = np.frombuffer(section.data, dtype=np.uint8)
     ends = np.flatnonzero(data == 10)
@@ -313,16 +297,8 @@ def read_valuations(comments: Section, state_lines: Numbers) -> Valuations:
     """Return the variables of comments such as ``//[x=1 & b=true]`` below all states.
 
     Comments are no part of the format: where they do not have whole numbers or booleans of the same variables
-    below every state, there are no variables. Time: O(text).
-
-    Parameters
-    ----------
-    state_lines : ndarray of int64, shape (n_states,)
-
-    Returns
-    -------
-    variables : tuple of StateVariable
-    valuations : dict of str to ndarray, shape (n_states,)
+    below every state, there are no variables. Time: O(text). `state_lines`: ndarray of int64, shape
+    (n_states,). Returns `variables`. `valuations`: dict of str to ndarray, shape (n_states,).
     """
     n = state_lines.size
     own = np.isin(comments.numbers, state_lines + 1)

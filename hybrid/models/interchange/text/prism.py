@@ -58,12 +58,8 @@ def read_states(section: Section, n_states: int) -> dict[str, NDArray[Any]]:
     """Read a table of states.
 
     `n_states`: of the transitions. Raises InterchangeError: not every state once, or a line with other values
-    than its neighbours.
-
-    Returns
-    -------
-    dict of str to ndarray, shape (n_states,)
-        The values of every variable: booleans if they are written ``true`` and ``false``, else integers.
+    than its neighbours. Returns dict of str to ndarray, shape (n_states,): the values of every variable:
+    booleans if they are written ``true`` and ``false``, else integers.
     """
     head = read_head(section, "a line '(variable,...)'")
     line = head.line.strip()
@@ -169,18 +165,9 @@ def _every_state_once(body: Section, rows: Rows, n_states: int) -> Numbers | Non
 def read_labels(section: Section, n_states: int) -> tuple[dict[str, Mask], Mask]:
     """Read a table of labels.
 
-    `n_states`: of the transitions.
-
-    Returns
-    -------
-    labels : dict of str to ndarray of bool, shape (n_states,)
-        Without ``init``.
-    initial : ndarray of bool, shape (n_states,)
-
-    Raises
-    ------
-    InterchangeError
-        Numbers of states or labels that do not exist, names twice, or no ``init``.
+    `n_states`: of the transitions. Returns `labels` (dict of str to ndarray of bool, shape (n_states,)):
+    without ``init``. `initial`: ndarray of bool, shape (n_states,). Raises InterchangeError: numbers of
+    states or labels that do not exist, names twice, or no ``init``.
     """
     head = read_head(section, "a line '0=\"init\" ...'")
     place = head.place
@@ -290,18 +277,12 @@ def read_prism_files(
     to another model. Time: below a microsecond a transition. Memory: the largest text once or twice, the
     arrays some three times.
 
-    Parameters
-    ----------
-    tra : str or Path
-        Transitions. Every file may be compressed, ``m.tra.gz`` or ``m.tra.xz``.
-    sta, lab : str or Path, optional
-        States and labels; by default the neighbours of the same name. Without a file of labels, state 0 is
-        the initial one, as PRISM has it.
-    srew, trew : sequence of str or Path
-        Rewards of states and of transitions, number k of both for reward structure k; by default the
-        neighbours: ``m.srew``, or ``m1.srew``, ``m2.srew`` ... of several structures.
-    type : ModelType, optional
-        What the model is; by default what the file's first comment says, or an MDP if there are three counts.
+    `tra`: transitions. Every file may be compressed, ``m.tra.gz`` or ``m.tra.xz``. `sta`, `lab`: states and
+    labels; by default the neighbours of the same name. Without a file of labels, state 0 is the initial one,
+    as PRISM has it. `srew`, `trew`: rewards of states and of transitions, number k of both for reward
+    structure k; by default the neighbours: ``m.srew``, or ``m1.srew``, ``m2.srew`` ... of several structures.
+    `type`: what the model is; by default what the file's first comment says, or an MDP if there are three
+    counts.
     """
     tra = Path(tra)
     stem = _stem(tra)
@@ -412,16 +393,10 @@ def read_pexp(path: str | Path, *, type: ModelType | None = None) -> ExplicitMod
     """Read a model that PRISM wrote as one explicit file.
 
     Raises InterchangeError: a damaged file, a section twice or one that is not offered. Time: some half a
-    microsecond a line.
-
-    Parameters
-    ----------
-    path : str or Path
-        Sections begin with the comments ``# Transitions (MDP)``, ``# States``, ``# Labels`` and
-        ``# Reward structure "name"``, this one followed by ``# State rewards`` or ``# Transition rewards``.
-        Transitions come first; the others may be left out. May be compressed.
-    type : ModelType, optional
-        What the model is; by default what the file says.
+    microsecond a line. `path`: sections begin with the comments ``# Transitions (MDP)``, ``# States``, ``#
+    Labels`` and ``# Reward structure "name"``, this one followed by ``# State rewards`` or ``# Transition
+    rewards``. Transitions come first; the others may be left out. May be compressed. `type`: what the model
+    is; by default what the file says.
     """
     whole = read_section(path)
     found: dict[bytes, Section] = {}

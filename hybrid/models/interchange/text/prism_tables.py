@@ -279,18 +279,9 @@ def expected_rewards(
 ) -> tuple[Vector, float]:
     """Return what choices earn on average, and a bound on the relative error.
 
-    Where all transitions of a choice earn the same number, that number stands for it, as it is.
-
-    Parameters
-    ----------
-    row_starts : ndarray of int64, shape (n_choices + 1,)
-    values, rewards : ndarray of float64, shape (n_entries,)
-
-    Returns
-    -------
-    expected : ndarray of float64, shape (n_choices,)
-    units : float
-        In units of 2^-53.
+    Where all transitions of a choice earn the same number, that number stands for it, as it is. `row_starts`:
+    ndarray of int64, shape (n_choices + 1,). `values`, `rewards`: ndarray of float64, shape (n_entries,).
+    Returns `expected`: ndarray of float64, shape (n_choices,). `units`: in units of 2^-53.
     """
     expected = np.zeros(len(row_starts) - 1)
     lengths = np.diff(row_starts)

@@ -35,11 +35,7 @@ class Dictionary:
     def numbers(self, data: Bytes, starts: Numbers, stops: Numbers) -> Numbers:
         """Return the numbers of words, new ones for new words.
 
-        Parameters
-        ----------
-        data : ndarray of uint8
-        starts, stops : ndarray of int64, shape (n,)
-            Word k is ``data[starts[k]:stops[k]]``, UTF-8.
+        `starts`, `stops` (ndarray of int64, shape (n,)): word k is ``data[starts[k]:stops[k]]``, UTF-8.
         """
         codes, first = distinct_words(data, starts, stops)
         found = np.empty(first.size, dtype=np.int64)
@@ -54,18 +50,9 @@ def distinct_words(data: Bytes, starts: Numbers, stops: Numbers) -> tuple[Number
     """Return which words are equal.
 
     Eight bytes of all words are compared together. Time: O(n log n) for every eight bytes of the longest.
-
-    Parameters
-    ----------
-    data : ndarray of uint8
-    starts, stops : ndarray of int64, shape (n,)
-
-    Returns
-    -------
-    codes : ndarray of int64, shape (n,)
-        Equal for equal words, from 0 without gaps.
-    first : ndarray of int64, shape (n_codes,)
-        Where each code is met first.
+    `starts`, `stops`: ndarray of int64, shape (n,). Returns `codes` (ndarray of int64, shape (n,)): equal for
+    equal words, from 0 without gaps. `first` (ndarray of int64, shape (n_codes,)): where each code is met
+    first.
     """
     n = starts.size
     codes = np.zeros(n, dtype=np.int64)
@@ -151,18 +138,10 @@ def read_rows(
     """Read a table.
 
     Raises InterchangeError: a line with more or fewer fields, or something that is no number, or not finite.
-    Time: some 0.4 microseconds a line. Memory: the columns, and 16 MB of text with its arrays.
-
-    Parameters
-    ----------
-    kinds : str
-        A letter a column: ``i`` for a whole number, ``f`` for a number.
-    fields : str
-        Names of the columns, for messages.
-    word : bool
-        Whether a word may follow the numbers.
-    comments : bytes
-        What lines that are passed over begin with; empty lines are passed over, too.
+    Time: some 0.4 microseconds a line. Memory: the columns, and 16 MB of text with its arrays. `kinds`: a
+    letter a column: ``i`` for a whole number, ``f`` for a number. `fields`: names of the columns, for
+    messages. `word`: whether a word may follow the numbers. `comments`: what lines that are passed over begin
+    with; empty lines are passed over, too.
     """
     dtype = np.dtype([(f"f{k}", _TYPES[kind]) for k, kind in enumerate(kinds)])
     dictionary = Dictionary()

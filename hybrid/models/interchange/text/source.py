@@ -87,13 +87,8 @@ def require(
 ) -> None:
     """Refuse the first of some lines that is not right.
 
-    Parameters
-    ----------
-    right : ndarray of bool, shape (n,)
-    place : callable
-        Returns where line k stands.
-    got : ndarray, shape (n,)
-        What the lines have.
+    `right`: ndarray of bool, shape (n,). `place`: returns where line k stands. `got` (ndarray, shape (n,)):
+    what the lines have.
     """
     if not right.all():
         k = int(np.argmin(right))
@@ -106,14 +101,8 @@ def read_section(path: str | Path, limit: int | None = None) -> Section:
     `path`: compression is recognised by the file's first bytes: gzip, xz, or none. `limit`: bytes of the
     uncompressed text at most; an eighth of the free memory by default. Returns Section: UTF-8 without byte
     order mark, lines end with a newline (a carriage return before it is dropped), and there are no control
-    characters but tabs. Time: O(size). Memory: twice the uncompressed size at most.
-
-    Raises
-    ------
-    InterchangeError
-        The file is cut, too large, empty, or no text.
-    OSError
-        It cannot be read.
+    characters but tabs. Time: O(size). Memory: twice the uncompressed size at most. Raises InterchangeError:
+    the file is cut, too large, empty, or no text. Raises OSError: it cannot be read.
     """
     source = str(path)
     blocks: list[bytes] = []
@@ -293,10 +282,7 @@ def require_label_room(place: str, n_labels: int, needed: int) -> None:
 def split_initial(place: str, masks: dict[str, Mask]) -> tuple[dict[str, Mask], Mask]:
     """Return labels without ``init``, and its states.
 
-    Raises
-    ------
-    InterchangeError
-        There is no ``init``, or no state has it.
+    Raises InterchangeError: there is no ``init``, or no state has it.
     """
     initial = masks.pop("init", None)
     if initial is None or not initial.any():

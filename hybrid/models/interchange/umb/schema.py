@@ -284,15 +284,9 @@ def load_members(path: Path) -> UmbMembers:
     """Load the index and the arrays that it speaks of.
 
     An array is allocated after its size has been compared with the index and with what the file can hold.
-    Members that are not needed are passed over; the index bounds them, too.
-
-    Raises
-    ------
-    InterchangeError
-        No archive, no index or one that does not follow the format, members of other sizes than the index
-        promises, or members twice.
-    MemoryError
-        Arrays for which there is no room.
+    Members that are not needed are passed over; the index bounds them, too. Raises InterchangeError: no
+    archive, no index or one that does not follow the format, members of other sizes than the index promises,
+    or members twice. Raises MemoryError: arrays for which there is no room.
     """
     with path.open("rb") as file:
         name = str(path)

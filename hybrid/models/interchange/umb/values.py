@@ -24,15 +24,10 @@ def nearest_doubles(data: NDArray[np.uint8], size: int) -> tuple[NDArray[np.floa
 
     `data` (ndarray of uint8, shape (n * size,)): the numerator (signed), then the denominator, `size` / 2
     bytes each, little-endian. `size`: bytes a number, a multiple of 16. Time: O(n) for parts up to 2^53, else
-    O(n log n) and a division of long integers for every distinct number.
-
-    Returns
-    -------
-    values : ndarray of float64, shape (n,)
-    units : float
-        Relative error of every number, in units of 2^-53: 0 if all are doubles themselves, else 1.
-    wrong : int or None
-        The first number that has the denominator 0, or whose double is beyond the normal ones.
+    O(n log n) and a division of long integers for every distinct number. Returns `values`: ndarray of
+    float64, shape (n,). `units`: relative error of every number, in units of 2^-53: 0 if all are doubles
+    themselves, else 1. `wrong`: the first number that has the denominator 0, or whose double is beyond the
+    normal ones.
     """
     count = data.size // size
     if size == 16:
@@ -156,13 +151,7 @@ class UmbArrays:
         """Return finite numbers, the doubles next to rationals.
 
         Raises InterchangeError: a number that is infinite, none, below `least`, or a rational beyond the
-        normal doubles.
-
-        Returns
-        -------
-        values : ndarray of float64
-        units : float
-            Relative error of every number, in units of 2^-53.
+        normal doubles. Returns `values`. `units`: relative error of every number, in units of 2^-53.
         """
         data = self.raw(name)
         if data is None:
@@ -237,14 +226,9 @@ def unpacked(
 
     `classes`: of the index; empty where states have no valuations. Raises InterchangeError: valuations of the
     wrong length, or values beyond their bounds or beyond 64 bits. Time: O(n_states) a variable and byte of
-    it.
-
-    Returns
-    -------
-    variables : tuple of StateVariable
-        Booleans and integers, in the order of the first class. Others (numbers that are no integers, strings,
-        options without a value in some state, and variables that some states do not have) are left out.
-    valuations : dict of str to ndarray of integers or bool, shape (n_states,)
+    it. Returns `variables`: booleans and integers, in the order of the first class. Others (numbers that are
+    no integers, strings, options without a value in some state, and variables that some states do not have)
+    are left out. `valuations`: dict of str to ndarray of integers or bool, shape (n_states,).
     """
     if not classes:
         return (), {}
@@ -447,21 +431,10 @@ _SPLIT = 2.0**27 + 1.0
 def rates_of_products(probabilities: Vector, exits: Vector, starts: Numbers) -> tuple[bool, int | None]:
     """Turn probabilities into rates, in place.
 
-    Time: O(n_entries). A product that is not known to be exact counts as rounded.
-
-    Parameters
-    ----------
-    probabilities : ndarray of float64, shape (n_entries,)
-        Not negative, finite; the rates afterwards.
-    exits : ndarray of float64, shape (n_states,)
-    starts : ndarray of int64, shape (n_states + 1,)
-
-    Returns
-    -------
-    is_exact : bool
-        No product was rounded.
-    wrong : int or None
-        The first entry whose rate is infinite, or is not 0 and below the normal doubles.
+    Time: O(n_entries). A product that is not known to be exact counts as rounded. `probabilities` (ndarray of
+    float64, shape (n_entries,)): not negative, finite; the rates afterwards. `exits`: ndarray of float64,
+    shape (n_states,). `starts`: ndarray of int64, shape (n_states + 1,). Returns `is_exact`: no product was
+    rounded. `wrong`: the first entry whose rate is infinite, or is not 0 and below the normal doubles.
     """
     is_exact = True
     wrong = None
@@ -502,22 +475,12 @@ def _halves(numbers: Vector) -> tuple[Vector, Vector]:
 def probabilities_and_exits(rates: Vector, starts: Numbers) -> tuple[Vector, Vector, int | None]:
     """Return probabilities and exit rates whose products are the rates, to the bit wherever that can be had.
 
-    Parameters
-    ----------
-    rates : ndarray of float64, shape (n_entries,)
-        Not negative, finite.
-    starts : ndarray of int64, shape (n_states + 1,)
+    `rates` (ndarray of float64, shape (n_entries,)): not negative, finite. `starts`: ndarray of int64, shape
+    (n_states + 1,). Returns `probabilities`: ndarray of float64, shape (n_entries,). `exits` (ndarray of
+    float64, shape (n_states,)): at most 32 units in the last place from the sum that was computed of a
+    state's rates. `wrong`: the first state whose rates have no such form: their sum, a rate or a quotient is
+    no normal double.
 
-    Returns
-    -------
-    probabilities : ndarray of float64, shape (n_entries,)
-    exits : ndarray of float64, shape (n_states,)
-        At most 32 units in the last place from the sum that was computed of a state's rates.
-    wrong : int or None
-        The first state whose rates have no such form: their sum, a rate or a quotient is no normal double.
-
-    Notes
-    -----
     Not every double is a rounded product with a given one: where an exit rate leaves rates out, its
     neighbours are tried. If none will do, the product of the numbers returned is still within one unit of
     2^-53 of the rate, relative, and rounding it gives the rate or a double next to it.
