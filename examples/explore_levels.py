@@ -19,7 +19,7 @@ import sys
 
 from hybrid import LanguageError, load
 from hybrid.app.explorer import LevelReport, matrix_held, report_levels
-from hybrid.app.explorer.plots import plot_level_curves, plot_memory_shares
+from hybrid.app.explorer.blocks import plot_level_curves, plot_memory_shares
 from hybrid.base.errors import OptionError
 from mtbdd.language import parse_constants
 

@@ -10,7 +10,7 @@ import pytest
 
 import hybrid
 from hybrid.app.explorer import report_levels
-from hybrid.app.explorer.plots import memory_shares
+from hybrid.app.explorer.blocks import memory_shares
 from hybrid.matrix.injection import cut_tasks, inject_level
 from hybrid.properties import load_properties, parse_properties, resolve_properties
 from mtbdd.language import load_model, parse_model, resolve

@@ -23,10 +23,9 @@ from mtbdd.build.tables import operators, set_from_table, tabulate, tabulated_as
 from mtbdd.diagrams.encoding import EncodedVariable, Encoding
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.partition import Partition, from_table
-from mtbdd.language.definedness import Definedness
 from mtbdd.language.enclosing import has_doubles, nearest_nonzero, units_of
 from mtbdd.language.errors import EvaluationError, Fault, format_state
-from mtbdd.language.evaluate import apply_to_arrays, evaluate
+from mtbdd.language.evaluate import Definedness, apply_to_arrays, evaluate
 from mtbdd.language.reals import from_real, real_of
 from mtbdd.language.scalars import TooCloseError
 from mtbdd.language.syntax import (

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.base.records import Record
-from mtbdd.language.definedness import DEFINED
 from mtbdd.language.errors import EvaluationError, Fault
-from mtbdd.language.evaluate import Value, apply_to_arrays, evaluate
+from mtbdd.language.evaluate import DEFINED, Value, apply_to_arrays, evaluate
 from mtbdd.language.reals import bounds, real_of
 from mtbdd.language.scalars import TooCloseError, TooLargeError
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, Literal, Unary

@@ -207,7 +207,7 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
                 sheet = model_sheet(model, engine, options.const, times, console.progress)
                 write_page([sheet], plot.temporary)
             else:
-                from hybrid.app.explorer.plots import plot_level_curves
+                from hybrid.app.explorer.blocks import plot_level_curves
 
                 plot_level_curves([report], plot.temporary, f"{model.source.file}  {options.const}")
         plot.publish(console)

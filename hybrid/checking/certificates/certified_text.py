@@ -13,8 +13,14 @@ from numpy.typing import NDArray
 from hybrid.base.errors import NotCertifiableError
 from hybrid.checking.certificates.archive import digest
 from hybrid.checking.certificates.judge import NUMBER_FILTERS, TRUTH_FILTERS, Operator, Question
-from hybrid.checking.certificates.semantics import Exact, TextSemantics, exact_number
-from hybrid.checking.certificates.states import RationalTable, States, initial_numbers
+from hybrid.checking.certificates.states import (
+    Exact,
+    RationalTable,
+    States,
+    TextSemantics,
+    exact_number,
+    initial_numbers,
+)
 from hybrid.checking.certificates.transitions import Transitions, expand
 from hybrid.properties import parse_properties, registry, resolve_properties
 from hybrid.properties.registry import Capability, asked_quantity, repeated_form, without_negations

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from hybrid.base.errors import CertificateError
 from hybrid.checking.certificates.archive import PartVectors
 from hybrid.checking.certificates.conditions import Average, Condition, Next, Sweep, Total, Until
-from hybrid.checking.certificates.semantics import TextSemantics
-from hybrid.checking.certificates.states import Places, States
+from hybrid.checking.certificates.states import Places, States, TextSemantics
 from hybrid.checking.certificates.transitions import Search, Transitions
 from hybrid.properties.tree import Probability, Reward, SteadyState
 from mtbdd.language.syntax import Expression, LabelReference, ModelType, RewardStructure

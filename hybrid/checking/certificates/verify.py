@@ -14,7 +14,7 @@ from hybrid.base.errors import CertificateError, NotCertifiableError
 from hybrid.checking.certificates.archive import Certificate, read_certificate
 from hybrid.checking.certificates.certified_text import CertifiedText, PropertyText, number_text
 from hybrid.checking.certificates.judge import Finding, Judge, Question
-from hybrid.checking.certificates.semantics import TextSemantics
+from hybrid.checking.certificates.states import TextSemantics
 from hybrid.properties.tree import Property
 from mtbdd.language.errors import LanguageError
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtbdd.language.definedness import Definedness
 from mtbdd.language.enclosing import enclose
 from mtbdd.language.errors import BuildError, Fault, format_state
+from mtbdd.language.evaluate import Definedness
 from mtbdd.language.syntax import Binary, Expression, Literal, ResolvedModel
 from mtbdd.language.walk import expression_variables
 

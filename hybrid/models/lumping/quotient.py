@@ -165,7 +165,7 @@ def _of_diagrams(
     clock: Clock,
 ) -> ModelQuotient | None:
     """Return the quotient of a model by its diagrams; None where a list may do better."""
-    from hybrid.models.lumping.diagrams import listed_quotient
+    from hybrid.models.lumping.partition import listed_quotient
 
     try:
         listed, blocks = listed_quotient(model, sets, rewards, labels, keep_loops, share * model.n_states)

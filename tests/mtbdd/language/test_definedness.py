@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from mtbdd.language import EvaluationError, parse_expression, to_text
-from mtbdd.language.definedness import Definedness
-from mtbdd.language.evaluate import evaluate
+from mtbdd.language.evaluate import Definedness, evaluate
 from mtbdd.language.syntax import Expression
 from tests.mtbdd.language.strategies import typed
 

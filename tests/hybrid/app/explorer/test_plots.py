@@ -10,7 +10,7 @@ import pytest
 
 import hybrid
 from hybrid.app.explorer import LevelReport, report_levels, weigh_levels
-from hybrid.app.explorer.plots import memory_shares, plot_level_curves, plot_memory_shares
+from hybrid.app.explorer.blocks import memory_shares, plot_level_curves, plot_memory_shares
 from hybrid.matrix.backends import choose_backend
 from hybrid.matrix.injection.injected import cut_tasks, inject_level
 from mtbdd.offset.offset import OffsetMTBDD
@@ -30,7 +30,7 @@ def matrices(examples_folder: Path) -> list[OffsetMTBDD]:
 def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The figures that are saved."""
     found: list[Any] = []
-    monkeypatch.setattr("hybrid.app.explorer.plots.save_figure", lambda figure, path: found.append(figure))
+    monkeypatch.setattr("hybrid.app.explorer.blocks.save_figure", lambda figure, path: found.append(figure))
     return found
 
 

@@ -12,7 +12,7 @@ import pytest
 from hybrid.base.errors import CertificateError, NotCertifiableError
 from hybrid.checking.certificates.certified_text import CertifiedText
 from hybrid.checking.certificates.judge import earnings
-from hybrid.checking.certificates.semantics import TextSemantics, exact_number
+from hybrid.checking.certificates.states import TextSemantics, exact_number
 from hybrid.checking.certificates.transitions import Transitions
 from mtbdd.language.syntax import ModelType
 from tests.hybrid.checking.certificates.helpers import EXAMPLES
