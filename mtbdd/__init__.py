@@ -71,37 +71,11 @@ _HOMES = {
 }
 
 __all__ = [
-    "BuildError",
-    "ChoiceLayer",
-    "ChoicePart",
-    "Encoding",
-    "Level",
-    "Manager",
-    "OffsetMTBDD",
-    "Partition",
-    "StateIndex",
-    "SymbolicMatrix",
-    "SymbolicModel",
-    "add",
-    "build_model",
-    "divide",
-    "index_states",
-    "matrix_matrix",
-    "matrix_vector",
-    "maximum",
-    "maximum_over",
-    "minimum",
-    "minimum_over",
-    "multiply",
-    "offset_label",
-    "restricted",
-    "scaled",
-    "sum_over",
-    "to_dd",
-    "transferred",
-    "united",
-    "vector_matrix",
-]
+    "BuildError", "ChoiceLayer", "ChoicePart", "Encoding", "Level", "Manager", "OffsetMTBDD", "Partition",
+    "StateIndex", "SymbolicMatrix", "SymbolicModel", "add", "build_model", "divide", "index_states",
+    "matrix_matrix", "matrix_vector", "maximum", "maximum_over", "minimum", "minimum_over", "multiply",
+    "offset_label", "restricted", "scaled", "sum_over", "to_dd", "transferred", "united", "vector_matrix",
+]  # fmt: skip
 
 _PARTS = ("language",)
 

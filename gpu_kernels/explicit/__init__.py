@@ -22,21 +22,9 @@ from gpu_kernels.explicit.rows import (
 )
 
 __all__ = [
-    "CSR_ALGORITHMS",
-    "FORMATS",
-    "CusparseCsr",
-    "ExplicitMatrix",
-    "Format",
-    "Msr",
-    "MsrHalfWarp",
-    "MsrScan",
-    "MsrStream",
-    "MsrWarp",
-    "ScanPlan",
-    "Sell",
-    "encode_values",
-    "read_csr",
-]
+    "CSR_ALGORITHMS", "FORMATS", "CusparseCsr", "ExplicitMatrix", "Format", "Msr", "MsrHalfWarp", "MsrScan",
+    "MsrStream", "MsrWarp", "ScanPlan", "Sell", "encode_values", "read_csr",
+]  # fmt: skip
 
 FORMATS: dict[str, Format] = {
     "msr": Format(Msr),

@@ -14,17 +14,9 @@ from gpu_kernels.graph.mec import MecResult, attractor, mec
 from gpu_kernels.graph.scc import ComponentResult, scc
 
 __all__ = [
-    "ComponentOptions",
-    "ComponentResult",
-    "Graph",
-    "MecResult",
-    "Part",
-    "VariantError",
-    "attractor",
-    "mec",
-    "part_of",
-    "scc",
-]
+    "ComponentOptions", "ComponentResult", "Graph", "MecResult", "Part", "VariantError", "attractor", "mec",
+    "part_of", "scc",
+]  # fmt: skip
 
 _GONE = {
     "MecOptions": "ComponentOptions, whose published variants have attractors",

@@ -21,21 +21,9 @@ if TYPE_CHECKING:
 # In which formats the explicit engine may store a matrix, by name, for those who load no format.
 
 STORAGES = (
-    "auto",
-    "msr",
-    "cmsr",
-    "msr-scan",
-    "cmsr-scan",
-    "msr-stream",
-    "cmsr-stream",
-    "msr-wl",
-    "cmsr-wl",
-    "msr-hwl",
-    "cmsr-hwl",
-    "sell",
-    "csell",
-    "cusparse",
-)
+    "auto", "msr", "cmsr", "msr-scan", "cmsr-scan", "msr-stream", "cmsr-stream", "msr-wl", "cmsr-wl",
+    "msr-hwl", "cmsr-hwl", "sell", "csell", "cusparse",
+)  # fmt: skip
 """Names of storage on a device; `gpu_kernels.FORMATS` has the format of each, in the same order."""
 
 HOST_STORAGES = ("csr",)

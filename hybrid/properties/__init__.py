@@ -24,23 +24,7 @@ from hybrid.properties.tree import (
 )
 
 __all__ = [
-    "Cumulative",
-    "Filter",
-    "Instantaneous",
-    "LongRun",
-    "MultiObjective",
-    "Path",
-    "Probability",
-    "Properties",
-    "Property",
-    "Quantified",
-    "Quantile",
-    "Reward",
-    "RewardBound",
-    "RewardBounds",
-    "SteadyState",
-    "TimeBound",
-    "load_properties",
-    "parse_properties",
-    "resolve_properties",
-]
+    "Cumulative", "Filter", "Instantaneous", "LongRun", "MultiObjective", "Path", "Probability", "Properties",
+    "Property", "Quantified", "Quantile", "Reward", "RewardBound", "RewardBounds", "SteadyState", "TimeBound",
+    "load_properties", "parse_properties", "resolve_properties",
+]  # fmt: skip

@@ -19,21 +19,9 @@ if TYPE_CHECKING:
     from hybrid.solvers.topological import Topological
 
 __all__ = [
-    "BiCGStab",
-    "Criterion",
-    "BoundedSolution",
-    "AverageReward",
-    "GainResult",
-    "GaussSeidel",
-    "Interval",
-    "Jacobi",
-    "Optimistic",
-    "Power",
-    "Solution",
-    "Status",
-    "LinearOperator",
-    "Topological",
-]
+    "BiCGStab", "Criterion", "BoundedSolution", "AverageReward", "GainResult", "GaussSeidel", "Interval",
+    "Jacobi", "Optimistic", "Power", "Solution", "Status", "LinearOperator", "Topological",
+]  # fmt: skip
 
 _HOMES = {
     "AverageReward": "average_reward",

@@ -16,21 +16,10 @@ if TYPE_CHECKING:
     from mtbdd.language.walk import expression_variables, substitute
 
 __all__ = [
-    "EvaluationError",
-    "Fault",
-    "LanguageError",
-    "SourceError",
-    "SyntaxFaultError",
-    "expression_type",
-    "expression_variables",
-    "load_model",
-    "parse_constants",
-    "parse_expression",
-    "parse_model",
-    "resolve",
-    "substitute",
-    "to_text",
-]
+    "EvaluationError", "Fault", "LanguageError", "SourceError", "SyntaxFaultError", "expression_type",
+    "expression_variables", "load_model", "parse_constants", "parse_expression", "parse_model", "resolve",
+    "substitute", "to_text",
+]  # fmt: skip
 
 _HOMES = {
     "EvaluationError": "errors",

@@ -14,14 +14,6 @@ from hybrid.analysis.graphs.components import (
 )
 
 __all__ = [
-    "Decomposition",
-    "EndDecomposition",
-    "ModelGraph",
-    "choice_actions",
-    "decompose",
-    "decompose_bottom",
-    "mec_decomposition",
-    "graph_bytes",
-    "model_graph",
-    "to_networkx",
-]
+    "Decomposition", "EndDecomposition", "ModelGraph", "choice_actions", "decompose", "decompose_bottom",
+    "mec_decomposition", "graph_bytes", "model_graph", "to_networkx",
+]  # fmt: skip

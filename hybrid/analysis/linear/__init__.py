@@ -10,11 +10,6 @@ from hybrid.analysis.linear.system import (
 from hybrid.analysis.linear.uniformisation import Transient, transient
 
 __all__ = [
-    "LinearSystem",
-    "ReachabilitySystem",
-    "Transient",
-    "reachability_system",
-    "solve",
-    "split_system",
+    "LinearSystem", "ReachabilitySystem", "Transient", "reachability_system", "solve", "split_system",
     "transient",
-]
+]  # fmt: skip

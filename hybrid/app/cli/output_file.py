@@ -18,16 +18,8 @@ from hybrid.base.errors import OptionError
 
 _READ = ("model", "property")
 _WRITTEN = (
-    "csv",
-    "values",
-    "scheduler",
-    "certificate",
-    "plot",
-    "plot_convergence",
-    "diagram",
-    "output",
-    "to",
-)
+    "csv", "values", "scheduler", "certificate", "plot", "plot_convergence", "diagram", "output", "to",
+)  # fmt: skip
 
 
 def refuse_overwriting(options: argparse.Namespace) -> None:

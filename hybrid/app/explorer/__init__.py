@@ -34,19 +34,10 @@ _HOMES = {
 }
 
 __all__ = [
-    "BlockPicture",
-    "LevelReport",
-    "block_picture",
-    "matrix_held",
-    "measure_levels",
-    "measure_representations",
-    "model_choices",
-    "model_sheet",
-    "page_text",
-    "report_levels",
-    "weigh_levels",
+    "BlockPicture", "LevelReport", "block_picture", "matrix_held", "measure_levels",
+    "measure_representations", "model_choices", "model_sheet", "page_text", "report_levels", "weigh_levels",
     "write_page",
-]
+]  # fmt: skip
 
 if not TYPE_CHECKING:  # type checkers have the imports above
     # On first use: counting levels does not load the modules that build and draw them.

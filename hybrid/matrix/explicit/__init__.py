@@ -36,20 +36,10 @@ _HOMES = {
 }
 
 __all__ = [
-    "CsrArrays",
-    "ExplicitOperator",
-    "ExplicitSizes",
-    "FunctionOperator",
-    "Reordering",
-    "StructureMeasures",
-    "bfs_order",
-    "density_of_diagram",
-    "density_of_rows",
-    "explicit_matrix",
-    "explicit_sizes",
-    "frontier_order",
-    "measure_structure",
-]
+    "CsrArrays", "ExplicitOperator", "ExplicitSizes", "FunctionOperator", "Reordering", "StructureMeasures",
+    "bfs_order", "density_of_diagram", "density_of_rows", "explicit_matrix", "explicit_sizes",
+    "frontier_order", "measure_structure",
+]  # fmt: skip
 
 _GONE = {
     "PartTimes": "nothing in the package streams a matrix in parts any more",

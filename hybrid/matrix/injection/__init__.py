@@ -29,15 +29,8 @@ _HOMES = {
 }
 
 __all__ = [
-    "CooBlocks",
-    "InjectedMatrix",
-    "Instance",
-    "Submatrix",
-    "Task",
-    "TaskList",
-    "cut_tasks",
-    "inject_level",
-]
+    "CooBlocks", "InjectedMatrix", "Instance", "Submatrix", "Task", "TaskList", "cut_tasks", "inject_level",
+]  # fmt: skip
 
 if not TYPE_CHECKING:  # type checkers have the imports above
     # On first use: row types are found without what tasks need.

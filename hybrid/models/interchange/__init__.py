@@ -16,15 +16,9 @@ if TYPE_CHECKING:
     from hybrid.models.interchange.write_out import written_out
 
 __all__ = [
-    "ExplicitModel",
-    "ExplicitReward",
-    "InterchangeError",
-    "StateVariable",
-    "read_model",
-    "targets_of",
-    "write_model",
-    "written_out",
-]
+    "ExplicitModel", "ExplicitReward", "InterchangeError", "StateVariable", "read_model", "targets_of",
+    "write_model", "written_out",
+]  # fmt: skip
 
 _HOMES = {
     "ExplicitModel": "explicit_model",
