@@ -91,74 +91,25 @@ __all__ = [
 ]  # fmt: skip
 
 _HOMES = {
-    "FORMATS": "explicit",
-    "HOST_ITEMS": "runtime.device",
-    "NO_CHOICE": "compressed.steps",
-    "BlockTasks": "compressed.pairs",
-    "ChoiceGains": "compressed.choices",
-    "ChoiceRows": "compressed.choices",
-    "ChoiceStep": "compressed.steps",
-    "CodedVector": "runtime.coded",
-    "CudaDevice": "runtime.device",
-    "Device": "runtime.device",
-    "DeviceLinks": "runtime.transfers",
-    "ExplicitMatrix": "explicit",
-    "Groups": "compressed.steps",
-    "Host": "runtime.device",
-    "IDRKernels": "krylov",
-    "IterationState": "compressed.steps",
-    "Leaving": "runtime.pushes",
-    "Mode": "compressed.steps",
-    "OpenWindow": "runtime.transfers",
-    "PairMatrix": "compressed.pairs",
-    "PairTuning": "compressed.pairs",
-    "Place": "runtime.device",
-    "ShadowKernels": "krylov",
-    "SideStream": "runtime.transfers",
-    "Step": "compressed.steps",
-    "TileMatrix": "compressed.tiles",
-    "Transfers": "runtime.transfers",
-    "Tuning": "compressed.tiles",
-    "Window": "runtime.transfers",
-    "WindowPushes": "runtime.pushes",
-    "add_scaled": "krylov",
-    "begin_start": "runtime.availability",
-    "begin_warm_up": "runtime.warm_up",
-    "block_spmv": "compressed.pairs",
-    "check_vector": "runtime._launch",
-    "coded_step": "compressed.steps",
-    "compare_rows": "krylov",
-    "compile_as_well": "runtime.warm_up",
-    "compress": "runtime.coded",
-    "copied_to": "runtime.device",
-    "copy_blocks": "krylov",
-    "current_device": "runtime.device",
-    "device_problem": "runtime.device",
-    "end_warm_up": "runtime.warm_up",
-    "explicit_csr": "compressed.tiles",
-    "finish_choices": "compressed.choices",
-    "finish_iteration": "compressed.steps",
-    "index_bits": "runtime._launch",
-    "index_type": "runtime._launch",
-    "is_available": "runtime.availability",
-    "join_groups": "compressed.steps",
-    "likely_modules": "compressed.choices",
-    "made_for": "runtime.device",
-    "mark_entries": "compressed.choices",
-    "product_step": "compressed.steps",
-    "relax_rows": "krylov",
-    "run_choice_rows": "compressed.choices",
-    "run_choices": "compressed.choices",
-    "run_block_tasks": "compressed.pairs",
-    "run_pairs": "compressed.pairs",
-    "run_tiles": "compressed.tiles",
-    "run_tiles_many": "compressed.tiles",
-    "seconds_loading": "runtime._loader",
-    "take_card": "runtime.device",
-    "unavailable_reason": "runtime.availability",
-    "use_device": "runtime.device",
-    "window_words": "runtime.pushes",
-}
+    "compressed.choices": ("ChoiceGains", "ChoiceRows", "finish_choices", "likely_modules", "mark_entries",
+        "run_choice_rows", "run_choices"),
+    "compressed.pairs": ("BlockTasks", "PairMatrix", "PairTuning", "block_spmv", "run_block_tasks",
+        "run_pairs"),
+    "compressed.steps": ("ChoiceStep", "Groups", "IterationState", "Mode", "NO_CHOICE", "Step", "coded_step",
+        "finish_iteration", "join_groups", "product_step"),
+    "compressed.tiles": ("TileMatrix", "Tuning", "explicit_csr", "run_tiles", "run_tiles_many"),
+    "explicit": ("ExplicitMatrix", "FORMATS"),
+    "krylov": ("IDRKernels", "ShadowKernels", "add_scaled", "compare_rows", "copy_blocks", "relax_rows"),
+    "runtime._launch": ("check_vector", "index_bits", "index_type"),
+    "runtime._loader": ("seconds_loading",),
+    "runtime.availability": ("begin_start", "is_available", "unavailable_reason"),
+    "runtime.coded": ("CodedVector", "compress"),
+    "runtime.device": ("CudaDevice", "Device", "HOST_ITEMS", "Host", "Place", "copied_to", "current_device",
+        "device_problem", "made_for", "take_card", "use_device"),
+    "runtime.pushes": ("Leaving", "WindowPushes", "window_words"),
+    "runtime.transfers": ("DeviceLinks", "OpenWindow", "SideStream", "Transfers", "Window"),
+    "runtime.warm_up": ("begin_warm_up", "compile_as_well", "end_warm_up"),
+}  # fmt: skip
 
 _PARTS = ("explicit", "graph")
 
@@ -173,9 +124,10 @@ if not TYPE_CHECKING:  # type checkers have the imports above
             return import_module(f"gpu_kernels.{name}")
         if name in _GONE:  # `from ... import` shows the words of this error alone
             raise ImportError(f"gpu_kernels.{name} is gone; use {_GONE[name]}")
-        if name not in _HOMES:
+        home = next((home for home, names in _HOMES.items() if name in names), None)
+        if home is None:
             raise AttributeError(f"module 'gpu_kernels' has no attribute {name!r}")
-        value = getattr(import_module(f"gpu_kernels.{_HOMES[name]}"), name)
+        value = getattr(import_module(f"gpu_kernels.{home}"), name)
         globals()[name] = value
         return value
 

@@ -24,20 +24,15 @@ __all__ = [
 ]  # fmt: skip
 
 _HOMES = {
-    "AverageReward": "average_reward",
-    "BiCGStab": "bicgstab",
-    "BoundedSolution": "hybrid.matrix.space.bounded_solution",
-    "Criterion": "hybrid.matrix.space.base",
-    "GainResult": "average_krylov",
-    "GaussSeidel": "iteration",
-    "Interval": "interval",
-    "Jacobi": "iteration",
-    "LinearOperator": "hybrid.matrix.space.base",
-    "Optimistic": "optimistic",
-    "Power": "iteration",
-    "Solution": "hybrid.matrix.space.base",
-    "Status": "hybrid.matrix.space.base",
-    "Topological": "topological",
+    "average_krylov": ("GainResult",),
+    "average_reward": ("AverageReward",),
+    "bicgstab": ("BiCGStab",),
+    "hybrid.matrix.space.base": ("Criterion", "LinearOperator", "Solution", "Status"),
+    "hybrid.matrix.space.bounded_solution": ("BoundedSolution",),
+    "interval": ("Interval",),
+    "iteration": ("GaussSeidel", "Jacobi", "Power"),
+    "optimistic": ("Optimistic",),
+    "topological": ("Topological",),
 }
 
 _GONE = {"MatrixOperator": "it is LinearOperator"}

@@ -97,7 +97,7 @@ _WHOLE = ("mtbdd.", "hybrid.")
 
 def lazy_names(
     package: str,
-    homes: Mapping[str, str],
+    homes: Mapping[str, Collection[str]],
     parts: Collection[str] | Mapping[str, str] = (),
     gone: Mapping[str, str] | None = None,
 ) -> Callable[[str], Any]:
@@ -107,9 +107,9 @@ def lazy_names(
     ----------
     package : str
         Its ``__name__``.
-    homes : mapping of str to str
-        For every public name its module: one of `mtbdd` or `hybrid` by its whole name, or one of the package
-        without the package before it.
+    homes : mapping of str to collection of str
+        For every module its public names; a module of `mtbdd` or `hybrid` by its whole name, or one of the
+        package without the package before it.
     parts : collection of str, or mapping of str to str
         Subpackages that are attributes without an import of their own; a mapping names where each lies within
         the package.
@@ -117,6 +117,7 @@ def lazy_names(
         For names of the release before, what to use in their place; requested, they raise ImportError, for
         ``from ... import`` would not show the message of an AttributeError.
     """
+    home_of = {name: home for home, names in homes.items() for name in names}
     places = parts if isinstance(parts, Mapping) else {name: name for name in parts}
 
     def imported(name: str) -> Any:
@@ -124,9 +125,9 @@ def lazy_names(
             return import_module(f"{package}.{places[name]}")
         if gone is not None and name in gone:
             raise ImportError(f"{package}.{name} was taken out: {gone[name]}", name=package)
-        if name not in homes:
+        if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        home = homes[name]
+        home = home_of[name]
         value = getattr(import_module(home if home.startswith(_WHOLE) else f"{package}.{home}"), name)
         setattr(sys.modules[package], name, value)
         return value

@@ -22,20 +22,13 @@ __all__ = [
 ]  # fmt: skip
 
 _HOMES = {
-    "EvaluationError": "errors",
-    "Fault": "errors",
-    "LanguageError": "errors",
-    "SourceError": "errors",
-    "SyntaxFaultError": "errors",
-    "expression_type": "types",
-    "expression_variables": "walk",
-    "load_model": "parser",
-    "parse_constants": "constants",
-    "parse_expression": "expression_parser",
-    "parse_model": "parser",
-    "resolve": "check",
-    "substitute": "walk",
-    "to_text": "expression_parser",
+    "check": ("resolve",),
+    "constants": ("parse_constants",),
+    "errors": ("EvaluationError", "Fault", "LanguageError", "SourceError", "SyntaxFaultError"),
+    "expression_parser": ("parse_expression", "to_text"),
+    "parser": ("load_model", "parse_model"),
+    "types": ("expression_type",),
+    "walk": ("expression_variables", "substitute"),
 }
 
 if not TYPE_CHECKING:  # type checkers have the imports above

@@ -19,18 +19,10 @@ if TYPE_CHECKING:
     from hybrid.app.explorer.sheet import measure_levels, measure_representations, model_sheet
 
 _HOMES = {
-    "BlockPicture": "blocks",
-    "LevelReport": "report",
-    "block_picture": "blocks",
-    "matrix_held": "report",
-    "measure_levels": "sheet",
-    "measure_representations": "sheet",
-    "model_choices": "report",
-    "model_sheet": "sheet",
-    "page_text": "page",
-    "report_levels": "report",
-    "weigh_levels": "report",
-    "write_page": "page",
+    "blocks": ("BlockPicture", "block_picture"),
+    "page": ("page_text", "write_page"),
+    "report": ("LevelReport", "matrix_held", "model_choices", "report_levels", "weigh_levels"),
+    "sheet": ("measure_levels", "measure_representations", "model_sheet"),
 }
 
 __all__ = [

@@ -27,4 +27,4 @@ if TYPE_CHECKING:
     from hybrid.base.drawing.graphs import diagram_picture as diagram_picture
     from hybrid.base.drawing.graphs import draw_graph as draw_graph
 else:  # type checkers have the imports above
-    __getattr__ = lazy_names(__name__, dict.fromkeys(_FIGURES, "figures") | dict.fromkeys(_GRAPHS, "graphs"))
+    __getattr__ = lazy_names(__name__, {"figures": _FIGURES, "graphs": _GRAPHS})

@@ -9,7 +9,7 @@ from mtbdd.base.lazy_loading import lazy_names
 if TYPE_CHECKING:
     from hybrid.matrix.cpu.task_product import CpuTaskProduct
 
-_HOMES = {"CpuTaskProduct": "task_product"}
+_HOMES = {"task_product": ("CpuTaskProduct",)}
 
 __all__ = ["CpuTaskProduct"]
 

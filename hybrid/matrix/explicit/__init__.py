@@ -21,19 +21,11 @@ if TYPE_CHECKING:
     from hybrid.matrix.explicit.operators import ExplicitOperator, FunctionOperator
 
 _HOMES = {
-    "ExplicitOperator": "operators",
-    "ExplicitSizes": "extract",
-    "FunctionOperator": "operators",
-    "Reordering": "density",
-    "StructureMeasures": "density",
-    "bfs_order": "density",
-    "density_of_diagram": "density",
-    "density_of_rows": "density",
-    "explicit_matrix": "extract",
-    "explicit_sizes": "extract",
-    "frontier_order": "density",
-    "measure_structure": "density",
-}
+    "density": ("Reordering", "StructureMeasures", "bfs_order", "density_of_diagram", "density_of_rows",
+        "frontier_order", "measure_structure"),
+    "extract": ("ExplicitSizes", "explicit_matrix", "explicit_sizes"),
+    "operators": ("ExplicitOperator", "FunctionOperator"),
+}  # fmt: skip
 
 __all__ = [
     "CsrArrays", "ExplicitOperator", "ExplicitSizes", "FunctionOperator", "Reordering", "StructureMeasures",

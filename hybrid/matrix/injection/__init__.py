@@ -18,14 +18,8 @@ if TYPE_CHECKING:
     from hybrid.matrix.injection.submatrices import CooBlocks, Submatrix
 
 _HOMES = {
-    "CooBlocks": "submatrices",
-    "InjectedMatrix": "injected",
-    "Instance": "injected",
-    "Submatrix": "submatrices",
-    "Task": "injected",
-    "TaskList": "injected",
-    "cut_tasks": "injected",
-    "inject_level": "injected",
+    "injected": ("InjectedMatrix", "Instance", "Task", "TaskList", "cut_tasks", "inject_level"),
+    "submatrices": ("CooBlocks", "Submatrix"),
 }
 
 __all__ = [

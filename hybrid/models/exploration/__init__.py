@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hybrid.models.exploration.search import CompiledSearch
 
 __all__ = ["build_automatically", "build_explicitly"]
-_HOMES = {"build_explicitly": "build"}
+_HOMES = {"build": ("build_explicitly",)}
 
 if not TYPE_CHECKING:  # type checkers have the imports above
     # On first use: what lists states is loaded where states are listed.

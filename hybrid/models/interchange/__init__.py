@@ -21,13 +21,9 @@ __all__ = [
 ]  # fmt: skip
 
 _HOMES = {
-    "ExplicitModel": "explicit_model",
-    "ExplicitReward": "explicit_model",
-    "StateVariable": "explicit_model",
-    "read_model": "formats",
-    "targets_of": "formats",
-    "write_model": "formats",
-    "written_out": "write_out",
+    "explicit_model": ("ExplicitModel", "ExplicitReward", "StateVariable"),
+    "formats": ("read_model", "targets_of", "write_model"),
+    "write_out": ("written_out",),
 }
 
 if not TYPE_CHECKING:  # type checkers have the imports above
