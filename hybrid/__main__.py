@@ -75,8 +75,8 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
     """Run the chosen command; turn every expected failure into a message and a status."""
     from importlib import import_module
 
-    from hybrid.app.cli.asked_properties import limited_threads
     from hybrid.app.cli.console import StreamError
+    from hybrid.app.cli.limited_run import limited_threads
     from hybrid.base.errors import CheckpointError, HybridError, InterchangeError, OptionError
     from mtbdd.base.errors import NumberingError, PackageError
     from mtbdd.base.lazy_loading import import_numpy_alone

@@ -102,10 +102,6 @@ def _picture(model: SymbolicModel) -> str:
 _EPSILON = 1e-10
 
 
-def _given(known: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-    return known
-
-
 class Model(SymbolicModel):
     """A DTMC, CTMC or MDP, to be asked and examined.
 
@@ -258,7 +254,7 @@ class Model(SymbolicModel):
 
         lazy: Callable[[], Any] = partial(numbering, self.encoding, self.index)
         if self.given is not None or "numbering" in self.__dict__:
-            lazy = partial(_given, self.numbering)
+            lazy = partial(lambda known: known, self.numbering)
         return ModelTransitions.of(matrix, lazy)
 
     # ------------------------------------------------------------------ distributions

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.analysis.run.options import CheckOptions
-from hybrid.app.cli.asked_properties import selected_properties
+from hybrid.app.cli.building import selected_properties
 from hybrid.app.cli.console import Console
 from hybrid.app.cli.output_file import OutputFile
 from hybrid.app.cli.progress_monitor import CommandMonitor

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid.analysis.run.options import SOLUTION_KEYWORDS, CheckOptions
 from hybrid.analysis.run.statistics import Reduction
-from hybrid.app.cli.asked_properties import (
-    limited_threads,
+from hybrid.app.cli.building import (
+    built_model,
     list_properties,
+    model_record,
     read_properties,
     resolved_asked,
     selected_properties,
+    shortened_reason,
 )
-from hybrid.app.cli.building import built_model, model_record, shortened_reason
 from hybrid.app.cli.check_pictures import CheckPictures
 from hybrid.app.cli.console import Console, value_text
 from hybrid.app.cli.excerpts import Excerpts
+from hybrid.app.cli.limited_run import limited_threads
 from hybrid.app.cli.output_file import refuse_overwriting
 from hybrid.app.cli.progress_monitor import CommandMonitor
 from hybrid.app.cli.report import Report, unanswered

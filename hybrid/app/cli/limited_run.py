@@ -1,4 +1,4 @@
-"""Commands under a time or memory limit, of the options in `hybrid.app.cli.common_arguments`.
+"""Commands with so many threads, or under a time or memory limit; see `hybrid.app.cli.common_arguments`.
 
 With a time or memory limit the command runs in a process of its own. It checks its budget where work may
 stop, and ends with the answers that it has found. Should it not get there, since one operation takes long,
@@ -11,16 +11,58 @@ from __future__ import annotations
 import argparse
 import ctypes
 import os
+import re
 import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from hybrid.app.cli.console import Console
+from hybrid.base.errors import OptionError
 from mtbdd.base.budget import Budget, BudgetError, spending
 from mtbdd.language.limits import Limits, limited
+
+# `--threads N` and HYBRID_NUM_THREADS: how many threads a command works with.
+
+_POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+"""Environment variables that libraries read when they are imported."""
+
+_TOO_FEW = re.compile(r"\s*(-\d+|\+?0+)\s*")
+
+
+@contextmanager
+def limited_threads(count: int | None, alone: bool = False) -> Iterator[None]:
+    """Let a command work with so many threads; None leaves what the environment says.
+
+    The pools of the libraries below are bounded, too, unless they are loaded already, or bounded by variables
+    of their own. In a process that is the command's alone NumPy's linear algebra has one thread by default:
+    to start a thread a core takes longer than the small systems that it solves here. An `OptionError` says
+    that the environment gives no number of threads.
+    """
+    given, compiled = os.environ.get("HYBRID_NUM_THREADS"), os.environ.get("NUMBA_NUM_THREADS", "")
+    # Numba warns of what is no number; numbers below 1 end its import with a traceback.
+    if _TOO_FEW.fullmatch(compiled):
+        raise OptionError(f"NUMBA_NUM_THREADS: expected a whole number from 1 on, got {compiled!r}")
+    if count is None and not given:
+        if alone:
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        yield
+        return
+    from hybrid.matrix.cpu.threads import read_thread_count, set_thread_count
+
+    wanted = read_thread_count(given or "") if count is None else count
+    if "numpy" not in sys.modules:
+        for name in _POOLS:
+            os.environ.setdefault(name, str(wanted))
+    before = set_thread_count(wanted)
+    try:
+        yield
+    finally:
+        set_thread_count(before)
+
 
 # Results of a check so far, for the process that supervises it and for an interruption.
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from hybrid.app.cli.asked_properties import (
+from hybrid.app.cli.building import (
     list_properties,
     read_properties,
     resolved_asked,
