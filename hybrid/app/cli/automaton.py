@@ -6,9 +6,10 @@ import argparse
 
 from hybrid.app.cli.check_pictures import draw_automaton, drawn_file
 from hybrid.app.cli.console import Console
+from hybrid.base.drawing.graphs import dot_text
 from hybrid.base.errors import InterchangeError, PropertyError, UnsupportedError
 from hybrid.properties.automata.choosing import automaton_of
-from hybrid.properties.automata.hoa import automaton_dot, hoa_text
+from hybrid.properties.automata.hoa import automaton_picture, hoa_text
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -21,6 +22,6 @@ def run(options: argparse.Namespace, console: Console) -> int:
             return 1
         if file is not None:
             draw_automaton(automaton, file, console)
-    text = automaton_dot(automaton) if options.dot else hoa_text(automaton)
+    text = dot_text(automaton_picture(automaton)) if options.dot else hoa_text(automaton)
     console.print(text.rstrip("\n"))
     return 0

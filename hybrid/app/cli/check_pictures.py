@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from hybrid.properties.automata.automaton import DeterministicAutomaton
     from hybrid.solvers.iteration import Trace
 
+MOST_DRAWN = 60
+"""States of an automaton that a picture can show."""
+
 # Pictures of small models on the command line: their graph, and the diagram of their matrix.
 
 
@@ -57,6 +60,11 @@ def draw_automaton(automaton: DeterministicAutomaton, file: OutputFile, console:
     """Draw a small automaton."""
     from hybrid.properties.automata.hoa import automaton_picture
 
+    if automaton.n_states > MOST_DRAWN:
+        raise OptionError(
+            f"a picture of an automaton shows at most {MOST_DRAWN} states, got {automaton.n_states}; "
+            "print it, or split the formula"
+        )
     _draw(file, lambda: automaton_picture(automaton), console)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.graphs import choice_actions, graph_bytes, model_graph
-from hybrid.base.drawing.graphs import GraphArrow, GraphNode, GraphPicture, quoted
+from hybrid.base.drawing.graphs import GraphArrow, GraphNode, GraphPicture, dot_text
 from hybrid.base.errors import InterchangeError, OptionError
 from hybrid.matrix.explicit.extract import explicit_matrix, renumbered
 from hybrid.models.interchange.explicit_model import (
@@ -197,16 +197,15 @@ MOST_STATES = 200
 """States of a model that a picture can show."""
 
 
-def graph_picture(model: ExplicitModel, title: str = "") -> GraphPicture:
+def graph_picture(model: ExplicitModel, title: str = "", *, whole: bool = False) -> GraphPicture:
     """Return the picture of a model's graph.
 
     Returns GraphPicture: states have the values of their variables, or their number, and their labels, with a
     double line if they are initial. Choices of an MDP are points, with the name of their action at the line
-    to them. Raises OptionError: the model has more than 200 states. Time: O(states + transitions).
+    to them. `whole`: with the number of every state, and all digits. Time: O(states + transitions).
     """
-    check_size(model.n_states)
     layers = _distances(model)
-    nodes = [_state(model, state, 2 * layers[state]) for state in range(model.n_states)]
+    nodes = [_state(model, state, 2 * layers[state], whole) for state in range(model.n_states)]
     arrows: list[GraphArrow] = []
     starts, columns = model.row_starts.tolist(), model.columns.tolist()
     values = model.values.tolist()
@@ -217,7 +216,8 @@ def graph_picture(model: ExplicitModel, title: str = "") -> GraphPicture:
             nodes.append(GraphNode((), 2 * layers[state] + 1, "choice"))
             arrows.append(GraphArrow(state, source, _action(model, choice), head=False))
         for entry in range(starts[choice], starts[choice + 1]):
-            arrows.append(GraphArrow(source, columns[entry], f"{values[entry]:.4g}"))
+            shown = repr(values[entry]).removesuffix(".0") if whole else f"{values[entry]:.4g}"
+            arrows.append(GraphArrow(source, columns[entry], shown))
     return GraphPicture(nodes, arrows, title=title)
 
 
@@ -231,10 +231,11 @@ def check_size(n_states: int) -> None:
         )
 
 
-def _state(model: ExplicitModel, state: int, layer: int) -> GraphNode:
+def _state(model: ExplicitModel, state: int, layer: int, numbered: bool) -> GraphNode:
     """Return the node of a state."""
-    values, labels = _values(model, state) or [str(state)], _labels(model, state)
-    shown = [", ".join(values[k : k + 3]) for k in range(0, len(values), 3)]
+    values, labels = _values(model, state), _labels(model, state)
+    shown = [str(state)] if numbered or not values else []
+    shown += [", ".join(values[k : k + 3]) for k in range(0, len(values), 3)]
     return GraphNode((*shown, *labels), layer, "state", bool(model.initial[state]), bool(labels))
 
 
@@ -280,11 +281,10 @@ _MOST_DOT = 5000
 
 
 def dot_blocks(model: ExplicitModel, *, force: bool = False) -> Iterator[bytes]:
-    """Yield a model as a graph that Graphviz draws: the nodes, then the arrows.
+    """Yield a model as a graph that Graphviz draws, see `graph_picture`.
 
-    States show their number, the values of variables and the labels; initial states have a double line.
-    Choices of an MDP are points, with the name of their action. `force`: also models with more than 5000
-    states and transitions, which no program draws well. Raises InterchangeError: a large model.
+    `force`: also models with more than 5000 states and transitions, which no program draws well. Raises
+    InterchangeError: a large model.
     """
     size = model.n_states + model.n_entries
     if size > _MOST_DOT and not force:
@@ -292,24 +292,4 @@ def dot_blocks(model: ExplicitModel, *, force: bool = False) -> Iterator[bytes]:
             f"a model of at most {_MOST_DOT} states and transitions expected, got {size}; write another "
             f"format, or give {either('--force', 'force=True')}"
         )
-    yield f"digraph {model.type.value} {{\n  node [shape=ellipse];\n".encode()
-    for state in range(model.n_states):
-        lines = [str(state)]
-        if model.variables:
-            lines.append(", ".join(_values(model, state)))
-        lines += _labels(model, state)
-        border = ", peripheries=2" if model.initial[state] else ""
-        yield f"  s{state} [label={quoted(lines)}{border}];\n".encode()
-    owners = model.state_of_choice.tolist()
-    starts = model.row_starts.tolist()
-    for choice, state in enumerate(owners):
-        source = f"s{state}"
-        if model.is_mdp:
-            source = f"c{choice}"
-            action = _action(model, choice)
-            label = f", label={quoted([action])}" if action else ""
-            yield f"  c{choice} [shape=point];\n  s{state} -> c{choice} [dir=none{label}];\n".encode()
-        for entry in range(starts[choice], starts[choice + 1]):
-            value = quoted([repr(float(model.values[entry])).removesuffix(".0")])
-            yield f"  {source} -> s{int(model.columns[entry])} [label={value}];\n".encode()
-    yield b"}\n"
+    yield dot_text(graph_picture(model, whole=True)).encode()

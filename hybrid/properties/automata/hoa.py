@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.drawing.graphs import GraphArrow, GraphNode, GraphPicture
-from hybrid.base.errors import InterchangeError, OptionError
+from hybrid.base.errors import InterchangeError
 from hybrid.properties.automata.automaton import (
     ALL,
     MOST_PROPOSITIONS,
@@ -30,20 +30,9 @@ from hybrid.properties.automata.automaton import (
 )
 from mtbdd.language.tokens import read_source, unknown_byte
 
-MOST_DRAWN = 60
-"""States of an automaton that a picture can show."""
-
 
 def automaton_picture(automaton: DeterministicAutomaton) -> GraphPicture:
-    """Return the picture of an automaton: states by their distance from the initial one, of a double line.
-
-    Raises OptionError: it has more than 60 states.
-    """
-    if automaton.n_states > MOST_DRAWN:
-        raise OptionError(
-            f"a picture of an automaton shows at most {MOST_DRAWN} states, got {automaton.n_states}; "
-            "print it, or split the formula"
-        )
+    """Return the picture of an automaton: states by their distance from the initial one, of a double line."""
     layers = {automaton.initial: 0}
     order = [automaton.initial]
     arrows = []
@@ -106,23 +95,6 @@ def _braces(marks: int) -> str:
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
-
-
-def automaton_dot(automaton: DeterministicAutomaton) -> str:
-    """Return a drawing of an automaton in Graphviz's language; marks stand in braces on the arrows."""
-    title = _quoted(f"{automaton.name}\n{automaton.acceptance}".strip()).replace("\n", "\\n")
-    lines = [
-        "digraph automaton {",
-        "  rankdir=LR;",
-        f"  label={title};",
-        "  node [shape=circle];",
-        "  start [shape=point];",
-        f"  start -> {automaton.initial};",
-    ]
-    for state in range(automaton.n_states):
-        for target, text in _labelled_edges(automaton, state):
-            lines.append(f"  {state} -> {target} [label={_quoted(text)}];")
-    return "\n".join([*lines, "}"]) + "\n"
 
 
 # The words of a text in the Hanoi omega-automata format.

@@ -19,7 +19,7 @@ def test_a_formula_becomes_an_automaton(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_a_formula_becomes_a_drawing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["automaton", "F G x<3", "--dot"]) == 0
-    assert capsys.readouterr().out.startswith("digraph automaton {")
+    assert capsys.readouterr().out.startswith("digraph {")
 
 
 @pytest.mark.parametrize("ending", ["dot", "svg"])

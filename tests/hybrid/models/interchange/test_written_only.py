@@ -44,10 +44,11 @@ def test_dot_has_all_states_and_transitions(
 ) -> None:
     model = random_model(rng, kind)
     text = write_listed(model, tmp_path / "m.dot").read_text()
-    assert text.startswith(f"digraph {kind.value} {{") and text.endswith("}\n")
-    assert text.count("[label=") - text.count("-> s") == model.n_states
-    assert text.count("-> s") == model.n_entries
-    assert text.count("shape=point") == (model.n_choices if model.is_mdp else 0)
+    assert text.startswith("digraph {") and text.endswith("}\n")
+    n_points = model.n_choices if model.is_mdp else 0
+    assert text.count("shape=box") == model.n_states
+    assert text.count(" -> n") == model.n_entries + n_points
+    assert text.count("shape=point") == n_points
     assert text.count("peripheries=2") == int(model.initial.sum())
 
 
@@ -56,12 +57,13 @@ def test_dot_names_variables_labels_and_actions(tmp_path: Path) -> None:
     assert model.choice_actions is not None and model.choice_starts is not None
     text = write_listed(model, tmp_path / "m.dot").read_text()
     state = int(np.flatnonzero(model.labels["all_heads"])[0])
-    values = ", ".join(f"{v.name}={str(model.valuations[v.name][state]).lower()}" for v in model.variables)
-    assert values.startswith("counter=") and values.endswith("at2=3, heads2=true")
-    assert rf's{state} [label="{state}\n{values}\n{{decided, all_heads}}"];' in text
+    values = [f"{v.name}={str(model.valuations[v.name][state]).lower()}" for v in model.variables]
+    assert values[0].startswith("counter=") and values[3:] == ["at2=3", "heads2=true"]
+    shown = rf"{', '.join(values[:3])}\n{', '.join(values[3:])}\n{{decided, all_heads}}"
+    assert rf'n{state} [label="{state}\n{shown}", shape=box' in text
     choice = int(model.choice_starts[state])
     assert model.actions[model.choice_actions[choice]] == "rest"
-    assert f's{state} -> c{choice} [dir=none, label="rest"];' in text
+    assert f'n{state} -> n{model.n_states + choice} [label="rest", dir=none];' in text
     odd = dataclasses.replace(model, labels={'a "b" \\': model.initial})
     assert r"{a \"b\" \\}" in write_listed(odd, tmp_path / "m.dot").read_text()
 
