@@ -27,18 +27,10 @@ class BudgetError(HybridError, RuntimeError):
 class Course(Record, frozen=False):
     """The stage of the work, and the time that compiling took of it, for the message of a spent budget.
 
-    Attributes
-    ----------
-    stage : str
-        What is being done, as in "building the model"; empty where it is unknown.
-    compiled : float
-        Seconds for which functions were compiled, those that are done.
-    compiling : str
-        The function that is being compiled; empty if none is.
-    since : float
-        When that began, of `time.monotonic`, which is the same in all processes.
-    tell : callable, optional
-        Receives changes, by name, for a supervising process.
+    `stage`: what is being done, as in "building the model"; empty where it is unknown. `compiled`: seconds
+    for which functions were compiled, those that are done. `compiling`: the function that is being compiled;
+    empty if none is. `since`: when that began, of `time.monotonic`, which is the same in all processes.
+    `tell`: receives changes, by name, for a supervising process.
     """
 
     stage: str = ""
@@ -66,18 +58,9 @@ class Course(Record, frozen=False):
 class Budget(Record):
     """Time and memory that may be spent.
 
-    Attributes
-    ----------
-    seconds : float or None
-        From `started` on.
-    memory : int or None
-        Bytes of the whole process that may be resident.
-    started : float
-        Of `time.monotonic`.
-    files : bool
-        Whether pages of files count as memory: not where arrays lie in files.
-    course : Course
-        What is being done.
+    `seconds`: from `started` on. `memory`: bytes of the whole process that may be resident. `started`: of
+    `time.monotonic`. `files`: whether pages of files count as memory: not where arrays lie in files.
+    `course`: what is being done.
     """
 
     seconds: float | None
@@ -90,10 +73,7 @@ class Budget(Record):
     def of(cls, seconds: float | None, memory: int | None, files: bool = True) -> Budget:
         """Return a budget whose time begins now.
 
-        Raises
-        ------
-        ValueError
-            One of the two is not positive.
+        Raises ValueError: one of the two is not positive.
         """
         if seconds is not None and not 0 < seconds < float("inf"):
             raise ValueError(f"timeout: expected a positive number of seconds, got {seconds}")

@@ -27,18 +27,9 @@ class AgreedMemoryError(MemoryError):
 class Communicator:
     """The communicator of a process that is alone; others override `gather`, `gather_bytes`, `exchange`.
 
-    Attributes
-    ----------
-    rank : int
-        Number of this process.
-    size : int
-        How many there are.
-    carries : bool
-        Whether the parts are processes of their own, which messages or links of devices reach.
-    links : object
-        What carries elements between devices, where somebody has looked for it: False where nothing does.
-    links_reason : str
-        Why it is nothing quicker, in words.
+    `rank`: number of this process. `size`: how many there are. `carries`: whether the parts are processes of
+    their own, which messages or links of devices reach. `links`: what carries elements between devices, where
+    somebody has looked for it: False where nothing does. `links_reason`: why it is nothing quicker, in words.
     """
 
     rank: int = 0
@@ -50,15 +41,8 @@ class Communicator:
     def gather(self, numbers: ArrayLike) -> Float64Array:
         """Return the numbers of all processes.
 
-        Parameters
-        ----------
-        numbers : array_like, shape (k,), float64
-            As many in every process.
-
-        Returns
-        -------
-        ndarray, shape (size, k), float64
-            The same bits in every process.
+        `numbers` (array_like, shape (k,), float64): as many in every process. Returns ndarray, shape (size,
+        k), float64: the same bits in every process.
         """
         return np.asarray(numbers, np.float64).reshape(1, -1)
 
@@ -69,24 +53,15 @@ class Communicator:
     def exchange(self, outgoing: Sequence[NDArray[Any]], incoming: Sequence[NDArray[Any]]) -> None:
         """Send an array to every other process and receive one from each.
 
-        Parameters
-        ----------
-        outgoing, incoming : sequence of ndarray, one a process
-            The lengths of a pair agree; empty ones are neither sent nor awaited.  The own ones are not used.
+        `outgoing`, `incoming`: the lengths of a pair agree; empty ones are neither sent nor awaited. The own
+        ones are not used.
         """
 
     def finish(self, failure: str | None) -> str | None:
         """Wait for all processes at the end of an answer.
 
-        Parameters
-        ----------
-        failure : str or None
-            Why this process has none; empty where it was ended by another one's failure.
-
-        Returns
-        -------
-        str or None
-            Why some process has none, the same in all; None if all have one.
+        `failure`: why this process has none; empty where it was ended by another one's failure. Returns str
+        or None: why some process has none, the same in all; None if all have one.
         """
         return failure
 
@@ -125,19 +100,9 @@ class Communicator:
     def with_room(self, make: Callable[[], Made]) -> Made:
         """Return what a function makes, if every process has room for its own.
 
-        Parameters
-        ----------
-        make : callable
-            Makes something of this process alone; it asks the others nothing.
-
-        Raises
-        ------
-        AgreedMemoryError
-            In all processes, if some has no room; of the first such, with its number.
-
-        Notes
-        -----
-        All processes call it at once.
+        `make`: makes something of this process alone; it asks the others nothing. Raises AgreedMemoryError:
+        in all processes, if some has no room; of the first such, with its number. All processes call it at
+        once.
         """
         if self.size == 1:
             return make()
@@ -181,11 +146,7 @@ def communicator_of(holder: object) -> Communicator:
 class Share(Record, eq=False):
     """One process's share of the states.
 
-    Attributes
-    ----------
-    communicator : Communicator
-    owners : tuple of Node
-        For every process its states, over row bits; disjoint, and all states together.
+    `owners`: for every process its states, over row bits; disjoint, and all states together.
     """
 
     communicator: Communicator

@@ -53,20 +53,10 @@ _INLINED = ("numba.cpython.builtins", "numba.np.arraymath", "numba.np.arrayobj")
 def njit(signature: Any = None, *, cache: bool = True, **options: Any) -> Callable[[Any], Any]:
     """Return a decorator that compiles a function as ``numba.njit`` does.
 
-    Parameters
-    ----------
-    signature : signature of Numba, optional
-        Compile for it now, and for no other.
-    cache : bool
-        Keep the code between processes, in NUMBA_CACHE_DIR or the user's cache folder. Where that is not
-        possible the function works all the same, compiled by every process, and a warning is logged once.
-    **options
-        Of ``numba.njit``.
-
-    Returns
-    -------
-    callable
-        Maps a function without closure to its compiled form.
+    `signature`: compile for it now, and for no other. `cache`: keep the code between processes, in
+    NUMBA_CACHE_DIR or the user's cache folder. Where that is not possible the function works all the same,
+    compiled by every process, and a warning is logged once. `**options`: of ``numba.njit``. Returns callable:
+    maps a function without closure to its compiled form.
     """
 
     def decorate(function: FunctionType) -> Any:
@@ -87,16 +77,8 @@ def njit(signature: Any = None, *, cache: bool = True, **options: Any) -> Callab
 def c_function(signature: Any) -> Callable[[Any], Any]:
     """Return a decorator that compiles a function to one that libraries in C can call.
 
-    Parameters
-    ----------
-    signature : signature of Numba
-        Of C's types.
-
-    Returns
-    -------
-    callable
-        Maps a function without closure, which raises nothing, to what has its `address`; kept between
-        processes as those of `njit` are.
+    `signature`: of C's types. Returns callable: maps a function without closure, which raises nothing, to
+    what has its `address`; kept between processes as those of `njit` are.
     """
 
     def decorate(function: FunctionType) -> Any:
@@ -200,10 +182,7 @@ class _KernelCache(_Cache):
     def _version(self, sig: Any, codegen: Any) -> str:
         """Return digests of the source texts, and of the signature, the processor and the versions.
 
-        Raises
-        ------
-        OSError
-            A source file cannot be read.
+        Raises OSError: a source file cannot be read.
         """
         files, constants = set(), set()
         for code, globals_ in _functions(self._function):

@@ -35,12 +35,7 @@ def either(there: str, here: str) -> str:
 def option(name: str, *values: str | float) -> str:
     """Return an option, or the argument that it stands for.
 
-    Parameters
-    ----------
-    name : str
-        Of the option, without dashes in front.
-    *values : str, int or float
-        What may be given, to choose from.
+    `name`: of the option, without dashes in front. `*values`: what may be given, to choose from.
 
     Examples
     --------
@@ -59,11 +54,7 @@ def option(name: str, *values: str | float) -> str:
 def constants_given(names: Iterable[str], value: str | None = None) -> str:
     """Return the advice how to give values to constants.
 
-    Parameters
-    ----------
-    names : iterable of str
-    value : str, optional
-        Of each; default the word VALUE in its place.
+    `value`: of each; default the word VALUE in its place.
 
     Examples
     --------

@@ -26,22 +26,10 @@ _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 def private_folder(path: str | os.PathLike[str]) -> Path:
     """Make a folder, unless it is there, into which only this user and root can write.
 
-    Parameters
-    ----------
-    path : path-like
-        Absolute; missing folders above it are made as well, with mode 0700.
-
-    Returns
-    -------
-    Path
-        Without symbolic links.
-
-    Raises
-    ------
-    OSError
-        If the folder cannot be made. PermissionError if others could put files there: it
-        belongs to somebody else, its group or others may write to it, or this holds of a folder above it
-        that is not sticky as ``/tmp`` is. A group without other members, named like the user, is no other.
+    `path`: absolute; missing folders above it are made as well, with mode 0700. Returns Path: without
+    symbolic links. Raises OSError: if the folder cannot be made. PermissionError if others could put files
+    there: it belongs to somebody else, its group or others may write to it, or this holds of a folder above
+    it that is not sticky as ``/tmp`` is. A group without other members, named like the user, is no other.
     """
     if not os.path.isabs(path):
         raise OSError(f"{os.fspath(path)} is no absolute path")
@@ -103,15 +91,8 @@ _told = False
 def kernel_folder(chosen: str = "") -> Path:
     """Return where compiled functions belong; the folder need not exist.
 
-    Parameters
-    ----------
-    chosen : str
-        What NUMBA_CACHE_DIR says; without it the folder of the user's caches is taken.
-
-    Raises
-    ------
-    OSError
-        There is no home directory.
+    `chosen`: what NUMBA_CACHE_DIR says; without it the folder of the user's caches is taken. Raises OSError:
+    there is no home directory.
     """
     if chosen:
         return Path(chosen).absolute()
@@ -132,12 +113,8 @@ def store_of(chosen: str, sources: str) -> KernelStore:
 class KernelStore:
     """Payloads by name, in a folder of their own for every folder of source files.
 
-    Parameters
-    ----------
-    chosen : str
-        See :func:`kernel_folder`.
-    sources : str
-        Folder of the source files, so that two checkouts do not remove each other's files.
+    `chosen`: see :func:`kernel_folder`. `sources`: folder of the source files, so that two checkouts do not
+    remove each other's files.
     """
 
     def __init__(self, chosen: str, sources: str) -> None:
@@ -199,13 +176,8 @@ class KernelStore:
     def write(self, function: str, version: str, payload: bytes) -> None:
         """Keep a payload under a name and a version, and remove those of the name's other source texts.
 
-        Parameters
-        ----------
-        function : str
-            Name of the function, with its module.
-        version : str
-            Digest of its source text, a dash, and a digest of what else its code depends on.
-        payload : bytes
+        `function`: name of the function, with its module. `version`: digest of its source text, a dash, and a
+        digest of what else its code depends on.
         """
         if self.folder is None:
             return

@@ -39,17 +39,9 @@ class _Deferred(ModuleType):
 def deferred(module: str, *names: str) -> Iterator[None]:
     """Put off the import of a module that other modules, imported in this block, import.
 
-    Parameters
-    ----------
-    module : str
-        Taken as it is where it is imported already, or not installed.
-    *names : str
-        What the others look up in it as they are imported, and only name: types of annotations.
-
-    Notes
-    -----
-    Modules imported in the block get the real one with the first name that is looked up;
-    after the block the module is imported as ever.
+    `module`: taken as it is where it is imported already, or not installed. `*names`: what the others look up
+    in it as they are imported, and only name: types of annotations. Modules imported in the block get the
+    real one with the first name that is looked up; after the block the module is imported as ever.
     """
     package = module.partition(".")[0]
     if module in sys.modules or importlib.util.find_spec(package) is None:

@@ -15,14 +15,8 @@ T = TypeVar("T")
 class Recent(Generic[T]):
     """Results by key; those requested longest ago go first.
 
-    Parameters
-    ----------
-    most : int
-        What the sizes of all results may add up to.
-
-    Notes
-    -----
-    Time: O(1) a call, and O(1) for every result that goes. Threads may call at the same time.
+    `most`: what the sizes of all results may add up to. Time: O(1) a call, and O(1) for every result that
+    goes. Threads may call at the same time.
     """
 
     def __init__(self, most: int) -> None:

@@ -14,11 +14,7 @@ from pathlib import Path
 def groups_of(base: Path, controller: str) -> Iterator[tuple[int, Path]]:
     """Yield the folders of the groups that may limit a resource, each with the version of its files.
 
-    Parameters
-    ----------
-    base : Path
-        Where ``proc`` and ``sys`` are.
-    controller : {'memory', 'cpu'}
+    `base`: where ``proc`` and ``sys`` are. `controller`: {'memory', 'cpu'}.
     """
     for line in lines_of(base / "proc/self/cgroup"):
         number, controllers, path = line.split(":", 2)
@@ -37,15 +33,8 @@ def groups_of(base: Path, controller: str) -> Iterator[tuple[int, Path]]:
 def cores_of_groups(root: str = "/") -> int | None:
     """Return the cores' worth of time that control groups leave to this process; None without a limit.
 
-    Parameters
-    ----------
-    root : str
-        Where ``proc`` and ``sys`` are; tests put other files there.
-
-    Returns
-    -------
-    int or None
-        Rounded down, at least 1: one thread too many has all of them stopped for the rest of a period.
+    `root`: where ``proc`` and ``sys`` are; tests put other files there. Returns int or None: rounded down, at
+    least 1: one thread too many has all of them stopped for the rest of a period.
     """
     found = []
     for version, group in groups_of(Path(root), "cpu"):
@@ -140,17 +129,10 @@ def stored_in(store: Store) -> Iterator[None]:
 def free_memory_bytes(root: str = "/") -> int:
     """Return the memory that can be had without swapping and without meeting a limit.
 
-    Parameters
-    ----------
-    root : str
-        Where ``proc`` and ``sys`` are; tests put other files there.
-
-    Returns
-    -------
-    int
-        The least of what the machine has available, what the limits of the control groups leave (versions 1
-        and 2; cached files that can be dropped count as free) and what the limits of the address space
-        (``ulimit -v``) and of data (``ulimit -d``) leave; very large where nothing is known. Not below 0.
+    `root`: where ``proc`` and ``sys`` are; tests put other files there. Returns int: the least of what the
+    machine has available, what the limits of the control groups leave (versions 1 and 2; cached files that
+    can be dropped count as free) and what the limits of the address space (``ulimit -v``) and of data
+    (``ulimit -d``) leave; very large where nothing is known. Not below 0.
     """
     base = Path(root)
     rooms = [_available(base), *_group_rooms(base)]
@@ -166,21 +148,9 @@ def is_small(needed: int) -> bool:
 def require_memory(needed: int, what: str, advice: str) -> None:
     """Refuse what there is no room for, before any of it is made, in memory or in the store that holds here.
 
-    Parameters
-    ----------
-    needed : int
-        Bytes; few are not examined.
-    what, advice : str
-        What needs them, and what to do instead, for the message.
-
-    Raises
-    ------
-    MemoryError
-        More bytes than are free. Of a store, an error of its own.
-
-    Notes
-    -----
-    Time: some 0.1 ms, for reading files of the kernel.
+    `needed`: bytes; few are not examined. `what`, `advice`: what needs them, and what to do instead, for the
+    message. Raises MemoryError: more bytes than are free. Of a store, an error of its own. Time: some 0.1 ms,
+    for reading files of the kernel.
     """
     if is_small(needed):
         return

@@ -51,18 +51,9 @@ def _made_dataclass(kind: type[Record]) -> None:
 class Record:
     """Base of frozen dataclasses, which need no decorator.
 
-    Parameters
-    ----------
-    eq : bool
-        Of a class: whether records are equal whose fields are, as far as they are compared; else each equals
-        itself alone.
-    frozen : bool
-        Of a class: whether fields keep their values.
-
-    Notes
-    -----
-    `dataclasses.fields`, `replace` and their like take records. `InitVar` and ``field(init=False)`` are not
-    known.
+    `eq`: of a class: whether records are equal whose fields are, as far as they are compared; else each
+    equals itself alone. `frozen`: of a class: whether fields keep their values. `dataclasses.fields`,
+    `replace` and their like take records. `InitVar` and ``field(init=False)`` are not known.
     """
 
     __match_args__: ClassVar[tuple[str, ...]] = ()

@@ -26,16 +26,8 @@ Int64Array = NDArray[np.int64]
 def spell(numbers: Sequence[tuple[Int64Array, Sequence[str]]], names: Sequence[str]) -> Int64Array:
     """Return codes over `names` in which several numbers are spelled by their own bits.
 
-    Parameters
-    ----------
-    numbers : sequence of (ndarray, names)
-        Numbers, shape (n,), and the bits that spell them, most significant first.
-    names : sequence of str
-        All bits of the code, most significant first; at most 62.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
+    `numbers`: numbers, shape (n,), and the bits that spell them, most significant first. `names`: all bits of
+    the code, most significant first; at most 62. Returns ndarray of int64, shape (n,).
     """
     place = {name: len(names) - 1 - i for i, name in enumerate(names)}
     codes = np.zeros(len(numbers[0][0]) if numbers else 1, dtype=np.int64)
@@ -48,18 +40,9 @@ def spell(numbers: Sequence[tuple[Int64Array, Sequence[str]]], names: Sequence[s
 def union_of_codes(manager: Manager, names: Sequence[str], codes: Int64Array) -> Node:
     """Return the set of the assignments that some codes spell.
 
-    Parameters
-    ----------
-    manager : Manager
-    names : sequence of str
-        Variables from top to bottom of the order; the first is the codes' most significant bit.
-    codes : ndarray of int64, shape (n,)
-        Repetitions allowed.
-
-    Notes
-    -----
-    Time: one sort of the codes, then O(n) in numpy for every name (a sort where many subsets are
-    distinct), then one package call a distinct subset.
+    `names`: variables from top to bottom of the order; the first is the codes' most significant bit. `codes`
+    (ndarray of int64, shape (n,)): repetitions allowed. Time: one sort of the codes, then O(n) in numpy for
+    every name (a sort where many subsets are distinct), then one package call a distinct subset.
     """
     if codes.size == 0:
         return manager.false

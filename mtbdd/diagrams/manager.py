@@ -56,15 +56,9 @@ _log = logging.getLogger(__name__)
 class DiagramPackage(Record):
     """A package, and what it does at once where others need two steps.
 
-    Attributes
-    ----------
-    name : {"cudd", "autoref"}
-    new_manager : callable
-        Returns a `dd` manager that keeps the order of its variables.
-    and_exists : callable or None
-        ``(u, v, names)`` to ``exists names: u and v``, without the conjunction.
-    restrict : callable or None
-        ``(u, care)`` to a diagram that equals `u` inside a set.
+    `name`: {"cudd", "autoref"}. `new_manager`: returns a `dd` manager that keeps the order of its variables.
+    `and_exists`: ``(u, v, names)`` to ``exists names: u and v``, without the conjunction. `restrict`: ``(u,
+    care)`` to a diagram that equals `u` inside a set.
     """
 
     name: str
@@ -76,17 +70,10 @@ class DiagramPackage(Record):
 def diagram_package(asked: str = "auto") -> DiagramPackage:
     """Return the package that a name stands for.
 
-    Parameters
-    ----------
-    asked : {"auto", "cudd", "autoref"}
-        "auto" is what the environment variable HYBRID_DD_PACKAGE says; without it CUDD, or where dd was
-        installed without CUDD `dd.autoref`, which is reported once as a warning of the logger
-        ``mtbdd.diagrams.manager``.
-
-    Raises
-    ------
-    PackageError
-        There is no such package, or CUDD is requested and not installed.
+    `asked` ({"auto", "cudd", "autoref"}): "auto" is what the environment variable HYBRID_DD_PACKAGE says;
+    without it CUDD, or where dd was installed without CUDD `dd.autoref`, which is reported once as a warning
+    of the logger ``mtbdd.diagrams.manager``. Raises PackageError: there is no such package, or CUDD is
+    requested and not installed.
     """
     wanted, told_by = asked, "package"
     if asked == "auto":

@@ -401,11 +401,8 @@ def begin(store, operation, a, b, power):  # type: ignore[no-untyped-def]
 def run(store, bottom, steps):  # type: ignore[no-untyped-def]
     """Go on with the operations on the stack until all are done, for at most so many steps.
 
-    Returns
-    -------
-    int
-        DONE; PAUSED after so many steps; FULL where there is no room for more nodes, results or notes;
-        OVERFLOW where a value leaves the finite doubles. PAUSED and FULL may be gone on with.
+    Returns int: DONE; PAUSED after so many steps; FULL where there is no room for more nodes, results or
+    notes; OVERFLOW where a value leaves the finite doubles. PAUSED and FULL may be gone on with.
     """
     nodes, words, keys, results, stack, record = (
         store.nodes, store.words, store.keys, store.results, store.stack, store.record,

@@ -52,15 +52,10 @@ _KEY_BYTES = 12
 class Diagram:
     """One reduced MTBDD.
 
-    Attributes
-    ----------
-    bottom : int
-        Level of the leaves; every bit's level is smaller.
-    nodes : ndarray of int32, shape (n, 3)
-        Level, else child and then child, children before their parents and the root last. The leaves stand
-        first; leaf i has the level `bottom` and i in the place of both children.
-    values : ndarray of float64, shape (leaves,)
-        Of the leaves, all different; -0.0 does not occur.
+    `bottom`: level of the leaves; every bit's level is smaller. `nodes` (ndarray of int32, shape (n, 3)):
+    level, else child and then child, children before their parents and the root last. The leaves stand first;
+    leaf i has the level `bottom` and i in the place of both children. `values` (ndarray of float64, shape
+    (leaves,)): of the leaves, all different; -0.0 does not occur.
     """
 
     bottom: int
@@ -249,18 +244,12 @@ class NodeStore:
     def matrix_product(self, matrix: int, other: int, rounding: int = NEAREST) -> int:
         """Return the product of a matrix over rows and columns with a vector over rows, or with a matrix.
 
-        Raises
-        ------
-        MemoryError
-            More nodes than the store may have.
-        OverflowError
-            A value is beyond the largest double.
+        Raises MemoryError: more nodes than the store may have. Raises OverflowError: a value is beyond the
+        largest double.
 
-        Notes
-        -----
-        The result takes the sum of ``matrix(r, k) * other(k, c)`` over all k. Of each column bit of the
-        first factor two halves are added, the lowest bit first; a bit that both skip doubles. Time: O(1) a
-        pair of nodes that meets, and a sum of two functions a pair at a column bit.
+        The result takes the sum of ``matrix(r, k) * other(k, c)`` over all k. Of each column bit of the first
+        factor two halves are added, the lowest bit first; a bit that both skip doubles. Time: O(1) a pair of
+        nodes that meets, and a sum of two functions a pair at a column bit.
         """
         return self.apply(self._kernels.MATRIX + (rounding & 3), matrix, other, self._above(matrix, other))
 

@@ -25,15 +25,8 @@ from mtbdd.diagrams.manager import Manager, Node
 def distinct_pairs(keys: NDArray[np.int64], width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the distinct pairs, 0 always among them, and every pair's place.
 
-    Parameters
-    ----------
-    keys : ndarray of int64, shape (n,)
-        ``width * low + high`` of each pair of numbers below `width`.
-    width : int
-
-    Notes
-    -----
-    Time: O(n) where the pairs are few beside those possible, else O(n log n).
+    `keys` (ndarray of int64, shape (n,)): ``width * low + high`` of each pair of numbers below `width`. Time:
+    O(n) where the pairs are few beside those possible, else O(n log n).
     """
     if width * width <= max(4 * keys.size, 1024):
         seen = np.zeros(width * width, dtype=np.bool_)
@@ -64,17 +57,11 @@ Ref = NDArray[np.int64]
 class NodeTable(Record):
     """The nodes of a BDD with negated edges; its arrays cannot be written to.
 
-    A reference is ``2 * row + negated``; row 1 is the constant TRUE, so `TRUE` is 2 and
-    `FALSE` is 3.  A node and its negation are different references, and different MTBDD nodes.
-
-    Attributes
-    ----------
-    level : ndarray of int64, shape (n + 1,)
-        Level of each node's variable; constants lie below every variable.
-    low, high : ndarray of int32 or int64, shape (n + 1,)
-        References of the else and then children.
-    root : int
-        Reference of the diagram's root.
+    A reference is ``2 * row + negated``; row 1 is the constant TRUE, so `TRUE` is 2 and `FALSE` is 3. A node
+    and its negation are different references, and different MTBDD nodes. `level` (ndarray of int64, shape (n
+    + 1,)): level of each node's variable; constants lie below every variable. `low`, `high` (ndarray of int32
+    or int64, shape (n + 1,)): references of the else and then children. `root`: reference of the diagram's
+    root.
     """
 
     level: NDArray[np.int64]
@@ -151,14 +138,8 @@ def _read(manager: Manager, u: Node) -> NodeTable:
 def _read_dump(file: BinaryIO) -> NodeTable | None:
     """Read CUDD's DDDMP text: lines `id b<level> <index> <then> <else>`, negative ids are negated edges.
 
-    Returns
-    -------
-    NodeTable or None
-        None if the text is cut: CUDD does not tell of a full disk or a limit of files' sizes.
-
-    Notes
-    -----
-    Some of the text at a time: of large diagrams it is longer than the table.
+    Returns NodeTable or None: None if the text is cut: CUDD does not tell of a full disk or a limit of files'
+    sizes. Some of the text at a time: of large diagrams it is longer than the table.
     """
     facts = {}
     for line in file:

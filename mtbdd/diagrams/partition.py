@@ -198,24 +198,11 @@ def from_table(
 ) -> Partition:
     """Return the partition of a function given by its table.
 
-    Parameters
-    ----------
-    manager : Manager
-        Owner of the sets.
-    names : sequence of str
-        Variables, from top to bottom of the order.
-    table, mask : ndarray, shape (2 ** len(names),)
-        Values in lexicographic order of the assignments, and where they count.
+    `manager`: owner of the sets. `names`: variables, from top to bottom of the order. `table`, `mask`
+    (ndarray, shape (2 ** len(names),)): values in lexicographic order of the assignments, and where they
+    count. Returns Partition: values as Python scalars.
 
-    Returns
-    -------
-    Partition
-        Values as Python scalars.
-
-    Notes
-    -----
-    Time: O(2^k) in numpy for k names, then one package call for every value below every
-    distinct subtable.
+    Time: O(2^k) in numpy for k names, then one package call for every value below every distinct subtable.
     """
     values, ids = np.unique(table, return_inverse=True)
     current = np.where(mask, ids.reshape(-1) + 1, 0).astype(np.int64)

@@ -21,15 +21,8 @@ from mtbdd.diagrams.manager import Manager, Node
 class Relation(Record):
     """Transitions between states: those of an event, of some choices, or of a whole graph.
 
-    Attributes
-    ----------
-    manager : Manager
-    node : Node
-        Over all row bits and the column bits of what it may change; the other bits stay as they are.
-    bits : tuple of int
-        Numbers of the bits that it may change.
-    layer : int
-        The layer of choices that it belongs to.
+    `node`: over all row bits and the column bits of what it may change; the other bits stay as they are.
+    `bits`: numbers of the bits that it may change. `layer`: the layer of choices that it belongs to.
     """
 
     manager: Manager

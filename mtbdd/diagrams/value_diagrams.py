@@ -34,17 +34,10 @@ ONE = 1
 class Operation(Record):
     """An operation that is applied to every pair of values of two functions.
 
-    Attributes
-    ----------
-    values : callable
-        The operation on two arrays of values.
-    known : callable
-        Maps two arrays of nodes to an array of results: a node, or -1 where both have to be walked through.
-    commutes : bool
-        Whether the operands may be exchanged.
-    doubles : bool
-        Whether ``operation(a, a)`` is ``2 * a`` (else it is ``a``): what folding over a bit does to a
-        function that does not depend on it.
+    `values`: the operation on two arrays of values. `known`: maps two arrays of nodes to an array of results:
+    a node, or -1 where both have to be walked through. `commutes`: whether the operands may be exchanged.
+    `doubles`: whether ``operation(a, a)`` is ``2 * a`` (else it is ``a``): what folding over a bit does to a
+    function that does not depend on it.
     """
 
     values: Callable[[Values, Values], Values]
@@ -101,19 +94,10 @@ MOST_NODES = 1 << 24
 class ValueNodes:
     """Reduced MTBDDs that share their nodes.
 
-    A function is the number of its root.  Numbers 0 and 1 are the leaves 0.0 and 1.0; equal functions have
-    equal numbers.
-
-    Parameters
-    ----------
-    bottom : int
-        Level of the leaves; every bit's level is smaller.
-    most : int
-        Nodes of all functions together, beyond which operations raise `MemoryError`; at most `MOST_NODES`.
-
-    Notes
-    -----
-    Memory: 32 bytes a node, and as much for finding equal ones.
+    A function is the number of its root. Numbers 0 and 1 are the leaves 0.0 and 1.0; equal functions have
+    equal numbers. `bottom`: level of the leaves; every bit's level is smaller. `most`: nodes of all functions
+    together, beyond which operations raise `MemoryError`; at most `MOST_NODES`. Memory: 32 bytes a node, and
+    as much for finding equal ones.
     """
 
     def __init__(self, bottom: int, most: int = MOST_NODES) -> None:
@@ -136,12 +120,7 @@ class ValueNodes:
     def leaves(self, values: Values) -> Ids:
         """Return the leaves with some values.
 
-        Raises
-        ------
-        ValueError
-            A value is NaN.
-        OverflowError
-            A value is infinite.
+        Raises ValueError: a value is NaN. Raises OverflowError: a value is infinite.
         """
         if np.isnan(values).any():
             raise ValueError("not a number (NaN) cannot be a value of a symbolic function")
@@ -452,18 +431,10 @@ def _references(table: NodeTable, bottom: int) -> tuple[list[NDArray[np.int64]],
 class Forest(Record, eq=False):
     """Shared MTBDDs.
 
-    Node k is a leaf for ``k < len(values)``; the others follow, from the lowest bit up.
-
-    Attributes
-    ----------
-    values : ndarray of float64, shape (leaves,)
-        Distinct finite values, ascending.
-    levels : ndarray of int64, shape (n_bits,)
-        How many nodes test each bit, from the highest bit down.
-    low, high : ndarray of int64, shape (levels.sum(),)
-        Numbers of the else and then children.
-    roots : ndarray of int64
-        One a function.
+    Node k is a leaf for ``k < len(values)``; the others follow, from the lowest bit up. `values` (ndarray of
+    float64, shape (leaves,)): distinct finite values, ascending. `levels` (ndarray of int64, shape
+    (n_bits,)): how many nodes test each bit, from the highest bit down. `low`, `high` (ndarray of int64,
+    shape (levels.sum(),)): numbers of the else and then children. `roots`: one a function.
     """
 
     values: NDArray[np.float64]
@@ -476,16 +447,8 @@ class Forest(Record, eq=False):
     def of(cls, work: ValueDiagrams, roots: Ids, bits: Ids) -> Forest:
         """Return some functions.
 
-        Parameters
-        ----------
-        work : ValueDiagrams
-        roots : ndarray of int64
-        bits : ndarray of int64
-            The levels that the forest's bits stand on, ascending; no others occur in the functions.
-
-        Notes
-        -----
-        Time: O(n log n) in numpy.
+        `bits`: the levels that the forest's bits stand on, ascending; no others occur in the functions. Time:
+        O(n log n) in numpy.
         """
         groups = dict(work.below(roots))
         leaves = groups.pop(work.bottom)
@@ -508,14 +471,7 @@ class Forest(Record, eq=False):
     def check(self) -> None:
         """Refuse arrays that are no diagrams.
 
-        Raises
-        ------
-        ValueError
-            What was expected, and at which node.
-
-        Notes
-        -----
-        Time: O(n) in numpy.
+        Raises ValueError: what was expected, and at which node. Time: O(n) in numpy.
         """
         leaves, n = self.values.size, self.low.size
         if not np.isfinite(self.values).all() or (np.diff(self.values) <= 0).any():
@@ -540,15 +496,8 @@ class Forest(Record, eq=False):
     def into(self, work: ValueDiagrams, bits: Ids) -> Ids:
         """Return the functions of a checked forest, one a root.
 
-        Parameters
-        ----------
-        work : ValueDiagrams
-        bits : ndarray of int64, shape (n_bits,)
-            The levels that the bits shall stand on, ascending.
-
-        Notes
-        -----
-        Time: O(n log n) in numpy.
+        `bits` (ndarray of int64, shape (n_bits,)): the levels that the bits shall stand on, ascending. Time:
+        O(n log n) in numpy.
         """
         ids = np.zeros(self.values.size + self.low.size, dtype=np.int64)
         ids[: self.values.size] = work.leaves(self.values)

@@ -54,14 +54,9 @@ class _AccidentError(Exception):
 class Terms:
     """Entries of matrices as multiples of symbols, which are numbers that nothing is known of.
 
-    Entry k of the distinct terminals, ascending, is ``counts[k]`` times the symbol ``symbols[k]``.
-
-    Attributes
-    ----------
-    symbols : ndarray of int64, shape (m,)
-        From 0.
-    counts : ndarray of int64, shape (m,)
-        At least 1, less than 2^61.
+    Entry k of the distinct terminals, ascending, is ``counts[k]`` times the symbol ``symbols[k]``. `symbols`
+    (ndarray of int64, shape (m,)): from 0. `counts` (ndarray of int64, shape (m,)): at least 1, less than
+    2^61.
     """
 
     symbols: Numbers

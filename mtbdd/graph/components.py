@@ -67,22 +67,10 @@ def model_parts(model: SymbolicModel) -> tuple[Part, ...]:
 def common_cycles(manager: Manager, relation: Node, part: Part) -> Relation | None:
     """Return which values of a part may come from each other, both ways.
 
-    Parameters
-    ----------
-    manager : Manager
-    relation : Node
-        The graph's transitions, over row and column bits.
-    part : tuple of int
-        Numbers of bits.
+    `relation`: the graph's transitions, over row and column bits. `part`: numbers of bits. Returns Relation
+    or None: an equivalence over the part's row and column bits: pairs of values on a closed walk of the graph
+    seen through the part, and equal ones. None if it would be a large diagram.
 
-    Returns
-    -------
-    Relation or None
-        An equivalence over the part's row and column bits: pairs of values on a closed walk of the graph
-        seen through the part, and equal ones.  None if it would be a large diagram.
-
-    Notes
-    -----
     Time: one quantification of the relation, and O(log k) products of relations over the part's bits alone
     for paths of k values.
     """
@@ -117,10 +105,8 @@ def cut_by_parts(manager: Manager, relation: Node, parts: Sequence[Part]) -> tup
 def split_by_parts(manager: Manager, states: Node, classes: Sequence[Relation]) -> list[Node]:
     """Return a set in pieces, two states together if all equivalences hold between their values.
 
-    Notes
-    -----
-    Time: a few operations on sets for every piece.  If every state of the set has a successor in it by one
-    of the transitions that `cut_by_parts` left, every piece holds a cycle: there are no more pieces than
+    Time: a few operations on sets for every piece. If every state of the set has a successor in it by one of
+    the transitions that `cut_by_parts` left, every piece holds a cycle: there are no more pieces than
     components of several states.
     """
     pieces = [] if states == manager.false else [states]
@@ -174,21 +160,13 @@ def strong_components(
 ) -> Iterator[Node]:
     """Yield the strongly connected components of several states.
 
-    Parameters
-    ----------
-    manager : Manager
-    relations : sequence of Node
-        Over row and column bits; the graph's transitions are those of all relations together.
-    states : Node
-        The graph's states, over row bits; transitions to or from others are left out.
-    parts : sequence of tuple of int
-        Numbers of bits that may distinguish components by themselves, as
-        `mtbdd.graph.components.model_parts` has them; the answer does not depend on them.
+    `relations`: over row and column bits; the graph's transitions are those of all relations together.
+    `states`: the graph's states, over row bits; transitions to or from others are left out. `parts`: numbers
+    of bits that may distinguish components by themselves, as `mtbdd.graph.components.model_parts` has them;
+    the answer does not depend on them.
 
-    Notes
-    -----
-    Time: one relational product a state of the longest search of a round, and a
-    few operations on sets for every region; rounds are about the logarithm of the components in a row.
+    Time: one relational product a state of the longest search of a round, and a few operations on sets for
+    every region; rounds are about the logarithm of the components in a row.
     """
     false = manager.false
     rng: np.random.Generator | None = None
@@ -231,18 +209,11 @@ def strong_components(
 def trim(step: Relation, states: Node) -> Node:
     """Return the greatest subset whose states all have a successor and a predecessor in it.
 
-    Parameters
-    ----------
-    step : Relation
-        Without transitions from a state to itself.
-    states : Node
-        Over row bits.
+    `step`: without transitions from a state to itself. `states`: over row bits.
 
-    Notes
-    -----
     States without a successor are removed first, then those without a predecessor: removing the latter takes
-    the last successor from no state that is left.
-    Time: one relational product of what is left a round, or three of small sets next to what went last.
+    the last successor from no state that is left. Time: one relational product of what is left a round, or
+    three of small sets next to what went last.
     """
     left = _peel(step.manager, step.preimage, step.image, states)
     return _peel(step.manager, step.image, step.preimage, left)
@@ -304,13 +275,8 @@ _log = logging.getLogger(__name__)
 class StrongComponents(Record):
     """The strongly connected components of a graph.
 
-    Attributes
-    ----------
-    manager : Manager
-    components : tuple of Node
-        Those of several states, over row bits.
-    trivial : Node
-        The states that are components of their own, whether or not they have a loop.
+    `components`: those of several states, over row bits. `trivial`: the states that are components of their
+    own, whether or not they have a loop.
     """
 
     manager: Manager
@@ -336,12 +302,7 @@ class StrongComponents(Record):
 class MaximalEndComponent(Record):
     """A maximal end component.
 
-    Attributes
-    ----------
-    states : Node
-        Over row bits.
-    choices : tuple of Node
-        For every layer (relation) the states whose choice there stays inside.
+    `states`: over row bits. `choices`: for every layer (relation) the states whose choice there stays inside.
     """
 
     states: Node
@@ -351,14 +312,8 @@ class MaximalEndComponent(Record):
 class EndComponents(Record):
     """The maximal end components of a decision process, those of one state in bulk.
 
-    Attributes
-    ----------
-    manager : Manager
-    components : tuple of MaximalEndComponent
-        Those of several states.
-    single : MaximalEndComponent
-        The union of all those of one state: each of these states is one by itself, and its choices
-        there are the ones that surely come back to it.
+    `components`: those of several states. `single`: the union of all those of one state: each of these states
+    is one by itself, and its choices there are the ones that surely come back to it.
     """
 
     manager: Manager
@@ -415,11 +370,7 @@ def decompose(
 def model_components(model: SymbolicModel, within: Node | None = None) -> StrongComponents:
     """Return the strongly connected components of a model's graph, all choices taken together.
 
-    Parameters
-    ----------
-    model : SymbolicModel
-    within : Node, optional
-        Restrict the graph to this subset of the reachable states.
+    `within`: restrict the graph to this subset of the reachable states.
     """
     _log.info("strongly connected components")
     relations = [model.layer_relation(number) for number in range(len(model.layers))]
@@ -489,18 +440,9 @@ def model_end_components(
 ) -> EndComponents:
     """Return a model's maximal end components; a chain's are its bottom components.
 
-    Parameters
-    ----------
-    model : SymbolicModel
-    within : Node, optional
-        Only inside this subset of the reachable states, without the choices that may leave it.
-    allowed : sequence of Node, optional
-        For every layer the states whose choice counts; default all.
-
-    Returns
-    -------
-    EndComponents
-        `choices` of the components has a set for every layer of the model.
+    `within`: only inside this subset of the reachable states, without the choices that may leave it.
+    `allowed`: for every layer the states whose choice counts; default all. Returns EndComponents: `choices`
+    of the components has a set for every layer of the model.
     """
     _log.info("maximal end components")
     relations = [model.layer_relation(number) for number in range(len(model.layers))]

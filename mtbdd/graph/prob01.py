@@ -39,18 +39,9 @@ def backward_by_steps(
 ) -> Node:
     """Return the states of a region that can reach a set inside it, the set included.
 
-    Parameters
-    ----------
-    manager : Manager
-    steps : iterable of (Relation, Node)
-        Each with the states that may take it.
-    target, region : Node
-        Over row bits.
-
-    Notes
-    -----
-    Rounds start from what the last one found; within a round every step starts from what those before it
-    added as well, which saves rounds.  Time: one relational product a step and round.
+    `steps`: each with the states that may take it. `target`, `region`: over row bits. Rounds start from what
+    the last one found; within a round every step starts from what those before it added as well, which saves
+    rounds. Time: one relational product a step and round.
     """
     pairs, false = list(steps), manager.false
     found = frontier = target
@@ -68,22 +59,10 @@ def backward_by_steps(
 class ChoicePeeling:
     """States that are left, and what they offer: for every step the states with a choice that stays.
 
-    Choices that may leave the states to begin with are left out.
-
-    Parameters
-    ----------
-    manager : Manager
-    steps : sequence of Relation
-        Without transitions from a state to itself, each with at most one choice of every state.
-    states : Node
-        The states to begin with, over row bits.
-
-    Attributes
-    ----------
-    left : Node
-        The states that are left, over row bits.
-    offers : list of Node
-        For every step those of them that have a way on in it.
+    Choices that may leave the states to begin with are left out. `steps`: without transitions from a state to
+    itself, each with at most one choice of every state. `states`: the states to begin with, over row bits.
+    `left`: the states that are left, over row bits. `offers`: for every step those of them that have a way on
+    in it.
     """
 
     def __init__(self, manager: Manager, steps: Sequence[Relation], states: Node) -> None:
@@ -137,8 +116,6 @@ class ChoicePeeling:
     def remove(self, states: Node) -> None:
         """Remove states, then repeatedly those without successors.
 
-        Notes
-        -----
         Time: one relational product a round; if rounds are many, then one a step and turn.
         """
         false = self.manager.false
@@ -203,17 +180,7 @@ class ChoicePeeling:
 def search_backward(model: SymbolicModel, target: Node, allowed: Sequence[Node]) -> Node:
     """Return the states with a path to `target` by allowed choices, the target included.
 
-    Parameters
-    ----------
-    model : SymbolicModel
-        An MDP.
-    target : Node
-        Over row bits.
-    allowed : sequence of Node
-        For every layer the states whose choice may be taken.
-
-    Notes
-    -----
+    `model`: an MDP. `target`: over row bits. `allowed`: for every layer the states whose choice may be taken.
     Time: one relational product a step and round.
     """
     from mtbdd.graph.prob01 import backward_by_steps
@@ -225,25 +192,9 @@ def search_backward(model: SymbolicModel, target: Node, allowed: Sequence[Node])
 def remove_choices(model: SymbolicModel, gone: Node, kept: Sequence[Node]) -> tuple[Node, list[Node]]:
     """Take states away, then choices that may lead to them, then states without any other, and so on.
 
-    Parameters
-    ----------
-    model : SymbolicModel
-        An MDP.
-    gone : Node
-        The states to begin with.
-    kept : sequence of Node
-        For every layer the states whose choice is there; a state without one in any layer never goes.
-
-    Returns
-    -------
-    gone : Node
-        All that went.
-    kept : list of Node
-        The choices that are left.
-
-    Notes
-    -----
-    Time: as for `search_backward`.
+    `model`: an MDP. `gone`: the states to begin with. `kept`: for every layer the states whose choice is
+    there; a state without one in any layer never goes. Returns `gone`: all that went. `kept`: the choices
+    that are left. Time: as for `search_backward`.
     """
     false = model.manager.false
     left = [own & ~gone for own in kept]
@@ -274,17 +225,8 @@ _SEED = 20170  # any number: the same model takes the same course every time
 def backward(model: SymbolicModel, target: Node, through: Node | None = None) -> Node:
     """Return the reachable states with a path to `target`.
 
-    Parameters
-    ----------
-    model : SymbolicModel
-    target : Node
-        Subset of the reachable states; always part of the result.
-    through : Node, optional
-        All states of the path before `target` must lie in this set.
-
-    Notes
-    -----
-    Time: one relational product an event and round.
+    `target`: subset of the reachable states; always part of the result. `through`: all states of the path
+    before `target` must lie in this set. Time: one relational product an event and round.
     """
     inside = model.reachable if through is None else through
     counters = model.encoding.counters
@@ -327,11 +269,9 @@ def prob0a(model: SymbolicModel, safe: Node, target: Node) -> Node:
 def prob0e(model: SymbolicModel, safe: Node, target: Node) -> Node:
     """Return the states where `safe U target` has probability 0 under some scheduler: Pmin is 0.
 
-    Notes
-    -----
-    The states outside the result are the least set that holds the target and all safe states each of
-    whose choices has a successor in the set: those that go, if choices that may lead to it are withdrawn.
-    Time: one relational product a step and round.
+    The states outside the result are the least set that holds the target and all safe states each of whose
+    choices has a successor in the set: those that go, if choices that may lead to it are withdrawn. Time: one
+    relational product a step and round.
     """
     if not model.is_mdp:
         return prob0(model, safe, target)
@@ -343,12 +283,10 @@ def prob0e(model: SymbolicModel, safe: Node, target: Node) -> Node:
 def prob1e(model: SymbolicModel, safe: Node, target: Node) -> Node:
     """Return the states where `safe U target` has probability 1 under some scheduler: Pmax is 1.
 
-    Notes
-    -----
-    The greatest set from whose states the target can be reached by choices that stay surely in the
-    set.  States that cannot reach the target are set aside, then choices that may lead to them and states
-    without any other, until nothing changes; only then is the target searched for again.  Time: one
-    relational product a step and round of either kind.
+    The greatest set from whose states the target can be reached by choices that stay surely in the set.
+    States that cannot reach the target are set aside, then choices that may lead to them and states without
+    any other, until nothing changes; only then is the target searched for again. Time: one relational product
+    a step and round of either kind.
     """
     if not model.is_mdp:
         return prob1(model, safe, target, prob0(model, safe, target))
@@ -367,15 +305,8 @@ def prob1e(model: SymbolicModel, safe: Node, target: Node) -> Node:
 def prob1a(model: SymbolicModel, safe: Node, target: Node, zero: Node | None = None) -> Node:
     """Return the states where `safe U target` has probability 1 under all schedulers: Pmin is 1.
 
-    These are the states from which no scheduler reaches, before the target, a state where some
-    scheduler has probability 0.
-
-    Parameters
-    ----------
-    model : SymbolicModel
-    safe, target : Node
-    zero : Node, optional
-        The result of `prob0e` if it is known.
+    These are the states from which no scheduler reaches, before the target, a state where some scheduler has
+    probability 0. `zero`: the result of `prob0e` if it is known.
     """
     if zero is None:
         zero = prob0e(model, safe, target)
@@ -390,15 +321,12 @@ def prob1a(model: SymbolicModel, safe: Node, target: Node, zero: Node | None = N
 def bottom_components(model: SymbolicModel) -> list[Node]:
     """Return the bottom strongly connected components of the reachable states.
 
-    Notes
-    -----
-    Absorbing states are components of their own and are found at once, with all that can
-    reach them.  From any other state the search moves into a set of states reachable from it
-    until that set is strongly connected; everything that can reach it is then set aside.
-    It begins with the initial state, where all are known to be reached from it: no search has to show that.
-    Moving on to a state drawn at random halves what lies ahead on a long path, where the
-    next state in line would shorten it by one.  Time: a few forward and backward sets for
-    every component that is not an absorbing state.
+    Absorbing states are components of their own and are found at once, with all that can reach them. From any
+    other state the search moves into a set of states reachable from it until that set is strongly connected;
+    everything that can reach it is then set aside. It begins with the initial state, where all are known to
+    be reached from it: no search has to show that. Moving on to a state drawn at random halves what lies
+    ahead on a long path, where the next state in line would shorten it by one. Time: a few forward and
+    backward sets for every component that is not an absorbing state.
     """
     _log.info("bottom strongly connected components")
     false = model.manager.false
@@ -480,11 +408,9 @@ def some_until(model: SymbolicModel, safe: Node, target: Node) -> Node:
 def some_always(model: SymbolicModel, safe: Node) -> Node:
     """Return the states where some infinite path stays in `safe` for ever.
 
-    Notes
-    -----
-    The greatest set in which every state has a successor.  States without one are taken away; only those
-    that lead to what went last can go next.  Time: two relational products an event and round, and as many
-    rounds as the longest path that leaves the set and cannot stay.
+    The greatest set in which every state has a successor. States without one are taken away; only those that
+    lead to what went last can go next. Time: two relational products an event and round, and as many rounds
+    as the longest path that leaves the set and cannot stay.
     """
     false = model.manager.false
     left = safe & model.reachable

@@ -71,14 +71,8 @@ def descend(
 def diagonal_of(symbolic: OffsetMTBDD) -> NDArray[np.float64]:
     """Return the diagonal of a square matrix, shape (n,).
 
-    Raises
-    ------
-    ValueError
-        If rows and columns stand for different sets of states.
-
-    Notes
-    -----
-    Time: O(n), array sweeps over the levels: only paths whose row bits equal their column bits are followed.
+    Raises ValueError: if rows and columns stand for different sets of states. Time: O(n), array sweeps over
+    the levels: only paths whose row bits equal their column bits are followed.
     """
     node = np.zeros(symbolic.nodes[0], np.int32)
     row = np.zeros(len(node), np.int64)
@@ -109,14 +103,8 @@ def diagonal_of(symbolic: OffsetMTBDD) -> NDArray[np.float64]:
 def has_diagonal(symbolic: OffsetMTBDD) -> bool:
     """Return whether a square matrix has an entry on its diagonal.
 
-    Parameters
-    ----------
-    symbolic : OffsetMTBDD
-        Rows and columns stand for the same set of states.
-
-    Notes
-    -----
-    Time: O(nodes), array sweeps over the levels, down to the first one that no path to the diagonal reaches.
+    `symbolic`: rows and columns stand for the same set of states. Time: O(nodes), array sweeps over the
+    levels, down to the first one that no path to the diagonal reaches.
     """
     if symbolic.entries is not None:
         return bool((symbolic.entries.row == symbolic.entries.column).any())

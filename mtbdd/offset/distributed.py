@@ -28,16 +28,9 @@ Int64Array = NDArray[np.int64]
 class DistributedMTBDD(OffsetMTBDD, eq=False):
     """See `OffsetMTBDD`; of shape (own rows, own columns and halo).
 
-    Attributes
-    ----------
-    own_columns : int
-    outgoing : tuple of ndarray of int64, shape (runs, 2) each
-        For every process, which of the own columns it needs: ranges, ascending and apart.
-    incoming : tuple of int
-        How many columns come from every process, in this order behind the own ones.
-    communicator : Communicator
-    has_entries : bool
-        Whether some process has an entry.
+    `outgoing` (tuple of ndarray of int64, shape (runs, 2) each): for every process, which of the own columns
+    it needs: ranges, ascending and apart. `incoming`: how many columns come from every process, in this order
+    behind the own ones. `has_entries`: whether some process has an entry.
     """
 
     own_columns: int = 0
@@ -58,18 +51,10 @@ def distribute(
 ) -> DistributedMTBDD:
     """Return the own rows of a matrix, or the own rows of the transposed one, which are columns.
 
-    Parameters
-    ----------
-    manager : Manager
-        With a share of the states.
-    matrix : SymbolicMatrix
-        All its entries lie inside of the rows and columns, those of other processes included.
-    rows, columns : StateIndex
-        Own members of both sets.
+    `manager`: with a share of the states. `matrix`: all its entries lie inside of the rows and columns, those
+    of other processes included. `rows`, `columns`: own members of both sets.
 
-    Notes
-    -----
-    Every process finds what all of them need, so that nothing is sent.  Time: for every process one image of
+    Every process finds what all of them need, so that nothing is sent. Time: for every process one image of
     its states, and what `offset_label` takes for every owner.
     """
     return distribute_all(manager, [matrix], [rows], columns, transposed)[0]
@@ -270,21 +255,8 @@ class StackedLayers(Record, eq=False):
 def stack_layers(matrices: Mapping[int, OffsetMTBDD], layers: int) -> StackedLayers:
     """Put the matrices of layers side by side.
 
-    Parameters
-    ----------
-    matrices : mapping of int to OffsetMTBDD
-        By layer, 0 .. layers - 1; square, but for columns of others, of one shape, over the same bits. At
-        least one.
-    layers : int
-
-    Raises
-    ------
-    ValueError
-        If the matrices do not belong together.
-
-    Notes
-    -----
-    Time: O(nodes).
+    `matrices`: by layer, 0 .. layers - 1; square, but for columns of others, of one shape, over the same
+    bits. At least one. Raises ValueError: if the matrices do not belong together. Time: O(nodes).
     """
     if not matrices or not all(0 <= layer < layers for layer in matrices):
         raise ValueError(f"matrices: expected layers 0 .. {layers - 1}, got {sorted(matrices)}")

@@ -14,10 +14,7 @@ Int64Array = NDArray[np.int64]
 class Entries(NamedTuple):
     """The non-zeros of a matrix, sorted by row, then by column.
 
-    Attributes
-    ----------
-    row, column : ndarray, shape (entries,), int32
-    value : ndarray, shape (entries,), float64
+    `row`, `column`: ndarray, shape (entries,), int32. `value`: ndarray, shape (entries,), float64.
     """
 
     row: Int32Array
@@ -34,14 +31,9 @@ class Entries(NamedTuple):
     ) -> Entries:
         """Return the entries in some rows and columns, numbered among these.
 
-        Parameters
-        ----------
-        size : int
-            Rows and columns of the matrix.
-        rows, columns, chosen : ndarray, ascending, or None
-            Which rows and columns the part has, and which of the rows keep their entries; None: all.
-        diagonal : bool
-            Whether entries of a row in the column of its own number stay.
+        `size`: rows and columns of the matrix. `rows`, `columns`, `chosen`: which rows and columns the part
+        has, and which of the rows keep their entries; None: all. `diagonal`: whether entries of a row in the
+        column of its own number stay.
         """
         row, column = (_renumbered(*pair, size) for pair in ((self.row, rows), (self.column, columns)))
         kept = (row >= 0) & (column >= 0)

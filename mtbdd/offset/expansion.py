@@ -22,27 +22,13 @@ _FEW = 1 << 12
 def expand_values(index: StateIndex, table: NodeTable, values: Any, dtype: Any = np.float64) -> NDArray[Any]:
     """Return a function of the states as a vector in index order, in the place of the index.
 
-    Parameters
-    ----------
-    index : StateIndex
-        The states, n of them.
-    table : NodeTable
-        The function as a BDD over row bits and, below them, the bits that `values` reads.
-    values : callable
-        Maps an array of references below all row bits to an array of values.
-    dtype : dtype
-        Of the result.
+    `index`: the states, n of them. `table`: the function as a BDD over row bits and, below them, the bits
+    that `values` reads. `values`: maps an array of references below all row bits to an array of values.
+    `dtype`: of the result. Returns ndarray, shape (n,): of the module of `index.place`.
 
-    Returns
-    -------
-    ndarray, shape (n,)
-        Of the module of `index.place`.
-
-    Notes
-    -----
-    Few states follow the diagram one by one.  Of more, equal subvectors are expanded once and then copied
-    as blocks.  Time: O(n) copying plus O(nodes) in numpy; O(n * bits) for few states.  Elsewhere than on the
-    host, the host has the distinct blocks alone.
+    Few states follow the diagram one by one. Of more, equal subvectors are expanded once and then copied as
+    blocks. Time: O(n) copying plus O(nodes) in numpy; O(n * bits) for few states. Elsewhere than on the host,
+    the host has the distinct blocks alone.
     """
     n = index.n_bits
     size = index.size

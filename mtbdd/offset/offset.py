@@ -59,25 +59,10 @@ MAX_COUNT = 2**62 - 1
 def count_entries_below(levels: Sequence[Level], terminals: int) -> tuple[Int64Array, ...]:
     """Count the non-zeros of every node's submatrix.
 
-    Parameters
-    ----------
-    levels : sequence of Level
-        The 2n levels.
-    terminals : int
-        Nodes of level 2n.
+    `levels`: the 2n levels. `terminals`: nodes of level 2n. Returns tuple of ndarray, each shape (nodes of
+    its level,), int64: 2n + 1 arrays; the entry of the root is the number of non-zeros of the matrix. Raises
+    OverflowError: there are more than 2^62.
 
-    Returns
-    -------
-    tuple of ndarray, each shape (nodes of its level,), int64
-        2n + 1 arrays; the entry of the root is the number of non-zeros of the matrix.
-
-    Raises
-    ------
-    OverflowError
-        There are more than 2^62.
-
-    Notes
-    -----
     Time: O(nodes). A node's count is the sum of its children's, and 1 for a terminal ([Tealdi13] §4.4.1.1).
     """
     counts = [np.ones(terminals, np.int64)]
@@ -94,26 +79,9 @@ def count_entries_below(levels: Sequence[Level], terminals: int) -> tuple[Int64A
 def count_paths_above(levels: Sequence[Level], nodes: Sequence[int]) -> tuple[Int64Array, ...]:
     """Count the paths from the root to every node.
 
-    Parameters
-    ----------
-    levels : sequence of Level
-        The 2n levels.
-    nodes : sequence of int
-        Nodes of each of the 2n + 1 levels.
-
-    Returns
-    -------
-    tuple of ndarray, each shape (nodes of its level,), int64
-        2n + 1 arrays; level 2n together has as many paths as the matrix has non-zeros.
-
-    Raises
-    ------
-    OverflowError
-        There are more than 2^62.
-
-    Notes
-    -----
-    Time: O(nodes).
+    `levels`: the 2n levels. `nodes`: nodes of each of the 2n + 1 levels. Returns tuple of ndarray, each shape
+    (nodes of its level,), int64: 2n + 1 arrays; level 2n together has as many paths as the matrix has
+    non-zeros. Raises OverflowError: there are more than 2^62. Time: O(nodes).
     """
     counts = [np.ones(nodes[0], np.int64)]
     for k, level in enumerate(levels):
@@ -429,12 +397,8 @@ class _Between(Record, eq=False):
 def zero_matrix(n_bits: int, n_rows: int, n_columns: int) -> OffsetMTBDD:
     """Return the zero matrix over ``n_bits`` row and column bits: no node on any level.
 
-    Parameters
-    ----------
-    n_bits : int
-        Row bits (and column bits), so that the diagram has ``2 * n_bits`` empty levels.
-    n_rows, n_columns : int
-        Shape of the matrix.
+    `n_bits`: row bits (and column bits), so that the diagram has ``2 * n_bits`` empty levels. `n_rows`,
+    `n_columns`: shape of the matrix.
     """
     no_child, none = np.zeros(0, np.int32), np.zeros(0, np.int64)
     depth = 2 * n_bits
@@ -459,10 +423,8 @@ def _require(condition: bool, message: str) -> None:
 def row_entries(matrix: OffsetMTBDD) -> int:
     """Return a bound on the number of non-zeros in any row.
 
-    Notes
-    -----
-    Below a node that tests a column bit the counts of both children add up, below a row bit the
-    greater one counts.  Entries that are written out are counted.  Time: O(nodes).
+    Below a node that tests a column bit the counts of both children add up, below a row bit the greater one
+    counts. Entries that are written out are counted. Time: O(nodes).
     """
     if matrix.entries is not None:
         return int(np.bincount(matrix.entries.row).max(initial=0))

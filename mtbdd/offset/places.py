@@ -48,12 +48,8 @@ _SHARED_BYTES = 1 << 29
 class VectorPlace:
     """A place of vectors: the memory of the host, or in a subclass that of a device.
 
-    Attributes
-    ----------
-    xp : module
-        NumPy, or another one with its functions.
-    block_length : int or None
-        Mean length of blocks from which on they are written out; None: from as long ones as there are.
+    `xp`: NumPy, or another one with its functions. `block_length`: mean length of blocks from which on they
+    are written out; None: from as long ones as there are.
     """
 
     xp: Any = np
@@ -64,14 +60,8 @@ class VectorPlace:
     ) -> NDArray[Any]:
         """Return blocks one after the other as a vector.
 
-        Parameters
-        ----------
-        flat : ndarray, shape (cuts[-1],)
-            All distinct blocks, one after the other.
-        cuts : ndarray of int64, shape (blocks + 1,)
-            Where they begin.
-        sequence : ndarray of int64
-            Which blocks the vector has.
+        `flat` (ndarray, shape (cuts[-1],)): all distinct blocks, one after the other. `cuts` (ndarray of
+        int64, shape (blocks + 1,)): where they begin. `sequence`: which blocks the vector has.
         """
         return gather(flat, cuts, sequence)[0]
 

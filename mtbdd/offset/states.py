@@ -282,26 +282,14 @@ def index_states(manager: Manager, states: Node) -> StateIndex:
 def states_from(manager: Manager, index: StateIndex, mask: NDArray[np.bool_]) -> Node:
     """Return the members of a set that a vector marks, as a set: the inverse of an indicator.
 
-    Parameters
-    ----------
-    manager : Manager
-    index : StateIndex
-        The set.
-    mask : ndarray of bool, shape (index.size,)
-        Which members to keep, in index order.  Where processes share the states, every process marks its own,
-        and all get the set of all.
+    `index`: the set. `mask` (ndarray of bool, shape (index.size,)): which members to keep, in index order.
+    Where processes share the states, every process marks its own, and all get the set of all. Raises
+    ValueError: the mask has another shape.
 
-    Raises
-    ------
-    ValueError
-        The mask has another shape.
-
-    Notes
-    -----
-    Prefixes of the members' bits are followed downwards while the vector marks some but not all members
-    below them; then subsets are numbered bottom-up, level by level, equal ones alike.  Of few members all
-    prefixes are numbered.  Time: O(size), and
-    O(such prefixes) in numpy for every level, then one package call for every distinct subset.
+    Prefixes of the members' bits are followed downwards while the vector marks some but not all members below
+    them; then subsets are numbered bottom-up, level by level, equal ones alike. Of few members all prefixes
+    are numbered. Time: O(size), and O(such prefixes) in numpy for every level, then one package call for
+    every distinct subset.
     """
     if mask.shape != (index.size,):
         raise ValueError(f"mask: expected shape ({index.size},), got {mask.shape}")

@@ -27,20 +27,11 @@ _MOST = 2**62
 def distinct_rows(columns: Sequence[NDArray[np.integer]]) -> tuple[Int64Array, Int64Array]:
     """Give every distinct tuple, formed by equally long columns of integers, a number, on the host.
 
-    Parameters
-    ----------
-    columns : sequence of ndarray, shape (n,), any integer dtype
-        Column ``i`` holds the ``i``-th member of every tuple; at least one column.
+    `columns` (sequence of ndarray, shape (n,), any integer dtype): column ``i`` holds the ``i``-th member of
+    every tuple; at least one column. Returns `first` (ndarray, shape (m,), int64): position of the first of
+    each distinct tuple, in lexicographic order of the tuples. `inverse` (ndarray, shape (n,), int64): number
+    of every tuple, so that ``column[first][inverse]`` gives the columns back.
 
-    Returns
-    -------
-    first : ndarray, shape (m,), int64
-        Position of the first of each distinct tuple, in lexicographic order of the tuples.
-    inverse : ndarray, shape (n,), int64
-        Number of every tuple, so that ``column[first][inverse]`` gives the columns back.
-
-    Notes
-    -----
     Time: O(c n log n) for ``c`` columns.
     """
     size = len(columns[0])
@@ -56,15 +47,8 @@ def distinct_rows(columns: Sequence[NDArray[np.integer]]) -> tuple[Int64Array, I
 def distinct(xp: Any, columns: Sequence[Array]) -> tuple[Array, Array]:
     """Give every distinct tuple, formed by equally long columns of integers, a number.
 
-    Returns
-    -------
-    first, inverse
-        As of `distinct_rows`, arrays of `xp`.
-
-    Notes
-    -----
-    Time: O(c n log n) for c columns; O(c n) on the host where at most n different tuples are possible.
-    Synchronises: yes, once a column.
+    Returns first, inverse: as of `distinct_rows`, arrays of `xp`. Time: O(c n log n) for c columns; O(c n) on
+    the host where at most n different tuples are possible. Synchronises: yes, once a column.
     """
     if len(columns[0]) == 0:
         return xp.zeros(0, xp.int64), xp.zeros(0, xp.int64)
@@ -86,21 +70,10 @@ def _counted(keys: Int64Array, span: int) -> tuple[Int64Array, Int64Array]:
 def packed(xp: Any, columns: Sequence[Array]) -> tuple[Array, int]:
     """Return one key a tuple, in the order of the tuples, and what all keys are less than.
 
-    Parameters
-    ----------
-    xp : module
-    columns : sequence of array, shape (n,), integers
-        With an element at least; the first one leads.
+    `columns` (sequence of array, shape (n,), integers): with an element at least; the first one leads.
+    Returns `keys` (array, shape (n,), int64): at least 0. `span`: at most 2^62: what is packed so far is
+    renumbered where more would be needed.
 
-    Returns
-    -------
-    keys : array, shape (n,), int64
-        At least 0.
-    span : int
-        At most 2^62: what is packed so far is renumbered where more would be needed.
-
-    Notes
-    -----
     Time: O(n) a column, and O(n log n) where keys are renumbered. Synchronises: yes, once a column.
     """
     keys, span = xp.zeros(len(columns[0]), xp.int64), 1

@@ -25,29 +25,11 @@ _MOST_BITS = 62
 def list_entries(matrix: SymbolicMatrix, index: StateIndex, table: NodeTable, most: int) -> Entries | None:
     """Return the entries of a square matrix over a set of states.
 
-    Parameters
-    ----------
-    matrix : SymbolicMatrix
-    index : StateIndex
-        The states that number rows and columns.
-    table : NodeTable
-        The matrix's nodes.
-    most : int
-        Entries that are listed.
+    `index`: the states that number rows and columns. `table`: the matrix's nodes. `most`: entries that are
+    listed. Returns Entries or None: None if there are more, or if states have too many bits. Raises
+    ValueError: an entry lies outside the rows or columns.
 
-    Returns
-    -------
-    Entries or None
-        None if there are more, or if states have too many bits.
-
-    Raises
-    ------
-    ValueError
-        An entry lies outside the rows or columns.
-
-    Notes
-    -----
-    Paths are followed with the numbers that their row and column bits spell.  Time: O(entries) in numpy for
+    Paths are followed with the numbers that their row and column bits spell. Time: O(entries) in numpy for
     every level.
     """
     if index.n_bits > _MOST_BITS:
