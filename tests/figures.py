@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 
 import hybrid
 from benchmarks.rendering.figures import MARKER
-from hybrid.base.disk.store import LEAST_BYTES
+from hybrid.base.disk import LEAST_BYTES
 from hybrid.matrix.gpu.tuning import LayoutOptions
 from hybrid.matrix.levels.curve import LevelCurve, level_curve
 from hybrid.matrix.space.base import Criterion
@@ -297,7 +297,7 @@ COMPUTED: dict[str, dict[str, tuple[Source, ...]]] = {
     },
     "docs/pictures.md": {
         "A picture shows {} states at most": ("hybrid.models.interchange.write_out:MOST_STATES",),
-        "{} nodes at most": ("hybrid.base.drawing.graphs:MOST_NODES",),
+        "{} nodes at most": ("hybrid.base.graph_drawing:MOST_NODES",),
     },
     "docs/properties.md": {
         "the first {:,} as text": ("hybrid.app.cli.check:MAX_LISTED",),

@@ -18,7 +18,7 @@ from PIL import Image
 from benchmarks.library.arguments import parser
 from benchmarks.library.models import ROOT, example
 from benchmarks.library.records import Records
-from hybrid.base.drawing.figures import new_figure, save_figure, styled
+from hybrid.base.figures import new_figure, save_figure, styled
 from hybrid.matrix.explicit import (
     bfs_order,
     density_of_diagram,

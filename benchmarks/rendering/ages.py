@@ -19,14 +19,15 @@ _ALL = ("mtbdd", "gpu_kernels", "hybrid")
 _HOST = ("mtbdd", "hybrid")
 _CARD = ("gpu_kernels", "hybrid/matrix/gpu")
 _FORMATS = ("gpu_kernels", "hybrid/matrix/explicit")
-_SHARED = ("hybrid/matrix/parts", "hybrid/base/communicators.py")
+_SHARED = ("hybrid/matrix/parts", "hybrid/base/communicators.py", "hybrid/base/communicators")
 _BOUNDS = ("hybrid/analysis", "hybrid/solvers")
 
 _FORMER = {
     "hybrid/matrix/gpu": "hybrid/gpu",
     "hybrid/matrix/explicit": "hybrid/explicit",
     "hybrid/matrix/parts": "hybrid/parts",
-    "hybrid/base/communicators.py": "hybrid/base/communicators",
+    "hybrid/base/communicators": "hybrid/communicators",
+    "hybrid/base/disk.py": "hybrid/base/disk",
     "hybrid/matrix/cpu": "hybrid/cpu",
     "hybrid/matrix/injection": "hybrid/injection",
     "hybrid/matrix/levels": "hybrid/levels",
@@ -89,7 +90,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "scc_mec": ("gpu_kernels/graph", "gpu_kernels/cuda/graph", "hybrid/analysis/graphs"),
     "seeds": (*_HOST, "tests"),
     "simulation": ("hybrid/checking/simulation",),
-    "spill": ("hybrid/base/disk",),
+    "spill": ("hybrid/base/disk.py",),
     "streamed_parts": _FORMATS,
     "structure_plots": ("hybrid/matrix/explicit",),
     "symbolic_build": ("mtbdd",),

@@ -18,8 +18,8 @@ from hybrid.analysis.run.options import CheckOptions, SolutionKeywords, chosen_o
 from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.analysis.until import until_probabilities
 from hybrid.base.directed_rounding import added, rounded_down, rounded_up
-from hybrid.base.drawing.figures import check_ending, new_figure, save_figure, shown_text, styled
 from hybrid.base.errors import OptionError, PropertyError, UnsupportedError
+from hybrid.base.figures import check_ending, new_figure, save_figure, shown_text, styled
 from hybrid.base.state_values import StateValues
 from hybrid.checking.checker import Checker
 from hybrid.matrix.space.base import Clock

@@ -110,7 +110,7 @@ class ExperimentTable(list[dict[str, Any]]):
             No matplotlib, no constant with numbers, more than six properties, or a file that cannot be
             written.
         """
-        from hybrid.base.drawing.figures import plot_experiment
+        from hybrid.base.figures import plot_experiment
 
         return plot_experiment(self, Path(path), over, title)
 

@@ -105,7 +105,7 @@ def arrays_on_disk(folder: str | os.PathLike[str] | None) -> Iterator[None]:
         return
     if not sys.platform.startswith("linux") or importlib.util.find_spec("numba") is None:
         raise OptionError(f"{option('spill')} needs Linux and the package numba; leave it out")
-    from hybrid.base.disk.store import FileStore  # compiled functions: most checks need none of them
+    from hybrid.base.disk import FileStore  # compiled functions: most checks need none of them
 
     with FileStore(folder).used():
         yield

@@ -55,9 +55,10 @@ OUTSIDE = (
     "hybrid/analysis/exact/",
     "hybrid/analysis/graphs/",
     "hybrid/analysis/run/",
-    "hybrid/base/communicators/",
-    "hybrid/base/disk/",
-    "hybrid/base/drawing/",
+    "hybrid/base/communicators.py",
+    "hybrid/base/disk.py",
+    "hybrid/base/figures.py",
+    "hybrid/base/graph_drawing.py",
     "hybrid/base/state_values.py",
     "hybrid/checking/simulation/",
 )

@@ -6,8 +6,8 @@ import argparse
 
 from hybrid.app.cli.check_pictures import draw_automaton, drawn_file
 from hybrid.app.cli.console import Console
-from hybrid.base.drawing.graphs import dot_text
 from hybrid.base.errors import InterchangeError, PropertyError, UnsupportedError
+from hybrid.base.graph_drawing import dot_text
 from hybrid.properties.automata.choosing import automaton_of
 from hybrid.properties.automata.hoa import automaton_picture, hoa_text
 

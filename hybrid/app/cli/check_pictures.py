@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid.app.cli.console import Console
 from hybrid.app.cli.output_file import OutputFile, output_of
-from hybrid.base import drawing
+from hybrid.base import figures
 from hybrid.base.errors import OptionError
 from hybrid.properties import MultiObjective, Probability, Property, Reward
 from mtbdd.build.model import SymbolicModel
@@ -19,6 +19,7 @@ from mtbdd.language import parse_constants
 
 if TYPE_CHECKING:
     # Each picture needs its own.
+    from hybrid.base.graph_drawing import GraphPicture
     from hybrid.properties.automata.automaton import DeterministicAutomaton
     from hybrid.solvers.iteration import Trace
 
@@ -31,7 +32,7 @@ MOST_DRAWN = 60
 def drawn_file(path: str | None, option: str, what: str) -> AbstractContextManager[OutputFile | None]:
     """Return the file of a picture, tried before the work begins; of None if none is requested."""
     if path is not None:
-        drawing.check_ending(path, what, also=(".dot",))
+        figures.check_ending(path, what, also=(".dot",))
     return output_of(path, option)
 
 
@@ -47,7 +48,9 @@ def draw_diagram(model: SymbolicModel, file: OutputFile, console: Console) -> No
     """Draw the offset-labelled MTBDD of a small chain."""
     if model.is_mdp:
         raise OptionError("--diagram: expected a dtmc or ctmc; an MDP has a diagram a layer of choices")
-    _draw(file, lambda: drawing.diagram_picture(model.transitions, _bits(model), _title(model)), console)
+    from hybrid.base.graph_drawing import diagram_picture
+
+    _draw(file, lambda: diagram_picture(model.transitions, _bits(model), _title(model)), console)
 
 
 def _new_trace() -> Trace:
@@ -68,10 +71,12 @@ def draw_automaton(automaton: DeterministicAutomaton, file: OutputFile, console:
     _draw(file, lambda: automaton_picture(automaton), console)
 
 
-def _draw(file: OutputFile, picture: Callable[[], drawing.GraphPicture], console: Console) -> None:
+def _draw(file: OutputFile, picture: Callable[[], GraphPicture], console: Console) -> None:
+    from hybrid.base.graph_drawing import draw_graph
+
     console.progress("drawing")
     with file.told():
-        drawing.draw_graph(picture(), file.temporary)
+        draw_graph(picture(), file.temporary)
     file.publish(console)
 
 
@@ -113,8 +118,8 @@ class CheckPictures:
         if options.plot is not None:
             self._is_curve = len(combinations) == 1 and len(asked) == 1 and is_curve(asked[0])
             if self._is_curve:
-                drawing.check_ending(options.plot)
-                drawing.new_figure(1.0, 1.0)
+                figures.check_ending(options.plot)
+                figures.new_figure(1.0, 1.0)
             else:
                 _check_experiment(options, combinations, asked)
             self._plot = OutputFile(options.plot, "--plot")
@@ -167,14 +172,14 @@ class CheckPictures:
         ]
         own = [{k: v for k, v in r.items() if k in _DRAWN or k in runs[0]["constants"]} for r in records]
         title = Path(self._options.model).name
-        for note in drawing.plot_experiment(own, path, self._options.plot_over, title):
+        for note in figures.plot_experiment(own, path, self._options.plot_over, title):
             self._console.warn(f"--plot: {note}")
 
     def _curve(self, runs: Sequence[dict[str, Any]], path: Path) -> None:
         (result,) = runs[0]["results"]
         if "multi" not in result:
             raise OptionError("--plot: there is no curve to draw, as the property has no answer")
-        drawing.plot_pareto(result["multi"], path, Path(self._options.model).name)
+        figures.plot_pareto(result["multi"], path, Path(self._options.model).name)
 
     def _converging(self, runs: Sequence[dict[str, Any]], path: Path) -> None:
         (result,) = runs[0]["results"]
@@ -182,7 +187,7 @@ class CheckPictures:
         relative = "" if self._options.absolute else ", relative to the value"
         shown = "width of the bounds" if result["method"] in _OF_BOUNDS else "change of a step"
         solutions = [] if self.trace is None else self.trace.solutions
-        drawing.plot_convergence(solutions, path, self._options.epsilon, title, f"{shown}{relative}")
+        figures.plot_convergence(solutions, path, self._options.epsilon, title, f"{shown}{relative}")
 
 
 def is_curve(prop: Property) -> bool:
@@ -202,27 +207,27 @@ def _check_experiment(
     options: argparse.Namespace, combinations: Sequence[str], asked: Sequence[Property]
 ) -> None:
     """Refuse a plot of what is no experiment, before any work."""
-    drawing.check_ending(options.plot)
+    figures.check_ending(options.plot)
     if len(combinations) < 2:
         raise OptionError(
             "--plot draws an experiment, or one curve of several objectives; give a constant several values, "
             "such as --const N=1:10"
         )
-    if not 0 < len(asked) <= drawing.MOST_PANELS:
+    if not 0 < len(asked) <= figures.MOST_PANELS:
         raise OptionError(
-            f"--plot draws 1 to {drawing.MOST_PANELS} properties, and {len(asked)} are to be checked; "
+            f"--plot draws 1 to {figures.MOST_PANELS} properties, and {len(asked)} are to be checked; "
             "choose some with --property"
         )
     none = dict.fromkeys(_DRAWN)
-    drawing.axis_constant([{**parse_constants(text), **none} for text in combinations], options.plot_over)
-    drawing.new_figure(1.0, 1.0)
+    figures.axis_constant([{**parse_constants(text), **none} for text in combinations], options.plot_over)
+    figures.new_figure(1.0, 1.0)
 
 
 def _check_convergence(
     options: argparse.Namespace, combinations: Sequence[str], asked: Sequence[Property]
 ) -> None:
     """Refuse a plot of more than one answer's convergence, before any work."""
-    drawing.check_ending(options.plot_convergence)
+    figures.check_ending(options.plot_convergence)
     if len(combinations) > 1:
         raise OptionError("--plot-convergence draws one run; give constants without ranges")
     if len(asked) != 1:
@@ -232,4 +237,4 @@ def _check_convergence(
         )
     if options.certificate is not None:
         raise OptionError("--plot-convergence and --certificate are asked for one after the other")
-    drawing.new_figure(1.0, 1.0)
+    figures.new_figure(1.0, 1.0)

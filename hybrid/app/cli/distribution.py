@@ -10,8 +10,8 @@ from hybrid.app.cli.building import built_model, model_record, model_text
 from hybrid.app.cli.console import Console
 from hybrid.app.cli.output_file import output_of, refuse_overwriting
 from hybrid.app.distributions import Distribution, distribution
-from hybrid.base.drawing.figures import check_ending
 from hybrid.base.errors import HybridError
+from hybrid.base.figures import check_ending
 from hybrid.properties import parse_properties
 from mtbdd.language import parse_constants
 from mtbdd.language.errors import LanguageError

@@ -12,8 +12,8 @@ from hybrid.app.cli.console import Console, Screen
 from hybrid.app.cli.output_file import OutputFile, output_of, refuse_overwriting
 from hybrid.app.experiments import expand_ranges
 from hybrid.app.explorer.report import LevelReport, matrix_held, report_levels
-from hybrid.base.drawing.figures import check_ending
 from hybrid.base.errors import OptionError
+from hybrid.base.figures import check_ending
 from hybrid.base.units import bytes_text, seconds_text
 from hybrid.matrix.backends import choose_backend
 from mtbdd.language import LanguageError, parse_constants

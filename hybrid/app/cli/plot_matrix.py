@@ -12,8 +12,8 @@ from gpu_kernels.runtime.csr import CsrArrays
 from hybrid.app.cli.building import built_model, model_record, model_text
 from hybrid.app.cli.console import Console
 from hybrid.app.cli.output_file import OutputFile, output_of, refuse_overwriting
-from hybrid.base.drawing.figures import check_ending
 from hybrid.base.errors import OptionError
+from hybrid.base.figures import check_ending
 from hybrid.base.units import bytes_text
 from hybrid.matrix.explicit.density import (
     StructureMeasures,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.app.explorer.report import LevelReport
-from hybrid.base.drawing.figures import (
+from hybrid.base.figures import (
     COLOURS,
     check_ending,
     new_figure,

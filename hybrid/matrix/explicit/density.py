@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from gpu_kernels.runtime.coded import array_module, owners, pointers, ranges
 from gpu_kernels.runtime.csr import CsrArrays
 from hybrid.base.arrays import Array, to_host
-from hybrid.base.drawing.figures import check_ending, new_figure, save_figure, shown_text, styled, whole_ticks
 from hybrid.base.errors import OptionError
+from hybrid.base.figures import check_ending, new_figure, save_figure, shown_text, styled, whole_ticks
 from mtbdd.offset.convert import descend
 from mtbdd.offset.offset import OffsetMTBDD
 

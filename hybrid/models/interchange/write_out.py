@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.graphs import choice_actions, graph_bytes, model_graph
-from hybrid.base.drawing.graphs import GraphArrow, GraphNode, GraphPicture, dot_text
 from hybrid.base.errors import InterchangeError, OptionError
+from hybrid.base.graph_drawing import GraphArrow, GraphNode, GraphPicture, dot_text
 from hybrid.matrix.explicit.extract import explicit_matrix, renumbered
 from hybrid.models.interchange.explicit_model import (
     ExplicitModel,

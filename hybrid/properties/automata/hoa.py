@@ -12,8 +12,8 @@ from typing import NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.base.drawing.graphs import GraphArrow, GraphNode, GraphPicture
 from hybrid.base.errors import InterchangeError
+from hybrid.base.graph_drawing import GraphArrow, GraphNode, GraphPicture
 from hybrid.properties.automata.automaton import (
     ALL,
     MOST_PROPOSITIONS,

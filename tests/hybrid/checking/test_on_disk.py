@@ -14,7 +14,7 @@ from tests.faults.processes import run
 
 pytest.importorskip("numba")
 
-from hybrid.base.disk import kernels, store
+from hybrid.base import disk
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 LEAST = 1024
@@ -36,7 +36,7 @@ QUESTIONS: list[tuple[str, dict[str, Any], str, tuple[str, ...]]] = [
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays of a small model are long enough for files."""
-    monkeypatch.setattr(store, "LEAST_BYTES", LEAST)
+    monkeypatch.setattr(disk, "LEAST_BYTES", LEAST)
 
 
 def bits(answer: hybrid.Answer) -> list[Any]:
@@ -103,7 +103,7 @@ def walk() -> hybrid.SymbolicModel:
 def test_a_full_disk_is_the_answers_error(
     tmp_path: Path, walk: hybrid.SymbolicModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "MOST_BYTES", 4 * LEAST)
+    monkeypatch.setattr(disk, "MOST_BYTES", 4 * LEAST)
     answer = hybrid.check(walk, "R=? [ F sc=15 ]", spill=tmp_path, throw=False)
     assert answer.value is None and answer.lower is None
     assert isinstance(answer.fault, DiskError) and "has no room for an array of" in str(answer.error)
@@ -117,13 +117,13 @@ def test_a_full_disk_is_the_answers_error(
 def test_there_is_no_answer_from_a_disk_that_lost_something(
     tmp_path: Path, walk: hybrid.SymbolicModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked = kernels.note_lost
+    looked = disk.note_lost
 
     def lost(state: Any, row: int) -> None:
         looked(state, row)
-        state[kernels.LOST] = errno.EIO
+        state[disk.LOST] = errno.EIO
 
-    monkeypatch.setattr(kernels, "note_lost", lost)
+    monkeypatch.setattr(disk, "note_lost", lost)
     with pytest.raises(DiskError, match="the disk did not keep what was written there"):
         hybrid.check(walk, "R=? [ F sc=15 ]", spill=tmp_path, throw=False)
 
@@ -134,7 +134,7 @@ def test_values_of_an_answer_are_not_told_once_the_disk_has_lost_some(
 ) -> None:
     answer = hybrid.check(walk, "R=? [ F sc=15 ]", spill=tmp_path)
     assert answer.values.size == walk.n_states
-    monkeypatch.setattr(kernels, "note_lost", lambda state, row: state.__setitem__(kernels.LOST, errno.EIO))
+    monkeypatch.setattr(disk, "note_lost", lambda state, row: state.__setitem__(disk.LOST, errno.EIO))
     with pytest.raises(DiskError):
         answer.values  # noqa: B018 - a property
 

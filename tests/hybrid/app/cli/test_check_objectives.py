@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from hybrid.__main__ import main
-from hybrid.base.drawing.figures import frontier
 from hybrid.base.errors import OptionError
+from hybrid.base.figures import frontier
 
 MODEL = """mdp
 module m
@@ -136,7 +136,7 @@ def test_the_frontier_of_points() -> None:
 
 
 def test_one_objective_is_no_picture() -> None:
-    from hybrid.base.drawing.figures import plot_pareto
+    from hybrid.base.figures import plot_pareto
 
     with pytest.raises(OptionError, match="got 1"):
         plot_pareto({"objectives": ["P"]}, "a.svg")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import hybrid.base.drawing as convergence
+import hybrid.base.figures as convergence
 from hybrid.__main__ import main
 
 MODEL = """dtmc

@@ -15,7 +15,7 @@ from tests.builders.command_lines import run
 
 pytest.importorskip("numba")
 
-from hybrid.base.disk import kernels, store
+from hybrid.base import disk
 
 TANDEM = str(Path(__file__).resolve().parents[4] / "examples" / "tandem.prism")
 ASKED = ("check", TANDEM, "R=? [ F sc=15 ]", "--const", "c=15")
@@ -24,7 +24,7 @@ ASKED = ("check", TANDEM, "R=? [ F sc=15 ]", "--const", "c=15")
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays of a small model are long enough for files."""
-    monkeypatch.setattr(store, "LEAST_BYTES", 1024)
+    monkeypatch.setattr(disk, "LEAST_BYTES", 1024)
 
 
 def test_bytes_on_the_disk_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,7 +44,7 @@ def test_bytes_on_the_disk_are_told(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_a_full_disk_is_told_with_status_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(store, "MOST_BYTES", most)
+    monkeypatch.setattr(disk, "MOST_BYTES", most)
     status, out, err = run(capsys, *ASKED, "--spill", str(tmp_path))
     told = (out + err).replace("\n", " ")
     assert status == 1
@@ -86,7 +86,7 @@ def test_a_limit_of_memory_does_not_count_pages_of_files(tmp_path: Path) -> None
 def test_nothing_is_told_that_rests_on_what_the_disk_lost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernels, "note_lost", lambda state, row: state.__setitem__(kernels.LOST, errno.EIO))
+    monkeypatch.setattr(disk, "note_lost", lambda state, row: state.__setitem__(disk.LOST, errno.EIO))
     status, out, err = run(capsys, *ASKED, "--spill", str(tmp_path))
     assert status == 1 and "not answered: " in out and "between" not in out
     assert (

@@ -22,8 +22,8 @@ from tests.faults.processes import run
 
 pytest.importorskip("numba")
 
-from hybrid.base.disk import kernels, store
-from hybrid.base.disk.store import FileStore  # noqa: E402 - needs Numba
+from hybrid.base import disk
+from hybrid.base.disk import FileStore  # noqa: E402 - needs Numba
 
 LEAST = 4096
 
@@ -37,7 +37,7 @@ def mapped() -> list[str]:
 @pytest.fixture(params=[False, True], ids=["no names", "names"])
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FileStore:
     """A store, with files that have a name for a moment, too, as on some file systems."""
-    monkeypatch.setattr(store, "_needs_names", lambda folder: request.param)
+    monkeypatch.setattr(disk, "_needs_names", lambda folder: request.param)
     return FileStore(tmp_path, LEAST)
 
 
@@ -103,12 +103,12 @@ def test_stores_have_nothing_in_common_while_they_or_their_arrays_last(tmp_path:
         with other.used():
             second = np.ones(LEAST, np.uint8)
             assert current_store() is other and other.held_bytes == 0
-    memories = len(store._memories)
+    memories = len(disk._memories)
     assert one.held_bytes == LEAST and second.sum() == LEAST
     del one, other, second
     FileStore(tmp_path, 3 * LEAST)  # takes the place of the second
     assert len(mapped()) == len(files) + 1 and first.sum() == LEAST
-    assert len(store._memories) == memories
+    assert len(disk._memories) == memories
     del first
     assert mapped() == files
 
@@ -177,7 +177,7 @@ def test_where_no_further_file_can_be_opened_memory_holds_what_is_not_much_longe
 
 def test_what_the_disk_lost_is_an_error_for_good(place: FileStore) -> None:
     with pytest.raises(DiskError, match="did not keep what was written there"), place.used():
-        place._state[kernels.LOST] = errno.EIO
+        place._state[disk.LOST] = errno.EIO
     with pytest.raises(DiskError):
         place.check()
 
@@ -189,7 +189,7 @@ def test_every_file_is_asked_whether_it_was_written(
     with place.used():
         arrays = [np.zeros(LEAST) for _ in range(3)]
         monkeypatch.setattr(
-            kernels, "note_lost", lambda state, row: asked.append(int(state[kernels.TABLE + 3 * row]))
+            disk, "note_lost", lambda state, row: asked.append(int(state[disk.TABLE + 3 * row]))
         )
         place.check()
     assert sorted(asked[:3]) == sorted(array.ctypes.data for array in arrays)
@@ -216,18 +216,18 @@ def test_folders_that_files_cannot_be_made_in_are_refused(
 def test_a_folder_in_memory_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(store, "_kind_of", lambda folder: "tmpfs")
-    with caplog.at_level(logging.WARNING, "hybrid.base.disk.store"):
+    monkeypatch.setattr(disk, "_kind_of", lambda folder: "tmpfs")
+    with caplog.at_level(logging.WARNING, "hybrid.base.disk"):
         FileStore(tmp_path)
     assert "lies in memory (tmpfs)" in caplog.text
     monkeypatch.undo()
-    assert store._kind_of(Path("/proc/self")) == "proc" and store._kind_of(tmp_path) not in ("", "proc")
+    assert disk._kind_of(Path("/proc/self")) == "proc" and disk._kind_of(tmp_path) not in ("", "proc")
 
 
 KILLED = """
 import os, sys, signal
 import numpy as np
-from hybrid.base.disk.store import FileStore
+from hybrid.base.disk import FileStore
 place = FileStore(sys.argv[1], 4096)
 with place.used():
     array = np.ones(1 << 20)
@@ -237,7 +237,7 @@ with place.used():
 
 GONE = """
 import mmap, os, sys
-from hybrid.base.disk.store import bus_errors_told
+from hybrid.base.disk import bus_errors_told
 file = os.open(sys.argv[1] + "/file", os.O_RDWR | os.O_CREAT)
 os.ftruncate(file, 4096)
 pages = mmap.mmap(file, 4096)

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from hybrid.base.drawing import figures
-from hybrid.base.drawing.figures import (
+from hybrid.base import figures
+from hybrid.base.errors import OptionError
+from hybrid.base.figures import (
     COLOURS,
     axis_constant,
     line_style,
@@ -17,7 +18,6 @@ from hybrid.base.drawing.figures import (
     plot_experiment,
     shown_text,
 )
-from hybrid.base.errors import OptionError
 
 
 def record(value: Any, error: str | None = None, width: float = 0.0, **constants: Any) -> dict[str, Any]:

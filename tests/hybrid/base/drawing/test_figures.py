@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from hybrid.base.drawing.figures import new_figure
 from hybrid.base.errors import OptionError
+from hybrid.base.figures import new_figure
 from hybrid.base.installing import install_command
 
 

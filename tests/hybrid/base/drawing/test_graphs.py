@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import hybrid.base.drawing.graphs as layered
-from hybrid.base.drawing.graphs import (
+import hybrid.base.graph_drawing as layered
+from hybrid.base.errors import OptionError
+from hybrid.base.graph_drawing import (
     GraphArrow,
     GraphNode,
     GraphPicture,
@@ -18,7 +19,6 @@ from hybrid.base.drawing.graphs import (
     dot_text,
     draw_graph,
 )
-from hybrid.base.errors import OptionError
 from hybrid.models.interchange.write_out import graph_picture
 from mtbdd.language.syntax import ModelType
 from tests.builders.matrices import from_dense, to_dense
@@ -38,7 +38,7 @@ def small() -> GraphPicture:
 
 @pytest.fixture
 def no_graphviz(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.base.drawing.graphs.shutil.which", lambda _: None)
+    monkeypatch.setattr("hybrid.base.graph_drawing.shutil.which", lambda _: None)
 
 
 @pytest.mark.parametrize("ending", MAGIC)
@@ -64,7 +64,7 @@ def test_graphviz_draws_where_it_is(tmp_path: Path, ending: str) -> None:
 def test_a_graphviz_that_fails_hinders_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
-    monkeypatch.setattr("hybrid.base.drawing.graphs.shutil.which", lambda _: program)
+    monkeypatch.setattr("hybrid.base.graph_drawing.shutil.which", lambda _: program)
     assert draw_graph(small(), tmp_path / "g.png") == "matplotlib"
 
 
@@ -73,7 +73,7 @@ def test_names_stay_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_
     if with_graphviz and shutil.which("dot") is None:
         pytest.skip("no Graphviz on the path: apt-get install graphviz")
     if not with_graphviz:
-        monkeypatch.setattr("hybrid.base.drawing.graphs.shutil.which", lambda _: None)
+        monkeypatch.setattr("hybrid.base.graph_drawing.shutil.which", lambda _: None)
     odd = GraphPicture([GraphNode((HOSTILE,), 0)], [GraphArrow(0, 0, HOSTILE)], title=HOSTILE)
     draw_graph(odd, tmp_path / "g.svg")
     text = (tmp_path / "g.svg").read_text(encoding="utf-8")

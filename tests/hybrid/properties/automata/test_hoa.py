@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybrid.base.drawing.graphs import GraphArrow
 from hybrid.base.errors import InterchangeError
+from hybrid.base.graph_drawing import GraphArrow
 from hybrid.properties.automata.automaton import cubes
 from hybrid.properties.automata.choosing import automaton_of
 from hybrid.properties.automata.hoa import automaton_picture, hoa_text, parse_hoa, read_hoa

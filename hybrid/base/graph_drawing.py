@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hybrid.base.drawing.figures import check_ending, new_figure, save_figure, shown_text, styled
 from hybrid.base.errors import OptionError
+from hybrid.base.figures import check_ending, new_figure, save_figure, shown_text, styled
 from mtbdd.base.records import Record
 from mtbdd.offset.offset import OffsetMTBDD
 
@@ -114,7 +114,7 @@ _LINE = {"state": "#0072b2", "node": "#0072b2", "terminal": "#b26f00", "note": "
 
 
 def draw_layered(picture: GraphPicture, path: str | Path) -> None:
-    """Draw a graph with matplotlib; see :func:`hybrid.base.drawing.graphs.draw_graph`.
+    """Draw a graph with matplotlib; see :func:`hybrid.base.graph_drawing.draw_graph`.
 
     Raises OptionError without matplotlib, or for a file that cannot be written.
     """

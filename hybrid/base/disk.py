@@ -1,4 +1,7 @@
-"""A folder in which NumPy's long arrays lie while a check lasts: its room, and what goes wrong there."""
+"""Long arrays in files: a folder in which NumPy's arrays lie while a check lasts, and what goes wrong there.
+
+Importing compiles, and needs Numba and Linux.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import ctypes
 import errno
 import importlib
 import logging
+import mmap
 import os
 import resource
 import signal
@@ -17,12 +21,222 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numba import carray, types  # type: ignore[attr-defined]
 
-from hybrid.base.disk import kernels
 from hybrid.base.errors import DiskError, OptionError
 from hybrid.base.units import bytes_text
+from mtbdd.base.compiled import c_function, njit
 from mtbdd.base.errors import option
 from mtbdd.base.memory import Store, stored_in
+
+# Memory for NumPy's arrays, compiled: short ones as ever, long ones in files that have no name.
+#
+# NumPy calls these functions in the place of ``malloc``, ``calloc``, ``realloc`` and ``free``, holding the
+# interpreter's lock. A long array is a file of the folder, opened without a name (or unlinked at once where
+# the file system cannot do that). All its blocks are reserved before it is mapped: a write to a mapped page
+# without a block on the disk would kill the process. Pages belong to the file, so that the kernel may write
+# them out and drop them. They are gone with the process, however it ends.
+#
+# The functions get the address of their state, an array of integers; the constants here are its places.
+
+LEAST, MOST, HELD, PEAK, PAGE, FOLDER, NAMES, LETTERS, NAME, STEP, ERROR, SIZE, LOST = range(13)
+"""Places of the state: arrays of `LEAST` bytes lie in files, of `MOST` bytes in all; how many they have now
+and had at most; the size of a page; the folder's name in memory; a pattern of names in memory, its length,
+and room for one, or zeros; which `STEP` failed, why, and for how many bytes; why the disk lost what was
+written, or zero."""
+
+TABLE, ROWS = 16, 1 << 12
+"""Table of the files: address, length and number of each, zeros where there is none."""
+
+WORDS = TABLE + 3 * ROWS
+"""Integers of the state."""
+
+OPENING, RESERVING, MAPPING, COUNTING = 1, 2, 3, 4
+"""Values of `STEP`; `COUNTING`: there are too many files."""
+
+_FULL, _AGAIN = errno.ENOSPC, errno.EINTR
+_BAD, _SPENT = errno.EIO, errno.EDQUOT
+_MANY, _ALL = errno.EMFILE, errno.ENFILE
+_FEW = 64  # times `LEAST`: arrays that memory holds where no further file can be opened
+_NAMELESS = os.O_RDWR | os.O_CLOEXEC | getattr(os, "O_TMPFILE", 0)
+_NAMED = os.O_CLOEXEC
+_READ_WRITE, _SHARED = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED
+_WAITING = 1  # SYNC_FILE_RANGE_WAIT_BEFORE: begins no writing, and shows what went wrong with any before
+
+_int: Any = types.int32
+_long: Any = types.int64
+
+
+def _of_c(name: str, signature: Any) -> Any:
+    """Return a function of C's library, which every process has."""
+    return types.ExternalFunction(name, signature)
+
+
+_malloc = _of_c("malloc", _long(_long))
+_calloc = _of_c("calloc", _long(_long, _long))
+_realloc = _of_c("realloc", _long(_long, _long))
+_free = _of_c("free", types.void(_long))
+_usable = _of_c("malloc_usable_size", _long(_long))
+_copy = _of_c("memcpy", _long(_long, _long, _long))
+_errno = _of_c("__errno_location", _long())
+_open = _of_c("open", _int(_long, _int, _int))
+_open_named = _of_c("mkostemp", _int(_long, _int))
+_unlink = _of_c("unlink", _int(_long))
+_close = _of_c("close", _int(_int))
+_reserve = _of_c("posix_fallocate", _int(_int, _long, _long))
+_map = _of_c("mmap", _long(_long, _long, _int, _int, _int, _long))
+_unmap = _of_c("munmap", _int(_long, _long))
+_written = _of_c("sync_file_range", _int(_int, _long, _long, _int))
+
+
+@njit()
+def _error(state):  # type: ignore[no-untyped-def]
+    """Return C's ``errno``."""
+    state[ERROR] = 0
+    _copy(state.ctypes.data + 8 * ERROR, _errno(), 4)  # the low half of the word: machines here begin with it
+    return state[ERROR]
+
+
+@njit()
+def _refused(state, step, number, size):  # type: ignore[no-untyped-def]
+    """Note the failed step; return no address."""
+    state[STEP], state[ERROR], state[SIZE] = step, number, size
+    return 0
+
+
+@njit()
+def _row_of(state, address):  # type: ignore[no-untyped-def]
+    """Return the row of the table that has an address; -1 if none has."""
+    if address == 0 or address % state[PAGE] != 0:
+        return -1
+    for row in range(ROWS):
+        if state[TABLE + 3 * row] == address:
+            return row
+    return -1
+
+
+@njit()
+def _free_row(state):  # type: ignore[no-untyped-def]
+    """Return a row of the table that is free; -1 if none is."""
+    for row in range(ROWS):
+        if state[TABLE + 3 * row] == 0:
+            return row
+    return -1
+
+
+@njit()
+def note_lost(state, row):  # type: ignore[no-untyped-def]
+    """Note why the disk lost pages of a file, if it did: such errors come when pages are written out."""
+    if _written(state[TABLE + 3 * row + 2], 0, 1, _WAITING) != 0:
+        number = _error(state)
+        if number == _BAD or number == _FULL or number == _SPENT:
+            state[LOST] = number
+
+
+@njit()
+def _taken(state, size):  # type: ignore[no-untyped-def]
+    """Return the address of a file of zeros that is mapped; 0 if there is no room for it.
+
+    Where no further file can be opened, arrays not much longer than `LEAST` go into memory.
+    """
+    length = (size + state[PAGE] - 1) // state[PAGE] * state[PAGE]
+    if length > state[MOST] - state[HELD]:
+        return _refused(state, RESERVING, _FULL, size)
+    row = _free_row(state)
+    if row < 0:
+        return _calloc(1, size) if size < _FEW * state[LEAST] else _refused(state, COUNTING, 0, size)
+    if state[NAMES] != 0:
+        _copy(state[NAME], state[NAMES], state[LETTERS])
+        file = _open_named(state[NAME], _NAMED)
+        if file >= 0:
+            _unlink(state[NAME])
+    else:
+        file = _open(state[FOLDER], _NAMELESS, 0o600)
+    if file < 0:
+        number = _error(state)
+        if (number == _MANY or number == _ALL) and size < _FEW * state[LEAST]:
+            return _calloc(1, size)
+        return _refused(state, OPENING, number, size)
+    number = _reserve(file, 0, length)
+    while number == _AGAIN:
+        number = _reserve(file, 0, length)
+    if number != 0:
+        _close(file)
+        return _refused(state, RESERVING, number, size)
+    address = _map(0, length, _READ_WRITE, _SHARED, file, 0)
+    if address == -1:
+        number = _error(state)
+        _close(file)
+        return _refused(state, MAPPING, number, size)
+    place = TABLE + 3 * row
+    state[place], state[place + 1], state[place + 2] = address, length, file
+    state[HELD] += length
+    state[PEAK] = max(state[PEAK], state[HELD])
+    return address
+
+
+@njit()
+def _released(state, row):  # type: ignore[no-untyped-def]
+    """Give a file back; its pages that were not written out never are."""
+    place = TABLE + 3 * row
+    note_lost(state, row)
+    _unmap(state[place], state[place + 1])
+    _close(state[place + 2])
+    state[HELD] -= state[place + 1]
+    state[place], state[place + 1], state[place + 2] = 0, 0, 0
+
+
+@njit()
+def _found(state, address):  # type: ignore[no-untyped-def]
+    """Return an address of memory; note a failure of the last step where there is none."""
+    if address == 0:
+        state[STEP] = 0
+    return address
+
+
+@c_function(_long(types.voidptr, _long))
+def allocate(context, size):  # type: ignore[no-untyped-def]
+    """``malloc``."""
+    state = carray(context, (WORDS,), np.int64)
+    return _found(state, _malloc(size)) if size < state[LEAST] else _taken(state, size)
+
+
+@c_function(_long(types.voidptr, _long, _long))
+def allocate_zeros(context, count, width):  # type: ignore[no-untyped-def]
+    """``calloc``; new files have zeros alone."""
+    state = carray(context, (WORDS,), np.int64)
+    size = count * width
+    return _found(state, _calloc(count, width)) if size < state[LEAST] else _taken(state, size)
+
+
+@c_function(_long(types.voidptr, _long, _long))
+def reallocate(context, address, size):  # type: ignore[no-untyped-def]
+    """``realloc``."""
+    state = carray(context, (WORDS,), np.int64)
+    row = _row_of(state, address)
+    if row < 0 and size < state[LEAST]:
+        return _found(state, _realloc(address, size))
+    found = _found(state, _malloc(size)) if size < state[LEAST] else _taken(state, size)
+    if found == 0 or address == 0:
+        return found
+    _copy(found, address, min(size, _usable(address) if row < 0 else state[TABLE + 3 * row + 1]))
+    if row < 0:
+        _free(address)
+    else:
+        _released(state, row)
+    return found
+
+
+@c_function(types.void(types.voidptr, _long, _long))
+def release(context, address, size):  # type: ignore[no-untyped-def]
+    """``free``."""
+    state = carray(context, (WORDS,), np.int64)
+    row = _row_of(state, address)
+    if row < 0:
+        _free(address)
+    else:
+        _released(state, row)
+
 
 # NumPy's interface for other memory ([NEP 49]): functions of C in the place of ``malloc`` and ``free``.
 #
@@ -50,15 +264,15 @@ class _Handler(ctypes.Structure):
 
 
 class _Memory:
-    """An allocator for NumPy: functions of `hybrid.base.disk.kernels` with a state of its own.
+    """An allocator for NumPy: the compiled functions above with a state of its own.
 
     It has to outlive all arrays that are made with it, each of which refers to its capsule.
     """
 
     def __init__(self) -> None:
-        self.state = np.zeros(kernels.WORDS, dtype=np.int64)
+        self.state = np.zeros(WORDS, dtype=np.int64)
         self.names: tuple[ctypes.Array[ctypes.c_char], ...] = ()
-        functions = kernels.allocate, kernels.allocate_zeros, kernels.reallocate, kernels.release
+        functions = allocate, allocate_zeros, reallocate, release
         addresses = (function.address for function in functions)
         self._handler = _Handler(_NAME.encode(), _VERSION, _Functions(self.state.ctypes.data, *addresses))
         new = ctypes.pythonapi.PyCapsule_New
@@ -197,12 +411,12 @@ class FileStore(Store):
         self._memory.names = tuple(ctypes.create_string_buffer(text) for text in (path, pattern, pattern))
         own, names, name = (ctypes.addressof(text) for text in self._memory.names)
         self._state[:] = 0
-        self._state[kernels.LEAST] = LEAST_BYTES if least is None else least
-        self._state[kernels.MOST] = MOST_BYTES if most is None else most
-        self._state[kernels.PAGE], self._state[kernels.FOLDER] = resource.getpagesize(), own
+        self._state[LEAST] = LEAST_BYTES if least is None else least
+        self._state[MOST] = MOST_BYTES if most is None else most
+        self._state[PAGE], self._state[FOLDER] = resource.getpagesize(), own
         if has_names:
-            self._state[kernels.NAMES], self._state[kernels.NAME] = names, name
-            self._state[kernels.LETTERS] = len(pattern)
+            self._state[NAMES], self._state[NAME] = names, name
+            self._state[LETTERS] = len(pattern)
 
     @contextmanager
     def used(self) -> Iterator[None]:
@@ -224,12 +438,12 @@ class FileStore(Store):
     @property
     def held_bytes(self) -> int:
         """Bytes that the files have now."""
-        return int(self._state[kernels.HELD])
+        return int(self._state[HELD])
 
     def free_bytes(self) -> int:
         """Return the bytes that further files may have."""
         found = os.statvfs(self.folder)
-        left = int(self._state[kernels.MOST] - self._state[kernels.HELD])
+        left = int(self._state[MOST] - self._state[HELD])
         return max(0, min(found.f_bavail * found.f_frsize, left))
 
     def require(self, needed: int, what: str, advice: str) -> None:
@@ -246,8 +460,8 @@ class FileStore(Store):
 
     def peak(self) -> int:
         """Return the bytes that the files had at most since this was last asked."""
-        found = int(self._state[kernels.PEAK])
-        self._state[kernels.PEAK] = self._state[kernels.HELD]
+        found = int(self._state[PEAK])
+        self._state[PEAK] = self._state[HELD]
         return found
 
     def check(self) -> None:
@@ -256,35 +470,35 @@ class FileStore(Store):
         Raises DiskError.
         """
         state = self._state
-        for row, address in enumerate(state[kernels.TABLE :: 3].tolist()):
+        for row, address in enumerate(state[TABLE::3].tolist()):
             if address:
-                kernels.note_lost(state, row)
-        if state[kernels.LOST]:
+                note_lost(state, row)
+        if state[LOST]:
             raise DiskError(
                 f"{self.folder}: the disk did not keep what was written there "
-                f"({os.strerror(int(state[kernels.LOST]))}), so that there is no answer; "
+                f"({os.strerror(int(state[LOST]))}), so that there is no answer; "
                 f"give {option('spill')} a folder on another disk"
             )
 
     def fault(self) -> DiskError | None:
         """See `mtbdd.base.memory.Store.fault`."""
-        step, number, size = (int(self._state[k]) for k in (kernels.STEP, kernels.ERROR, kernels.SIZE))
+        step, number, size = (int(self._state[k]) for k in (STEP, ERROR, SIZE))
         asked, held = f"an array of {bytes_text(size)}", f"{bytes_text(self.held_bytes)} are held there"
-        if step == kernels.RESERVING:
+        if step == RESERVING:
             return DiskError(
                 f"{self.folder} has no room for {asked}: {os.strerror(number)}; {held}: make room, or give "
                 f"{option('spill')} another folder"
             )
-        if step == kernels.OPENING:
+        if step == OPENING:
             return DiskError(
                 f"{self.folder}: no file can be made there for {asked}: {os.strerror(number)}; {held}"
             )
-        if step == kernels.MAPPING:
+        if step == MAPPING:
             return DiskError(
                 f"{self.folder}: a file for {asked} cannot be mapped: {os.strerror(number)}; {held}: raise "
                 "the limit of the address space (ulimit -v)"
             )
-        if step == kernels.COUNTING:
+        if step == COUNTING:
             return DiskError(f"{self.folder}: there are too many files there for {asked}; {held}")
         return None
 
