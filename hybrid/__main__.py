@@ -23,7 +23,7 @@ _YOUNG = 10_000
 _TEXTS = ("completion", "man")
 """Commands whose output comes from the parser alone."""
 
-_BESIDE = {"explore": "levels", "info": "export"}
+_BESIDE = {"explore": "levels", "info": "export", "plot_matrix": "levels"}
 """Commands whose function, `run_` and their name, stands in the module of another one."""
 
 _ON_DEVICES = ("auto", "gpu")

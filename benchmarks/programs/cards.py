@@ -39,7 +39,7 @@ from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.systems import build_operator
 from hybrid.base.communicators import mpi_communicator
 from hybrid.base.errors import OptionError
-from hybrid.base.halo import ArrivingVector
+from hybrid.base.operands import ArrivingVector
 from hybrid.base.option_types import Engine, StorageName
 from hybrid.checking.in_parts import part_of
 from hybrid.matrix.explicit import explicit_matrix

@@ -24,7 +24,7 @@ from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.analysis.until import until_probabilities
 from hybrid.base.check_options import ENCLOSING, advised
 from hybrid.base.errors import UnsupportedError
-from hybrid.base.halo import Halo
+from hybrid.base.operands import Halo
 from hybrid.base.state_values import StateValues
 from hybrid.matrix.backends import Backend, choose_backend
 from hybrid.matrix.explicit.operators import ExplicitOperator, write_out

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+from hybrid.properties.registry import PropertyTypeChecker
 from hybrid.properties.tree import (
     Cumulative,
     Divisor,
@@ -20,7 +21,6 @@ from hybrid.properties.tree import (
     SteadyState,
     TimeBound,
 )
-from hybrid.properties.types import PropertyTypeChecker
 from mtbdd.base.records import Record
 from mtbdd.language.constants import check_given, type_of_given
 from mtbdd.language.errors import EvaluationError, Fault, FaultCollector, LanguageError, listed, shown_circle

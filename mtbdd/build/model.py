@@ -26,11 +26,10 @@ from mtbdd.diagrams.nodes import TRUE, NodeTable, read_nodes
 from mtbdd.diagrams.partition import Partition
 from mtbdd.diagrams.relation import Relation
 from mtbdd.language.syntax import Expression, ModelType, ResolvedModel
-from mtbdd.offset.convert import entry_units, has_diagonal, offset_label
+from mtbdd.offset.convert import entry_units, has_diagonal, list_entries, offset_label
 from mtbdd.offset.expansion import expand, expand_sum, expand_values
 from mtbdd.offset.offset import MAX_COUNT, OffsetMTBDD
 from mtbdd.offset.states import StateIndex, index_states
-from mtbdd.offset.written import list_entries
 
 if TYPE_CHECKING:
     from mtbdd.build.choices import ChoiceLayer

@@ -243,7 +243,7 @@ def test_f12_the_tolerance_of_sums_is_that_of_the_text(
 ) -> None:
     text = NEAR.format(*weights).replace("dtmc", kind)
     if build.startswith("without"):
-        monkeypatch.setattr("hybrid.models.exploration.programs.MOST_INSTRUCTIONS", 0)
+        monkeypatch.setattr("hybrid.models.exploration.explore.MOST_INSTRUCTIONS", 0)
         build = "explicit"
     if taken:
         assert hybrid.parse(text, build=build).n_states == 3

@@ -7,11 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 from mtbdd.build.model import SymbolicModel
-from mtbdd.offset.convert import offset_label
-from mtbdd.offset.entries import Entries
-from mtbdd.offset.offset import OffsetMTBDD, row_entries
+from mtbdd.offset.convert import list_entries, offset_label
+from mtbdd.offset.offset import Entries, OffsetMTBDD, row_entries
 from mtbdd.offset.states import StateIndex, index_states, states_from
-from mtbdd.offset.written import list_entries
 from tests.builders.matrices import to_dense
 from tests.builders.models import build
 from tests.builders.random_mdps import random_mdp

@@ -56,7 +56,7 @@ from mtbdd.language.syntax import Expression, ResolvedModel
 
 if TYPE_CHECKING:
     from hybrid.analysis.ctl import Witness
-    from hybrid.app.cli.certify import Certifier
+    from hybrid.app.cli.verify import Certifier
     from hybrid.base.communicators import MpiCommunicator
     from hybrid.models.lumping import LumpingChecker
 
@@ -365,7 +365,7 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
     names = list(parse_constants(combinations[0]))
     certifier: Certifier | None = None
     if options.certificate is not None:
-        from hybrid.app.cli.certify import Certifier
+        from hybrid.app.cli.verify import Certifier
 
         certifier = Certifier.of(options, properties, combinations, chosen, console)
     lists = any(isinstance(p.formula, Filter) and p.formula.operator in LISTING for p in asked)

@@ -29,8 +29,8 @@ from mtbdd.build.model import SymbolicModel
 from mtbdd.language.errors import LanguageError
 
 if TYPE_CHECKING:
-    from hybrid.app.cli.certify import Certifier
     from hybrid.app.cli.run_table import RunTable
+    from hybrid.app.cli.verify import Certifier
 
 # A CSV file of constants and answers that grows as answers are found.
 

@@ -32,7 +32,7 @@ from mtbdd.offset.places import HOST, VectorPlace
 
 if TYPE_CHECKING:
     from gpu_kernels import BlockTasks, PairMatrix, TileMatrix
-    from hybrid.base.halo import Halo
+    from hybrid.base.operands import Halo
 
     # Compiled code is loaded on first use.
     from hybrid.matrix.cpu.layout import CpuLayout
@@ -213,7 +213,7 @@ class Backend(Record, ABC):
 
     def halo(self, divided: DistributedMTBDD) -> Halo:
         """Return what a process receives before products with a matrix of which it has its own rows."""
-        from hybrid.base.halo import HostHalo
+        from hybrid.base.operands import HostHalo
 
         return HostHalo(divided)
 

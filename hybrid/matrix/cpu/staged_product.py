@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.base.halo import ArrivingVector
+from hybrid.base.operands import ArrivingVector
 from hybrid.matrix.cpu.arguments import PerPart, SharedArguments
 from hybrid.matrix.cpu.pool import run_kernel
 from hybrid.matrix.reference import relax_in_place

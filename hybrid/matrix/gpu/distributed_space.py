@@ -23,7 +23,7 @@ from gpu_kernels import (
     relax_rows,
 )
 from hybrid.base.arrays import Array, extremes, to_host
-from hybrid.base.halo import Halo
+from hybrid.base.operands import Halo
 from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.gpu.cost import cards_advice
 from hybrid.matrix.gpu.device_space import DeviceSpace, DeviceSystem

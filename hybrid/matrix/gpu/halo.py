@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels import CodedVector, Device, compress, copy_blocks
-from hybrid.base.halo import ArrivingVector, Halo
+from hybrid.base.operands import ArrivingVector, Halo
 from hybrid.matrix.gpu.transports import transport_of
 from mtbdd.offset.distributed import DistributedMTBDD
 from mtbdd.offset.places import VectorPlace

@@ -22,7 +22,7 @@ from gpu_kernels import (
     run_tiles_many,
 )
 from hybrid.base.arrays import Array, to_host
-from hybrid.base.halo import ArrivingVector
+from hybrid.base.operands import ArrivingVector
 from hybrid.matrix.gpu.device_space import DeviceSpace, relax_once
 from hybrid.matrix.gpu.halo import ArrivingOnDevice
 from hybrid.matrix.injection.injected import TaskList

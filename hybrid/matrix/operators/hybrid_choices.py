@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.base.arrays import few_values
-from hybrid.base.halo import ArrivingVector
+from hybrid.base.operands import ArrivingVector
 from hybrid.base.option_types import LevelOption, Representation
 from hybrid.matrix.backends import Backend, CpuBackend, select_level
 from hybrid.matrix.levels.curve import layer_curve

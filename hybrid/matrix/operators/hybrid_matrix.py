@@ -25,7 +25,7 @@ from mtbdd.offset.offset import OffsetMTBDD
 from mtbdd.offset.places import HOST, VectorPlace
 
 if TYPE_CHECKING:
-    from hybrid.base.halo import ArrivingVector, Halo
+    from hybrid.base.operands import ArrivingVector, Halo
     from hybrid.matrix.backends import MatrixTable
     from hybrid.matrix.space.vector_space import VectorSpace
     from mtbdd.offset.distributed import DistributedMTBDD

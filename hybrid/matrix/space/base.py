@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels import seconds_loading
 from hybrid.base.errors import OptionError
-from hybrid.base.halo import ArrivingVector
+from hybrid.base.operands import ArrivingVector
 from mtbdd.base.budget import seconds_compiling
 from mtbdd.base.communicator import communicator_of
 from mtbdd.base.errors import option

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hybrid.base.arrays import extremes, to_host
-from hybrid.base.halo import Halo
+from hybrid.base.operands import Halo
 from hybrid.matrix.reference import relax_in_place
 from hybrid.matrix.space.base import LinearOperator, Vector
 from hybrid.matrix.space.host import HostSpace

@@ -82,7 +82,7 @@ class _Probe:
         if self._is_over:
             return False
         # They load Numba, which most texts do without.
-        from hybrid.models.exploration.programs import UnsuitableError
+        from hybrid.models.exploration.explore import UnsuitableError
         from hybrid.models.exploration.search import CompiledSearch
 
         try:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from hybrid.checking.simulation.functions import Ints, Variables
 from hybrid.checking.simulation.paths import initial_columns
 from hybrid.checking.simulation.rules import Rules
-from hybrid.models.exploration.explore import Explored, StateCodes, Successors
-from hybrid.models.exploration.programs import Code, Programs
+from hybrid.models.exploration.explore import Code, Explored, Programs, StateCodes, Successors
 from hybrid.models.exploration.search_kernel import DONE, TROUBLE, Room, add_states, insert_codes, search
 from mtbdd.base.budget import check_budget
 from mtbdd.base.errors import option

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.models.exploration.programs import (
+from hybrid.models.exploration.explore import (
     ADD,
     AT_MOST,
     CEILING,

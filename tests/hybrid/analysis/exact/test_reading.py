@@ -284,7 +284,7 @@ def test_f1_listed_states_keep_the_numbers_of_the_text(kind: str, system: str) -
 
 
 def test_f1_listed_states_without_the_compiled_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.models.exploration.programs.MOST_INSTRUCTIONS", 0)
+    monkeypatch.setattr("hybrid.models.exploration.explore.MOST_INSTRUCTIONS", 0)
     text = THIRDS.format(kind="mdp", system="")
     assert as_users_see(hybrid.parse(text, build="explicit")) == as_users_see(
         hybrid.parse(text, build="symbolic")

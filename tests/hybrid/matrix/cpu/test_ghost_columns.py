@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 import hybrid.matrix.cpu.staged_product as stages
-from hybrid.base.halo import ArrivingVector
+from hybrid.base.operands import ArrivingVector
 from hybrid.matrix.cpu.layout import build_cpu_layout
 from hybrid.matrix.cpu.product import CpuProduct
 from hybrid.matrix.cpu.staged_product import find_ghost_columns

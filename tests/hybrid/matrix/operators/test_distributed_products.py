@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import hybrid
-import hybrid.base.halo as halo
+import hybrid.base.operands as halo
 import hybrid.matrix.cpu.staged_product as stages
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.systems import build_operator

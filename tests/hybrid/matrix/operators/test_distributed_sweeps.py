@@ -10,7 +10,7 @@ import pytest
 import hybrid
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.systems import build_operator
-from hybrid.base.halo import ArrivingVector
+from hybrid.base.operands import ArrivingVector
 from hybrid.checking.in_parts import in_parts
 from hybrid.matrix.space.distributed import DistributedHostSpace, DistributedSweeps, EmptySweeps
 from hybrid.matrix.space.host import HostSystem, space_of

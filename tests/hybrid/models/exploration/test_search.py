@@ -57,7 +57,7 @@ def assert_same(model: ResolvedModel) -> Explored:
     compiled = CompiledSearch(model)
     assert compiled.run()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hybrid.models.exploration.programs.MOST_INSTRUCTIONS", 0)
+        patch.setattr("hybrid.models.exploration.explore.MOST_INSTRUCTIONS", 0)
         asked = CompiledSearch(model, takes_all=True)
     assert asked.run()
     found, wanted = compiled.result(), asked.result()

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybrid.checking.simulation.functions import Variables
-from hybrid.models.exploration import programs as programs_module
-from hybrid.models.exploration.programs import Programs, UnsuitableError
+from hybrid.models.exploration import explore as programs_module
+from hybrid.models.exploration.explore import Programs, UnsuitableError
 from hybrid.models.exploration.search_kernel import run_program
 from mtbdd.language import parse_model, resolve
 from mtbdd.language.errors import EvaluationError
