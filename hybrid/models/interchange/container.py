@@ -7,6 +7,7 @@ import lzma
 import math
 import os
 import stat
+import tarfile
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -291,8 +292,9 @@ class TarSource:
             header = self._source.read(_RECORD, "the archive's end")
             if not any(header):
                 break
-            name, size, kind = self._header(header)
-            self._current, self._left, self._padding = name, size, -size % _RECORD
+            found = self._header(header)
+            name, size, kind = found.name, found.size, found.type
+            self._left, self._padding = size, -size % _RECORD
             if kind in b"xL":
                 extra = self._extension(kind, size)
                 named, sized = extra.get("path", named), _size_of(extra.get("size"), sized)
@@ -326,26 +328,22 @@ class TarSource:
             f"{self._name}: {self._current[:200]!r}: expected {expected}, got {came}; write the archive again"
         )
 
-    def _header(self, header: bytes) -> tuple[str, int, bytes]:
-        """Return the name, the size and the type in a header."""
+    def _header(self, header: bytes) -> tarfile.TarInfo:
+        """Return what a header says: name, size and type."""
         self._current = "a header of the archive"
-        magic = header[257:263]
-        if magic[:5] != b"ustar":
+        if header[257:262] != b"ustar":
             raise InterchangeError(
                 f"{self._name}: expected a UMB file (a tar archive, plain or compressed with gzip or xz), "
                 f"got {header[:8]!r}...; give a file in that format"
             )
-        stated = _number(header[148:156])
-        if stated != sum(header) - sum(header[148:156]) + 8 * 32:
-            raise self._fault("a header that fits its checksum", "another one")
-        name = header[:100].split(b"\0")[0]
-        if magic == b"ustar\0" and (prefix := header[345:500].split(b"\0")[0]):
-            name = prefix + b"/" + name
-        self._current = name.decode("utf-8", "replace")
-        size = _number(header[124:136])
-        if size is None:
-            raise self._fault("a size", repr(header[124:136]))
-        return self._current, size, header[156:157]
+        try:
+            found = tarfile.TarInfo.frombuf(header, "utf-8", "replace")
+        except tarfile.HeaderError as error:
+            raise self._fault("a header with numbers that fit its checksum", str(error)) from None
+        self._current = found.name
+        if found.size < 0:
+            raise self._fault("a size", str(found.size))
+        return found
 
     def _extension(self, kind: bytes, size: int) -> dict[str, str]:
         """Return what a header says of the member that follows it: its name, its size."""
@@ -378,16 +376,6 @@ class TarSource:
         return "/".join(parts)
 
 
-def _number(field: bytes) -> int | None:
-    """Return a number of a header, octal or in base 256; None if it is none."""
-    if field[0] == 0x80:
-        return int.from_bytes(field[1:], "big")
-    text = field.strip(b" \0")
-    if not all(c in b"01234567" for c in text):
-        return None
-    return int(text or b"0", 8)
-
-
 def _size_of(text: str | None, otherwise: int | None) -> int | None:
     return (
         int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 20 else otherwise
@@ -404,18 +392,11 @@ class TarSink:
         """Write a file whose content is that of the parts, one after the other."""
         views = [_as_bytes(part) for part in parts]
         size = sum(len(view) for view in views)
-        header = bytearray(_RECORD)
-        header[: len(name)] = name.encode("ascii")
-        header[100:108] = b"0000644\0"
-        header[108:116] = header[116:124] = b"0000000\0"
-        # Twelve octal digits do for 8 GiB; beyond that GNU's base 256, which all readers know.
-        header[124:136] = b"%011o\0" % size if size < 8**11 else b"\x80" + size.to_bytes(11, "big")
-        header[136:148] = b"00000000000\0"
-        header[148:156] = b" " * 8
-        header[156:157] = b"0"
-        header[257:265] = b"ustar\x0000"
-        header[148:156] = b"%06o\0 " % sum(header)
-        self._sink.write(bytes(header))
+        info = tarfile.TarInfo(name)
+        info.size = size
+        # Octal digits do for 8 GiB; beyond that GNU's base 256, which all readers know.
+        is_long = size >= 8**11
+        self._sink.write(info.tobuf(tarfile.GNU_FORMAT) if is_long else info.tobuf(tarfile.USTAR_FORMAT))
         for view in views:
             self._sink.write(view)
         self._sink.write(bytes(-size % _RECORD))
