@@ -31,8 +31,7 @@ from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import enclosed_rewards, relative_units, reward_rates
 from mtbdd.diagrams.manager import Node
 from mtbdd.language.syntax import ELAPSED, ModelType
-from mtbdd.offset.places import is_any
-from mtbdd.offset.states import StateIndex, index_states, states_from
+from mtbdd.offset.states import StateIndex, index_states, is_any, states_from
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerBuilder

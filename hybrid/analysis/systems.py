@@ -33,8 +33,7 @@ from mtbdd.base.errors import option
 from mtbdd.base.memory import require_memory
 from mtbdd.build.model import SymbolicModel
 from mtbdd.offset.offset import SCALED_UNITS, OffsetMTBDD, row_entries
-from mtbdd.offset.places import HOST, VectorPlace, all_finite, is_all, is_any
-from mtbdd.offset.states import StateIndex
+from mtbdd.offset.states import HOST, StateIndex, VectorPlace, all_finite, is_all, is_any
 
 if TYPE_CHECKING:
     from hybrid.matrix.explicit.operators import ExplicitOperator

@@ -250,7 +250,7 @@ class Model(SymbolicModel):
 
     def _numbered(self, matrix: Any) -> ModelTransitions:
         # The matrix must not keep the model itself: the two would hold each other.
-        from mtbdd.build.numbering import numbering
+        from mtbdd.offset.states import numbering
 
         lazy: Callable[[], Any] = partial(numbering, self.encoding, self.index)
         if self.given is not None or "numbering" in self.__dict__:

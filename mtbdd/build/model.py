@@ -72,7 +72,7 @@ class ModelStates(Memoised):
     @cached_property
     def numbering(self) -> NDArray[np.int64] | None:
         """The index of every state as users number them, shape (n,); None: the same."""
-        from mtbdd.build.numbering import numbering
+        from mtbdd.offset.states import numbering
 
         if self.given is not None and self.given.numbering is not None:
             return self.given.numbering

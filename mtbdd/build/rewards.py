@@ -23,8 +23,7 @@ from mtbdd.language.reals import Enclosure
 from mtbdd.language.syntax import ELAPSED, Expression, LabelReference, RewardItem
 from mtbdd.language.walk import expression_variables, walk
 from mtbdd.offset.expansion import absorbed, written_out
-from mtbdd.offset.places import HOST, all_finite, is_any
-from mtbdd.offset.states import StateIndex
+from mtbdd.offset.states import HOST, StateIndex, all_finite, is_any
 
 if TYPE_CHECKING:
     from mtbdd.build.diagram_parts import DiagramReward

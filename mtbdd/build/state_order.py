@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from mtbdd.base.memory import require_memory
 from mtbdd.build.model import SymbolicModel
-from mtbdd.build.numbering import inverse, keeps_order, sorted_places, text_keys
 from mtbdd.diagrams.encoding import EncodedVariable
-from mtbdd.offset.states import StateIndex
+from mtbdd.offset.states import StateIndex, inverse, keeps_order, sorted_places, text_keys
 
 
 def for_users(model: SymbolicModel, vector: NDArray[Any]) -> NDArray[Any]:

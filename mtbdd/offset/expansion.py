@@ -12,8 +12,7 @@ from mtbdd.diagrams.manager import Manager
 from mtbdd.diagrams.matrix import SymbolicMatrix
 from mtbdd.diagrams.nodes import FALSE, NodeTable
 from mtbdd.diagrams.partition import Partition
-from mtbdd.offset.places import gather
-from mtbdd.offset.states import StateIndex
+from mtbdd.offset.states import StateIndex, gather
 
 _FEW = 1 << 12
 """States that follow a diagram in less time than its distinct subvectors are found."""

@@ -7,21 +7,128 @@ left by their then edge.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.base.errors import NumberingError, option
 from mtbdd.base.memoised import Recent
+from mtbdd.base.memory import require_memory
 from mtbdd.base.records import Record
 from mtbdd.base.sorting import sorted_values
+from mtbdd.diagrams.encoding import Encoding
 from mtbdd.diagrams.manager import Manager, Node
 from mtbdd.diagrams.nodes import FALSE, distinct_pairs, nodes_of_pairs, read_nodes
 from mtbdd.offset.offset import MAX_COUNT
-from mtbdd.offset.places import HOST, VectorPlace
+
+# Places of vectors over states: the host, or the memory of a backend.
+
+# Whether masks are true everywhere or somewhere, by reductions that no library has to compile for it.
+#
+# CuPy compiles a kernel with thousands of lines, two seconds of them, for the first ``mask.all()`` and
+# another for ``mask.any()``; those for the least and the greatest byte come with it.
+
+Array = Any
+"""An array of NumPy or CuPy."""
+
+_PART = 1 << 28
+"""Elements processed together: bounds the temporary memory, and libraries count elements by 32 bits."""
+
+
+def is_all(mask: Array) -> bool:
+    """Return whether all elements of a mask are true, shape (n,), bool."""
+    return not len(mask) or bool(mask.view(np.uint8).min())
+
+
+def is_any(mask: Array) -> bool:
+    """Return whether some element of a mask is true, shape (n,), bool."""
+    return bool(len(mask)) and bool(mask.view(np.uint8).max())
+
+
+def all_finite(xp: Any, vector: Array) -> bool:
+    """Return whether all elements of a vector of a module are finite, shape (n,), float64; part by part."""
+    parts = (vector[begin : begin + _PART] for begin in range(0, len(vector), _PART))
+    return all(is_all(xp.isfinite(part)) for part in parts)
+
+
+Int64Array = NDArray[np.int64]
+
+_SHARED_BYTES = 1 << 29
+"""Bytes of a result from which several cores copy it."""
+
+
+class VectorPlace:
+    """A place of vectors: the memory of the host, or in a subclass that of a device.
+
+    `xp`: NumPy, or another one with its functions. `block_length`: mean length of blocks from which on they
+    are written out; None: from as long ones as there are.
+    """
+
+    xp: Any = np
+    block_length: int | None = None
+
+    def written(
+        self, flat: NDArray[Any], cuts: NDArray[np.int64], sequence: NDArray[np.int64]
+    ) -> NDArray[Any]:
+        """Return blocks one after the other as a vector.
+
+        `flat` (ndarray, shape (cuts[-1],)): all distinct blocks, one after the other. `cuts` (ndarray of
+        int64, shape (blocks + 1,)): where they begin. `sequence`: which blocks the vector has.
+        """
+        return gather(flat, cuts, sequence)[0]
+
+    def array(self, values: Any) -> NDArray[Any]:
+        """Return a vector here, the same one if it is here already."""
+        here: NDArray[Any] = values.get() if hasattr(values, "get") else values
+        return here
+
+    def compressed(self, vector: NDArray[Any]) -> Any:
+        """Return a vector of this place, float64, as operands of solutions are best held here."""
+        return vector
+
+    def require(self, needed: int, what: str, advice: str) -> None:
+        """Refuse a vector that there is no room for; see `mtbdd.base.memory.require_memory`."""
+        require_memory(needed, what, f"{advice}, or {option('spill', 'DIR')}, which has vectors on a disk")
+
+
+HOST = VectorPlace()
+"""The memory that NumPy has."""
+
+
+def gather(
+    flat: NDArray[Any], cuts: NDArray[np.int64], sequence: NDArray[np.int64]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Concatenate the blocks of `flat` named by `sequence`; return their ends as well."""
+    lengths = np.diff(cuts)[sequence]
+    ends = np.cumsum(lengths)
+    if sequence.size and lengths.mean() > 64:
+        result = np.empty(int(ends[-1]), dtype=flat.dtype)
+        if result.nbytes >= _SHARED_BYTES and importlib.util.find_spec("numba") is not None:
+            from mtbdd.offset.block_kernels import copy_blocks
+
+            copy_blocks(flat, cuts[sequence], ends, result)
+            return result, ends
+        starts = cuts[sequence].tolist()
+        position = 0
+        for start, length in zip(starts, lengths.tolist(), strict=True):
+            result[position : position + length] = flat[start : start + length]
+            position += length
+        return result, ends
+    index = np.arange(int(ends[-1]) if sequence.size else 0, dtype=np.int64)
+    index += np.repeat(cuts[sequence] - (ends - lengths), lengths)
+    return flat[index], ends
+
+
+# Sets of states with an order: the offset-labelled BDD (ODD) of a set over row bits.
+#
+# Every path of the diagram visits every level. A node's count is the number of states below it, its offset
+# the number below its else edge ([Tealdi13] §4.3.2). The index of a state is the sum of the offsets of the
+# nodes left by their then edge.
 
 _MOST_MARKS = 1 << 17  # members whose membership in sets is kept
 _MOST_LISTED = 1 << 12  # states of a set that are listed one by one
@@ -371,3 +478,89 @@ def _whole_nodes(
             below = [manager.false, *nodes_of_pairs(manager, manager.rows[bit + 1], below, *places)]
         found.append((needed[bit], below[1:]))
     return found[::-1]
+
+
+# Numbers of states as users see them: in the order of the text, not that of the diagram.
+#
+# State k is the k-th reachable state in lexicographic order of its values, variables in the text's order
+# (globals, then the modules'). A diagram in another variable order numbers its states differently; a
+# permutation leads from one to the other.
+
+_HELD = 1 << 17  # states whose bits are held together
+_WORD = 62  # bits of a key
+
+
+def numbering(encoding: Encoding, index: StateIndex) -> NDArray[np.int64] | None:
+    """Return the diagram's number of every state, states in the order of the text.
+
+    `index`: the states, n of them. Returns ndarray of int64, shape (n,), or None: element k is the index in
+    `index` of state k. None if the two orders are the same, as they are unless a variable order other than
+    the text's was chosen. Raises MemoryError: there is no room for the permutation.
+
+    Time: O(n log n); memory: 16 bytes a state, and 8 for every 62 bits of a state beyond the first, while it
+    is made. Nothing without a permutation.
+    """
+    return None if keeps_order(encoding) or index.size < 2 else sorted_places(encoding, index)
+
+
+def keeps_order(encoding: Encoding) -> bool:
+    """Return whether the bits of a diagram lie in the order of the text."""
+    order = _bits(encoding)
+    return order == sorted(order)
+
+
+def sorted_places(
+    encoding: Encoding, index: StateIndex, indices: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Return the places of states in a list, in the order of the text.
+
+    `indices` (ndarray of int64, shape (k,), optional): the list, by index; default all states. Returns
+    ndarray of int64, shape (k,). Raises MemoryError: there is no room for it.
+    """
+    size = index.size if indices is None else indices.size
+    require_memory(
+        8 * size * (len(_words(encoding)) + 1),
+        f"the numbering of {size} states in the order of the text",
+        "choose the variable order of the text (order='model'), which needs none",
+    )
+    keys = text_keys(encoding, index, indices)
+    places = np.argsort(keys[0]) if len(keys) == 1 else np.lexsort(keys[::-1])
+    return places.astype(np.int64, copy=False)
+
+
+def text_keys(
+    encoding: Encoding, index: StateIndex, indices: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Return what states are sorted by in the order of the text, first word first, shape (words, k).
+
+    `indices` (ndarray of int64, shape (k,), optional): some states, by index; default all states.
+    """
+    size, words = index.size if indices is None else indices.size, _words(encoding)
+    keys = np.zeros((len(words), size), dtype=np.int64)
+    for begin in range(0, size, _HELD):
+        end = min(begin + _HELD, size)
+        bits = index.bits_at(np.arange(begin, end) if indices is None else indices[begin:end])
+        for key, word in zip(keys, words, strict=True):
+            part = key[begin:end]
+            for bit in word:
+                part *= 2
+                part += bits[:, bit]
+    return keys
+
+
+def _words(encoding: Encoding) -> list[list[int]]:
+    """Return the bits of all variables in the order of the text, by the word of a key that has them."""
+    order = _bits(encoding)
+    return [order[begin : begin + _WORD] for begin in range(0, len(order), _WORD)]
+
+
+def _bits(encoding: Encoding) -> list[int]:
+    """Return the bits of all variables, in the order of the text."""
+    return [bit for variable in encoding.shown for bit in variable.bits]
+
+
+def inverse(places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the inverse of a permutation, shape (n,)."""
+    numbers = np.empty_like(places)
+    numbers[places] = np.arange(places.size)
+    return numbers

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mtbdd.offset import places as masks
-from mtbdd.offset.places import all_finite, is_all, is_any
+from mtbdd.offset import states as masks
+from mtbdd.offset.states import all_finite, is_all, is_any
 
 
 @pytest.mark.parametrize("values", [[], [True], [False], [True, False], [False, True, True], [False, False]])

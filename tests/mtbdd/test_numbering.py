@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mtbdd.build import numbering as numbers
 from mtbdd.build.build import build_model
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.state_order import (
@@ -20,6 +19,7 @@ from mtbdd.build.state_order import (
     table_type,
 )
 from mtbdd.language import parse_model, resolve
+from mtbdd.offset import states as numbers
 
 TEXT = """
 dtmc
@@ -62,7 +62,7 @@ def test_the_order_of_the_text_needs_no_permutation() -> None:
 @pytest.mark.parametrize("word", [62, 5, 1])
 def test_another_order_is_led_back_to_that_of_the_text(word: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numbers, "_WORD", word)
-    monkeypatch.setattr(numbers, "_PART", 7)
+    monkeypatch.setattr(numbers, "_HELD", 7)
     model, reversed_order = build("model"), build("reversed")
     places = reversed_order.numbering
     assert places is not None

@@ -154,7 +154,7 @@ def test_expand_copies_repeated_blocks(
     low_bits: int, shared: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if shared:
-        monkeypatch.setattr("mtbdd.offset.places._SHARED_BYTES", 1)
+        monkeypatch.setattr("mtbdd.offset.states._SHARED_BYTES", 1)
     n_bits = 16
     manager = Manager(n_bits, FASTEST)
     pattern = rng.integers(0, 4, 1 << low_bits) / 3.0

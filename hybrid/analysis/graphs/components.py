@@ -150,7 +150,7 @@ def model_graph(
     Returns
     -------
     ModelGraph
-        States by number, see `mtbdd.build.numbering`; the choices of a state in the order of the model's
+        States by number, see `mtbdd.offset.states`; the choices of a state in the order of the model's
         layers.
 
     Raises

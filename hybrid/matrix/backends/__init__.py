@@ -28,7 +28,7 @@ from mtbdd.base.memory import require_memory
 from mtbdd.base.records import Record
 from mtbdd.language.errors import suggestion
 from mtbdd.offset.offset import OffsetMTBDD
-from mtbdd.offset.places import HOST, VectorPlace
+from mtbdd.offset.states import HOST, VectorPlace
 
 if TYPE_CHECKING:
     from gpu_kernels import BlockTasks, PairMatrix, TileMatrix

@@ -24,8 +24,8 @@ from hybrid.matrix.injection.submatrices import FEW_ENTRIES, expand_nodes, level
 from mtbdd.base.errors import either
 from mtbdd.base.memory import free_memory_bytes, is_small, require_memory
 from mtbdd.base.records import Record
-from mtbdd.build.numbering import inverse
 from mtbdd.offset.offset import OffsetMTBDD
+from mtbdd.offset.states import inverse
 
 if TYPE_CHECKING:
     # Only choices take it; a model is loaded sooner without.

@@ -23,7 +23,7 @@ from hybrid.matrix.space.host import HostSpace
 from hybrid.matrix.space.vector_space import VectorSpace
 from mtbdd.base.errors import option
 from mtbdd.offset.offset import OffsetMTBDD
-from mtbdd.offset.places import HOST, VectorPlace
+from mtbdd.offset.states import HOST, VectorPlace
 
 if TYPE_CHECKING:
     # Loaded on first use: a matrix on the host needs no format of the device.

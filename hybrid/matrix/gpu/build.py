@@ -33,7 +33,7 @@ from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_gro
 from hybrid.matrix.injection.submatrices import CooBlocks, class_submatrices
 from hybrid.matrix.injection.typed_matrix import TypedMatrix
 from mtbdd.base.records import Record
-from mtbdd.offset.places import is_any
+from mtbdd.offset.states import is_any
 from mtbdd.offset.tuples import distinct, stable_order
 
 # Rewards of choices for all layers together: one short code a state.

@@ -280,7 +280,7 @@ class DeviceSpace(VectorSpace):
         return self.xp.stack([x[begin : begin + _PART].max() for begin in range(0, x.size, _PART)]).max()
 
     def all(self, mask: Array) -> Array:
-        """Queue the question whether all elements are true; see `mtbdd.offset.places`."""
+        """Queue the question whether all elements are true; see `mtbdd.offset.states`."""
         return mask.view(np.uint8).min() if mask.size else self.xp.ones(())
 
     def any(self, mask: Array) -> Array:

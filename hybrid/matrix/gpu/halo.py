@@ -13,7 +13,7 @@ from gpu_kernels import CodedVector, Device, compress, copy_blocks
 from hybrid.base.operands import ArrivingVector, Halo
 from hybrid.matrix.gpu.transports import transport_of
 from mtbdd.offset.distributed import DistributedMTBDD
-from mtbdd.offset.places import VectorPlace
+from mtbdd.offset.states import VectorPlace
 
 # Vectors over states that are made on a device, from the blocks that the host finds on a diagram.
 
@@ -21,7 +21,7 @@ _BLOCK_LENGTH = 1 << 12
 
 
 class DevicePlace(VectorPlace):
-    """See `mtbdd.offset.places.VectorPlace`; the memory of a device.
+    """See `mtbdd.offset.states.VectorPlace`; the memory of a device.
 
     Parameters
     ----------

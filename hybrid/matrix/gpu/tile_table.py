@@ -36,7 +36,7 @@ from hybrid.matrix.injection.row_types import RowGroups, RowTypes, enumerate_gro
 from hybrid.matrix.injection.submatrices import CooBlocks, class_submatrices
 from mtbdd.base.records import Record
 from mtbdd.offset.distributed import StackedLayers
-from mtbdd.offset.places import is_all
+from mtbdd.offset.states import is_all
 from mtbdd.offset.tuples import numbered, stable_order
 
 # Groups of rows that wait for elements of others, and so share no item with those that do not.

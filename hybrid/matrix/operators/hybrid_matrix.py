@@ -22,7 +22,7 @@ from mtbdd.base.communicator import Communicator
 from mtbdd.base.records import Record
 from mtbdd.offset.convert import diagonal_of
 from mtbdd.offset.offset import OffsetMTBDD
-from mtbdd.offset.places import HOST, VectorPlace
+from mtbdd.offset.states import HOST, VectorPlace
 
 if TYPE_CHECKING:
     from hybrid.base.operands import ArrivingVector, Halo

@@ -36,14 +36,14 @@ class NumberedMatrix(HybridMatrix):
     Attributes
     ----------
     places : ndarray of int64, shape (n,)
-        Row and column of the diagram of every state, see `mtbdd.build.numbering`; to be set once.
+        Row and column of the diagram of every state, see `mtbdd.offset.states`; to be set once.
     """
 
     places: NDArray[np.int64]
 
     @cached_property
     def _numbers(self) -> NDArray[np.int64]:
-        from mtbdd.build.numbering import inverse
+        from mtbdd.offset.states import inverse
 
         return inverse(self.places)
 

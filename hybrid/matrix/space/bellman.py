@@ -31,7 +31,7 @@ from hybrid.matrix.space.direct import FactoredSystem, factored_system
 from hybrid.matrix.space.host import space_of
 from hybrid.matrix.space.vector_space import Array, Pair, Steps, VectorSpace
 from mtbdd.base.records import Record
-from mtbdd.offset.places import is_all
+from mtbdd.offset.states import is_all
 
 
 class Outcome(Record, frozen=False):

@@ -30,7 +30,7 @@ from hybrid.base.arrays import extremes
 from hybrid.matrix.space.base import Criterion, Solution, Vector
 from hybrid.matrix.space.vector_space import Array, VectorSpace
 from mtbdd.base.communicator import ALONE, Communicator
-from mtbdd.offset.places import is_any
+from mtbdd.offset.states import is_any
 
 UNIT = 2.0**-53  # lemma: rounding
 """Greatest relative error of one rounded operation."""

@@ -18,8 +18,7 @@ from mtbdd.build.build import build_model
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.rewards import enclosed_rewards
 from mtbdd.language import parse_model, resolve
-from mtbdd.offset.places import VectorPlace
-from mtbdd.offset.states import index_states
+from mtbdd.offset.states import VectorPlace, index_states
 from tests.exploring import each
 from tests.gpu_kernels.devices import to_numpy
 from tests.source_tree import ROOT
