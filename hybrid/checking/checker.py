@@ -370,7 +370,7 @@ class Checker(FormulaChecker):
     # ------------------------------------------------------------------ top level
 
     def _certain_summary(self, formula: Expression) -> Summary:
-        """Return the answer's value; what bounds leave unknown is looked at once more."""
+        """Return the value; what bounds leave unknown is decided by closer ones or rational numbers."""
         try:
             return self._summary(formula)
         except UnknownError as unknown:

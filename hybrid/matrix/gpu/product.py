@@ -107,7 +107,7 @@ class GpuProduct(Product):
 def tasks_on_device(
     device: Device, shape: tuple[int, int], tasks: TaskList, wide: bool = False
 ) -> BlockTasks:
-    """Copy the tasks of a matrix to the device; a MemoryError tells what is missing."""
+    """Copy the tasks of a matrix to the device; a MemoryError says what is missing."""
     cut, blocks = tasks.instances, tasks.blocks
     return BlockTasks.on_device(
         device,

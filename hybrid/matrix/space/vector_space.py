@@ -338,7 +338,7 @@ class VectorSpace(Protocol):
         return self.communicator.all(has)
 
     def steps_ahead(self, size: int) -> int:
-        """Return how many steps of short vectors to make, at most, while their changes alone are looked at.
+        """Return how many steps of short vectors to make, at most, before more than their changes is read.
 
         For `Steps.sweep_until`, where looks cost nothing.
         """

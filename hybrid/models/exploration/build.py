@@ -340,7 +340,7 @@ def _reward(
             states.refuse(structure, np.isfinite(rates), message)
         units = max(units, states.units(structure, gained))
         earned = gained.values
-    is_sure = taken is not None  # a text tells rewards of a process by state and action
+    is_sure = taken is not None  # in the language rewards of a process go by state and action
     return ExplicitReward(structure.name, unless_zero(own.values), unless_zero(earned), units, is_sure)
 
 
