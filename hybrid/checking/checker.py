@@ -250,9 +250,9 @@ class Checker(FormulaChecker):
             if self._with_scheduler and not isinstance(prop.formula, MultiObjective):
                 self._scheduled = self._schedulable(prop.formula)
             try:
-                summary = self._certain_summary(prop.formula)
-            except _GIVES_WAY as fault:
-                summary = self._by_another_engine(prop.formula, fault)
+                summary = self._summary(prop.formula)
+            except (UnknownError, *_GIVES_WAY) as fault:
+                summary = self._otherwise(prop.formula, fault)
             if self._exact is not None and not isinstance(summary.value, bool):
                 exact = self._exact.answer(prop.formula)
             if self._with_witness and isinstance(prop.formula, Quantified):
@@ -315,10 +315,19 @@ class Checker(FormulaChecker):
             several=self._several, exact=exact, range=ends, pairs=summary.pairs,
         )  # fmt: skip
 
-    def _by_another_engine(self, formula: Expression, fault: Exception) -> Summary:
-        """Return the answer's value by another engine, where the one that was chosen has failed."""
+    def _otherwise(self, formula: Expression, fault: Exception) -> Summary:
+        """Return the answer's value in another way.
+
+        What bounds leave unknown is decided by closer ones or rational numbers. Where the engine that was
+        chosen has failed another one goes on.
+        """
         tried = [self.options.engine] if self._work.most_results is None else []
         while True:
+            try:
+                if isinstance(fault, UnknownError):
+                    return self._patient_summary(formula, fault)
+            except _GIVES_WAY as again:
+                fault = again
             other = self._other_engine(fault)
             if other is None or other in tried:
                 raise fault
@@ -328,8 +337,8 @@ class Checker(FormulaChecker):
             self.options, self._work.most_results = replace(self.options, engine=other), None
             tried.append(other)
             try:
-                return self._certain_summary(formula)
-            except _GIVES_WAY as again:
+                return self._summary(formula)
+            except (UnknownError, *_GIVES_WAY) as again:
                 fault = again
 
     def _other_engine(self, fault: Exception) -> CheckEngine | None:
@@ -368,13 +377,6 @@ class Checker(FormulaChecker):
         return found.without_bounds() if self._unproven else found
 
     # ------------------------------------------------------------------ top level
-
-    def _certain_summary(self, formula: Expression) -> Summary:
-        """Return the value; what bounds leave unknown is decided by closer ones or rational numbers."""
-        try:
-            return self._summary(formula)
-        except UnknownError as unknown:
-            return self._patient_summary(formula, unknown)
 
     def _patient_summary(self, formula: Expression, unknown: UnknownError) -> Summary:
         """Return the answer's value from better bounds or exact numbers, where the first leave it unknown."""

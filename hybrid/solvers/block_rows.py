@@ -260,7 +260,8 @@ class BlockRow:
             csr, gains, diagonal = written.csr, operator.b[chosen], operator.diagonal[chosen]
             self._ptr = np.arange(self._size + 1)
         # lemma: topological, topological-choices, underflow
-        self._lost = operator.underflow * np.repeat(diagonal, np.diff(self._ptr))
+        with np.errstate(over="ignore"):  # of infinite errors no bound comes
+            self._lost = operator.underflow * np.repeat(diagonal, np.diff(self._ptr))
         self.is_lenient = self._choices is not None
         self.lower, self.upper = course.lower, course.upper
         self._diagonal, self._least, self._most, self._outside = diagonal, gains, gains, 0.0

@@ -64,7 +64,8 @@ def test_every_record_says_what_it_is_and_where_it_was_made() -> None:
         if "runs" in record:
             continue  # appended to by tests/runs.py
         assert record["benchmark"] in programs, path.name
-        named_by_questions = record["benchmark"] == "field" and path.stem in ("engines", "long_run")
+        of_field = record["benchmark"] == "field"
+        named_by_questions = of_field and path.stem in ("engines", "long_run", "long_run_gpu")
         assert path.stem.startswith(record["benchmark"]) or named_by_questions
         assert {"date", "commit"} <= record["environment"].keys()
         assert record["rows"], path.name

@@ -64,6 +64,8 @@ def test_long_vectors_are_worked_on_in_parts() -> None:
     values = np.linspace(0.0, 0.9, size)
 
     class Diagonal(Dense):
+        shape = size, size
+
         def multiply(self, x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
             return np.multiply(values, x, out=out)
 

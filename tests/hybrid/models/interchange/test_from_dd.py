@@ -262,7 +262,7 @@ HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
     "mdp without actions": ({"type": "mdp"}, "expected a mapping of actions"),
     "label name": ({"labels": lambda b: {'a"b': b.true}}, "labels: expected names without quotes"),
     "label taken": ({"labels": lambda b: {"init": b.true}}, "other than init"),
-    "signs": ({"rewards": lambda b: {"r": [(1.0, b.true), (-2.0, b.var("heads"))]}}, "one sign"),
+    "signs": ({"rewards": lambda b: {"r": [(0.1, b.true), (-2.0, b.var("heads"))]}}, "one sign"),
     "no labels": ({"labels": [1]}, "labels: expected a mapping"),
 }
 

@@ -185,7 +185,7 @@ def test_rates_of_both_signs_and_too_large_ones() -> None:
         m.build()
     n = _counter()
     n.reward("r", value=0.1)
-    n.reward("r", value=-0.3)
+    n.reward("r", value=-0.7)
     with pytest.raises(ModellingError, match="expected items of one sign"):
         n.build()
 
