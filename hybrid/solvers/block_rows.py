@@ -259,8 +259,8 @@ class BlockRow:
             chosen = slice(None) if rows is None else rows
             csr, gains, diagonal = written.csr, operator.b[chosen], operator.diagonal[chosen]
             self._ptr = np.arange(self._size + 1)
-        # lemma: topological, topological-choices, underflow
         with np.errstate(over="ignore"):  # of infinite errors no bound comes
+            # lemma: topological, topological-choices, underflow
             self._lost = operator.underflow * np.repeat(diagonal, np.diff(self._ptr))
         self.is_lenient = self._choices is not None
         self.lower, self.upper = course.lower, course.upper
