@@ -47,6 +47,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "cards_explicit": (*_SHARED, *_FORMATS),
     "cards_whole": _ALL,
     "certified_pairs": _BOUNDS,
+    "certified_pairs_5af5fbf": _BOUNDS,
     "certified_pairs_5af5fbf_gpu": (*_BOUNDS, *_CARD),
     "certified_pairs_averages": _BOUNDS,
     "certified_pairs_averages_gpu": (*_BOUNDS, *_CARD),
