@@ -30,7 +30,7 @@ from hybrid.base.blas_threads import one_blas_thread
 from hybrid.matrix.space.base import Clock, Criterion, Progress, Status, Vector
 from hybrid.matrix.space.bounded_solution import WIDEST
 from hybrid.matrix.space.choice_operator import ChoiceOperator, Policy
-from hybrid.matrix.space.direct import FEW, SOON, FactoredSystem, factored_system, nanoseconds_to_write
+from hybrid.matrix.space.direct import CHEAP_ROWS, FEW, FactoredSystem, factored_system, nanoseconds_to_write
 from hybrid.matrix.space.vector_space import Array
 
 Places = NDArray[np.int64]
@@ -284,7 +284,7 @@ class AverageIteration:
         size, entries = self._operator.size, self._operator.writable
         if entries is None:
             return math.inf
-        return 0 if size <= SOON else nanoseconds_to_write(size, entries) / self._time
+        return 0 if size <= CHEAP_ROWS else nanoseconds_to_write(size, entries) / self._time
 
     @property
     def _time(self) -> float:

@@ -37,7 +37,7 @@ _LOADING = 5e7  # until SciPy is loaded
 _WRITING = 100.0  # for each entry, to write it out and to put it in order
 _FACTOR_BYTES = 12  # of an element: a double, and the number of its row
 _SHORT = 2.0  # entries of a row, on average, with which factors may have hardly more elements
-SOON = 1 << 13  # rows up to which factors are soon made, or given up
+CHEAP_ROWS = 1 << 13  # rows up to which sparse factors take little time, made or given up
 _NARROW = 0.25  # of all rows, up to which two levels of a search show that cuts are narrow
 _DEEP = 200  # levels, with which they are so in any case
 _FILL = 8.0  # elements of factors for each of the matrix, beyond which some would be dropped
@@ -224,7 +224,7 @@ class SlenderSystem(FactoredSystem):
         Time: O(entries log(entries)).
         """
         n, owner = rows.shape[0], np.repeat(np.arange(rows.shape[0]), np.diff(rows.row_starts))
-        if rows.columns.size > _SHORT * n or n <= SOON:
+        if rows.columns.size > _SHORT * n or n <= CHEAP_ROWS:
             return bool(rows.columns.size <= _SHORT * n)
         source, target = np.append(owner, rows.columns), np.append(rows.columns, owner)
         beside = target[np.argsort(source, kind="stable")]

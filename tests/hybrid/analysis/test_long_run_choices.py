@@ -349,7 +349,7 @@ def test_a_device_that_nobody_asked_for_is_left_alone() -> None:
 @pytest.fixture
 def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Value iteration alone, so that averages have bounds as wide as epsilon allows for."""
-    monkeypatch.setattr(component_averages, "SOON", -1)
+    monkeypatch.setattr(component_averages, "CHEAP_ROWS", -1)
     monkeypatch.setattr(component_averages, "nanoseconds_to_write", lambda *_: float("inf"))
 
 
