@@ -19,14 +19,14 @@ _ALL = ("mtbdd", "gpu_kernels", "hybrid")
 _HOST = ("mtbdd", "hybrid")
 _CARD = ("gpu_kernels", "hybrid/matrix/gpu")
 _FORMATS = ("gpu_kernels", "hybrid/matrix/explicit")
-_SHARED = ("hybrid/matrix/parts", "hybrid/base/communicators.py", "hybrid/base/communicators")
+_SHARED = ("hybrid/matrix/parts", "hybrid/base/communicators.py")
 _BOUNDS = ("hybrid/analysis", "hybrid/solvers")
 
 _FORMER = {
     "hybrid/matrix/gpu": "hybrid/gpu",
     "hybrid/matrix/explicit": "hybrid/explicit",
     "hybrid/matrix/parts": "hybrid/parts",
-    "hybrid/base/communicators": "hybrid/communicators",
+    "hybrid/base/communicators.py": "hybrid/base/communicators",
     "hybrid/base/disk.py": "hybrid/base/disk",
     "hybrid/matrix/cpu": "hybrid/cpu",
     "hybrid/matrix/injection": "hybrid/injection",
