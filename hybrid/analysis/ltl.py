@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hybrid.analysis.memory_scheduler import accepting_sets
+from hybrid.analysis.accepting_sets import accepting_sets
 from hybrid.analysis.operator_values import OperatorQuery
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.memory_scheduler import AcceptedPart, MemoryScheduler, Remembering
+from hybrid.analysis.accepting_sets import AcceptedPart
+from hybrid.analysis.memory_scheduler import MemoryScheduler, Remembering
 from hybrid.analysis.multi.long_run import StayingPolicy
 from hybrid.analysis.multi.memory import Endings, Objective, endings, objective_product, objectives_of
 from hybrid.analysis.multi.queries import (

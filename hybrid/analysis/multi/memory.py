@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.analysis.accepting_sets import AcceptedPart, meeting_parts
 from hybrid.analysis.long_run_choices import rewards_of_choices, state_share
 from hybrid.analysis.ltl import hoa_automaton, model_automaton, model_formulas, model_product
-from hybrid.analysis.memory_scheduler import AcceptedPart, labels_of, meeting_parts
+from hybrid.analysis.memory_scheduler import labels_of
 from hybrid.analysis.precomputation import end_components, prob1e, staying_choices
 from hybrid.analysis.rewards import free_choices, reward_units, rewards_of
 from hybrid.analysis.run.options import CheckOptions
