@@ -5,7 +5,6 @@ All text is escaped here.  Colours are those of the text around, so that pages m
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterable, Sequence
 
@@ -13,6 +12,12 @@ Facts = Sequence[tuple[str, str]]
 
 _WIDTH, _HEIGHT, _MARGIN = 260, 90, 6
 _LEFT = 'style="text-align:left"'
+
+
+def _escaped(text: str) -> str:
+    from html import escape
+
+    return escape(text)
 
 
 def facts_text(facts: Facts) -> str:
@@ -28,7 +33,7 @@ def block(kind: str, *parts: str) -> str:
 def facts_table(facts: Facts) -> str:
     """Return names and values as a table of two columns."""
     rows = "".join(
-        f"<tr><th {_LEFT}>{html.escape(name)}</th><td {_LEFT}>{html.escape(value)}</td></tr>"
+        f"<tr><th {_LEFT}>{_escaped(name)}</th><td {_LEFT}>{_escaped(value)}</td></tr>"
         for name, value in facts
     )
     return f"<table>{rows}</table>"
@@ -36,9 +41,9 @@ def facts_table(facts: Facts) -> str:
 
 def rows_table(header: Sequence[str], rows: Iterable[Sequence[object]], more: int = 0) -> str:
     """Return rows beneath a header as a table, and how many more there are."""
-    head = "".join(f"<th {_LEFT}>{html.escape(name)}</th>" for name in header)
+    head = "".join(f"<th {_LEFT}>{_escaped(name)}</th>" for name in header)
     body = "".join(
-        f"<tr>{''.join(f'<td {_LEFT}>{html.escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows
+        f"<tr>{''.join(f'<td {_LEFT}>{_escaped(str(cell))}</td>' for cell in row)}</tr>" for row in rows
     )
     rest = paragraph(f"... and {more:,} more") if more > 0 else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
@@ -46,7 +51,7 @@ def rows_table(header: Sequence[str], rows: Iterable[Sequence[object]], more: in
 
 def paragraph(text: str) -> str:
     """Return a text as a paragraph."""
-    return f"<div {_LEFT}>{html.escape(text)}</div>"
+    return f"<div {_LEFT}>{_escaped(text)}</div>"
 
 
 def memory_picture(sizes: Sequence[int], marked: int) -> str:
@@ -72,8 +77,8 @@ def memory_picture(sizes: Sequence[int], marked: int) -> str:
     title = f"{told}; {min(sizes):,} to {max(sizes):,} bytes at worst"
     return (
         f'<figure style="margin:0"><svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" '
-        f'height="{_HEIGHT}" role="img"><title>{html.escape(title)}</title>'
+        f'height="{_HEIGHT}" role="img"><title>{_escaped(title)}</title>'
         f'<polyline points="{points}" fill="none" stroke="currentColor" stroke-width="1.5"/>'
         f'<circle cx="{x}" cy="{y}" r="3" fill="#c33"/></svg>'
-        f"<figcaption>{html.escape(told)}</figcaption></figure>"
+        f"<figcaption>{_escaped(told)}</figcaption></figure>"
     )

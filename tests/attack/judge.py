@@ -31,7 +31,7 @@ _NOT_CONVERGED = re.compile(
 # What doubles cannot hold, told as such: of a model when it is built, and of rewards.
 BEYOND_DOUBLES = re.compile(
     "less than 1.79e308|at least 2.23e-308|rewards of both signs cancel|infinite values that cancel"
-    "|too small a double to be written out"
+    "|too small a double to be written out|a value is beyond 1.79e308"
 )
 _INAPPLICABLE = re.compile("averages in the long run have none|not answered by the engine symbolic")
 _REFUSED = re.compile(r"rewards below zero that may be earned for ever")

@@ -7,12 +7,10 @@ import csv
 import errno
 import io
 import os
-import secrets
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +20,9 @@ from hybrid.base.state_values import StateTruth, StateValues
 from mtbdd.base.communicator import Communicator
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.state_order import own_numbers, states_in_parts, table_of_range, table_of_states, table_type
+
+if TYPE_CHECKING:
+    import zipfile
 
 # Parts of files of state values: headers of arrays, and rows of text.
 
@@ -330,6 +331,8 @@ def _states(model: SymbolicModel, indices: NDArray[np.int64]) -> NDArray[Any]:
 
 def _begins(arrays: Sequence[tuple[str, np.dtype[Any]]], size: int) -> list[int]:
     """Return the byte at which the elements of every array begin: the headers before have fixed lengths."""
+    import zipfile
+
     begins, end = [], 0
     for name, kind in arrays:
         head = io.BytesIO()
@@ -343,6 +346,8 @@ def _frame(
     file: SharedFile, arrays: Sequence[tuple[str, np.dtype[Any]]], begins: Sequence[int], size: int
 ) -> None:
     """Write the headers of the archive around the elements, which are read again for their checksums."""
+    import zipfile
+
     frame = _Frame(file)
     with zipfile.ZipFile(frame, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for (name, kind), begin in zip(arrays, begins, strict=True):
@@ -444,7 +449,7 @@ def publish_state_values(path: str | Path, model: SymbolicModel, found: StateVal
     """
     check_suffix(path, "values")
     communicator, target = model.communicator, Path(os.path.realpath(path))
-    name = communicator.first_text(f".{target.stem[:80]}.{secrets.token_hex(4)}{target.suffix}")
+    name = communicator.first_text(f".{target.stem[:80]}.{os.urandom(4).hex()}{target.suffix}")
     assert name is not None
     temporary = target.with_name(name)
     try:
@@ -468,6 +473,8 @@ def _parts(model: SymbolicModel, found: StateValues | StateTruth) -> Iterator[tu
 
 def _write_state_arrays(path: Path, model: SymbolicModel, found: StateValues | StateTruth) -> None:
     """Write one array after the other."""
+    import zipfile
+
     kind = value_type(found)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for place, name in enumerate(COLUMNS):
