@@ -189,7 +189,7 @@ def _judge_states(model: SymbolicModel, case: Case, question: Question) -> tuple
         found = checker.evaluate(prop.formula)
     except (NotConvergedError, OptionError, UnknownError, UnsupportedError):
         return None, 0
-    except (LanguageError, PropertyError) as error:
+    except (LanguageError, PropertyError, OverflowError) as error:
         # The same refusal as that of the answer.
         if BEYOND_DOUBLES.search(str(error)):
             return None, 0
