@@ -15,7 +15,9 @@ from mtbdd.build.model import SymbolicModel
 from mtbdd.language.errors import BuildError
 from tests.attack.cases import Case, Record, run_case
 
-REFUSED_BY_LISTS = re.compile("rewards that add up to (a number of known sign|less than 1.79e308)")
+REFUSED_BY_LISTS = re.compile(
+    "rewards (that add up to (0 or to a normal double|less than 1.79e308)|of 0 or at least 2.23e-308)"
+)
 
 
 def ask_directed(model: SymbolicModel, text: str, **options: Any) -> Answer:

@@ -29,6 +29,8 @@ Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 _UNIT = 2.0**-53
 _UP = 1.0 + 2.0**-40
+_LEAST_NORMAL = 2.0**-1022
+_TINIEST = 2.0**-1074
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,11 @@ class Numbers:
     def times(self, factor: Vector, units: float) -> Numbers:
         """Return the product with factors that are not negative, off by some units."""
         values = self.values * factor
-        exact = (values == 0) | (factor == 1) | (self.values == 1)
+        exact = (self.values == 0) | (factor == 0) | (factor == 1) | (self.values == 1)
         size = np.abs(values)
-        error = self.error * factor + size * (units * _UNIT) + np.where(exact, 0.0, size * _UNIT)
+        # lemma: underflow
+        rounding = np.where(exact, 0.0, size * _UNIT + _TINIEST)
+        error = self.error * factor + size * (units * _UNIT) + rounding
         return Numbers(values, error * (1 + units * _UNIT) * _UP)
 
 
@@ -106,10 +110,11 @@ class ListedStates:
         """Return a bound on the relative error of rewards, in units.
 
         Raises BuildError: they cancel so far that it is not known whether anything is left, or leave the
-        doubles.
+        normal doubles.
         """
-        sure = np.isfinite(found.values) & ((found.error == 0) | (np.abs(found.values) > found.error))
-        message = "expected rewards that add up to a number of known sign, got none"
+        least = np.maximum(found.error, _LEAST_NORMAL)  # lemma: underflow
+        sure = np.isfinite(found.values) & ((found.error == 0) | (np.abs(found.values) > least))
+        message = "expected rewards that add up to 0 or to a normal double of known sign, got none"
         self.refuse(structure, sure, message, "; write them as one item")
         return relative_units(found.values, found.error)
 
@@ -338,6 +343,9 @@ def _reward(
                 rates = gained.values * np.bincount(found.sources, found.weights, minlength=states.n)
             message = "expected rewards that add up to less than 1.79e308 in a unit of time, got more"
             states.refuse(structure, np.isfinite(rates), message)
+            message = "expected rewards of 0 or at least 2.23e-308 in a unit of time, got less"
+            # lemma: underflow
+            states.refuse(structure, (gained.values == 0) | (np.abs(rates) >= _LEAST_NORMAL), message)
         units = max(units, states.units(structure, gained))
         earned = gained.values
     is_sure = taken is not None  # in the language rewards of a process go by state and action
@@ -359,5 +367,9 @@ def _by_jumps(by_action: dict[str, list[RewardItem]], states: ListedStates, foun
         rate = np.bincount(found.sources[held], found.weights[held], minlength=n)
         share = np.divide(rate, whole, out=np.zeros(n), where=whole > 0)
         gained = states.earned(by_action[action], rate > 0)
-        total = total.plus(gained.times(share, 2.0 * (found.units + most) + 1.0))
+        product = gained.times(share, 2.0 * (found.units + most) + 1.0)
+        # Of a share below the normal doubles nothing is known.
+        lost = (gained.values != 0) & (rate > 0) & (share < _LEAST_NORMAL)
+        # lemma: underflow
+        total = total.plus(replace(product, error=np.where(lost, np.inf, product.error)))
     return total

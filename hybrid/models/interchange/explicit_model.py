@@ -65,6 +65,23 @@ def require_all(
         raise InterchangeError(f"{place(k)}: {told}{came}{advice}")
 
 
+def reward_name(name: str | None, number: int) -> str:
+    """Return what messages call a reward structure."""
+    return f'reward "{name}"' if name else f"reward {number + 1}"
+
+
+def require_normal(rewards: Vector, scaled: Vector, place: Callable[[int], str]) -> None:
+    """Refuse rewards that were multiplied or divided if one that is not 0 is no normal double.
+
+    A reward that underflows to 0 would change what is earned for ever from infinity to nothing.
+    Lemma: underflow (docs/bounds.md).
+    """
+    size = np.abs(scaled)
+    right = (rewards == 0) | ((size >= _LEAST_NORMAL) & (size < np.inf))  # lemma: underflow
+    told = "expected rewards of a step, or a unit of time, of 0 or at least 2.23e-308 and less than 1.79e308"
+    require_all(right, place, told, scaled)
+
+
 def unless_zero(vector: Vector | None) -> Vector | None:
     """Return a vector, None for nothing but zeros."""
     return vector if vector is not None and vector.any() else None
@@ -361,7 +378,7 @@ def _check_vectors(model: ExplicitModel) -> None:
     for name, mask in model.labels.items():
         _check_length(source, f'label "{name}"', mask, n)
     for number, reward in enumerate(model.rewards):
-        name = f'reward "{reward.name}"' if reward.name else f"reward {number + 1}"
+        name = reward_name(reward.name, number)
         for vector, length, place in (
             (reward.states, n, model.places.state),
             (reward.choices, model.n_choices, model.places.choice),

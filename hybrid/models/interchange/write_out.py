@@ -21,6 +21,8 @@ from hybrid.models.interchange.explicit_model import (
     Places,
     StateVariable,
     Vector,
+    require_normal,
+    reward_name,
     unless_zero,
 )
 from mtbdd.base.errors import either
@@ -167,7 +169,7 @@ def listed_reward(model: SymbolicModel, structure: int, rows: ListedChoices) -> 
     """Return a reward structure by number of the state and of the choice."""
     index = model.index
     own, error = enclosed_rewards(model, structure, index, moves=False)
-    units = relative_units(own, error)
+    units, name = relative_units(own, error), model.source.rewards[structure].name
     choices: Vector = np.zeros(len(rows.layers))
     for number in range(len(model.layers)):
         layer = number if model.is_mdp else None
@@ -177,14 +179,18 @@ def listed_reward(model: SymbolicModel, structure: int, rows: ListedChoices) -> 
         # lemma: entry-units
         units = max(units, relative_units(earned, error))
         if model.type is ModelType.CTMC:
-            earned = earned / model.exit_rates(index)
+            with np.errstate(over="ignore"):
+                jumps = earned / model.exit_rates(index)
+            # lemma: underflow
+            require_normal(earned, jumps, lambda _: reward_name(name, structure))
+            earned = jumps
             # lemma: entry-units
             units += model.exit_units + 1.0
         held = rows.layers == number
         choices[held] = for_users(model, earned)[rows.owners[held]]
     # lemma: entry-units
     return ExplicitReward(
-        model.source.rewards[structure].name,
+        name,
         unless_zero(for_users(model, own)),
         unless_zero(choices),
         units * (1 + 2.0**-40),

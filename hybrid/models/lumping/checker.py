@@ -12,7 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from hybrid.analysis.run.options import CheckOptions
 from hybrid.analysis.run.statistics import SolveStatistics
-from hybrid.base.errors import HybridError, OptionError, PropertyError, UnknownError, UnsupportedError
+from hybrid.base.errors import (
+    HybridError,
+    InterchangeError,
+    OptionError,
+    PropertyError,
+    UnknownError,
+    UnsupportedError,
+)
 from hybrid.base.state_values import StateTruth, StateValues
 from hybrid.checking.answer import Answer, EveryState
 from hybrid.checking.checker import Checker
@@ -348,16 +355,19 @@ class LumpingChecker:
         while any(name.startswith(word) for name in named):
             word += "'"
         names = {states: f"{word} {k}" for k, states in enumerate(own, start=1)}
-        found = quotient_by_sets(
-            self.model,
-            [*names, *named.values()],
-            sorted(questions.rewards),
-            labels=[*names.values(), *named],
-            keep_loops=questions.keep_loops,
-            written=self._listed,
-            share=_SHARE,
-            listed=LISTED,
-        )
+        try:
+            found = quotient_by_sets(
+                self.model,
+                [*names, *named.values()],
+                sorted(questions.rewards),
+                labels=[*names.values(), *named],
+                keep_loops=questions.keep_loops,
+                written=self._listed,
+                share=_SHARE,
+                listed=LISTED,
+            )
+        except InterchangeError as fault:  # rewards that a list does not hold
+            raise UnsupportedError(f"{fault}; leave {option('bisimulation')} out") from None
         checker = Checker(found.model, self.options, self._progress, values=self._values)
         self._last = _Asked(key, found, checker, names)
         return self._last

@@ -24,6 +24,8 @@ from hybrid.models.interchange.explicit_model import (
     Numbers,
     StateVariable,
     Vector,
+    require_normal,
+    reward_name,
     unless_zero,
 )
 from hybrid.models.interchange.write_out import ListedChoices, listed_choices
@@ -514,8 +516,11 @@ class _Earned:
         states, units = self._states.values(of_states)
         choices, choice_units = self._choices.values(of_choices)
         if choices is not None and listed.type is ModelType.CTMC:
+            rates = choices
             with np.errstate(over="ignore"):
-                choices = choices / listed.row_sums
+                choices = rates / listed.row_sums
+            # lemma: underflow
+            require_normal(rates, choices, lambda _: reward_name(self._name, self.number))
             # lemma: formal-sums, entry-units
             choice_units += listed.value_units + float(np.diff(listed.row_starts).max()) + 1.0
         units = max(units, choice_units)  # lemma: formal-sums

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels.runtime.coded import pointers
 from hybrid.base.arrays import concatenated_ranges
-from hybrid.base.errors import InterchangeError, OptionError
+from hybrid.base.errors import OptionError
 from hybrid.checking.checker import saves_little
 from hybrid.models.interchange.compressing.moves import (
     EncodedStates,
@@ -32,6 +32,7 @@ from hybrid.models.interchange.explicit_model import (
     Mask,
     Numbers,
     Vector,
+    require_normal,
     validate,
 )
 from mtbdd.base.errors import option
@@ -414,12 +415,8 @@ def _reward(
         # Earned by a jump: in a unit of time, as often as the state is left.
         with np.errstate(over="ignore"):
             by_choice = by_choice * model.row_sums
-        wrong = np.flatnonzero(~np.isfinite(by_choice))
-        if wrong.size:
-            raise InterchangeError(
-                f"{model.places.choice(int(wrong[0]))}: expected rewards that add up to less than 1.79e308 "
-                "in a unit of time, got more"
-            )
+        # lemma: underflow
+        require_normal(reward.choices, by_choice, model.places.choice)
         # lemma: entry-units
         units += model.value_units + float(np.diff(model.row_starts).max(initial=1)) + 1.0
     layers: list[SymbolicMatrix | None] = []

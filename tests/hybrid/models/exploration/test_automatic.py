@@ -81,7 +81,7 @@ def test_costly_commands_of_few_states_are_listed(name: str, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("items", "message"),
     [
-        ("true : 1e17/3; true : -1e17/3;", "a number of known sign, got none in state"),
+        ("true : 1e17/3; true : -1e17/3;", "a normal double of known sign, got none in state"),
         ("[] true : 1.7e308;", "less than 1.79e308 in a unit of time, got more in state"),
     ],
 )
