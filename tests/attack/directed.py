@@ -21,7 +21,19 @@ REFUSED_BY_LISTS = re.compile(
 
 
 def ask_directed(model: SymbolicModel, text: str, **options: Any) -> Answer:
-    """Answer as `hybrid.check`, of a model whose commands end where the question is settled."""
+    """Answer as `hybrid.check`, of a model whose commands end where the question is settled.
+
+    Where rewards below zero may be earned for ever behind that alone, there is an answer, while the oracle,
+    which knows all states, has none: then the refusal of the whole model is judged.
+    """
+    found = _answer(model, text, **options)
+    if found.error is None and text.startswith("R") and "F<=" in text:
+        whole = hybrid.check(model, text, **options)
+        return whole if whole.error is not None and "may be earned for ever" in whole.error else found
+    return found
+
+
+def _answer(model: SymbolicModel, text: str, **options: Any) -> Answer:
     (prop,) = resolve_properties(parse_properties(text), model.source, keep_faults=True).properties
     formulas = [] if prop.error is not None else [prop.formula]
     source = ended_in(model.source, settled_states(model.source, formulas))
