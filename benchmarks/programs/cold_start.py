@@ -18,7 +18,7 @@ from benchmarks.library.records import Records
 
 
 def _small(name: str, constants: str) -> tuple[str, ...]:
-    """Return the arguments of a check of a small example, of all its properties."""
+    """Return the arguments of a check of an example, of all its properties."""
     files = (f"examples/{name}.prism", f"examples/{name}.props")
     return ("-m", "hybrid", "check", *files, *(("--const", constants) if constants else ()))
 
@@ -32,7 +32,10 @@ STARTS: dict[str, tuple[tuple[str, ...], float | None]] = {
     "hybrid --help": (("-m", "hybrid", "--help"), 0.06),
     "hybrid info kanban t=3": (("-m", "hybrid", "info", _KANBAN[0], *_KANBAN[2:]), None),
     "hybrid levels kanban t=10": (("-m", "hybrid", "levels", _KANBAN[0], "--const", "t=10"), 1.5),
-    "hybrid check kanban t=3": (("-m", "hybrid", "check", *_KANBAN), 1.0),
+    **{
+        f"hybrid check {name} {constants}": (_small(name, constants), 0.6)
+        for name, constants in (("kanban", "t=3"), ("cluster", "N=20"), ("tandem", "c=90"))
+    },
     **{
         f"hybrid check {name} {constants}".rstrip(): (_small(name, constants), 0.4)
         for name, constants in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,13 +17,14 @@ from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.base.arrays import extremes, total
 from hybrid.base.errors import NotConvergedError, PropertyError
 from hybrid.base.state_values import StateValues
-from hybrid.matrix.backends import CpuBackend
+from hybrid.matrix.backends import FEW_ENTRIES, FEW_EQUATIONS, TIMES_WRITTEN, CpuBackend
 from hybrid.matrix.cpu.csr import csr_of
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.levels.curve import LevelCurve
 from hybrid.matrix.operators.hybrid_matrix import DistributedMatrix, HybridMatrix
 from hybrid.matrix.operators.inject import inject
 from hybrid.matrix.operators.rounding import Discount, step_slack
+from hybrid.matrix.reference import OutgrownError, end_when_long
 from hybrid.matrix.space.base import Clock, Solution, Status
 from hybrid.matrix.space.bellman import DirectedSystem
 from hybrid.matrix.space.bounded_solution import UNIT, BoundedSolution
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
 
 # Matrices in the representation that the options of a check choose, and the place of the vectors beside them.
 
+_log = logging.getLogger(__name__)
+
 _SMALL = 1 << 18
 """States below which a system goes to a device only on request."""
 
@@ -60,18 +64,25 @@ _HOST_VECTORS = 3
 
 
 def build_operator(
-    matrix: OffsetMTBDD, options: CheckOptions, beside: bool = False, steps: float = 0.0
+    matrix: OffsetMTBDD,
+    options: CheckOptions,
+    beside: bool = False,
+    steps: float = 0.0,
+    is_light: bool = False,
 ) -> Matrix:
     """Return the operator with its representation built, so that iterations are timed without set-up.
 
     `beside` says whether the vectors of the solution lie where the matrix does, and not on the host in any
-    case, and `steps` how many products will follow, as far as that is known. If there is no room for the
+    case, and `steps` how many products will follow, as far as that is known. If it `is_light`, NumPy may have
+    it where entries are few, and raises OutgrownError once products are many. If there is no room for the
     matrix, or for the vectors that any method keeps on the host, that is reported as a MemoryError; in all
     processes that share it, if one of them has none.
     """
     from mtbdd.offset.distributed import DistributedMTBDD
 
-    backend = options.matrix_backend(None if isinstance(matrix, DistributedMTBDD) else matrix.n_rows, steps)
+    alone = None if isinstance(matrix, DistributedMTBDD) else matrix.n_rows
+    is_light = is_light and options.engine == "hybrid" and matrix.n_entries <= FEW_ENTRIES
+    backend = options.matrix_backend(alone, steps, TIMES_WRITTEN if is_light else 1)
     expects_room = not beside or backend.place is HOST
     if isinstance(matrix, DistributedMTBDD):
 
@@ -105,6 +116,8 @@ def build_operator(
     operator = inject(matrix, options.level, backend, representation=options.representation)
     if not expects_room and operator.place is HOST:
         _require_room(matrix)  # the device had none for it
+    if is_light and matrix.n_rows > FEW_EQUATIONS:
+        end_when_long(operator.product, matrix.n_entries)
     return operator.prepare()
 
 
@@ -253,6 +266,7 @@ def solve_linear(
     losses: Vector | None = None,
     units: float = 0.0,
     discount: Discount | None = None,
+    is_light: bool = True,
 ) -> StateValues:
     """Solve ``x = P x + b`` over a set of states from each of which the set is left almost surely.
 
@@ -272,6 +286,8 @@ def solve_linear(
         Relative error of b and of `losses` in units of rounding, beyond that of sums of matrix entries.
     discount : Discount, optional
         What P is multiplied with; the set need not be left then.
+    is_light : bool
+        Whether NumPy may try, see `build_operator`; not between checkpoints.
 
     Returns
     -------
@@ -288,10 +304,12 @@ def solve_linear(
     -----
     Where the matrix lies on a device, so do all vectors.
     """
-    matrix = build_operator(model.submatrix(maybe, maybe, diagonal=False), options, beside=True)
+    entries = model.submatrix(maybe, maybe, diagonal=False)
+    matrix = build_operator(entries, options, beside=True, is_light=is_light and work.checkpoint is None)
     there = maybe.at(matrix.place)
     place, xp = there.place, there.place.xp
     diagonal, shared = leaving_rates(model, there, options)
+    given, own_losses = units, losses
     # lemma: entry-units, rounding
     units += shared
     gains: Vector = b(there) if callable(b) else place.array(b)
@@ -327,9 +345,14 @@ def solve_linear(
     enclosed: list[BoundedSolution] = []
     for right in (gains,) if losses is None else (gains, losses):
         # Not held any longer than its solution: there may be another one.
-        found = method.enclosed(
-            DirectedSystem(matrix, diagonal, right, slack, method.vectors), upper_bound, work.following(maybe)
-        )
+        system = DirectedSystem(matrix, diagonal, right, slack, method.vectors)
+        try:
+            found = method.enclosed(system, upper_bound, work.following(maybe))
+        except OutgrownError as many:
+            _log.info("compiled kernels go on: %s", many)
+            return solve_linear(
+                model, maybe, b, upper_bound, options, work, what, own_losses, given, discount, False
+            )
         name, vectors = found.solved_by or (method.name, method.vectors)
         _note(work, name, vectors + found.more_vectors, matrix, found.iterations, found.seconds)
         work.accept(what, found)
@@ -418,13 +441,16 @@ def solve_gain(
     options: CheckOptions,
     work: SolveStatistics,
     what: str,
+    is_light: bool = True,
 ) -> tuple[float, float, float]:
     """Return the long-run average of rewards in a bottom component of two states or more, with its bounds.
 
     `rewards` is given the component and returns a vector, shape (component.size,), float64, in the
     component's place, per step or unit of time. Where the matrix lies on a device, so do all vectors.
+    `is_light` as for `solve_linear`.
     """
-    matrix = build_operator(model.submatrix(component, component, diagonal=False), options, beside=True)
+    entries = model.submatrix(component, component, diagonal=False)
+    matrix = build_operator(entries, options, beside=True, is_light=is_light and work.checkpoint is None)
     there = component.at(matrix.place)
     space_of(matrix).reserve(_SET_UP_VECTORS, matrix.shape[0])
     # Nothing leaves a bottom component: its matrix has all entries of its rows.
@@ -438,7 +464,11 @@ def solve_gain(
     if not has_room:
         earned = there.place.compressed(earned)
     slack = step_slack(matrix, row_entries(model.transitions)) + shared * UNIT  # lemma: gain, rounding
-    found = method.solve(matrix, diagonal, earned, slack, work.following(component))
+    try:
+        found = method.solve(matrix, diagonal, earned, slack, work.following(component))
+    except OutgrownError as many:
+        _log.info("compiled kernels go on: %s", many)
+        return solve_gain(model, component, rewards, method, options, work, what, False)
     work.synchronisations += found.synchronisations
     work.products += found.products
     _note(work, method.name, method.vectors, matrix, found.iterations, found.seconds, nbytes=found.nbytes)

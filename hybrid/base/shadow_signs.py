@@ -6,6 +6,8 @@ number decides the sign. So the same system takes the same course everywhere, an
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,8 +21,23 @@ FACTORS = 0x9E3779B1, 0x85EBCA6B, 0xC2B2AE35
 """Odd numbers that the hash multiplies by, modulo 2^32."""
 
 
+_KEPT = 1 << 17
+"""Elements whose signs are kept, in four megabytes: to make them takes as long as some of their products."""
+
+
 def signs(begin: int, end: int) -> NDArray[np.float64]:
-    """Return the elements ``begin .. end`` of the shadow vectors, shape (s, end - begin)."""
+    """Return the elements ``begin .. end`` of the shadow vectors, shape (s, end - begin); some are kept."""
+    return _kept(begin, end) if end <= _KEPT else _made(begin, end)
+
+
+@lru_cache(maxsize=32)
+def _kept(begin: int, end: int) -> NDArray[np.float64]:
+    found = _made(begin, end)
+    found.flags.writeable = False
+    return found
+
+
+def _made(begin: int, end: int) -> NDArray[np.float64]:
     hashed = np.arange(begin, end, dtype=np.uint64).astype(np.uint32)
     first, second, third = (np.uint32(factor) for factor in FACTORS)
     hashed *= first

@@ -37,7 +37,7 @@ from hybrid.checking.answer import Answer, EveryState
 from hybrid.checking.filters import OF_ENDS, Summary, summarise, summarise_ends
 from hybrid.checking.formulas import LOGIC, FormulaChecker
 from hybrid.checking.in_parts import failure_of, refuse_options
-from hybrid.matrix.backends import FEW_EQUATIONS
+from hybrid.matrix.backends import FEW_ENTRIES, FEW_EQUATIONS, TIMES_WRITTEN
 from hybrid.properties.tree import (
     Filter,
     MultiObjective,
@@ -140,7 +140,7 @@ def with_engine(
         return replace(options, engine="hybrid"), "what was asked for besides is its alone"
     if not needs_arrays and results_of_trial(options, model) is not None:
         return replace(options, engine="symbolic"), f"{model.n_states:,} states are many beside the nodes"
-    if options.backend == options.method == "auto" and model.n_states <= FEW_EQUATIONS:
+    if options.backend == options.method == "auto" and _has_few_equations(options, model):
         few = f"NumPy solves {counted(model.n_states, 'state')} before compiled kernels are loaded"
         return replace(options, engine="hybrid"), few
     matrices = [model.layer_transitions(layer) for layer in range(len(model.layers))]
@@ -159,6 +159,13 @@ def with_engine(
     if needed > _SHARE * free_memory_bytes():
         return replace(options, engine="hybrid"), f"{told}, but there is no room for a list of {entries:,}"
     return replace(options, engine="explicit"), why
+
+
+def _has_few_equations(options: CheckOptions, model: SymbolicModel) -> bool:
+    """Whether NumPy solves the equations before compiled kernels are loaded."""
+    if model.n_states <= FEW_EQUATIONS or model.is_mdp or model.n_states > TIMES_WRITTEN * FEW_EQUATIONS:
+        return model.n_states <= FEW_EQUATIONS
+    return model.n_transitions <= FEW_ENTRIES and options.matrix_backend().name == "cpu"
 
 
 def _is_soon_written(options: CheckOptions, model: SymbolicModel, entries: int) -> bool:

@@ -7,17 +7,22 @@ instance and every entry (i, j) of its submatrix S.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.runtime.csr import CsrArrays
 from hybrid.base.scipy_routines import csr_multiplier
 from hybrid.matrix.injection.injected import InjectedMatrix, TaskList
 from hybrid.matrix.injection.submatrices import Submatrix
 from hybrid.matrix.space.base import Product
+
+if TYPE_CHECKING:
+    from hybrid.matrix.space.swept import RowSweeps
 
 Float64Array = NDArray[np.float64]
 
@@ -128,6 +133,24 @@ def relax_in_place(
     return float(absolute), float(relative)
 
 
+class OutgrownError(Exception):
+    """More products were asked of NumPy than it makes before compiled kernels are quicker."""
+
+
+_NANOSECONDS = 30, 4
+"""Of a product and a recurrence's passes beside it, for each row and for each entry."""
+
+_LONG = 7e8
+"""Nanoseconds that products may take, about as many as compiled kernels are loaded in."""
+
+
+def end_when_long(product: Product, entries: int) -> None:
+    """Let NumPy's products end with an `OutgrownError` once they have been many; those of others go on."""
+    if isinstance(product, ReferenceProduct):
+        row, entry = _NANOSECONDS
+        product.left = _LONG / (row * product.held.shape[0] + entry * entries)
+
+
 class ReferenceProduct(Product):
     """Products and relaxation steps of a matrix in submatrices: path by path, or task by task.
 
@@ -135,15 +158,45 @@ class ReferenceProduct(Product):
     ----------
     held : InjectedMatrix or TaskList
         The matrix.
+
+    Attributes
+    ----------
+    left : float
+        Products that may still be made.
     """
 
     def __init__(self, held: InjectedMatrix | TaskList) -> None:
-        self.held = held
+        self.held, self.left = held, math.inf
+
+    def count(self) -> None:
+        """Count a product, or a sweep.
+
+        Raises
+        ------
+        OutgrownError
+            There are none left.
+        """
+        self.left -= 1.0
+        if self.left < 0.0:
+            raise OutgrownError(f"NumPy has made many products of {self.held.shape[0]} rows")
 
     @cached_property
     def _groups(self) -> list[_Group]:
         assert isinstance(self.held, InjectedMatrix)
         return _groups_of(self.held)
+
+    def sweeps(self) -> RowSweeps | None:
+        """Return sweeps over the rows of a square matrix that is one submatrix; None of others."""
+        held = self.held
+        if isinstance(held, TaskList) or held.shape[0] != held.shape[1] or len(held) != 1:
+            return None
+        from hybrid.matrix.space.swept import TriangularSweeps
+
+        ((row, column, number),) = held.instances.tolist()
+        own, n = held.submatrix(number), held.shape[0]
+        starts = np.searchsorted(own.row + row, np.arange(n + 1))
+        rows = CsrArrays(held.shape, starts, own.column + column, own.value)
+        return TriangularSweeps(rows, self.count)
 
     @property
     def nbytes(self) -> int:
@@ -152,6 +205,7 @@ class ReferenceProduct(Product):
 
     def multiply(self, x: Float64Array, out: Float64Array) -> None:
         """Write M x to ``out``."""
+        self.count()
         held = self.held
         with np.errstate(invalid="ignore", over="ignore"):
             if isinstance(held, TaskList):

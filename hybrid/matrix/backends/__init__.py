@@ -53,6 +53,12 @@ BACKENDS = ("auto", "cpu", "gpu", "reference")
 FEW_EQUATIONS = 10_000
 """Equations up to which NumPy solves most systems in the third of a second that compiled code loads for."""
 
+TIMES_WRITTEN = 6
+"""Times as many equations of a chain are few where it has few entries: sweeps solve them, written out."""
+
+FEW_ENTRIES = 1 << 19
+"""Entries of such a chain."""
+
 
 def choose_backend(asked: str | Backend, equations: int | None = None, times: int = 1) -> Backend:
     """Resolve a backend's name.
@@ -410,7 +416,7 @@ class ReferenceBackend(Backend):
 
     def vector_space(self, product: Product, operator: LinearOperator) -> HostSpace:
         """See `Backend.vector_space`."""
-        return HostSpace(operator)
+        return HostSpace(operator, sweeps=cast(ReferenceProduct, product).sweeps)
 
     def _in_row_types(self, curve: LevelCurve, level: int) -> Product:
         return ReferenceProduct(inject_level(curve.matrix, level))

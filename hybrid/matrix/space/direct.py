@@ -309,6 +309,28 @@ def _incomplete_factors(
     return spilu(matrix, **limits, **_ALONE, options={"Equil": False})
 
 
+def triangular_factors(values: Vector, rows: NDArray[np.intc], starts: NDArray[np.int64]) -> Any:
+    """Return what solves equations of a triangular matrix, given by columns; None where a pivot is zero."""
+    n, starts = starts.size - 1, starts.astype(np.intc)
+    alone = None if "scipy.sparse" in sys.modules else scipy_alone(*_SUPERLU)
+    with suppress(RuntimeError, MemoryError):
+        if alone is not None:
+            options = {"ColPerm": "NATURAL", "DiagPivotThresh": 0.0, "SymmetricMode": True, "Equil": False,
+                       "Relax": _ALONE["relax"], "PanelSize": _ALONE["panel_size"]}  # fmt: skip
+            # Another SciPy may have it otherwise.
+            with suppress(TypeError, AttributeError, ValueError):
+                return alone.gstrf(
+                    n, values.size, values, rows, starts, csc_construct_func=None, ilu=False, options=options
+                )
+        from scipy.sparse import csc_array
+        from scipy.sparse.linalg import splu
+
+        matrix = csc_array((values, rows, starts), shape=(n, n))
+        limits: Any = {"permc_spec": "NATURAL", "diag_pivot_thresh": 0.0}
+        return splu(matrix, **limits, **_ALONE, options={"SymmetricMode": True, "Equil": False})
+    return None
+
+
 def factored_system(rows: CsrArrays, diagonal: Vector, b: Vector, is_slender: bool = False) -> FactoredSystem:
     """Return a system of equations for direct solution; see `FactoredSystem`.
 

@@ -19,12 +19,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from gpu_kernels.runtime.csr import CsrArrays
+from hybrid.base.scipy_routines import csr_multiplier
 from hybrid.base.shadow_signs import DIRECTIONS
 from hybrid.matrix.space.base import Vector
+from hybrid.matrix.space.direct import triangular_factors
 from hybrid.matrix.space.idr import IDR, Images
 from hybrid.matrix.space.passes import Passes
 
@@ -57,6 +60,78 @@ class RowSweeps(Protocol):
         A linear map of x, b and `less`, the same one every time; which values are new enough is the matrix's
         own affair.
         """
+
+
+class TriangularSweeps:
+    """See `RowSweeps`; of rows on the host, by SuperLU's solution of triangular equations.
+
+    Parameters
+    ----------
+    rows : CsrArrays
+        Square, columns ascending in a row; what lies on the diagonal counts as an old value.
+    count : callable
+        Called before every sweep.
+
+    Notes
+    -----
+    A triangle has itself for a factor. It is put in order once for each order of the rows, and again for
+    another diagonal or omega. Time of a sweep: O(entries).
+    """
+
+    def __init__(self, rows: CsrArrays, count: Callable[[], object] = lambda: None) -> None:
+        self._rows, self._count, n = rows, count, rows.shape[0]
+        self._owner = np.repeat(np.arange(n), np.diff(rows.row_starts))
+        self._old: dict[bool, Callable[[Vector], Vector]] = {}
+        self._factors: dict[bool, tuple[Vector, float, Any]] = {}
+
+    def sweep(
+        self,
+        x: Vector,
+        b: Vector | None,
+        diagonal: Vector,
+        out: Vector,
+        less: float = 0.0,
+        omega: float = 1.0,
+        descending: bool = False,
+    ) -> None:
+        """See `RowSweeps.sweep`."""
+        self._count()
+        factors = self._factored(diagonal, omega, descending)
+        if factors is None:
+            out.fill(np.nan)
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            right = self._old[descending](x)
+            if b is not None:
+                right += b
+            if less != 0.0:
+                right -= less
+            if omega != 1.0:
+                right *= omega
+                right += (1.0 - omega) * diagonal * x
+            out[...] = factors.solve(right, "T")
+
+    def _factored(self, diagonal: Vector, omega: float, descending: bool) -> Any:
+        """Return the factors of the triangle that a sweep solves; None where there are none."""
+        known = self._factors.get(descending)
+        if known is not None and known[0] is diagonal and known[1] == omega:
+            return known[2]
+        owner, columns, n = self._owner, self._rows.columns, diagonal.size
+        is_new = columns > owner if descending else columns < owner
+        new, old = np.flatnonzero(is_new), np.flatnonzero(~is_new)
+        if known is None:
+            ends = np.append(0, np.cumsum(np.bincount(owner[old], minlength=n)))
+            self._old[descending] = csr_multiplier(ends, columns[old], self._rows.values[old], n)
+        # Rows with the diagonal at their end, or at their beginning: the columns of the transposed triangle.
+        every, ends = np.arange(n), np.append(0, np.cumsum(np.bincount(owner[new], minlength=n)))
+        place = (ends[:-1] if descending else ends[1:]) + every
+        moved = np.arange(new.size) + owner[new] + int(descending)
+        index, values = np.empty(new.size + n, np.intc), np.empty(new.size + n)
+        index[moved], values[moved] = columns[new], -omega * self._rows.values[new]
+        index[place], values[place] = every, diagonal
+        found = triangular_factors(values, index, ends + np.arange(n + 1))
+        self._factors[descending] = diagonal, omega, found
+        return found
 
 
 class SweptImages:

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+import hybrid.matrix.space.direct as direct
 import hybrid.matrix.space.swept as sweeps
+from gpu_kernels.runtime.csr import CsrArrays
 from hybrid.matrix.cpu.csr import CsrMatrix
 from hybrid.matrix.cpu.threads import set_thread_count
 from hybrid.matrix.operators.inject import inject
@@ -16,7 +18,7 @@ from hybrid.matrix.space.base import Status
 from hybrid.matrix.space.bounded_solution import UNIT
 from hybrid.matrix.space.host import HostSpace, space_of
 from hybrid.matrix.space.idr import IDR
-from hybrid.matrix.space.swept import PROBES, SweptImages, SweptSystem
+from hybrid.matrix.space.swept import PROBES, SweptImages, SweptSystem, TriangularSweeps
 from hybrid.solvers import AverageReward, Criterion, Optimistic
 from tests.builders.closed_classes import exact_average, queue, random_class
 from tests.builders.failing_recurrences import breaks, stagnates
@@ -25,13 +27,17 @@ from tests.builders.matrices import from_dense
 from tests.exploring import rounds
 
 SLACK = 64 * UNIT
+HELD = ("explicit", "compressed", "submatrix")
 
 
 def held(dense: np.ndarray, name: str) -> Any:
-    """Return a matrix, written out or compressed."""
+    """Return a matrix, written out, compressed, or as one submatrix of NumPy."""
     if name == "explicit":
         return CsrMatrix(csr_matrix(dense))
-    return inject(from_dense(dense, n_bits=max(len(dense) - 1, 1).bit_length()), backend="cpu").prepare()
+    matrix = from_dense(dense, n_bits=max(len(dense) - 1, 1).bit_length())
+    if name == "submatrix":
+        return inject(matrix, 0, backend="reference").prepare()
+    return inject(matrix, backend="cpu").prepare()
 
 
 def swept(matrix: Any, diagonal: np.ndarray, shape: np.ndarray | None = None) -> SweptSystem:
@@ -40,7 +46,7 @@ def swept(matrix: Any, diagonal: np.ndarray, shape: np.ndarray | None = None) ->
     return found
 
 
-@pytest.mark.parametrize("name", ["explicit", "compressed"])
+@pytest.mark.parametrize("name", HELD)
 @pytest.mark.parametrize("anchor", [None, 4])
 def test_sweeps_multiply_with_a_matrix_that_has_the_same_solution(
     rng: np.random.Generator, name: str, anchor: int | None
@@ -66,7 +72,7 @@ def test_sweeps_multiply_with_a_matrix_that_has_the_same_solution(
     assert images.made == 5
 
 
-@pytest.mark.parametrize("name", ["explicit", "compressed"])
+@pytest.mark.parametrize("name", HELD)
 def test_the_order_is_that_in_which_more_jumps_are_followed(name: str) -> None:
     up = held(np.diag(np.full(199, 9.0), 1) + np.diag(np.full(199, 1.0), -1), name)
     down = held(np.diag(np.full(199, 1.0), 1) + np.diag(np.full(199, 9.0), -1), name)
@@ -74,7 +80,7 @@ def test_the_order_is_that_in_which_more_jumps_are_followed(name: str) -> None:
     # Rows are solved after those that they lead to.
     assert swept(up, diagonal).descending
     assert not swept(down, diagonal).descending
-    if name == "explicit":
+    if name != "compressed":
         assert swept(up, diagonal).is_worth_it
         assert 9.0 < swept(up, diagonal).jumps < 10.0
         # Values that halve from row to row come from the other side: 9 / 2 up is 1 * 2 down no more.
@@ -82,13 +88,45 @@ def test_the_order_is_that_in_which_more_jumps_are_followed(name: str) -> None:
         assert not swept(up, diagonal, shape).descending
 
 
-def test_an_order_that_follows_nothing_is_not_worth_it() -> None:
+@pytest.mark.parametrize("name", ["explicit", "submatrix"])
+def test_an_order_that_follows_nothing_is_not_worth_it(name: str) -> None:
     diagonal = np.full(9, 2.0)
-    nothing = swept(held(np.zeros((9, 9)), "explicit"), diagonal)
+    apart = np.zeros((9, 9))
+    apart[0, 0] = 1.0
+    nothing = swept(held(apart if name == "submatrix" else np.zeros((9, 9)), name), diagonal)
     assert (nothing.jumps, nothing.is_worth_it) == (1.0, False)
     # Nor is one whose jumps are not numbers.
-    broken = swept(held(np.ones((9, 9)) - np.eye(9), "explicit"), np.zeros(9))
+    broken = swept(held(np.ones((9, 9)) - np.eye(9), name), np.zeros(9))
     assert not broken.is_worth_it
+
+
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("omega", [1.0, 0.7])
+def test_triangles_are_solved_from_the_newest_values(
+    rng: np.random.Generator, alone: bool, descending: bool, omega: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As row after row is; what lies on the diagonal is old. Another SciPy has no routines of its own."""
+    if not alone:
+        monkeypatch.setattr(direct, "scipy_alone", lambda *_: None)
+    dense = np.where(rng.random((60, 60)) < 0.1, rng.random((60, 60)), 0.0)
+    starts, (row, column) = np.append(0, np.cumsum((dense != 0).sum(axis=1))), np.nonzero(dense)
+    found = TriangularSweeps(CsrArrays(dense.shape, starts, column, dense[row, column]))
+    diagonal, b, x = dense.sum(axis=1) + 1.0, rng.random(60), rng.random(60)
+    for right, less, scale in ((b, 0.25, 1.0), (None, 0.0, 1.0), (b, 0.0, 2.0)):
+        own, expected, out = diagonal * scale, x.copy(), np.empty(60)
+        for i in reversed(range(60)) if descending else range(60):
+            term = dense[i] @ expected + (0.0 if right is None else right[i]) - less
+            expected[i] = (1.0 - omega) * expected[i] + omega * term / own[i]
+        found.sweep(x, right, own, out, less, omega, descending)
+        np.testing.assert_allclose(out, expected, rtol=1e-12)
+
+
+def test_sweeps_of_submatrices_are_of_a_whole_square_matrix(rng: np.random.Generator) -> None:
+    dense, _, _ = linear_system(rng, 16)
+    assert space_of(inject(from_dense(dense, n_bits=4), 2, backend="reference").prepare()).sweeps is None
+    tasks = inject(from_dense(dense, n_bits=4), 0, backend="reference", representation="tasks").prepare()
+    assert space_of(tasks).sweeps is None
 
 
 def test_a_residual_is_that_of_the_system_as_it_is(rng: np.random.Generator) -> None:
@@ -105,7 +143,7 @@ def test_a_residual_is_that_of_the_system_as_it_is(rng: np.random.Generator) -> 
     assert ordinary.plain_residual() is ordinary.r
 
 
-@pytest.mark.parametrize("name", ["explicit", "compressed"])
+@pytest.mark.parametrize("name", HELD)
 def test_averages_lie_between_the_bounds(rng: np.random.Generator, name: str) -> None:
     for k in range(rounds(40)):
         size = int(rng.integers(2, 40))
@@ -120,7 +158,7 @@ def test_averages_lie_between_the_bounds(rng: np.random.Generator, name: str) ->
         assert found.status in (Status.CONVERGED, Status.MAX_ITERATIONS)
 
 
-@pytest.mark.parametrize("name", ["explicit", "compressed"])
+@pytest.mark.parametrize("name", HELD)
 def test_averages_take_fewer_products(name: str) -> None:
     side = 40
     forth, back = queue(side - 1, 1.0, 1.2), np.eye(side)
@@ -209,7 +247,7 @@ def slow(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return dense, dense.sum(axis=1) + b, b
 
 
-@pytest.mark.parametrize("name", ["explicit", "compressed"])
+@pytest.mark.parametrize("name", HELD)
 def test_bounds_hold_by_sweeps(name: str, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
     used = []
     own = SweptSystem.idr

@@ -174,7 +174,7 @@ def test_plain_output_and_record_say_where_and_why(capsys, queue, monkeypatch):
     _, out, _ = run(capsys, "check", queue, 'R{"length"}=? [ S ]')
     few = "NumPy solves 5 equations before compiled kernels are loaded"
     assert f"\n  backend      reference: {few}; no GPU: the card is at home\n" in out + "\n"
-    monkeypatch.setattr("hybrid.matrix.backends.FEW_EQUATIONS", 4)
+    monkeypatch.setattr("hybrid.matrix.backends.FEW_EQUATIONS", 0)
     _, out, _ = run(capsys, "check", queue, 'R{"length"}=? [ S ]')
     assert "\n  backend      cpu: compiled kernels on all cores; no GPU: the card is at home\n" in out + "\n"
     _, record, _ = run_json(capsys, "check", queue, 'R{"length"}=? [ S ]')
