@@ -95,14 +95,15 @@ class StateValues(Record):
 
     def complement(self) -> StateValues:
         """Return one minus the values."""
-        if self.is_exact:
-            return StateValues.exact(1.0 - self.values)
-        # 1 - x is rounded, too; one unit in the last place of 1 covers it where it is not exact.
+        values = 1.0 - self.values
+        if self.is_exact and bool((1.0 - values == self.values).all()):
+            return StateValues.exact(values)
+        # 1 - x is rounded unless it leads back to x (Sterbenz); one unit in the last place of 1 covers that.
         lower, upper = 1.0 - self.upper, 1.0 - self.lower
-        lower = np.where((self.upper == 0) | (self.upper == 1), lower, np.maximum(lower - 2.0**-53, 0.0))
-        upper = np.where((self.lower == 0) | (self.lower == 1), upper, np.minimum(upper + 2.0**-53, 1.0))
+        lower = np.where(1.0 - lower == self.upper, lower, np.maximum(lower - 2.0**-53, 0.0))
+        upper = np.where(1.0 - upper == self.lower, upper, np.minimum(upper + 2.0**-53, 1.0))
         # A bound that was rounded outward is not reached either.
-        return StateValues(1.0 - self.values, lower, upper, self.open_upper, self.open_lower)
+        return StateValues(values, lower, upper, self.open_upper, self.open_lower)
 
 
 def _some(mask: Mask) -> Mask | None:
