@@ -65,7 +65,10 @@ def attack(record: Row) -> str:
         ("warnings", _verdict("warned")),
         ("seconds", _number("seconds")),
     )
-    notes = [f"Earlier runs: {run['note']}." for run in runs if "note" in run]
+    noted = [
+        ("Earlier runs" if "earlier" in run else f"Seed {run['seed']}", run) for run in runs if "note" in run
+    ]
+    notes = [f"{name}: {run['note']}." for name, run in noted]
     return "\n\n".join([text, *notes])
 
 
