@@ -142,6 +142,8 @@ def with_engine(
         return replace(options, engine="symbolic"), f"{model.n_states:,} states are many beside the nodes"
     if options.backend == options.method == "auto" and _has_few_equations(options, model):
         few = f"NumPy solves {counted(model.n_states, 'state')} before compiled kernels are loaded"
+        if model.n_states > FEW_EQUATIONS:
+            few = f"NumPy begins with {counted(model.n_states, 'state')} of few transitions"
         return replace(options, engine="hybrid"), few
     matrices = [model.layer_transitions(layer) for layer in range(len(model.layers))]
     entries = sum(matrix.n_entries for matrix in matrices)

@@ -58,6 +58,18 @@ def test_what_diagrams_do_not_compress_is_written_out(flat: hybrid.Model) -> Non
     assert found.lower <= expected.upper and expected.lower <= found.upper
 
 
+def test_numpy_begins_with_chains_of_few_transitions(
+    structured: hybrid.Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_choice, "FEW_EQUATIONS", structured.n_states // 2)
+    found = hybrid.check(structured, 'R{"throughput"}=? [ S ]', engine="auto")
+    assert found.engine == "hybrid"
+    assert found.record()["engine_reason"].startswith("NumPy begins with 4,600 states")
+    monkeypatch.setattr(engine_choice, "FEW_ENTRIES", 10)
+    reason = hybrid.check(structured, 'R{"throughput"}=? [ S ]', engine="auto").record()["engine_reason"]
+    assert "saves memory" in reason
+
+
 @pytest.mark.usefixtures("many")
 def test_what_they_compress_is_not(structured: hybrid.Model) -> None:
     found = hybrid.check(structured, 'R{"throughput"}=? [ S ]', engine="auto")
