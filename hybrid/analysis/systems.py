@@ -17,7 +17,7 @@ from hybrid.analysis.run.statistics import SolveStatistics
 from hybrid.base.arrays import extremes, total
 from hybrid.base.errors import NotConvergedError, PropertyError
 from hybrid.base.state_values import StateValues
-from hybrid.matrix.backends import FEW_ENTRIES, FEW_EQUATIONS, TIMES_WRITTEN, CpuBackend
+from hybrid.matrix.backends import FEW_EQUATIONS, TIMES_SWEPT, CpuBackend
 from hybrid.matrix.cpu.csr import csr_of
 from hybrid.matrix.injection.row_types import RowTypes
 from hybrid.matrix.levels.curve import LevelCurve
@@ -81,8 +81,8 @@ def build_operator(
     from mtbdd.offset.distributed import DistributedMTBDD
 
     alone = None if isinstance(matrix, DistributedMTBDD) else matrix.n_rows
-    is_light = is_light and options.engine == "hybrid" and matrix.n_entries <= FEW_ENTRIES
-    backend = options.matrix_backend(alone, steps, TIMES_WRITTEN if is_light else 1)
+    is_light = is_light and alone is not None and options.begins_in_numpy(alone, matrix.n_entries)
+    backend = options.matrix_backend(alone, steps, TIMES_SWEPT if is_light else 1)
     expects_room = not beside or backend.place is HOST
     if isinstance(matrix, DistributedMTBDD):
 

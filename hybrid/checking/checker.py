@@ -37,7 +37,7 @@ from hybrid.checking.answer import Answer, EveryState
 from hybrid.checking.filters import OF_ENDS, Summary, summarise, summarise_ends
 from hybrid.checking.formulas import LOGIC, FormulaChecker
 from hybrid.checking.in_parts import failure_of, refuse_options
-from hybrid.matrix.backends import FEW_ENTRIES, FEW_EQUATIONS, TIMES_WRITTEN
+from hybrid.matrix.backends import FEW_EQUATIONS
 from hybrid.properties.tree import (
     Filter,
     MultiObjective,
@@ -165,9 +165,8 @@ def with_engine(
 
 def _has_few_equations(options: CheckOptions, model: SymbolicModel) -> bool:
     """Whether NumPy solves the equations before compiled kernels are loaded."""
-    if model.n_states <= FEW_EQUATIONS or model.is_mdp or model.n_states > TIMES_WRITTEN * FEW_EQUATIONS:
-        return model.n_states <= FEW_EQUATIONS
-    return model.n_transitions <= FEW_ENTRIES and options.matrix_backend().name == "cpu"
+    is_few = model.n_states <= FEW_EQUATIONS
+    return is_few or not model.is_mdp and options.begins_in_numpy(model.n_states, model.n_transitions)
 
 
 def _is_soon_written(options: CheckOptions, model: SymbolicModel, entries: int) -> bool:

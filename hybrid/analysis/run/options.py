@@ -34,7 +34,7 @@ from hybrid.base.option_types import (
     StorageName,
 )
 from hybrid.base.units import counted
-from hybrid.matrix.backends import FEW_EQUATIONS, Backend, choose_backend
+from hybrid.matrix.backends import FEW_ENTRIES, FEW_EQUATIONS, TIMES_SWEPT, Backend, choose_backend
 from hybrid.matrix.space.base import Criterion
 from mtbdd.base.errors import option
 from mtbdd.base.records import Record
@@ -322,6 +322,16 @@ class CheckOptions(Record):
             told = f"NumPy solves {counted(few, 'equation')} before compiled kernels are loaded"
             return choose_backend("reference").because(told)
         return choose_backend("cpu").because(reason)
+
+    def begins_in_numpy(self, equations: int, entries: int) -> bool:
+        """Return whether NumPy tries to solve a chain's equations before compiled kernels do.
+
+        Nothing else may be asked for, and the kernels have to be those of the host.
+        """
+        is_plain = self.engine != "explicit" and self.level == "auto" and self.representation == "row-types"
+        is_small = equations <= TIMES_SWEPT * FEW_EQUATIONS and entries <= FEW_ENTRIES
+        is_free = self.backend == self.method == "auto"
+        return is_plain and is_small and is_free and self.matrix_backend().name == "cpu"
 
     def _reason_for_host(self) -> str | None:
         """Say why matrices are on the cpu in spite of a device; None if that is not so."""

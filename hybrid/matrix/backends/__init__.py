@@ -53,11 +53,11 @@ BACKENDS = ("auto", "cpu", "gpu", "reference")
 FEW_EQUATIONS = 10_000
 """Equations up to which NumPy solves most systems in the third of a second that compiled code loads for."""
 
-TIMES_WRITTEN = 6
-"""Times as many equations of a chain are few where it has few entries: sweeps solve them, written out."""
-
 FEW_ENTRIES = 1 << 19
-"""Entries of such a chain."""
+"""Entries of a chain up to which NumPy begins with more equations, by sweeps of Gauss-Seidel."""
+
+TIMES_SWEPT = 6
+"""Times `FEW_EQUATIONS` that these may be."""
 
 
 def choose_backend(asked: str | Backend, equations: int | None = None, times: int = 1) -> Backend:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import hybrid
+import hybrid.analysis.run.options as options
 import hybrid.analysis.systems as systems
 import hybrid.matrix.backends as backends
 import hybrid.matrix.reference as reference
@@ -29,7 +31,7 @@ def are_more(monkeypatch: pytest.MonkeyPatch, queue: hybrid.Model) -> None:
     """More equations than NumPy solves in any case, and as many as it solves where entries are few."""
     monkeypatch.setattr(backends, "device_problem", lambda: "there is none")
     few = queue.n_states // 3
-    for module in (backends, systems):
+    for module in (backends, options, systems):
         monkeypatch.setattr(module, "FEW_EQUATIONS", few)
 
 
@@ -43,7 +45,7 @@ def test_numpy_solves_equations_of_few_entries(
     assert "before compiled kernels are loaded" in found.statistics.backend_reason
     assert found.value == pytest.approx(expected.value, rel=1e-6)
     assert found.lower <= expected.upper and expected.lower <= found.upper
-    monkeypatch.setattr(systems, "FEW_ENTRIES", 10)
+    monkeypatch.setattr(options, "FEW_ENTRIES", 10)
     assert hybrid.check(queue, question).statistics.backend == "cpu"
 
 
@@ -59,6 +61,20 @@ def test_compiled_kernels_go_on_where_that_takes_long(
     found, expected = hybrid.check(queue, question), hybrid.check(queue, question, backend="cpu")
     assert found.statistics.backend == "cpu"
     assert (found.value, found.lower, found.upper) == (expected.value, expected.lower, expected.upper)
+
+
+@pytest.mark.usefixtures("are_more")
+@pytest.mark.parametrize(
+    "asked", [{"method": "jacobi"}, {"method": "optimistic"}, {"representation": "tasks"}, {"level": 4}]
+)
+def test_what_is_asked_for_does_not_end_early(
+    queue: hybrid.Model, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NumPy by name makes all products, and nothing else that is asked for is begun in it."""
+    monkeypatch.setattr(reference, "_LONG", 0.0)
+    question = "P=? [ !(sm=c & ph=2) U sc=c ]"
+    assert hybrid.check(queue, question, backend="reference", epsilon=1e-2, **asked).value is not None
+    assert hybrid.check(queue, question, epsilon=1e-2, **asked).statistics.backend == "cpu"
 
 
 @pytest.mark.usefixtures("are_more")

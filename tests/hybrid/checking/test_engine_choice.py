@@ -35,7 +35,8 @@ def structured() -> hybrid.Model:
 @pytest.fixture
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
     """No number of states is small."""
-    monkeypatch.setattr(engine_choice, "FEW_EQUATIONS", 0)
+    for module in ("hybrid.checking.checker", "hybrid.analysis.run.options"):
+        monkeypatch.setattr(f"{module}.FEW_EQUATIONS", 0)
 
 
 def test_few_states_stay_compressed(flat: hybrid.Model) -> None:
@@ -65,7 +66,7 @@ def test_numpy_begins_with_chains_of_few_transitions(
     found = hybrid.check(structured, 'R{"throughput"}=? [ S ]', engine="auto")
     assert found.engine == "hybrid"
     assert found.record()["engine_reason"].startswith("NumPy begins with 4,600 states")
-    monkeypatch.setattr(engine_choice, "FEW_ENTRIES", 10)
+    monkeypatch.setattr("hybrid.analysis.run.options.FEW_ENTRIES", 10)
     reason = hybrid.check(structured, 'R{"throughput"}=? [ S ]', engine="auto").record()["engine_reason"]
     assert "saves memory" in reason
 
