@@ -1,7 +1,7 @@
-"""The shadow vectors of IDR(s), which are never stored.
+"""The shadow vectors of IDR(s), of which hosts keep the signs of short ones.
 
 A shadow vector has the elements 1 and -1, weighted like the vectors it meets. A bit of a hash of the row's
-number decides the sign. So the same system takes the same course everywhere, and no vector is kept.
+number decides the sign. So the same system takes the same course everywhere, and devices keep no vector.
 """
 
 from __future__ import annotations

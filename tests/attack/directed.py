@@ -23,8 +23,8 @@ REFUSED_BY_LISTS = re.compile(
 def ask_directed(model: SymbolicModel, text: str, **options: Any) -> Answer:
     """Answer as `hybrid.check`, of a model whose commands end where the question is settled.
 
-    Where rewards below zero may be earned for ever behind that alone, there is an answer, while the oracle,
-    which knows all states, has none: then the refusal of the whole model is judged.
+    Where rewards below zero may be earned for ever behind the states that settle it alone, there is an
+    answer. The oracle knows all states and has none, so that the refusal of the whole model is judged.
     """
     found = _answer(model, text, **options)
     if found.error is None and text.startswith("R") and "F<=" in text:

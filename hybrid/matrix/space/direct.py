@@ -46,7 +46,7 @@ _FILLING = 500.0  # nanoseconds for each element of the matrix
 
 _SUPERLU = ("sparse", "linalg", "_dsolve", "_superlu")
 # Without supernodes, which columns with so few elements do not make up.
-_ALONE = {"relax": 1, "panel_size": 1}
+_ALONE = {"Relax": 1, "PanelSize": 1}
 
 
 def nanoseconds_to_write(size: int, entries: int) -> float:
@@ -266,7 +266,11 @@ class SlenderSystem(FactoredSystem):
         column, row = np.divmod(place[first], n)
         starts = np.searchsorted(column, np.arange(n + 1))
         with suppress(RuntimeError, MemoryError):  # the former where a pivot is zero
-            found = _incomplete_factors(np.add.reduceat(value, first), row, starts, _FILL)
+            # Of more elements than `_FILL` times those of the matrix some would be dropped.
+            found = _factors(
+                np.add.reduceat(value, first), row, starts, True, ColPerm="COLAMD", ILU_DropRule=None,
+                ILU_DropTol=0.0, ILU_FillFactor=_FILL,
+            )  # fmt: skip
             if found.nnz <= _GIVEN_UP * _FILL * first.size:
                 self._factors = found
 
@@ -279,13 +283,12 @@ class SlenderSystem(FactoredSystem):
         return np.asarray(self._factors.solve(b, "T" if is_transposed else "N"), np.float64)
 
 
-def _incomplete_factors(
-    values: Vector, rows: NDArray[np.int64], starts: NDArray[np.int64], fill: float
+def _factors(
+    values: Vector, rows: NDArray[np.integer], starts: NDArray[np.int64], is_incomplete: bool, **options: Any
 ) -> Any:
-    """Return the factors of a square matrix, given by columns, without pivoting.
+    """Return the factors of a square matrix, given by columns, without pivoting; `options` are SuperLU's.
 
-    They `solve`, and have `nnz`. Elements are dropped where there would be more than `fill` times those of
-    the matrix.
+    They `solve`, and have `nnz`. Incomplete ones drop elements.
 
     Raises
     ------
@@ -293,41 +296,24 @@ def _incomplete_factors(
         A pivot is zero.
     """
     n, alone = starts.size - 1, None if "scipy.sparse" in sys.modules else scipy_alone(*_SUPERLU)
+    options = {"DiagPivotThresh": 0.0, "Equil": False, **_ALONE, **options}
     if alone is not None:
-        options = {"ILU_DropRule": None, "ILU_DropTol": 0.0, "ILU_FillFactor": fill, "DiagPivotThresh": 0.0,
-                   "ColPerm": "COLAMD", "Equil": False, "Relax": _ALONE["relax"],
-                   "PanelSize": _ALONE["panel_size"]}  # fmt: skip
-        parts = (values, rows.astype(np.intc), starts.astype(np.intc))
+        parts = (values, rows.astype(np.intc, copy=False), starts.astype(np.intc))
+        kind = {"csc_construct_func": None, "ilu": is_incomplete, "options": options}
         # Another SciPy may have it otherwise.
         with suppress(TypeError, AttributeError, ValueError):
-            return alone.gstrf(n, values.size, *parts, csc_construct_func=None, ilu=True, options=options)
+            return alone.gstrf(n, values.size, *parts, **kind)
     from scipy.sparse import csc_array
-    from scipy.sparse.linalg import spilu
+    from scipy.sparse.linalg import spilu, splu
 
-    matrix = csc_array((values, rows, starts), shape=(n, n))
-    limits: Any = {"drop_tol": 0.0, "fill_factor": fill, "diag_pivot_thresh": 0.0}
-    return spilu(matrix, **limits, **_ALONE, options={"Equil": False})
+    factorise = spilu if is_incomplete else splu
+    return factorise(csc_array((values, rows, starts), shape=(n, n)), options=options)
 
 
 def triangular_factors(values: Vector, rows: NDArray[np.intc], starts: NDArray[np.int64]) -> Any:
-    """Return what solves equations of a triangular matrix, given by columns; None where a pivot is zero."""
-    n, starts = starts.size - 1, starts.astype(np.intc)
-    alone = None if "scipy.sparse" in sys.modules else scipy_alone(*_SUPERLU)
+    """Return the factors of a triangular matrix, given by columns, as `_factors` does; None without any."""
     with suppress(RuntimeError, MemoryError):
-        if alone is not None:
-            options = {"ColPerm": "NATURAL", "DiagPivotThresh": 0.0, "SymmetricMode": True, "Equil": False,
-                       "Relax": _ALONE["relax"], "PanelSize": _ALONE["panel_size"]}  # fmt: skip
-            # Another SciPy may have it otherwise.
-            with suppress(TypeError, AttributeError, ValueError):
-                return alone.gstrf(
-                    n, values.size, values, rows, starts, csc_construct_func=None, ilu=False, options=options
-                )
-        from scipy.sparse import csc_array
-        from scipy.sparse.linalg import splu
-
-        matrix = csc_array((values, rows, starts), shape=(n, n))
-        limits: Any = {"permc_spec": "NATURAL", "diag_pivot_thresh": 0.0}
-        return splu(matrix, **limits, **_ALONE, options={"SymmetricMode": True, "Equil": False})
+        return _factors(values, rows, starts, False, ColPerm="NATURAL", SymmetricMode=True)
     return None
 
 
