@@ -14,7 +14,13 @@ from gpu_kernels.runtime.coded import pointers
 from hybrid.checking.simulation.functions import Ints, Variables
 from hybrid.models.exploration.explore import Explored
 from hybrid.models.interchange.compressing import compressed
-from hybrid.models.interchange.explicit_model import ExplicitModel, ExplicitReward, StateVariable, unless_zero
+from hybrid.models.interchange.explicit_model import (
+    LEAST_NORMAL,
+    ExplicitModel,
+    ExplicitReward,
+    StateVariable,
+    unless_zero,
+)
 from mtbdd.build.model import SymbolicModel
 from mtbdd.build.order import Order
 from mtbdd.build.rewards import relative_units
@@ -29,7 +35,6 @@ Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 _UNIT = 2.0**-53
 _UP = 1.0 + 2.0**-40
-_LEAST_NORMAL = 2.0**-1022
 _TINIEST = 2.0**-1074
 
 
@@ -112,7 +117,7 @@ class ListedStates:
         Raises BuildError: they cancel so far that it is not known whether anything is left, or leave the
         normal doubles.
         """
-        least = np.maximum(found.error, _LEAST_NORMAL)  # lemma: underflow
+        least = np.maximum(found.error, LEAST_NORMAL)  # lemma: underflow
         sure = np.isfinite(found.values) & ((found.error == 0) | (np.abs(found.values) > least))
         message = "expected rewards that add up to 0 or to a normal double of known sign, got none"
         self.refuse(structure, sure, message, "; write them as one item")
@@ -345,7 +350,8 @@ def _reward(
             states.refuse(structure, np.isfinite(rates), message)
             message = "expected rewards of 0 or at least 2.23e-308 in a unit of time, got less"
             # lemma: underflow
-            states.refuse(structure, (gained.values == 0) | (np.abs(rates) >= _LEAST_NORMAL), message)
+            is_held = (gained.values == 0) | (np.abs(rates) >= LEAST_NORMAL)
+            states.refuse(structure, is_held, message, "; scale them")
         units = max(units, states.units(structure, gained))
         earned = gained.values
     is_sure = taken is not None  # in the language rewards of a process go by state and action
@@ -369,7 +375,7 @@ def _by_jumps(by_action: dict[str, list[RewardItem]], states: ListedStates, foun
         gained = states.earned(by_action[action], rate > 0)
         product = gained.times(share, 2.0 * (found.units + most) + 1.0)
         # Of a share below the normal doubles nothing is known.
-        lost = (gained.values != 0) & (rate > 0) & (share < _LEAST_NORMAL)
+        lost = (gained.values != 0) & (rate > 0) & (share < LEAST_NORMAL)
         # lemma: underflow
         total = total.plus(replace(product, error=np.where(lost, np.inf, product.error)))
     return total

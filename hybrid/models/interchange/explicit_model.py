@@ -77,9 +77,9 @@ def require_normal(rewards: Vector, scaled: Vector, place: Callable[[int], str])
     Lemma: underflow (docs/bounds.md).
     """
     size = np.abs(scaled)
-    right = (rewards == 0) | ((size >= _LEAST_NORMAL) & (size < np.inf))  # lemma: underflow
+    right = (rewards == 0) | ((size >= LEAST_NORMAL) & (size < np.inf))  # lemma: underflow
     told = "expected rewards of a step, or a unit of time, of 0 or at least 2.23e-308 and less than 1.79e308"
-    require_all(right, place, told, scaled)
+    require_all(right, place, told, scaled, "; scale the rewards")
 
 
 def unless_zero(vector: Vector | None) -> Vector | None:
@@ -302,7 +302,9 @@ def folded(row_starts: Numbers, values: Vector, rewards: Vector, per_jump: bool)
 TOLERANCE = 1e-5
 """Greatest difference from 1 of a row of probabilities: rounded decimals of a few digits."""
 
-_LEAST_NORMAL = 2.0**-1022
+LEAST_NORMAL = 2.0**-1022  # lemma: underflow
+"""Below it doubles lack digits."""
+
 _MOST_STATES = 1 << 40
 
 
@@ -358,7 +360,7 @@ def _check_entries(model: ExplicitModel) -> None:
     what = "rate" if model.type is ModelType.CTMC else "probability"
     right = np.isfinite(values) & (values >= 0)
     require_all(right, place, f"expected a {what}, a finite number that is not negative", values)
-    right = (values == 0) | (values >= _LEAST_NORMAL)
+    right = (values == 0) | (values >= LEAST_NORMAL)
     told = f"expected a {what} of 0 or of at least 2.23e-308"
     require_all(right, place, told, values, "; doubles below lack digits")
 
